@@ -1,0 +1,133 @@
+"""Ports for a cluster on this machine, held against other supervisors and other programs.
+
+A port that is bound, closed and handed on can be taken by anybody in between. So:
+
+1. Candidates lie outside the range that the kernel gives to outgoing connections.
+2. Each is claimed by a lock on a file, held until `Claim.close()` or the end of the process:
+   two supervisors of one user never choose the same port.
+3. Each must be free now, on every address of the machine, as TensorFlow binds them all.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import pathlib
+import socket
+import tempfile
+from collections.abc import Iterator
+
+_RANGE_FILE = pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range')
+_IANA_EPHEMERAL = (49152, 65535)  # also what macOS uses
+
+
+class NoPorts(OSError):
+    """There are not as many ports to be had as were asked for."""
+
+
+def ephemeral_range() -> tuple[int, int]:
+    """First and last port that the kernel may give to an outgoing connection."""
+    try:
+        first, last = _RANGE_FILE.read_text().split()
+        return int(first), int(last)
+    except (OSError, ValueError):
+        return _IANA_EPHEMERAL
+
+
+def candidates(ephemeral: tuple[int, int], offset: int) -> Iterator[int]:
+    """All ports worth trying, the best first; `offset` turns each tier.
+
+    Ports from 10000 on and outside `ephemeral`; then those below, where well-known services
+    live; and only then, for machines whose ephemeral range leaves nothing, ports inside it.
+    """
+    first, last = ephemeral
+    everything = range(1024, 65536)
+    outside = [port for port in everything if not first <= port <= last]
+    for tier in (
+        [port for port in outside if port >= 10000],
+        [port for port in outside if port < 10000],
+        [port for port in everything if first <= port <= last],
+    ):
+        turn = offset % max(1, len(tier))
+        yield from tier[turn:] + tier[:turn]
+
+
+def is_free(port: int) -> bool:
+    """Can `port` be bound on every IPv4 and, where the machine has it, IPv6 address?"""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as v4:
+            v4.bind(('0.0.0.0', port))
+    except OSError:
+        return False
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as v6:
+            v6.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            v6.bind(('::', port))
+    except OSError as error:  # a machine without IPv6 says anything but these
+        return error.errno not in (errno.EADDRINUSE, errno.EACCES)
+    return True
+
+
+class Claim:
+    """Ports that are ours until `close()`."""
+
+    def __init__(self):
+        self.ports: list[int] = []
+        self._locks = contextlib.ExitStack()
+
+    def add(self, port: int, folder: pathlib.Path) -> bool:
+        """Locks `port` and keeps it if it is free. False: somebody else has it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        lock = os.open(folder / f'{port}.lock', flags, 0o600)  # not inherited by children
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = is_free(port)
+        except BlockingIOError:
+            ours = False
+        if not ours:
+            os.close(lock)
+            return False
+        self._locks.callback(os.close, lock)
+        self.ports.append(port)
+        return True
+
+    def close(self) -> None:
+        self._locks.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()
+
+
+def lock_folder() -> pathlib.Path:
+    """The folder of this user's locks. Files stay in it: to remove a lock file is a race.
+
+    Raises:
+      PermissionError: somebody else has made the folder.
+    """
+    folder = pathlib.Path(tempfile.gettempdir()) / f'estimator_trainer-ports-{os.getuid()}'
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.lstat().st_uid != os.getuid():
+        raise PermissionError(f'{folder} belongs to another user; set TMPDIR to a folder of yours')
+    return folder
+
+
+def claim(count: int) -> Claim:
+    """Claims `count` ports.
+
+    Raises:
+      NoPorts: fewer were left.
+      OSError: the folder of locks cannot be used.
+    """
+    folder = lock_folder()
+    claimed = Claim()
+    for port in candidates(ephemeral_range(), offset=os.getpid() * 16):
+        if len(claimed.ports) == count:
+            break
+        claimed.add(port, folder)
+    if len(claimed.ports) < count:
+        claimed.close()
+        raise NoPorts(f'{count} free ports are needed, {len(claimed.ports)} were found')
+    return claimed

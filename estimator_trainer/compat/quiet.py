@@ -1,0 +1,55 @@
+"""Keeps TensorFlow's chatter from the user: what it says at import, and of Estimators' age.
+
+Everything it cannot account for is shown. `TF_CPP_MIN_LOG_LEVEL` in the environment is respected:
+with 0 or 1, nothing is held back.
+"""
+
+import os
+import re
+import sys
+import tempfile
+import warnings
+
+_AT_IMPORT = re.compile(
+    rb'All log messages before absl::InitializeLog|^[IWE]\d{4} .*(oneDNN custom operations'
+    rb'|Could not find cuda drivers|Unable to register cu|TF-TRT|computation_placer|rebuild TensorFlow'
+    rb'|failed call to cuInit'
+    rb'|This TensorFlow binary is optimized)|^\d{4}-.*: [IWE] .*(oneDNN custom operations'
+    rb'|Could not find cuda drivers|Unable to register cu|TF-TRT|This TensorFlow binary is optimized)'
+    rb'|^To enable the following instructions')
+
+
+def import_tensorflow():
+    """Imports TensorFlow without the lines it writes about itself, and returns it.
+
+    From 2.18 on its C++ logs at import before it reads TF_CPP_MIN_LOG_LEVEL.
+    """
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+    if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
+        import tensorflow
+        return tensorflow
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            import tensorflow
+            tensorflow.config.list_physical_devices()  # it looks for a CUDA driver here
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            held.seek(0)
+            for line in held:
+                if not _AT_IMPORT.search(line):
+                    sys.stderr.write(line.decode(errors='replace'))
+    return tensorflow
+
+
+def silence_deprecations() -> None:
+    """Every line of an Estimator is deprecated; TensorFlow's other warnings stay."""
+    import tensorflow as tf
+    from tensorflow.python.util import deprecation
+    deprecation._PRINT_DEPRECATION_WARNINGS = False
+    warnings.filterwarnings('ignore', category=UserWarning, module=r'(tf_keras|keras)\b')
+    if os.environ['TF_CPP_MIN_LOG_LEVEL'] not in ('0', '1'):
+        tf.get_logger().setLevel('WARNING')

@@ -1,0 +1,136 @@
+"""argv -> TrainerConfig: typed, frozen, validated. Imports no TensorFlow."""
+
+import dataclasses
+import difflib
+import os
+from typing import Optional
+
+from absl import flags as absl_flags
+
+from estimator_trainer import flags as trainer_flags
+
+
+class UsageError(ValueError):
+    """Something the user can mend before anything starts. Names the flag, the value and the cure."""
+
+
+class HelpRequested(Exception):
+    """--help was given. Carries the text."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainerConfig:
+    """The flags of one run; `estimator_trainer.flags` says what each means and in which unit."""
+    job: str
+    param: tuple
+    model_dir: str
+    allow_config_change: bool
+    dataset: str
+    data_dir: str
+    in_memory_mb: int
+    strategy: str
+    eval_strategy: str
+    num_replicas: int
+    intra_op_threads: int
+    inter_op_threads: int
+    batch_size: int
+    max_steps: Optional[int]
+    epochs: Optional[float]
+    seed: int
+    deterministic: bool
+    eval_steps: Optional[int]
+    eval_throttle_secs: int
+    export: tuple
+    save_checkpoints_steps: Optional[int]
+    save_checkpoints_secs: Optional[int]
+    keep_checkpoints: int
+    save_summary_steps: int
+    log_every_steps: int
+    progress: str
+    dry_run: bool
+
+
+def parse(argv) -> TrainerConfig:
+    """Reads the flags and flagfiles of argv, whose first item is the program's name.
+
+    Raises:
+        UsageError: an unknown flag, a value of the wrong kind, a contradiction, a missing flagfile.
+        HelpRequested: --help or --helpfull is among them.
+    """
+    if any(arg.lstrip('-') in ('help', 'helpfull', 'h') for arg in argv[1:] if arg.startswith('-')):
+        raise HelpRequested(help_text())
+    values = trainer_flags.FLAGS
+    values.unparse_flags()
+    values['param'].value = values['param'].default
+    try:
+        rest = values(argv)[1:]
+    except absl_flags.UnrecognizedFlagError as error:
+        raise UsageError(f'--{error.flagname}: no such flag{_nearest(error.flagname)}. '
+                         'See --help.') from error
+    except absl_flags.CantOpenFlagFileError as error:
+        raise UsageError(f'--flagfile: {error}') from error
+    except absl_flags.Error as error:
+        raise UsageError(str(error).replace('flag --', '--')) from error
+    if rest:
+        raise UsageError(f'{" ".join(rest)}: every argument is a flag; write --name=value.')
+    given = values.flag_values_dict()
+    fields = {field.name: given[field.name] for field in dataclasses.fields(TrainerConfig)}
+    fields['param'] = tuple(fields['param'] or ())
+    fields['export'] = tuple(kind.strip() for kind in fields['export'] if kind.strip()) or ('none',)
+    for name in ('model_dir', 'data_dir'):
+        fields[name] = os.path.expanduser(fields[name])
+    config = TrainerConfig(**fields)
+    _check(config)
+    return config
+
+
+def help_text() -> str:
+    """The --help text: every flag, by group, with its default."""
+    lines = ['python -m estimator_trainer --flagfile=FILE --model_dir=FOLDER [--flag=value ...]', '']
+    for title, names in trainer_flags.GROUPS.items():
+        lines.append(f'{title}:')
+        for name in names:
+            flag = trainer_flags.FLAGS[name]
+            default = '' if flag.default in (None, '', []) else f' [{flag.default_as_str}]'
+            lines.append(f'  --{name}: {flag.help}{default}')
+        lines.append('')
+    return '\n'.join(lines)
+
+
+def _check(config) -> None:
+    if not config.model_dir:
+        raise UsageError('--model_dir is missing: name the folder for checkpoints and metrics, such as '
+                         '--model_dir=runs/first')
+    if config.max_steps is None and config.epochs is None:
+        raise UsageError('Neither --max_steps nor --epochs is set: say when training ends, such as '
+                         '--epochs=5')
+    if config.max_steps is not None and config.epochs is not None:
+        raise UsageError(f'--max_steps={config.max_steps} and --epochs={config.epochs} are both set: '
+                         'give one of them.')
+    both = config.save_checkpoints_steps is not None and config.save_checkpoints_secs is not None
+    if both:
+        raise UsageError(f'--save_checkpoints_steps={config.save_checkpoints_steps} and '
+                         f'--save_checkpoints_secs={config.save_checkpoints_secs} are both set: give '
+                         'one of them.')
+    lowest = dict(batch_size=1, num_replicas=1, max_steps=1, save_checkpoints_steps=1, eval_steps=1,
+                  save_checkpoints_secs=1, log_every_steps=1, keep_checkpoints=0, in_memory_mb=0,
+                  save_summary_steps=0, eval_throttle_secs=0, intra_op_threads=0, inter_op_threads=0,
+                  seed=0)
+    for name, least in lowest.items():
+        value = getattr(config, name)
+        if value is not None and value < least:
+            raise UsageError(f'--{name}={value}: at least {least} is needed.')
+    if config.epochs is not None and not config.epochs > 0:
+        raise UsageError(f'--epochs={config.epochs}: more than 0 is needed.')
+    if config.seed >= 2**31:
+        raise UsageError(f'--seed={config.seed}: less than 2**31 is needed.')
+    unknown = set(config.export) - {'best', 'final', 'none'}
+    if unknown or ('none' in config.export and len(config.export) > 1):
+        raise UsageError(f'--export={",".join(config.export)}: use best, final, best,final or none.')
+    if os.path.exists(config.model_dir) and not os.path.isdir(config.model_dir):
+        raise UsageError(f'--model_dir={config.model_dir}: is a file; name a folder.')
+
+
+def _nearest(name) -> str:
+    close = difflib.get_close_matches(name, list(trainer_flags.FLAGS), n=1)
+    return f' (did you mean --{close[0]}?)' if close else ''

@@ -1,0 +1,88 @@
+"""tf.data pipelines: whole data sets in memory in an exact order, larger ones as a stream."""
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.data import order
+
+_PREFETCH_BATCHES = 4
+_STREAM_SHUFFLE_EXAMPLES = 10_000
+_MAX_ARRAY_BYTES = 1 << 30  # arrays become constants of the graph, whose limit is 2 GiB
+
+
+def array_batches(features, labels, mode, params, input_context=None):
+    """An input_fn's data set over arrays in memory.
+
+    TRAIN repeats for ever in the order of `data.order`; EVAL gives each example once, in order.
+
+    Args:
+        features: dict of name -> array [num_examples, ...].
+        labels: array [num_examples, ...].
+        mode: a tf.estimator.ModeKeys.
+        params: those of the run: batch_size (per replica), seed and start_step are used.
+        input_context: tf.distribute.InputContext, or None for a single pipeline.
+
+    Returns:
+        tf.data.Dataset of (dict of [batch_size, ...], [batch_size, ...]).
+
+    Raises:
+        ValueError: arrays of different lengths, none at all, or more than 1 GiB of them.
+    """
+    arrays = ({name: np.asarray(array) for name, array in features.items()}, np.asarray(labels))
+    flat = tf.nest.flatten(arrays)
+    lengths = sorted({len(array) for array in flat})
+    if len(lengths) != 1 or lengths[0] == 0:
+        raise ValueError(f'Arrays of one length, with at least one example, are needed; got {lengths}.')
+    if sum(array.nbytes for array in flat) > _MAX_ARRAY_BYTES:
+        raise ValueError('Arrays over 1 GiB do not fit into a graph: make them a TFDS data set.')
+    if mode != tf.estimator.ModeKeys.TRAIN:
+        return tf.data.Dataset.from_tensor_slices(arrays).batch(params['batch_size'])
+    return ordered_batches(tf.data.Dataset.from_tensors(arrays), lengths[0], params, input_context)
+
+
+def ordered_batches(whole, num_examples, params, input_context=None, change=None):
+    """Endless training batches out of a data set with one element, the whole split as tensors.
+
+    All of it happens in TensorFlow's threads; the split is read once, and a batch is one gather.
+
+    Args:
+        change: (batch, positions) -> batch, an augmentation; see `data.augment`.
+    """
+    batch_size, start_step = params['batch_size'], params['start_step']
+    pipelines = input_context.num_input_pipelines if input_context else 1
+    pipeline = input_context.input_pipeline_id if input_context else 0
+    replicas = input_context.num_replicas_in_sync if input_context else 1
+    replicas_here = max(1, replicas // pipelines)
+    # Asynchronous workers are one replica each in sync with nobody: their batches still interleave.
+    global_batch = batch_size * replicas_here * pipelines
+
+    def batch(tensors, element):
+        positions = order.positions(element, batch_size, replicas_here, global_batch,
+                                    pipeline * replicas_here * batch_size, start_step)
+        index = order.permuted(positions, num_examples, params['seed'])
+        taken = tf.nest.map_structure(lambda tensor: tf.gather(tensor, index), tensors)
+        return change(taken, positions) if change else taken
+
+    batches = whole.flat_map(lambda *tensors: tf.data.Dataset.range(1 << 62).map(
+        lambda element: batch(tensors, element)))
+    # Infinite, said aloud: a finite data set costs the workers an all-reduce in every step.
+    batches = batches.apply(tf.data.experimental.assert_cardinality(
+        tf.data.experimental.INFINITE_CARDINALITY))
+    return batches.prefetch(_PREFETCH_BATCHES)
+
+
+def streamed_batches(examples, params, change=None):
+    """Endless training batches out of a data set too large for memory.
+
+    Args:
+        examples: this pipeline's share of one epoch, its files already shuffled.
+        change: as in `ordered_batches`; the positions count this pipeline's own examples.
+    """
+    batch_size = params['batch_size']
+    seed = params['seed'] + params['start_step']
+    batches = (examples.shuffle(_STREAM_SHUFFLE_EXAMPLES, seed=seed, reshuffle_each_iteration=True)
+               .repeat().batch(batch_size, drop_remainder=True))
+    if change:
+        batches = batches.enumerate().map(lambda element, batch: change(
+            batch, element * batch_size + tf.range(batch_size, dtype=tf.int64)))
+    return batches.prefetch(_PREFETCH_BATCHES)

@@ -1,0 +1,166 @@
+"""Image classification sets by their TFDS name, and the embedded `mnist_5k`."""
+
+import contextlib
+import fcntl
+import functools
+import io
+import logging
+import os
+import time
+
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from estimator_trainer.data import augment, pipeline
+
+EMBEDDED = 'mnist_5k'
+_log = logging.getLogger('estimator_trainer')
+logging.getLogger('absl').setLevel(logging.ERROR)  # TFDS warns of a folder that it then prepares
+_PREPARE_SECS = 600  # how long one process waits for another that prepares the same data set
+
+
+class DatasetError(Exception):
+    """The data set is not there and cannot be had. The message says what to do."""
+
+
+class ImageDataset:
+    """One TFDS image classification set.
+
+    Attributes:
+        num_train, num_eval: examples of the splits `train` and `test` (or `validation`).
+        num_classes: labels are 0 to num_classes - 1.
+        image_shape: (height, width, channels).
+        in_memory: whether the training split is held decoded in memory, in an exact order.
+    """
+
+    def __init__(self, builder, in_memory_mb):
+        self.builder = builder
+        info = builder.info
+        self.name = info.name
+        if not info.supervised_keys or len(info.supervised_keys) != 2:
+            raise DatasetError(f'--dataset={self.name}: not a set of labelled images; give the job an '
+                               'input_fn of its own.')
+        self._image, self._label = info.supervised_keys
+        self.image_shape = info.features[self._image].shape
+        self.num_classes = getattr(info.features[self._label], 'num_classes', None)
+        self.eval_split = next((s for s in ('test', 'validation') if s in info.splits), None)
+        if 'train' not in info.splits or self.eval_split is None:
+            raise DatasetError(f"--dataset={self.name}: needs the splits 'train' and 'test' or "
+                               f"'validation'; it has {', '.join(sorted(info.splits))}.")
+        if self.num_classes is None or len(self.image_shape or ()) != 3 or None in self.image_shape:
+            raise DatasetError(f'--dataset={self.name}: needs images of one size and class labels; got '
+                               f'{self.image_shape} and {self.num_classes} classes. Give the job an '
+                               'input_fn of its own.')
+        self.num_train = info.splits['train'].num_examples
+        self.num_eval = info.splits[self.eval_split].num_examples
+        height, width, channels = self.image_shape
+        self.in_memory = self.num_train * height * width * channels <= in_memory_mb * 2**20
+
+    def input_fn(self, mode, params, input_context=None):
+        """Batches of ({'image': uint8 [batch, height, width, channels]}, int64 [batch])."""
+        if mode != tf.estimator.ModeKeys.TRAIN:
+            return self._examples(self.eval_split).batch(params['batch_size']).prefetch(2)
+        if self.in_memory:
+            whole = self._examples('train').batch(self.num_train)
+            return pipeline.ordered_batches(whole, self.num_train, params, input_context,
+                                            self._augmentation(params))
+        pipelines = input_context.num_input_pipelines if input_context else 1
+        mine = input_context.input_pipeline_id if input_context else 0
+        split = tfds.even_splits('train', n=pipelines)[mine]
+        return pipeline.streamed_batches(
+            self._examples(split, shuffle_seed=params['seed'] + params['start_step']), params,
+            self._augmentation(params))
+
+    def _augmentation(self, params):
+        pixels = params.get('shift_pixels', 0)
+        if not pixels:
+            return None
+
+        def change(batch, positions):
+            features, labels = batch
+            images = augment.shift(features['image'], positions, self.num_train, params['seed'], pixels)
+            images.set_shape([None, *self.image_shape])
+            return {'image': images}, labels
+
+        return change
+
+    def _examples(self, split, shuffle_seed=None):
+        data = self.builder.as_dataset(
+            split=split, shuffle_files=shuffle_seed is not None,
+            read_config=tfds.ReadConfig(shuffle_seed=shuffle_seed, try_autocache=False))
+        return data.map(lambda example: ({'image': example[self._image]}, example[self._label]),
+                        num_parallel_calls=2)
+
+
+@functools.lru_cache(maxsize=None)
+def load(name: str, data_dir: str = '', in_memory_mb: int = 1024) -> ImageDataset:
+    """Finds a data set; prepares it in `data_dir` where it is not there yet.
+
+    Args:
+        name: a TFDS name, with or without config and version, or `mnist_5k`.
+        data_dir: TFDS's folder; '' is TFDS's default, ~/tensorflow_datasets.
+
+    Raises:
+        DatasetError: no such data set, or it cannot be downloaded.
+    """
+    folder = os.path.expanduser(data_dir) if data_dir else None
+    try:
+        if name == EMBEDDED:
+            from estimator_trainer.data.mnist_5k import Mnist5k
+            builder = Mnist5k(data_dir=folder)
+        else:
+            builder = tfds.builder(name, data_dir=folder)
+    except tfds.core.DatasetNotFoundError as error:
+        raise DatasetError(f'--dataset={name}: TFDS knows no such data set, and '
+                           f'{folder or "its data_dir"} holds none. {_WAYS_OUT}') from error
+    try:
+        _prepare(builder)
+    except ImportError as error:
+        raise DatasetError(f'--dataset={name}: {error}. For {EMBEDDED}: pip install '
+                           '"estimator-trainer[demo]".') from error
+    except OSError as error:
+        raise DatasetError(f'--dataset={name}: cannot be written to {builder.data_path}: {error}. '
+                           'Name a folder with --data_dir.') from error
+    except Exception as error:  # TFDS's downloads raise whatever their HTTP library raises
+        raise DatasetError(f'--dataset={name}: is not prepared in {builder.data_path}, and cannot be '
+                           f'downloaded ({type(error).__name__}). {_WAYS_OUT}') from error
+    return ImageDataset(builder, in_memory_mb)
+
+
+_WAYS_OUT = (f'Three ways out: --data_dir=FOLDER with the data set prepared by TFDS elsewhere, '
+             f'--dataset={EMBEDDED} (embedded), or a network for the download.')
+
+
+def _prepare(builder) -> None:
+    if builder.is_prepared():
+        return
+    folder = os.path.dirname(os.fspath(builder.data_path))
+    with _only_one(folder):
+        if builder.is_prepared():
+            return
+        if builder.name != EMBEDDED:
+            builder.download_and_prepare()
+            return
+        _log.info('writes the data set %s to %s, once', EMBEDDED, builder.data_path)
+        tfds.disable_progress_bar()
+        with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces a download; there is none
+            builder.download_and_prepare()
+        tfds.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _only_one(folder):
+    """Holds the folder's lock: of the tasks of a cluster, one prepares and the others wait."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, '.lock'), 'w') as lock:
+        deadline = time.monotonic() + _PREPARE_SECS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f'another process has been preparing {folder} for '
+                                       f'{_PREPARE_SECS} s') from None
+                time.sleep(0.2)
+        yield

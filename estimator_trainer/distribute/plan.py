@@ -1,0 +1,114 @@
+"""The part this process plays: config + environment -> Plan. Imports no TensorFlow."""
+
+import dataclasses
+from typing import Optional
+
+import tf_config
+from estimator_trainer.config import TrainerConfig, UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is known of a run before TensorFlow is imported.
+
+    Attributes:
+        strategy: resolved, never 'auto'.
+        cluster, task: of TF_CONFIG; an empty cluster and None for a process of its own.
+        notes: what the user should be told of TF_CONFIG.
+    """
+    config: TrainerConfig
+    strategy: str
+    cluster: tf_config.Cluster
+    task: Optional[tf_config.Task]
+    notes: tuple = ()
+
+    @property
+    def role(self) -> str:
+        """chief, worker, ps or evaluator. A process of its own is its chief."""
+        if self.task is None or self.task == self.cluster.chief_task:
+            return 'chief'
+        return self.task.role
+
+    @property
+    def is_chief(self) -> bool:
+        return self.role == 'chief'
+
+    @property
+    def trains(self) -> bool:
+        return self.role in ('chief', 'worker')
+
+    @property
+    def num_training_tasks(self) -> int:
+        return max(1, len(self.cluster.training_tasks))
+
+    @property
+    def training_index(self) -> int:
+        """This task's place among the chief and the workers; 0 for every other task."""
+        tasks = list(self.cluster.training_tasks)
+        return tasks.index(self.task) if self.task in tasks else 0
+
+    @property
+    def num_replicas(self) -> int:
+        """Replicas in sync: those whose batches make up one step."""
+        if self.strategy == 'parameter_server':
+            return 1
+        return self.num_training_tasks * self.config.num_replicas
+
+    @property
+    def global_batch_size(self) -> int:
+        return self.config.batch_size * self.num_replicas
+
+    @property
+    def has_evaluator(self) -> bool:
+        return bool(self.cluster.evaluator) or self.role == 'evaluator'
+
+    def describe(self) -> list:
+        """The lines that say what will happen, for the log and for --dry_run."""
+        config = self.config
+        lines = [f'job {config.job}, data set {config.dataset}, model_dir {config.model_dir}']
+        name = str(self.task) if self.task else 'this process'
+        chief = ' (chief)' if self.is_chief and self.task else ''
+        lines.append(f'strategy {self.strategy}; {name}{chief} of {max(1, len(self.cluster.tasks))} '
+                     'task(s)')
+        if self.strategy == 'parameter_server':
+            lines.append(f'asynchronous: {self.num_training_tasks} workers, each step is one batch of '
+                         f'{config.batch_size} on one of them; which worker trains which example is '
+                         'not repeatable')
+        else:
+            lines.append(f'batch: {config.batch_size} per replica x {self.num_replicas} replica(s) = '
+                         f'{self.global_batch_size} global')
+        if self.has_evaluator:
+            lines.append('evaluation: by the evaluator task, every checkpoint it can and always the last')
+        elif self.num_training_tasks > 1 or self.cluster.ps:
+            lines.append('evaluation: by the chief, at the end (the cluster has no evaluator)')
+        else:
+            lines.append('evaluation: by this process, at most every '
+                         f'{config.eval_throttle_secs} s, and at the end')
+        return lines
+
+
+def make(config: TrainerConfig, environ) -> Plan:
+    """Resolves the strategy and this task's role.
+
+    Raises:
+        UsageError: TF_CONFIG is wrong, or does not fit the strategy.
+    """
+    try:
+        found = tf_config.from_environment(environ, config.strategy)
+    except tf_config.TfConfigError as error:
+        raise UsageError(str(error)) from error
+    strategy = config.strategy
+    if strategy == 'auto':
+        strategy = tf_config.auto_strategy(found.cluster)
+        if strategy == 'none' and config.num_replicas > 1:
+            strategy = 'mirrored'
+    if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
+        raise UsageError(f'--num_replicas={config.num_replicas} needs --strategy=mirrored or '
+                         f'multi_worker_mirrored; the strategy is {strategy}.')
+    if strategy in ('multi_worker_mirrored', 'parameter_server') and not found.cluster:
+        raise UsageError(f'--strategy={strategy} needs a cluster: set TF_CONFIG (python -m tf_config '
+                         'make --help), or start with ./run_local_cluster.sh')
+    if config.eval_strategy == 'mirrored' and config.num_replicas == 1:
+        raise UsageError('--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
+                         'mirror; set --num_replicas=2 or more.')
+    return Plan(config, strategy, found.cluster, found.task, tuple(found.notes))

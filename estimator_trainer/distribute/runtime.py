@@ -1,0 +1,122 @@
+"""Plan -> what TensorFlow is given: TF_CONFIG, devices, strategies and the RunConfig.
+
+This is the only place that sets TF_CONFIG.
+"""
+
+import os
+import signal
+from typing import NamedTuple
+
+import tensorflow as tf
+
+import tf_config
+from estimator_trainer.config import UsageError
+
+_SAVE_SECS = 600
+_SESSION_TIMEOUT_SECS = 600  # a task waits so long for the others to be there; upstream: two hours
+
+
+class RunConfigs(NamedTuple):
+    """`own`: of this task. `local`: for an evaluation in this process alone, once a cluster has
+    trained."""
+    own: tf.estimator.RunConfig
+    local: tf.estimator.RunConfig
+
+
+def set_devices(plan) -> None:
+    """Sets threads, logical devices and determinism. Called before any other TensorFlow work.
+
+    Raises:
+        UsageError: the process has fewer devices than `--num_replicas` asks for.
+    """
+    config = plan.config
+    tf.config.threading.set_intra_op_parallelism_threads(config.intra_op_threads)
+    tf.config.threading.set_inter_op_parallelism_threads(config.inter_op_threads)
+    if config.deterministic:
+        tf.keras.utils.set_random_seed(config.seed)
+        tf.config.experimental.enable_op_determinism()
+    gpus = _gpus()
+    if gpus and config.num_replicas > len(gpus):
+        raise UsageError(f'--num_replicas={config.num_replicas}: this process has {len(gpus)} GPU(s).')
+    if gpus:
+        return
+    if config.num_replicas > 1 and plan.strategy == 'multi_worker_mirrored':
+        raise UsageError(f'--num_replicas={config.num_replicas}: without GPUs a worker has one '
+                         'replica; start more workers.')
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices('CPU')[0],
+        [tf.config.LogicalDeviceConfiguration()] * config.num_replicas)
+
+
+def make_run_configs(plan) -> RunConfigs:
+    """Makes the strategies and RunConfigs; with several workers this opens the task's port."""
+    for_tensorflow = plan.task and tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy)
+    _set_tf_config(None)
+    local = _run_config(plan, None)
+    _set_tf_config(for_tensorflow)
+    train_strategy = _train_strategy(plan)
+    own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
+    return RunConfigs(own, local)
+
+
+def _set_tf_config(text) -> None:
+    os.environ.pop('TF_CONFIG', None)
+    if text:
+        os.environ['TF_CONFIG'] = text
+
+
+def _gpus() -> list:
+    return tf.config.list_physical_devices('GPU')
+
+
+def _train_strategy(plan):
+    if not plan.trains or plan.strategy not in ('mirrored', 'multi_worker_mirrored'):
+        return None
+    if plan.strategy == 'mirrored':
+        return _mirrored(plan)
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    # TensorFlow's preemption notifier has just taken SIGTERM, and does nothing with it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return strategy
+
+
+def _mirrored(plan):
+    kind = 'gpu' if _gpus() else 'cpu'
+    return tf.distribute.MirroredStrategy(
+        [f'/{kind}:{number}' for number in range(plan.config.num_replicas)])
+
+
+def _run_config(plan, train_strategy):
+    config = plan.config
+    save_secs = config.save_checkpoints_secs
+    if save_secs is None and config.save_checkpoints_steps is None:
+        save_secs = _SAVE_SECS
+    return tf.estimator.RunConfig(
+        model_dir=config.model_dir,
+        tf_random_seed=config.seed,
+        train_distribute=train_strategy,
+        eval_distribute=_mirrored(plan) if config.eval_strategy == 'mirrored' else None,
+        save_checkpoints_steps=config.save_checkpoints_steps,
+        save_checkpoints_secs=save_secs,
+        save_summary_steps=config.save_summary_steps,
+        keep_checkpoint_max=config.keep_checkpoints,
+        log_step_count_steps=None,  # the trainer's own hook reports
+        session_config=_session_config(plan),
+        session_creation_timeout_secs=_SESSION_TIMEOUT_SECS,
+        experimental_max_worker_delay_secs=0)
+
+
+def _session_config(plan):
+    config = plan.config
+    session = tf.compat.v1.ConfigProto(
+        allow_soft_placement=True,
+        intra_op_parallelism_threads=config.intra_op_threads,
+        inter_op_parallelism_threads=config.inter_op_threads)
+    session.gpu_options.allow_growth = True
+    if not _gpus():
+        session.device_count['CPU'] = config.num_replicas
+    if plan.strategy == 'parameter_server' and plan.trains:
+        # Asynchronous workers need not hear of each other, only of the parameter servers.
+        session.device_filters.extend(
+            ['/job:ps', f'/job:{plan.task.role}/task:{plan.task.index}'])
+    return session

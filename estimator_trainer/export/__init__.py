@@ -1,0 +1,1 @@
+"""SavedModels: what they take, and which ones are kept."""

@@ -1,0 +1,110 @@
+"""The exporters of a run: `export/best` and `export/final`.
+
+Both are Estimator exporters: told of every evaluation, they decide whether to write a SavedModel
+into `export/<name>/<timestamp>`.
+"""
+
+import json
+import logging
+import math
+import os
+import shutil
+
+import tensorflow as tf
+
+_log = logging.getLogger('estimator_trainer')
+
+
+class BestExporter(tf.estimator.Exporter):
+    """Keeps the SavedModel of the best evaluation so far, across restarts.
+
+    What was best is read back from `export/best/best.json`: a worse model never replaces a better
+    one. The new model is in its place before the old one goes.
+
+    Args:
+        serving_input_fn: () -> ServingInputReceiver.
+        metric: name in the evaluation's results.
+        mode: 'min' or 'max'.
+    """
+    name = 'best'
+
+    def __init__(self, serving_input_fn, metric: str, mode: str):
+        self._serving_input_fn, self._metric, self._mode = serving_input_fn, metric, mode
+
+    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+        if self._metric not in eval_result:
+            raise ValueError(f'export/best goes by {self._metric!r}, which the evaluation does not '
+                             f'give: it has {", ".join(sorted(eval_result))}.')
+        value = float(eval_result[self._metric])
+        best = best_so_far(export_path)
+        if not self._better(value, best):
+            return None
+        path = estimator.export_saved_model(export_path, self._serving_input_fn,
+                                            checkpoint_path=checkpoint_path)
+        path = tf.compat.as_str_any(path)
+        _write_json(os.path.join(export_path, 'best.json'), {
+            'metric': self._metric, 'mode': self._mode, 'value': value,
+            'step': int(eval_result['global_step']), 'saved_model': os.path.basename(path)})
+        for other in os.listdir(export_path):
+            if other.isdigit() and other != os.path.basename(path):
+                shutil.rmtree(os.path.join(export_path, other), ignore_errors=True)
+        _log.info('export: %s %.4f at step %d is the best so far: %s', self._metric, value,
+                  eval_result['global_step'], path)
+        return path
+
+    def _better(self, value, best) -> bool:
+        if math.isnan(value):
+            return False
+        if best is None or best['metric'] != self._metric or best['mode'] != self._mode:
+            return True
+        return value > best['value'] if self._mode == 'max' else value < best['value']
+
+
+class EvalListener(tf.estimator.Exporter):
+    """Tells a function of every evaluation: `heard(step, results)`. Exports nothing."""
+    name = 'listener'
+
+    def __init__(self, heard):
+        self._heard = heard
+
+    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+        results = {name: value for name, value in eval_result.items() if name != 'global_step'}
+        self._heard(int(eval_result['global_step']), results)
+
+
+def make(kinds, job, serving_input_fn) -> list:
+    """The exporters that `--export` asks for; none for a job that says nothing of serving."""
+    if serving_input_fn is None:
+        return []
+    made = []
+    if 'best' in kinds:
+        made.append(BestExporter(serving_input_fn, job.best_metric, job.best_mode))
+    if 'final' in kinds:
+        made.append(tf.estimator.FinalExporter('final', serving_input_fn))
+    return made
+
+
+def raw_images(image_shape):
+    """A serving_input_fn that takes uint8 [batch, height, width, channels], any batch size."""
+
+    def serving_input_fn():
+        images = tf.compat.v1.placeholder(tf.uint8, [None, *image_shape], name='image')
+        return tf.estimator.export.ServingInputReceiver({'image': images}, {'image': images})
+
+    return serving_input_fn
+
+
+def best_so_far(export_path):
+    """What best.json says, or None where there is none or its SavedModel is gone."""
+    try:
+        with open(os.path.join(export_path, 'best.json'), encoding='utf-8') as file:
+            best = json.load(file)
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return best if os.path.isdir(os.path.join(export_path, best['saved_model'])) else None
+
+
+def _write_json(path, value) -> None:
+    with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
+        json.dump(value, file, indent=2)
+    os.replace(f'{path}.tmp', path)

@@ -1,0 +1,69 @@
+"""Every flag of the trainer, by group. The README's table of flags is tested against this list."""
+
+from absl import flags
+
+FLAGS = flags.FlagValues()
+GROUPS = {}
+
+
+def _define(group, define, name, *args, **kwargs):
+    define(name, *args, flag_values=FLAGS, **kwargs)
+    GROUPS.setdefault(group, []).append(name)
+
+
+def _group(title):
+    """Definers for one group: text, whole, number, switch, choice and several."""
+    kinds = dict(text=flags.DEFINE_string, whole=flags.DEFINE_integer, number=flags.DEFINE_float,
+                 switch=flags.DEFINE_bool, choice=flags.DEFINE_enum,
+                 several=flags.DEFINE_multi_string, listed=flags.DEFINE_list)
+    return {kind: (lambda name, *args, _define_one=one, **kwargs:
+                   _define(title, _define_one, name, *args, **kwargs))
+            for kind, one in kinds.items()}
+
+
+_job = _group('What is trained')
+_job['text']('job', 'mnist', 'A built-in job (mnist, fashion_mnist) or package.module:attribute.')
+_job['several']('param', [], 'name=value: overrides a param of the job. Repeatable.')
+_job['text']('model_dir', '', 'Folder of checkpoints, metrics and exports. Required. The same command '
+             'in the same folder resumes.')
+_job['switch']('allow_config_change', False, 'Resume although config.json in the model_dir differs in '
+               'something that matters.')
+
+_data = _group('Data')
+_data['text']('dataset', 'mnist_5k', 'A TFDS image classification set, or mnist_5k, which is embedded.')
+_data['text']('data_dir', '', "TFDS's folder of prepared data sets. Default: ~/tensorflow_datasets.")
+_data['whole']('in_memory_mb', 1024, 'A training split of up to so many MiB, decoded, is held in memory '
+               'and read in an exact order; a larger one is streamed.')
+
+_where = _group('Devices')
+_where['choice']('strategy', 'auto',
+                 ['auto', 'none', 'mirrored', 'multi_worker_mirrored', 'parameter_server'],
+                 'auto: by TF_CONFIG and --num_replicas.')
+_where['choice']('eval_strategy', 'none', ['none', 'mirrored'], 'Devices of an evaluation.')
+_where['whole']('num_replicas', 1, 'Replicas of one process: its GPUs, or logical CPUs where it has '
+                'none.')
+_where['whole']('intra_op_threads', 0, "Threads of one operation. 0: TensorFlow's choice.")
+_where['whole']('inter_op_threads', 0, "Operations at a time. 0: TensorFlow's choice.")
+
+_length = _group('Training')
+_length['whole']('batch_size', 64, 'Per replica. Global batch = batch_size x replicas.')
+_length['whole']('max_steps', None, 'Global step at which training ends.')
+_length['number']('epochs', None, 'Or: passes over the training split after which it ends.')
+_length['whole']('seed', 1, 'Of initial weights and of the order of the data.')
+_length['switch']('deterministic', False, 'Bit-for-bit repeatable, at some cost in speed.')
+
+_evaluation = _group('Evaluation and export')
+_evaluation['whole']('eval_steps', None, 'Batches of one evaluation. Default: the whole eval split.')
+_evaluation['whole']('eval_throttle_secs', 600, 'Where the training process evaluates as well: at most '
+                     'one evaluation in so many seconds. The last checkpoint is always evaluated.')
+_evaluation['listed']('export', ['best', 'final'], 'best, final, both (best,final) or none.')
+
+_files = _group('Checkpoints and progress')
+_files['whole']('save_checkpoints_steps', None, 'Steps between checkpoints. Default: by time.')
+_files['whole']('save_checkpoints_secs', None, 'Seconds between checkpoints. Default: 600.')
+_files['whole']('keep_checkpoints', 5, 'Newest checkpoints kept. 0: all.')
+_files['whole']('save_summary_steps', 100, 'Steps between TensorBoard summaries. 0: none.')
+_files['whole']('log_every_steps', 100, 'Steps between lines of progress and of metrics.jsonl.')
+_files['choice']('progress', 'auto', ['auto', 'on', 'off'], 'auto: a bar on a terminal, lines elsewhere; '
+                 'on: a bar; off: lines.')
+_files['switch']('dry_run', False, 'Print the resolved run and the cluster, and stop.')

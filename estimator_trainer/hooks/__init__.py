@@ -1,0 +1,1 @@
+"""Side jobs of the training loop."""

@@ -1,0 +1,5 @@
+"""What is trained: a `Job`, by a built-in name or as `package.module:attribute`."""
+
+from estimator_trainer.jobs.job import BUILT_IN, Job, JobError, load, typed_params
+
+__all__ = ['BUILT_IN', 'Job', 'JobError', 'load', 'typed_params']

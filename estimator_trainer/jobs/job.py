@@ -1,0 +1,147 @@
+"""The contract between a job and the trainer. Imports no TensorFlow."""
+
+import dataclasses
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+BUILT_IN = {
+    'mnist': 'estimator_trainer.jobs.mnist:job',
+    'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
+}
+
+# What the trainer adds to the params it hands to a job; a job's own params may not use these names.
+RUN_PARAMS = ('batch_size', 'num_replicas', 'global_batch_size', 'max_steps', 'steps_per_epoch',
+              'seed', 'start_step')
+
+
+class JobError(ValueError):
+    """A job that cannot be found, or a param that it does not have. The message is for the user."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What is trained.
+
+    Exactly one of `model_fn` and `make_estimator` is given.
+
+    Attributes:
+        model_fn: `(features, labels, mode, params) -> tf.estimator.EstimatorSpec`. In TRAIN mode the
+            loss is the mean over the per-replica batch, and the optimizer one of tf.compat.v1.train:
+            inside Estimator those divide by the number of replicas, so that the summed gradients are
+            those of the global batch.
+        make_estimator: `(run_config, params) -> tf.estimator.Estimator`, for canned Estimators and
+            subclasses. Must pass `run_config` on.
+        input_fn: `(mode, params, input_context) -> tf.data.Dataset` of per-replica batches, sharded
+            by `input_context`; TRAIN repeats for ever, EVAL gives each example once.
+            `estimator_trainer.data.array_batches` does it for arrays. None: the data set of
+            `--dataset`, with features {'image': uint8 [batch, height, width, channels]} and int64
+            labels [batch].
+        serving_input_fn: `(params) -> ServingInputReceiver`; None: raw images where the job reads
+            `--dataset`, and no export where it has its own input_fn.
+        params: name -> default. Values are bool, int, float or str; `--param` overrides them.
+        best_metric, best_mode: the evaluation metric that `export/best` goes by, and 'min' or 'max'.
+        check: `(params) -> None`, called before TensorFlow is imported; raises ValueError for params
+            that cannot work.
+        num_train_examples: for `--epochs` with an input_fn of the job's own.
+    """
+    model_fn: Optional[Callable] = None
+    make_estimator: Optional[Callable] = None
+    input_fn: Optional[Callable] = None
+    serving_input_fn: Optional[Callable] = None
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    check: Optional[Callable] = None
+    best_metric: str = 'loss'
+    best_mode: str = 'min'
+    num_train_examples: Optional[int] = None
+
+    def __post_init__(self):
+        if (self.model_fn is None) == (self.make_estimator is None):
+            raise JobError('A Job has either a model_fn or a make_estimator.')
+        if self.best_mode not in ('min', 'max'):
+            raise JobError(f"best_mode is 'min' or 'max'; got {self.best_mode!r}.")
+        for name, value in self.params.items():
+            if name in RUN_PARAMS:
+                raise JobError(f'The trainer sets {name!r} itself: rename this param of the job.')
+            if not isinstance(value, (bool, int, float, str)):
+                raise JobError(f'The default of param {name!r} is a {type(value).__name__}; only bool, '
+                               'int, float and str can be set by --param.')
+
+
+def load(name: str) -> Job:
+    """Finds a job by built-in name or `package.module:attribute`.
+
+    The attribute is a Job, or a function without arguments that returns one. Modules in the current
+    folder are found.
+
+    Raises:
+        JobError: there is no such job; the message offers the nearest name.
+    """
+    path = BUILT_IN.get(name, name)
+    module_name, colon, attribute = path.partition(':')
+    if not colon or not module_name or not attribute:
+        raise JobError(f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
+                       f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute')
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + '.').startswith(error.name + '.'):
+            raise  # the job's module is there, and imports something that is not
+        raise JobError(f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on '
+                       'PYTHONPATH.') from error
+    if not hasattr(module, attribute):
+        raise JobError(f'--job={name}: module {module_name} has no attribute {attribute!r}'
+                       f'{_nearest(attribute, vars(module))}.')
+    job = getattr(module, attribute)
+    if callable(job) and not isinstance(job, Job):
+        job = job()
+    if not isinstance(job, Job):
+        raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an '
+                       'estimator_trainer.jobs.Job.')
+    return job
+
+
+def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
+    """The job's params, with `name=value` strings typed by the defaults.
+
+    Raises:
+        JobError: not `name=value`, an unknown name (the nearest is offered), or a value of another
+            type than the default's.
+    """
+    params = dict(defaults)
+    for override in overrides:
+        name, equals, text = override.partition('=')
+        if not equals:
+            raise JobError(f'--param={override}: write --param=name=value.')
+        if name not in defaults:
+            known = ', '.join(sorted(defaults)) or 'none'
+            raise JobError(f'--param={override}: the job has no param {name!r}'
+                           f'{_nearest(name, defaults)}. It has: {known}.')
+        try:
+            params[name] = _parse(text, type(defaults[name]))
+        except ValueError:
+            raise JobError(f'--param={override}: {name} is {_article(defaults[name])}, like its '
+                           f'default {defaults[name]!r}; got {text!r}.') from None
+    return params
+
+
+def _parse(text, kind):
+    if kind is bool:
+        if text.lower() not in ('true', 'false', '1', '0'):
+            raise ValueError(text)
+        return text.lower() in ('true', '1')
+    return kind(text)
+
+
+def _article(value) -> str:
+    return {'int': 'an int', 'str': 'a string'}.get(type(value).__name__, f'a {type(value).__name__}')
+
+
+def _nearest(name, known) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f' (did you mean {close[0]!r}?)' if close else ''

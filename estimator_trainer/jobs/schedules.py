@@ -1,0 +1,61 @@
+"""Learning-rate schedules: `schedule` param -> rate as a function of the global step."""
+
+import math
+
+SCHEDULE_PARAMS = {
+    'learning_rate': 0.01,
+    'schedule': 'constant',  # constant, step or cosine
+    'decay_epochs': '3,7',  # step: the rate falls by decay_factor at each of these epochs
+    'decay_factor': 0.1,
+    'warmup_steps': 0,  # the rate rises linearly from 0 over these many steps, then the schedule
+    'scale_rate_with_replicas': False,  # linear scaling rule, Goyal et al. 2017, arXiv:1706.02677
+}
+
+
+KINDS = ('constant', 'step', 'cosine')
+
+
+def check(params) -> None:
+    """Refuses params that give no schedule.
+
+    Raises:
+        ValueError: the message names the param, its value and what can be given.
+    """
+    if params['schedule'] not in KINDS:
+        raise ValueError(f"--param=schedule={params['schedule']}: use one of {', '.join(KINDS)}.")
+    if params['schedule'] == 'step':
+        _decay_epochs(params)
+    if params['warmup_steps'] < 0:
+        raise ValueError(f"--param=warmup_steps={params['warmup_steps']}: give 0 or more steps.")
+
+
+def learning_rate(params, global_step):
+    """The learning rate at `global_step`, a scalar float32 tensor. `params` have been checked."""
+    import tensorflow as tf
+    step = tf.cast(global_step, tf.float32)
+    peak = params['learning_rate']
+    if params['scale_rate_with_replicas']:
+        peak *= params['num_replicas']
+    rate = tf.constant(peak, tf.float32)
+    if params['schedule'] == 'step':
+        for epoch in _decay_epochs(params):
+            boundary = round(epoch * params['steps_per_epoch'])
+            rate *= tf.where(step >= boundary, params['decay_factor'], 1.0)
+    elif params['schedule'] == 'cosine':
+        warmup = params['warmup_steps']
+        done = (step - warmup) / max(1, params['max_steps'] - warmup)
+        rate *= 0.5 * (1.0 + tf.cos(math.pi * tf.clip_by_value(done, 0.0, 1.0)))
+    if params['warmup_steps']:
+        rate *= tf.minimum(1.0, (step + 1.0) / params['warmup_steps'])
+    return rate
+
+
+def _decay_epochs(params) -> list:
+    text = params['decay_epochs']
+    try:
+        epochs = [float(epoch) for epoch in text.split(',')]
+    except ValueError:
+        epochs = []
+    if not epochs or epochs != sorted(epochs):
+        raise ValueError(f'--param=decay_epochs={text}: give ascending numbers, such as 3,7.')
+    return epochs

@@ -1,0 +1,1 @@
+"""One job, three ways to train it. Today: `estimator`."""

@@ -1,0 +1,84 @@
+"""config.json in the model_dir: what this run is, and whether the flags still say so."""
+
+import json
+import os
+
+from estimator_trainer.config import UsageError
+
+_NAME = 'config.json'
+_MATTERS = ('job', 'dataset', 'global_batch_size', 'seed', 'params')
+
+
+def resolved(plan, params, versions) -> dict:
+    """The whole of a run, as config.json holds it.
+
+    Args:
+        params: of the job, after --param.
+        versions: of what computes.
+    """
+    config = plan.config
+    flags = {name: list(value) if isinstance(value, tuple) else value
+             for name, value in vars(config).items() if name not in ('dry_run', 'progress')}
+    return {
+        'job': config.job,
+        'dataset': config.dataset,
+        'params': dict(params),
+        'seed': config.seed,
+        'strategy': plan.strategy,
+        'global_batch_size': plan.global_batch_size,
+        'num_replicas': plan.num_replicas,
+        'cluster': {role: list(plan.cluster.addresses(role))
+                    for role in ('chief', 'worker', 'ps', 'evaluator')
+                    if plan.cluster.addresses(role)},
+        'flags': flags,
+        'versions': versions,
+    }
+
+
+def check(model_dir: str, new: dict) -> bool:
+    """Compares a run with the one that the model_dir holds.
+
+    Returns:
+        Whether the model_dir holds one.
+
+    Raises:
+        UsageError: they differ in something that matters; every difference is shown.
+    """
+    try:
+        with open(os.path.join(model_dir, _NAME), encoding='utf-8') as file:
+            old = json.load(file)
+    except FileNotFoundError:
+        return False
+    except json.JSONDecodeError as error:
+        raise UsageError(f'--model_dir={model_dir}: its config.json is not JSON ({error}); mend or '
+                         'remove it.') from error
+    differences = _differences(old, new)
+    if differences and not new['flags']['allow_config_change']:
+        raise UsageError(
+            f'--model_dir={model_dir}: holds a run with another configuration:\n'
+            + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)
+            + '\nGive it as it was, another --model_dir, or --allow_config_change.')
+    return True
+
+
+def write(model_dir: str, new: dict) -> None:
+    """Writes config.json, whole or not at all."""
+    os.makedirs(model_dir, exist_ok=True)
+    path = os.path.join(model_dir, _NAME)
+    with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
+        json.dump(new, file, indent=2, sort_keys=True)
+        file.write('\n')
+    os.replace(f'{path}.tmp', path)
+
+
+def _differences(old, new) -> list:
+    found = []
+    for name in _MATTERS:
+        was, now = old.get(name), new[name]
+        if isinstance(now, dict):
+            was = was or {}
+            found += [(f'param {key}', was.get(key), now.get(key))
+                      for key in sorted({*was, *now}) if was.get(key) != now.get(key)]
+        elif was != now:
+            found.append((name, was, now))
+    return found

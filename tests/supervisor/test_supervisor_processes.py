@@ -1,0 +1,377 @@
+"""The supervisor with shell children. It runs in a process of its own, so every test is bounded:
+at the bound it is killed, and the kernel takes its children along."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+BOUND_SECS = 20
+FOREVER = 'exec sleep 600'
+
+SUPERVISE = """
+import json, os, pathlib, sys
+from estimator_trainer.cluster import plan, signals
+from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.supervisor import Limits, Supervisor
+tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
+gang = [plan.Command(name, tuple(argv), dict(os.environ),
+                     trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
+        for name, argv, cores in tasks]
+supervisor = Supervisor(Limits(grace_secs, drain_secs), Console(1, False), Console(2, False))
+with signals.Signals() as caught:
+    outcome = supervisor.run(gang, pathlib.Path(folder), caught)
+(pathlib.Path(folder) / 'outcome').write_text(json.dumps({
+    'why': outcome.stop.why.name,
+    'cause': outcome.stop.cause and outcome.stop.cause.name,
+    'late': outcome.stop.late,
+    'codes': {task.name: task.code for task in outcome.ended}}))
+sys.exit(outcome.stop.exit_code)
+"""
+
+
+@dataclasses.dataclass
+class Run:
+    """A supervisor in its own process."""
+
+    folder: pathlib.Path
+    popen: subprocess.Popen
+
+    def finish(self):
+        out, err = self.popen.communicate(timeout=BOUND_SECS)
+        self.out, self.err, self.code = out.decode(), err.decode(), self.popen.returncode
+        outcome = self.folder / 'outcome'
+        self.outcome = json.loads(outcome.read_text()) if outcome.exists() else None
+        return self
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start({'worker:0': 'shell script', …}) -> Run. Tasks run in tmp_path."""
+    with contextlib.ExitStack() as runs:
+
+        def start(tasks, grace_secs=10, drain_secs=60, cores=(), ignored=()):
+            commands = [
+                [name, script if isinstance(script, list) else ['sh', '-c', script], list(cores)]
+                for name, script in tasks.items()
+            ]
+            popen = subprocess.Popen(
+                [
+                    sys.executable,
+                    '-c',
+                    SUPERVISE,
+                    json.dumps([commands, str(tmp_path), grace_secs, drain_secs]),
+                ],
+                cwd=tmp_path,
+                env={**os.environ, 'PYTHONPATH': str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                preexec_fn=lambda: [
+                    signal.signal(s, signal.SIG_IGN if s in ignored else signal.SIG_DFL)
+                    for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+                ],
+            )
+            runs.enter_context(popen)
+            runs.callback(popen.kill)
+            return Run(tmp_path, popen)
+
+        yield start
+
+
+def until(condition):
+    """Waits for a true `condition()`, and returns what it returned."""
+    deadline = time.monotonic() + BOUND_SECS
+    while not (result := condition()):
+        assert time.monotonic() < deadline, 'waited in vain'
+        time.sleep(0.01)
+    return result
+
+
+def pid_in(path):
+    """The number in a file, once it is there; scripts write it with `echo $$ > path`."""
+    return until(lambda: path.exists() and path.read_text().endswith('\n') and int(path.read_text()))
+
+
+def gone(pid):
+    """No such process, or a zombie that nobody has collected yet."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'Z'
+    return False
+
+
+def test_all_end_with_0(start):
+    run = start({'worker:0': 'echo hello', 'worker:1': 'printf "a\\nb" >&2', 'ps:0': ':'}).finish()
+    assert run.code == 0
+    assert run.outcome['why'] == 'DONE'
+    assert run.outcome['codes'] == {'worker:0': 0, 'worker:1': 0, 'ps:0': 0}
+    assert run.out == '[worker:0] hello\n'
+    assert run.err == '[worker:1] a\n[worker:1] b\n'
+    assert (run.folder / 'worker-0.out').read_text() == 'hello\n'
+    assert (run.folder / 'worker-1.err').read_text() == 'a\nb'
+    assert (run.folder / 'ps-0.err').read_text() == ''
+
+
+def test_all_of_a_large_output_arrives(start):
+    script = [sys.executable, '-c', 'import sys\nfor i in range(100000): print(i)']
+    run = start({'worker:0': script}).finish()
+    assert run.out.splitlines() == [f'[worker:0] {i}' for i in range(100000)]
+
+
+def test_stdin_is_empty(start):
+    assert start({'worker:0': 'cat'}).finish().code == 0
+
+
+def test_a_failure_ends_the_others(start):
+    run = start({'worker:0': FOREVER, 'worker:1': 'exit 3', 'evaluator:0': FOREVER}).finish()
+    assert run.code == 3
+    assert run.outcome['cause'] == 'worker:1'
+    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': -15, 'evaluator:0': -15}
+    assert 'worker:1 ended with exit code 3' in run.err
+    assert 'stopping worker:0, evaluator:0' in run.err
+
+
+def test_a_death_by_signal_is_a_failure(start):
+    run = start({'worker:0': FOREVER, 'worker:1': 'kill -9 $$'}).finish()
+    assert run.code == 137
+    assert run.outcome['cause'] == 'worker:1'
+
+
+def test_a_task_that_ends_well_does_not_end_the_others(start, tmp_path):
+    os.mkfifo(tmp_path / 'go')
+    run = start({'worker:0': 'echo $$ > pid', 'worker:1': 'read line < go'})
+    pid = pid_in(tmp_path / 'pid')
+    until(lambda: gone(pid))
+    (tmp_path / 'go').write_text('\n')
+    assert run.finish().outcome['codes'] == {'worker:0': 0, 'worker:1': 0}
+
+
+def test_who_ignores_sigterm_is_killed_after_the_grace(start, tmp_path):
+    os.mkfifo(tmp_path / 'ready')
+    run = start(
+        {
+            'worker:0': f'trap "" TERM; echo > ready; {FOREVER}',
+            'worker:1': 'read line < ready; exit 3',
+        },
+        grace_secs=0.2,
+    ).finish()
+    assert run.code == 3
+    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': -9}
+    assert 'killing worker:0' in run.err
+
+
+def test_who_heeds_sigterm_has_time_to_end(start, tmp_path):
+    os.mkfifo(tmp_path / 'ready')
+    run = start(
+        {
+            'worker:0': 'trap "echo saved; exit 143" TERM; echo > ready; while :; do sleep .01; done',
+            'worker:1': 'read line < ready; exit 3',
+        }
+    ).finish()
+    assert run.out == '[worker:0] saved\n'
+    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': 143}
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs PR_SET_PDEATHSIG')
+def test_kill_9_of_the_supervisor_takes_every_task_along(start, tmp_path):
+    script = 'trap "" TERM HUP INT; echo $$ > {0}; exec sleep 600'
+    run = start({f'worker:{i}': script.format(f'pid-{i}') for i in range(2)})
+    pids = [pid_in(tmp_path / f'pid-{i}') for i in range(2)]
+    assert not any(gone(pid) for pid in pids)
+    run.popen.kill()
+    run.finish()
+    for pid in pids:
+        until(lambda: gone(pid))
+
+
+@pytest.mark.parametrize(
+    'signum, code', [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_is_forwarded_as_sigterm(start, tmp_path, signum, code):
+    run = start({'worker:0': f'echo $$ > pid; {FOREVER}'})
+    pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signum)
+    assert run.finish().code == code
+    assert run.outcome['why'] == 'SIGNALLED'
+    assert run.outcome['codes'] == {'worker:0': -15}
+
+
+def test_a_second_ctrl_c_kills_at_once(start, tmp_path):
+    stubborn = 'trap "echo > termed" TERM; echo $$ > pid; while :; do sleep .01; done'
+    run = start({'worker:0': stubborn}, grace_secs=600)
+    pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signal.SIGINT)
+    until((tmp_path / 'termed').exists)
+    run.popen.send_signal(signal.SIGTERM)  # not Ctrl-C: changes nothing
+    run.popen.send_signal(signal.SIGINT)
+    assert run.finish().code == 130
+    assert run.outcome['codes'] == {'worker:0': -9}
+
+
+def test_a_signal_ignored_from_the_start_stays_ignored(start, tmp_path):
+    os.mkfifo(tmp_path / 'go')
+    run = start({'worker:0': 'echo $$ > pid; read line < go'}, ignored=[signal.SIGHUP])
+    pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signal.SIGHUP)
+    (tmp_path / 'go').write_text('\n')
+    assert run.finish().code == 0
+
+
+def test_what_goes_on_after_training_is_given_a_bound(start):
+    run = start({'worker:0': ':', 'ps:0': FOREVER, 'evaluator:0': ':'}, drain_secs=0.2).finish()
+    assert run.code == 1
+    assert (run.outcome['why'], run.outcome['late']) == ('NOT_DRAINED', ['ps:0'])
+    assert 'at most 0.2 s (--drain_secs)' in run.err
+    assert 'stopping ps:0' in run.err
+
+
+def test_an_evaluator_may_end_after_training(start):
+    script = 'until [ -e go ]; do sleep .01; done; echo evaluated'
+    run = start({'worker:0': ':', 'evaluator:0': script})
+    (run.folder / 'go').touch()
+    assert run.finish().code == 0
+    assert run.out == '[evaluator:0] evaluated\n'
+
+
+def test_a_grandchild_does_not_survive_its_task(start, tmp_path):
+    run = start({'worker:0': '(trap "" TERM; exec sleep 600) & echo $! > pid'}).finish()
+    assert run.code == 0
+    until(lambda: gone(pid_in(tmp_path / 'pid')))
+
+
+def test_a_grandchild_is_killed_with_its_task(start, tmp_path):
+    run = start({'worker:0': '(trap "" TERM; exec sleep 600) & echo $! > pid; wait'}, grace_secs=0)
+    pid = pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signal.SIGTERM)
+    assert run.finish().code == 143
+    until(lambda: gone(pid))
+
+
+@pytest.mark.skipif(not shutil.which('setsid'), reason='needs setsid')
+def test_a_process_that_left_the_group_cannot_hold_the_run_up(start, tmp_path):
+    run = start({'worker:0': 'setsid sh -c "echo \\$\\$ > pid; exec sleep 600" & '
+                             'until [ -s pid ]; do sleep .01; done; echo out'})
+    pid = pid_in(tmp_path / 'pid')
+    try:
+        assert run.finish().out == '[worker:0] out\n'
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_task_that_cannot_be_started_ends_those_that_were(start, tmp_path):
+    run = start({'worker:0': f'echo $$ > pid; {FOREVER}', 'worker:1': ['/no/such/program']}).finish()
+    assert run.code == 1
+    assert '/no/such/program' in run.err
+    if (tmp_path / 'pid').exists():  # it was killed before it could write that
+        assert gone(pid_in(tmp_path / 'pid'))
+
+
+@pytest.mark.skipif(not hasattr(os, 'sched_getaffinity'), reason='needs sched_setaffinity')
+def test_a_task_runs_on_its_cores(start):
+    core = max(os.sched_getaffinity(0))
+    script = [sys.executable, '-c', 'import os; print(os.sched_getaffinity(0))']
+    assert start({'worker:0': script}, cores=[core]).finish().out == f'[worker:0] {{{core}}}\n'
+
+
+# The whole command, with a trainer of a few lines.
+
+TRAINER = """
+import json, os, sys
+who = json.loads(os.environ['TF_CONFIG'])['task']
+with open('started', 'a') as file:
+    file.write(f'{who["type"]} {sys.argv[1:]}\\n')
+if '--bad' in sys.argv:
+    sys.exit(print('trainer: unknown flag --bad', file=sys.stderr) or 64)
+print('dry' if '--dry_run' in sys.argv else 'training')
+sys.exit(7 if '--fail' in sys.argv and '--dry_run' not in sys.argv else 0)
+"""
+
+COMMAND = """
+import sys
+from estimator_trainer.cluster import __main__ as command
+command.TRAINER = (sys.executable, 'trainer.py')
+sys.exit(command.main(sys.argv[1:]))
+"""
+
+
+def command(tmp_path, *argv):
+    (tmp_path / 'trainer.py').write_text(TRAINER)
+    return subprocess.run(
+        [sys.executable, '-c', COMMAND, *argv],
+        cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': str(ROOT), 'TMPDIR': str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=BOUND_SECS,
+    )
+
+
+def test_a_whole_run(tmp_path):
+    done = command(tmp_path, '--workers=2', '--', '--model_dir=model')
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == [
+        '[evaluator:0] training', '[worker:0] training', '[worker:1] training']
+    assert '[cluster] start: worker:0 127.0.0.1:' in done.stderr
+    assert '[cluster] end: exit code 0 after' in done.stderr
+    logs = tmp_path / 'model' / 'logs' / 'attempt-1'
+    assert str(logs) in done.stderr
+    assert (logs / 'worker-1.out').read_text() == 'training\n'
+
+
+def test_a_run_that_fails_shows_where_to_look(tmp_path):
+    done = command(tmp_path, '--workers=1', '--noevaluator', '--', '--model_dir=model', '--fail')
+    assert done.returncode == 7
+    assert 'worker:0 ended with exit code 7' in done.stderr
+    assert 'attempt-1/worker-0.err' in done.stderr
+
+
+def test_the_trainers_own_check_comes_first_and_once(tmp_path):
+    done = command(tmp_path, '--', '--model_dir=model', '--bad')
+    assert (done.returncode, done.stdout) == (64, '')
+    assert done.stderr == 'trainer: unknown flag --bad\n'
+    assert len((tmp_path / 'started').read_text().splitlines()) == 1
+    assert not (tmp_path / 'model').exists()
+
+
+@pytest.mark.parametrize(
+    'argv', [['--workers=0'], ['--wrkers=2'], ['mnist'], ['--', '--flagfile=/no/such']]
+)
+def test_usage_errors_start_nothing(tmp_path, argv):
+    done = command(tmp_path, *argv)
+    assert (done.returncode, done.stdout) == (64, '')
+    assert len(done.stderr.splitlines()) == 1
+    assert os.listdir(tmp_path) == ['trainer.py']  # no lock folder, no logs, no 'started'
+
+
+def test_a_log_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
+    (tmp_path / 'file').touch()
+    done = command(tmp_path, '--log_dir=file/logs')
+    assert done.returncode == 64
+    assert '--log_dir=file/logs: ' in done.stderr
+
+
+def test_the_front_finds_the_package_from_anywhere(tmp_path):
+    (tmp_path / 'link').symlink_to(ROOT / 'run_local_cluster.sh')
+    done = subprocess.run(
+        [tmp_path / 'link', '--help'],
+        cwd=tmp_path,
+        env={**os.environ, 'PYTHON': sys.executable, 'PYTHONPATH': ''},
+        capture_output=True,
+        text=True,
+        timeout=BOUND_SECS,
+    )
+    assert done.returncode == 0
+    assert 'usage: run_local_cluster.sh' in done.stdout

@@ -1,0 +1,12 @@
+"""Who is in the cluster, and who am I: TF_CONFIG read, judged and written without TensorFlow."""
+
+from tf_config.cluster import (
+    ROLES, STRATEGIES, Cluster, Task, for_tensorflow, make, number_of_tasks, render)
+from tf_config.lint import Finding, Parsed, TfConfigError, auto_strategy, check, parse
+from tf_config.resolvers import from_environment
+
+__all__ = [
+    'ROLES', 'STRATEGIES', 'Cluster', 'Finding', 'Parsed', 'Task', 'TfConfigError',
+    'auto_strategy', 'check', 'for_tensorflow', 'from_environment', 'make', 'number_of_tasks',
+    'parse', 'render',
+]

@@ -1,0 +1,119 @@
+"""python -m tf_config check | show | make: exit code 0, or 64 on a bad TF_CONFIG or argument."""
+
+import argparse
+import itertools
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from tf_config import addresses
+from tf_config.cluster import ROLES, STRATEGIES, make, render
+from tf_config.lint import TfConfigError, auto_strategy
+from tf_config.resolvers import from_environment
+
+BAD_USAGE = 64
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(BAD_USAGE, f'{self.prog}: {message}\n')
+
+
+def _parser():
+    parser = _Parser(prog='python -m tf_config', allow_abbrev=False, description=__doc__)
+    commands = parser.add_subparsers(dest='command', required=True)
+    for name, what in (('check', 'judge a TF_CONFIG'), ('show', 'a table of its tasks')):
+        command = commands.add_parser(name, help=what, allow_abbrev=False)
+        command.add_argument('--strategy', choices=STRATEGIES, default='auto')
+        command.add_argument(
+            '--file', type=Path, help='a file with the TF_CONFIG; default: the environment')
+    command = commands.add_parser(
+        'make', help='the TF_CONFIG of every task of a new cluster', allow_abbrev=False)
+    command.add_argument('--workers', type=int, default=1, help='training tasks, chief counted')
+    command.add_argument('--ps', type=int, default=0, help='parameter servers')
+    command.add_argument('--evaluator', action='store_true', help='add an evaluator')
+    command.add_argument(
+        '--host', action='append', dest='hosts', metavar='HOST',
+        help='repeatable; tasks go round-robin over the hosts; default: 127.0.0.1')
+    command.add_argument('--base_port', type=int, default=2222, help='the first port of each host')
+    command.add_argument('--format', choices=('exports', 'json'), default='exports')
+    return parser
+
+
+def _read(args):
+    """(Parsed, where it was read). Raises OSError, or ValueError on bad text or TF_CONFIG."""
+    if args.file is None:
+        environ, where = os.environ, 'TF_CONFIG'
+    else:
+        environ, where = {'TF_CONFIG': args.file.read_text(encoding='utf-8-sig')}, str(args.file)
+    parsed = from_environment(environ, args.strategy)
+    for note in parsed.notes:
+        print(f'note: {note}', file=sys.stderr)
+    return parsed, f'{where} {"names no cluster" if environ.get("TF_CONFIG") else "is not set"}'
+
+
+def _check(args):
+    parsed, nothing = _read(args)
+    if not parsed.cluster:
+        return f'ok: {nothing}: a single process'
+    counts = ((role, len(parsed.cluster.addresses(role))) for role in ROLES)
+    shape = ', '.join(f'{count} {role}' for role, count in counts if count)
+    strategy = auto_strategy(parsed.cluster) if args.strategy == 'auto' else args.strategy
+    return f'ok: {parsed.task} of {shape}; strategy {strategy}'
+
+
+def _show(args):
+    parsed, nothing = _read(args)
+    cluster, me = parsed.cluster, parsed.task
+    if not cluster:
+        return f'{nothing}: a single process'
+    rows = [('role', 'index', 'address', '')]
+    for task in dict.fromkeys((*cluster.tasks, me)):
+        address = cluster.address(task) if task in cluster.tasks else '(not in the cluster)'
+        marks = [mark for mark, whose in (('chief', cluster.chief_task), ('this task', me))
+                 if whose == task]
+        rows.append((task.role, str(task.index), address, ', '.join(marks)))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return '\n'.join(
+        '  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def _make(args):
+    places = _addresses(args.hosts or ['127.0.0.1'], args.base_port)
+    cluster = make(args.workers, args.ps, args.evaluator, places)
+    configs = {task: render(cluster, task) for task in cluster.tasks}
+    if args.format == 'json':
+        return json.dumps({str(task): json.loads(text) for task, text in configs.items()}, indent=1)
+    return '\n'.join(
+        f'# {task} on {cluster.address(task).rpartition(":")[0]}\n'
+        f'export TF_CONFIG={shlex.quote(text)}' for task, text in configs.items())
+
+
+def _addresses(hosts, base_port):
+    """Addresses without end, host after host. Raises ValueError on a bad host or port."""
+    taken = set()
+    for host in itertools.cycle(hosts):
+        address = addresses.unused(host, taken, base_port)
+        problem = addresses.problem(address)
+        if problem:
+            raise ValueError(f'address "{address}" {problem}')
+        yield address
+
+
+def main(argv=None):
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        print({'check': _check, 'show': _show, 'make': _make}[args.command](args))
+    except TfConfigError as error:
+        print(error, file=sys.stderr)
+        return BAD_USAGE
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

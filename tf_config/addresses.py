@@ -1,0 +1,51 @@
+"""Addresses of tasks as text: 'host:port', an IPv6 host in brackets. Nothing is resolved."""
+
+import itertools
+import re
+
+_HOST = re.compile(r'[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]')
+_LOOPBACK = re.compile(r'localhost|127(\.\d+){3}|\[::1\]', re.IGNORECASE)
+
+
+def problem(address):
+    """What is wrong with an address, or None."""
+    host, _, port = address.rpartition(':')
+    if '://' in address:
+        return 'has a scheme: "host:port" alone is wanted'
+    if not port or _HOST.fullmatch(address):
+        return 'has no port: "host:port" is wanted'
+    if ':' in host and not host.startswith('['):
+        return 'has several colons: an IPv6 host goes in brackets, "[::1]:2222"'
+    if not _HOST.fullmatch(host):
+        return 'has no valid host before the port: "host:port" is wanted'
+    if not re.fullmatch('[0-9]{1,5}', port) or not 1 <= int(port) <= 65535:
+        return 'has a bad port: a number from 1 to 65535 is wanted'
+    return None
+
+
+def machine(host):
+    """One name for a host however it is spelled: every loopback address is the same machine,
+    because TensorFlow's server listens on all interfaces, whatever host TF_CONFIG names."""
+    return 'localhost' if _LOOPBACK.fullmatch(host) else host.lower()
+
+
+def place(address):
+    """(machine, port) of a valid address: what two tasks may not share."""
+    host, _, port = address.rpartition(':')
+    return machine(host), int(port)
+
+
+def host_in(text):
+    """The host that a wrong address seems to mean, or None."""
+    text = text.partition('://')[2] or text
+    text = text.partition('/')[0]
+    host = text.rpartition(':')[0]
+    return next((h for h in (text, host, f'[{host}]') if _HOST.fullmatch(h)), None)
+
+
+def unused(host, taken, port=2222):
+    """The first address of `host`, from `port` up, whose place is not in the set `taken`, to which
+    it is added. The port may pass 65535: `problem` finds it."""
+    free = next(p for p in itertools.count(port) if (machine(host), p) not in taken)
+    taken.add((machine(host), free))
+    return f'{host}:{free}'
