@@ -70,6 +70,7 @@ def _run(plan, job, versions) -> int:
     from estimator_trainer.data import sources
     from estimator_trainer.distribute import runtime
     from estimator_trainer.export import exporters
+    from estimator_trainer.hooks import parameter_server
     from estimator_trainer.loops import estimator as loop
     config = plan.config
     params = _checked_params(job, config)
@@ -77,21 +78,23 @@ def _run(plan, job, versions) -> int:
     run_files.check(config.model_dir, resolved)
 
     runtime.set_devices(plan)
+    if plan.role == 'ps':
+        parameter_server.serve(runtime.make_run_configs(plan).own, plan.num_training_tasks)
+        return exit_codes.OK
     dataset = None
-    if job.input_fn is None and plan.role != 'ps':
+    if job.input_fn is None:
         dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
         _check_classes(dataset, params)
+    params.update(_run_params(plan, job, dataset, loop.last_step(config.model_dir)))
     if plan.is_chief:
         run_files.write(config.model_dir, resolved)
-    start_step = loop.last_step(config.model_dir)
-    params.update(_run_params(plan, job, dataset, start_step))
     _say_start(plan, dataset, params)
 
     serving_input_fn = job.serving_input_fn and (lambda: job.serving_input_fn(params))
     if serving_input_fn is None and dataset is not None:
         serving_input_fn = exporters.raw_images(dataset.image_shape)
     outcome = loop.EstimatorLoop(
-        plan, runtime.make_run_configs(plan), job, params, job.input_fn or (dataset and dataset.input_fn),
+        plan, runtime.make_run_configs(plan), job, params, job.input_fn or dataset.input_fn,
         serving_input_fn).run()
     _say_end(plan, outcome)
     return exit_codes.OK

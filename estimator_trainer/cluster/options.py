@@ -37,7 +37,7 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_integer(
         'workers', shape.workers, 'Tasks that train, the chief among them.', **here
     )
-    flags.DEFINE_integer('ps', shape.ps, 'Parameter servers; with any, one worker is chief.', **here)
+    flags.DEFINE_integer('ps', shape.ps, 'Parameter servers.', **here)
     flags.DEFINE_boolean('evaluator', shape.evaluator, 'Start an evaluator.', **here)
     flags.DEFINE_boolean(
         'cpu_affinity',
@@ -68,7 +68,7 @@ def _flags() -> flags.FlagValues:
 def help_text() -> str:
     """What --help shows."""
     _, own = _flags().module_help(__name__).split(':\n', 1)  # without absl's name for the group
-    return f'{USAGE}\nflags:\n{own}\nFor the trainer flags: python -m estimator_trainer --help'
+    return f'{USAGE}\nflags:\n{own}\n\nFor the trainer flags: python -m estimator_trainer --help'
 
 
 def parse(argv: Sequence[str]) -> Options | None:
@@ -85,6 +85,8 @@ def parse(argv: Sequence[str]) -> Options | None:
         raise UsageError(f'{error} (trainer flags come after a --)') from None
     except flags.CantOpenFlagFileError as error:
         raise _flagfile_error(error) from None
+    except flags.IllegalFlagValueError as error:
+        raise _value_error(error, values) from None
     except flags.Error as error:
         raise UsageError(f'{error} (see --help)') from None
     if values.help:
@@ -140,6 +142,15 @@ def _model_dir(trainer_flags: Sequence[str]) -> str | None:
 def _log_dir_in(model_dir: str | None) -> str | None:
     """Where logs go in a model_dir; None without one, or if it is not a folder of this machine."""
     return f'{model_dir}/logs' if model_dir and '://' not in model_dir else None
+
+
+def _value_error(error: flags.IllegalFlagValueError, values: flags.FlagValues) -> UsageError:
+    given = str(error).removeprefix('flag ').partition(': ')[0]  # '--workers=two'
+    name = given.removeprefix('--').partition('=')[0]
+    if name not in values:
+        return UsageError(f'{error} (see --help)')
+    wanted = values[name].parser.syntactic_help or 'true or false'
+    return UsageError(f'{given}: give {wanted}')
 
 
 def _flagfile_error(error: flags.CantOpenFlagFileError) -> UsageError:

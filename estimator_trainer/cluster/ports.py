@@ -22,7 +22,7 @@ _IANA_EPHEMERAL = (49152, 65535)  # also what macOS uses
 
 
 class NoPorts(OSError):
-    """There are not as many ports to be had as were asked for."""
+    """There are not as many ports to be had as were asked for, or they cannot be locked."""
 
 
 def ephemeral_range() -> tuple[int, int]:
@@ -105,12 +105,17 @@ def lock_folder() -> pathlib.Path:
     """The folder of this user's locks. Files stay in it: to remove a lock file is a race.
 
     Raises:
-      PermissionError: somebody else has made the folder.
+      NoPorts: it cannot be made, or somebody else has made it.
     """
-    folder = pathlib.Path(tempfile.gettempdir()) / f'estimator_trainer-ports-{os.getuid()}'
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.lstat().st_uid != os.getuid():
-        raise PermissionError(f'{folder} belongs to another user; set TMPDIR to a folder of yours')
+    uid = os.getuid()
+    try:
+        folder = pathlib.Path(tempfile.gettempdir()) / f'estimator_trainer-ports-{uid}'
+        folder.mkdir(mode=0o700, exist_ok=True)
+        owner = folder.lstat().st_uid
+    except OSError as error:
+        raise NoPorts(f'no folder for locks: {error}; set TMPDIR to a folder of yours') from None
+    if owner != uid:
+        raise NoPorts(f'{folder} belongs to another user; set TMPDIR to a folder of yours')
     return folder
 
 
@@ -118,8 +123,7 @@ def claim(count: int) -> Claim:
     """Claims `count` ports.
 
     Raises:
-      NoPorts: fewer were left.
-      OSError: the folder of locks cannot be used.
+      NoPorts: fewer were left, or they cannot be locked.
     """
     folder = lock_folder()
     claimed = Claim()

@@ -1,6 +1,5 @@
 """The loop: runs one gang of tasks to its end, in one thread."""
 
-import contextlib
 import dataclasses
 import os
 import pathlib
@@ -27,18 +26,17 @@ class Limits:
     drain_secs: float = 600  # for ps and evaluator, when training is done
 
 
-class _Task:
+class RunningTask:
     """One running task and where its output goes. `selector` watches its pipes."""
 
     def __init__(self, command, number, selector, folder, out, err):
         self.name, self.trains = command.name, command.trains
         self._selector = selector
-        logs = [
-            StreamLog(path_of(folder, self.name, suffix), console, console.prefix(self.name, number))
-            for suffix, console in (('out', out), ('err', err))
-        ]
+        name = command.name
+        out_log = StreamLog(path_of(folder, name, 'out'), out, out.prefix(name, number))
+        err_log = StreamLog(path_of(folder, name, 'err'), err, err.prefix(name, number))
         self.process = Process(command)
-        self._logs = dict(zip((self.process.stdout, self.process.stderr), logs))
+        self._logs = {self.process.stdout: out_log, self.process.stderr: err_log}
         for fd in self._logs:
             selector.register(fd, selectors.EVENT_READ, self)
 
@@ -70,11 +68,10 @@ class _Task:
 class Supervisor:
     """Runs one gang. Make one for each attempt."""
 
-    def __init__(self, limits: Limits, out: Console, err: Console, clock=time.monotonic):
+    def __init__(self, limits: Limits, out: Console, err: Console):
         self._limits = limits
         self._out, self._err = out, err
-        self._clock = clock
-        self._running: list[_Task] = []
+        self._running: list[RunningTask] = []
         self._ended: list[Ended] = []
         self._stop: Stop | None = None
         self._drain_until: float | None = None
@@ -98,28 +95,29 @@ class Supervisor:
         Raises:
           OSError: a task cannot be started, or its log not be written.
         """
-        self._started = self._clock()
-        with selectors.DefaultSelector() as selector, contextlib.ExitStack() as tasks:
+        self._started = time.monotonic()
+        with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
-            for number, command in enumerate(gang):
-                task = _Task(command, number, selector, folder, self._out, self._err)
-                self._running.append(task)
-                tasks.callback(self._close_if_running, task)
-            while self._running:
-                for key, _ in selector.select(self._timeout()):
-                    if key.data is not None and key.fd in selector.get_map():
-                        key.data.read(key.fd)
-                self._step(signals.take())
-        secs = self._clock() - self._started
+            try:
+                for number, command in enumerate(gang):
+                    task = RunningTask(command, number, selector, folder, self._out, self._err)
+                    self._running.append(task)
+                while self._running:
+                    for key, _ in selector.select(self._timeout()):
+                        if key.data is not None:
+                            key.data.read(key.fd)
+                    self._step(signals.take())
+            finally:
+                for task in self._running:
+                    task.process.kill()  # all, before anything else can go wrong
+                for task in self._running:
+                    task.close()
+        secs = time.monotonic() - self._started
         return Outcome(self._stop or Stop(Why.DONE), tuple(self._ended), secs)
-
-    def _close_if_running(self, task: _Task) -> None:
-        if task in self._running:
-            task.close()
 
     def _timeout(self) -> float | None:
         deadline = self._kill_at if self._stop else self._drain_until
-        return None if deadline is None else max(0.0, deadline - self._clock())
+        return None if deadline is None else max(0.0, deadline - time.monotonic())
 
     def _step(self, received: Sequence[signal.Signals]) -> None:
         """Looks at what happened since the last step, and acts on it."""
@@ -131,11 +129,11 @@ class Supervisor:
             self._end(Stop(Why.FAILED, cause=failed), report.how(failed))
         if self._stop is None:
             self._drain()
-        elif self._kill_at is not None and self._clock() >= self._kill_at:
+        elif self._kill_at is not None and time.monotonic() >= self._kill_at:
             self._kill('the time to end is over')
 
     def _reap(self) -> list[Ended]:
-        now, ended = self._clock(), []
+        now, ended = time.monotonic(), []
         for task in tuple(self._running):
             code = task.process.poll()
             if code is not None:
@@ -156,15 +154,15 @@ class Supervisor:
             return
         late = self._names()
         if self._drain_until is None:
-            self._drain_until = self._clock() + self._limits.drain_secs
+            self._drain_until = time.monotonic() + self._limits.drain_secs
             self._err.say(report.draining(late, self._limits.drain_secs))
-        elif self._clock() >= self._drain_until:
+        elif time.monotonic() >= self._drain_until:
             why = f'--drain_secs={self._limits.drain_secs:g} are over'
             self._end(Stop(Why.NOT_DRAINED, late=tuple(late)), why)
 
     def _end(self, stop: Stop, why: str) -> None:
         self._stop = stop
-        self._kill_at = self._clock() + self._limits.grace_secs
+        self._kill_at = time.monotonic() + self._limits.grace_secs
         self._err.say(report.stopping(why, self._names(), self._limits.grace_secs))
         for task in self._running:
             task.process.terminate()

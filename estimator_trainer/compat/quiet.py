@@ -18,6 +18,9 @@ _AT_IMPORT = re.compile(
     rb'|Could not find cuda drivers|Unable to register cu|TF-TRT|This TensorFlow binary is optimized)'
     rb'|^To enable the following instructions')
 
+_OF_NO_USE = re.compile('`eval_strategy` is not passed in|No new checkpoint ready for evaluation|'
+                        'Estimator is not trained yet')
+
 
 def import_tensorflow():
     """Imports TensorFlow without the lines it writes about itself, and returns it.
@@ -50,6 +53,9 @@ def silence_deprecations() -> None:
     import tensorflow as tf
     from tensorflow.python.util import deprecation
     deprecation._PRINT_DEPRECATION_WARNINGS = False
+    if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
+        return
     warnings.filterwarnings('ignore', category=UserWarning, module=r'(tf_keras|keras)\b')
-    if os.environ['TF_CPP_MIN_LOG_LEVEL'] not in ('0', '1'):
-        tf.get_logger().setLevel('WARNING')
+    warnings.filterwarnings('ignore', 'To make it possible to preserve tf.data options')
+    tf.get_logger().setLevel('WARNING')
+    tf.get_logger().addFilter(lambda record: not _OF_NO_USE.search(record.getMessage()))

@@ -68,7 +68,7 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
     # Infinite, said aloud: a finite data set costs the workers an all-reduce in every step.
     batches = batches.apply(tf.data.experimental.assert_cardinality(
         tf.data.experimental.INFINITE_CARDINALITY))
-    return batches.prefetch(_PREFETCH_BATCHES)
+    return _ready(batches)
 
 
 def streamed_batches(examples, params, change=None):
@@ -85,4 +85,12 @@ def streamed_batches(examples, params, change=None):
     if change:
         batches = batches.enumerate().map(lambda element, batch: change(
             batch, element * batch_size + tf.range(batch_size, dtype=tf.int64)))
-    return batches.prefetch(_PREFETCH_BATCHES)
+    return _ready(batches)
+
+
+def _ready(batches):
+    """Prefetched, and without the autotuner: nothing here is tuned, and its thread, asleep for up to
+    a minute, can hold up the end of a session that has one thread for operations."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return batches.prefetch(_PREFETCH_BATCHES).with_options(options)

@@ -59,6 +59,19 @@ def make_run_configs(plan) -> RunConfigs:
     return RunConfigs(own, local)
 
 
+def wait_for_all(moment: str, timeout_secs: int) -> None:
+    """Waits until every synchronous worker is at the same moment of the run.
+
+    A worker that leaves early takes with it what the others' last all-reduce still wants of it, and
+    looks like a lost one. This is TensorFlow's barrier: it fails at once when a task is lost.
+
+    Raises:
+        tf.errors.OpError: a worker was lost, or `timeout_secs` have passed.
+    """
+    from tensorflow.python.eager import context
+    context.context().wait_at_barrier(f'estimator_trainer/{moment}', timeout_secs * 1000)
+
+
 def _set_tf_config(text) -> None:
     os.environ.pop('TF_CONFIG', None)
     if text:

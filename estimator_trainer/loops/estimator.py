@@ -9,11 +9,14 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import fixes
+from estimator_trainer.distribute import runtime
 from estimator_trainer.export import exporters
 from estimator_trainer.hooks import metrics_log, parameter_server, progress
 
 _log = logging.getLogger('estimator_trainer')
 _EVALUATOR_POLL_SECS = 1
+_TRAINED_SECS = 600  # between the first and the last worker that has done its last step
+_EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +52,6 @@ class EstimatorLoop:
     def run(self) -> Outcome:
         """Does what this task has to do, and returns when it is done."""
         plan = self._plan
-        if plan.role == 'ps':
-            parameter_server.serve(self._run_configs.own, plan.num_training_tasks)
-            return Outcome(self._step(), None)
         estimator = self._estimator(self._run_configs.own)
         if plan.role == 'evaluator' or not plan.has_evaluator or plan.num_training_tasks > 1 or (
                 plan.cluster.ps):
@@ -59,9 +59,14 @@ class EstimatorLoop:
         else:  # one process trains, another evaluates
             spec = self._train_spec()
             estimator.train(spec.input_fn, hooks=list(spec.hooks), max_steps=spec.max_steps)
+        in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored'
+        if in_sync:
+            runtime.wait_for_all('trained', _TRAINED_SECS)
         step = self._step()
         if plan.is_chief and not plan.has_evaluator and step not in self._evaluated:
             self._evaluate_last(self._estimator(self._run_configs.local))
+        if in_sync and not plan.has_evaluator:  # until the chief has evaluated: it looks for us
+            runtime.wait_for_all('evaluated', _EVALUATED_SECS)
         return Outcome(step, self._evaluated.get(step))
 
     def _estimator(self, run_config):

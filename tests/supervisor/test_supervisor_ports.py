@@ -96,5 +96,12 @@ def test_a_folder_of_somebody_else_is_refused(monkeypatch):
     folder, us = ports.lock_folder(), os.getuid()
     folder.rename(folder.with_name(f'estimator_trainer-ports-{us + 1}'))
     monkeypatch.setattr(os, 'getuid', lambda: us + 1)
-    with pytest.raises(PermissionError, match='TMPDIR'):
+    with pytest.raises(ports.NoPorts, match='another user; set TMPDIR'):
+        ports.lock_folder()
+
+
+def test_a_temporary_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / 'file').touch()
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path / 'file'))
+    with pytest.raises(ports.NoPorts, match='file/estimator_trainer-ports.*set TMPDIR'):
         ports.lock_folder()

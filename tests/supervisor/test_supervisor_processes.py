@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import selectors
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,10 @@ import sys
 import time
 
 import pytest
+
+from estimator_trainer.cluster import plan, signals, supervisor
+from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.process import Process
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 20
@@ -88,6 +93,13 @@ def start(tmp_path):
         yield start
 
 
+@pytest.fixture
+def quiet():
+    """A console that shows nothing."""
+    with open(os.devnull, 'wb') as file:
+        yield Console(file.fileno(), False)
+
+
 def until(condition):
     """Waits for a true `condition()`, and returns what it returned."""
     deadline = time.monotonic() + BOUND_SECS
@@ -99,7 +111,8 @@ def until(condition):
 
 def pid_in(path):
     """The number in a file, once it is there; scripts write it with `echo $$ > path`."""
-    return until(lambda: path.exists() and path.read_text().endswith('\n') and int(path.read_text()))
+    until(lambda: path.exists() and path.read_text().endswith('\n'))
+    return int(path.read_text())
 
 
 def gone(pid):
@@ -119,7 +132,7 @@ def test_all_end_with_0(start):
     assert run.outcome['why'] == 'DONE'
     assert run.outcome['codes'] == {'worker:0': 0, 'worker:1': 0, 'ps:0': 0}
     assert run.out == '[worker:0] hello\n'
-    assert run.err == '[worker:1] a\n[worker:1] b\n'
+    assert run.err.startswith('[worker:1] a\n[worker:1] b\n')
     assert (run.folder / 'worker-0.out').read_text() == 'hello\n'
     assert (run.folder / 'worker-1.err').read_text() == 'a\nb'
     assert (run.folder / 'ps-0.err').read_text() == ''
@@ -177,7 +190,8 @@ def test_who_heeds_sigterm_has_time_to_end(start, tmp_path):
     os.mkfifo(tmp_path / 'ready')
     run = start(
         {
-            'worker:0': 'trap "echo saved; exit 143" TERM; echo > ready; while :; do sleep .01; done',
+            'worker:0': 'trap "echo saved; exit 143" TERM; echo > ready; '
+            'while :; do sleep .01; done',
             'worker:1': 'read line < ready; exit 3',
         }
     ).finish()
@@ -271,12 +285,26 @@ def test_a_process_that_left_the_group_cannot_hold_the_run_up(start, tmp_path):
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_task_that_cannot_be_started_ends_those_that_were(start, tmp_path):
-    run = start({'worker:0': f'echo $$ > pid; {FOREVER}', 'worker:1': ['/no/such/program']}).finish()
-    assert run.code == 1
-    assert '/no/such/program' in run.err
-    if (tmp_path / 'pid').exists():  # it was killed before it could write that
-        assert gone(pid_in(tmp_path / 'pid'))
+def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet, monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        supervisor, 'Process', lambda command: started.append(Process(command)) or started[-1]
+    )
+    first = plan.Command('worker:0', ('sh', '-c', FOREVER), os.environ)
+    gang = [first, dataclasses.replace(first, name='worker:1', argv=('/no/such/program',))]
+    runner = supervisor.Supervisor(supervisor.Limits(), quiet, quiet)
+    with signals.Signals() as caught, pytest.raises(FileNotFoundError, match='/no/such/program'):
+        runner.run(gang, tmp_path, caught)
+    assert [process.poll() for process in started] == [-signal.SIGKILL]
+
+
+def test_what_a_task_wrote_last_is_not_lost(tmp_path, quiet):
+    command = plan.Command('worker:0', ('sh', '-c', 'echo last words'), os.environ)
+    with selectors.DefaultSelector() as selector:
+        task = supervisor.RunningTask(command, 0, selector, tmp_path, quiet, quiet)
+        until(lambda: task.process.poll() is not None)
+        task.close()  # before the pipe was ever read
+    assert (tmp_path / 'worker-0.out').read_text() == 'last words\n'
 
 
 @pytest.mark.skipif(not hasattr(os, 'sched_getaffinity'), reason='needs sched_setaffinity')
@@ -284,94 +312,3 @@ def test_a_task_runs_on_its_cores(start):
     core = max(os.sched_getaffinity(0))
     script = [sys.executable, '-c', 'import os; print(os.sched_getaffinity(0))']
     assert start({'worker:0': script}, cores=[core]).finish().out == f'[worker:0] {{{core}}}\n'
-
-
-# The whole command, with a trainer of a few lines.
-
-TRAINER = """
-import json, os, sys
-who = json.loads(os.environ['TF_CONFIG'])['task']
-with open('started', 'a') as file:
-    file.write(f'{who["type"]} {sys.argv[1:]}\\n')
-if '--bad' in sys.argv:
-    sys.exit(print('trainer: unknown flag --bad', file=sys.stderr) or 64)
-print('dry' if '--dry_run' in sys.argv else 'training')
-sys.exit(7 if '--fail' in sys.argv and '--dry_run' not in sys.argv else 0)
-"""
-
-COMMAND = """
-import sys
-from estimator_trainer.cluster import __main__ as command
-command.TRAINER = (sys.executable, 'trainer.py')
-sys.exit(command.main(sys.argv[1:]))
-"""
-
-
-def command(tmp_path, *argv):
-    (tmp_path / 'trainer.py').write_text(TRAINER)
-    return subprocess.run(
-        [sys.executable, '-c', COMMAND, *argv],
-        cwd=tmp_path,
-        env={**os.environ, 'PYTHONPATH': str(ROOT), 'TMPDIR': str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=BOUND_SECS,
-    )
-
-
-def test_a_whole_run(tmp_path):
-    done = command(tmp_path, '--workers=2', '--', '--model_dir=model')
-    assert done.returncode == 0
-    assert sorted(done.stdout.splitlines()) == [
-        '[evaluator:0] training', '[worker:0] training', '[worker:1] training']
-    assert '[cluster] start: worker:0 127.0.0.1:' in done.stderr
-    assert '[cluster] end: exit code 0 after' in done.stderr
-    logs = tmp_path / 'model' / 'logs' / 'attempt-1'
-    assert str(logs) in done.stderr
-    assert (logs / 'worker-1.out').read_text() == 'training\n'
-
-
-def test_a_run_that_fails_shows_where_to_look(tmp_path):
-    done = command(tmp_path, '--workers=1', '--noevaluator', '--', '--model_dir=model', '--fail')
-    assert done.returncode == 7
-    assert 'worker:0 ended with exit code 7' in done.stderr
-    assert 'attempt-1/worker-0.err' in done.stderr
-
-
-def test_the_trainers_own_check_comes_first_and_once(tmp_path):
-    done = command(tmp_path, '--', '--model_dir=model', '--bad')
-    assert (done.returncode, done.stdout) == (64, '')
-    assert done.stderr == 'trainer: unknown flag --bad\n'
-    assert len((tmp_path / 'started').read_text().splitlines()) == 1
-    assert not (tmp_path / 'model').exists()
-
-
-@pytest.mark.parametrize(
-    'argv', [['--workers=0'], ['--wrkers=2'], ['mnist'], ['--', '--flagfile=/no/such']]
-)
-def test_usage_errors_start_nothing(tmp_path, argv):
-    done = command(tmp_path, *argv)
-    assert (done.returncode, done.stdout) == (64, '')
-    assert len(done.stderr.splitlines()) == 1
-    assert os.listdir(tmp_path) == ['trainer.py']  # no lock folder, no logs, no 'started'
-
-
-def test_a_log_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
-    (tmp_path / 'file').touch()
-    done = command(tmp_path, '--log_dir=file/logs')
-    assert done.returncode == 64
-    assert '--log_dir=file/logs: ' in done.stderr
-
-
-def test_the_front_finds_the_package_from_anywhere(tmp_path):
-    (tmp_path / 'link').symlink_to(ROOT / 'run_local_cluster.sh')
-    done = subprocess.run(
-        [tmp_path / 'link', '--help'],
-        cwd=tmp_path,
-        env={**os.environ, 'PYTHON': sys.executable, 'PYTHONPATH': ''},
-        capture_output=True,
-        text=True,
-        timeout=BOUND_SECS,
-    )
-    assert done.returncode == 0
-    assert 'usage: run_local_cluster.sh' in done.stdout
