@@ -15,6 +15,8 @@ setup(
         'tf-keras>=2.15,<2.22',  # Keras 2, which Estimators need; follows TensorFlow's version
         'tensorflow-datasets>=4.9.4,<4.10',  # --dataset
         'importlib_resources>=6',  # tensorflow-datasets imports it without asking for it
+        # What tensorflow-metadata allows there, said early: pip searches for it otherwise.
+        'protobuf<=6.32; python_version < "3.11"',
         'absl-py>=2,<3',  # flags
         'tqdm>=4.60,<5',  # the progress bar
         'numpy>=1.26',  # arrays of an input_fn; TensorFlow bounds it

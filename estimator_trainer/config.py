@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 import os
 from typing import Optional
 
@@ -120,8 +121,8 @@ def _check(config) -> None:
         value = getattr(config, name)
         if value is not None and value < least:
             raise UsageError(f'--{name}={value}: at least {least} is needed.')
-    if config.epochs is not None and not config.epochs > 0:
-        raise UsageError(f'--epochs={config.epochs}: more than 0 is needed.')
+    if config.epochs is not None and not 0 < config.epochs < math.inf:
+        raise UsageError(f'--epochs={config.epochs}: a number over 0 is needed.')
     if config.seed >= 2**31:
         raise UsageError(f'--seed={config.seed}: less than 2**31 is needed.')
     unknown = set(config.export) - {'best', 'final', 'none'}
@@ -129,6 +130,15 @@ def _check(config) -> None:
         raise UsageError(f'--export={",".join(config.export)}: use best, final, best,final or none.')
     if os.path.exists(config.model_dir) and not os.path.isdir(config.model_dir):
         raise UsageError(f'--model_dir={config.model_dir}: is a file; name a folder.')
+    if '://' in config.model_dir:
+        raise UsageError(f'--model_dir={config.model_dir}: a folder of this machine, or a mounted one, '
+                         'is needed.')
+    there = os.path.abspath(config.model_dir)
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f'--model_dir={config.model_dir}: {there} cannot be written to; name another '
+                         'folder.')
 
 
 def _nearest(name) -> str:

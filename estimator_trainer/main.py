@@ -10,6 +10,7 @@ from estimator_trainer import config as trainer_config
 from estimator_trainer import exit_codes, jobs, run_files
 from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import plan as planning
+from estimator_trainer.hooks import metrics_log
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -20,21 +21,25 @@ def main(argv) -> int:
     try:
         config = trainer_config.parse(argv)
         plan = planning.make(config, os.environ)
-        job = jobs.load(config.job) if config.job in jobs.BUILT_IN else None
+        job = jobs.load(config.job) if jobs.can_load_early(config.job) else None
         params = _checked_params(job, config) if job else None
-        if params is not None:
+        if job:
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
         for line in (*plan.notes, *plan.describe()):
             _log.info('%s', line)
         if config.dry_run:
             _log.info('params %s', params if job else f'of {config.job} are read when it is loaded')
             return exit_codes.OK
+        return _train(plan, job)
     except trainer_config.HelpRequested as help_requested:
         print(help_requested)
         return exit_codes.OK
     except (UsageError, jobs.JobError) as error:
-        return _refuse(error)
-    return _train(plan, job)
+        print(f'error: {error}', file=sys.stderr)
+        return exit_codes.USAGE
+    except KeyboardInterrupt:
+        _log.info('interrupted; the same command goes on from the last checkpoint')
+        return exit_codes.INTERRUPTED
 
 
 def _train(plan, job) -> int:
@@ -47,15 +52,11 @@ def _train(plan, job) -> int:
     from estimator_trainer.data.sources import DatasetError
     try:
         return _run(plan, job or jobs.load(plan.config.job), compat.versions())
-    except (UsageError, jobs.JobError) as error:
-        return _refuse(error)
+    except (UsageError, jobs.JobError):
+        raise
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.NO_DATA
-    except KeyboardInterrupt:
-        _log.info('interrupted; the same command goes on from the last checkpoint in %s',
-                  plan.config.model_dir)
-        return exit_codes.INTERRUPTED
     except tf.estimator.NanLossDuringTrainingError:
         traceback.print_exc()
         print('error: the loss is not a number. Try a lower learning rate, or look for such values '
@@ -88,7 +89,7 @@ def _run(plan, job, versions) -> int:
     params.update(_run_params(plan, job, dataset, loop.last_step(config.model_dir)))
     if plan.is_chief:
         run_files.write(config.model_dir, resolved)
-    _say_start(plan, dataset, params)
+    _say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
 
     serving_input_fn = job.serving_input_fn and (lambda: job.serving_input_fn(params))
     if serving_input_fn is None and dataset is not None:
@@ -132,9 +133,11 @@ def _run_params(plan, job, dataset, start_step) -> dict:
         start_step=start_step)
 
 
-def _say_start(plan, dataset, params) -> None:
+def _say_start(plan, dataset, params, can_serve) -> None:
     if not plan.trains:
         return
+    if plan.is_chief and dataset is None and not can_serve and plan.config.export != ('none',):
+        _log.info('no exports: the job has no serving_input_fn')
     start, end = params['start_step'], params['max_steps']
     if start >= end:
         _log.info('step %d: training has reached --max_steps or --epochs (step %d) already', start, end)
@@ -152,21 +155,24 @@ def _say_start(plan, dataset, params) -> None:
 
 def _say_end(plan, outcome) -> None:
     where = plan.config.model_dir
-    if outcome.metrics:
-        shown = ', '.join(f'{name} {value:.4f}' for name, value in sorted(outcome.metrics.items()))
-        exports = '' if plan.config.export == ('none',) else f', exports in {where}/export'
-        _log.info('done at step %d: %s; checkpoints in %s%s', outcome.step, shown, where, exports)
-    else:
-        _log.info('done at step %d: %s', outcome.step, where)
+    metrics = f'{metrics_log.shown(outcome.metrics)}; ' if outcome.metrics else ''
+    exports = f', exports in {where}/export' if outcome.metrics and outcome.exports else ''
+    _log.info('done at step %d: %scheckpoints in %s%s', outcome.step, metrics, where, exports)
 
 
-def _refuse(error) -> int:
-    print(f'error: {error}', file=sys.stderr)
-    return exit_codes.USAGE
+class _LogHandler(logging.StreamHandler):
+    """Writes lines above a progress bar, where there is one."""
+
+    def emit(self, record):
+        tqdm = sys.modules.get('tqdm')
+        if tqdm is None:
+            super().emit(record)
+        else:
+            tqdm.tqdm.write(self.format(record), file=sys.stderr)
 
 
 def _set_up_log() -> None:
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _LogHandler(sys.stderr)
     handler.setFormatter(logging.Formatter('%(asctime)s %(message)s', '%H:%M:%S'))
     _log.handlers[:] = [handler]
     _log.setLevel(logging.INFO)

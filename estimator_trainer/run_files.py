@@ -63,7 +63,10 @@ def check(model_dir: str, new: dict) -> bool:
 
 def write(model_dir: str, new: dict) -> None:
     """Writes config.json, whole or not at all."""
-    os.makedirs(model_dir, exist_ok=True)
+    try:
+        os.makedirs(model_dir, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
     path = os.path.join(model_dir, _NAME)
     with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
         json.dump(new, file, indent=2, sort_keys=True)

@@ -11,6 +11,7 @@ from estimator_trainer.cluster.supervisor import Supervisor
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine
+JUST_ASKING = {'help', 'helpfull', 'h', 'dry_run'}  # trainer flags that start nothing
 
 
 def usable_cores() -> tuple[int, ...]:
@@ -20,8 +21,11 @@ def usable_cores() -> tuple[int, ...]:
     return tuple(range(os.cpu_count() or 1))
 
 
-def check_flags(command: plan.Command) -> int:
-    """Lets the trainer judge its flags. Its exit code; if not 0, it has said why."""
+def check_flags(command: plan.Command, show: bool) -> int:
+    """Lets the trainer judge its flags. Its exit code; if not 0, it has said why.
+
+    `show` passes on what it says in any case.
+    """
     parent = os.getpid()
     try:
         done = subprocess.run(
@@ -35,7 +39,8 @@ def check_flags(command: plan.Command) -> int:
     except subprocess.TimeoutExpired:
         print(f"the trainer's --dry_run did not end within {CHECK_SECS} s", file=sys.stderr)
         return exit_codes.FAILED
-    if done.returncode != exit_codes.OK:
+    if done.returncode != exit_codes.OK or show:
+        sys.stdout.buffer.write(done.stdout)
         sys.stderr.buffer.write(done.stderr)
     return policy.Ended('check', done.returncode, 0).exit_code
 
@@ -48,8 +53,9 @@ def run(opts: options.Options, claim: ports.Claim) -> int:
     gang = plan.commands(
         opts.shape, addresses, TRAINER, opts.trainer_flags, os.environ, cores, affinity
     )
-    code = check_flags(plan.check(gang))
-    if code != exit_codes.OK:
+    just_asks = bool({flag.lstrip('-') for flag in opts.trainer_flags} & JUST_ASKING)
+    code = check_flags(plan.check(gang), just_asks)
+    if code != exit_codes.OK or just_asks:
         return code
     try:
         folder = logs.new_attempt(opts.log_dir)

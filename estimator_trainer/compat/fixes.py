@@ -12,8 +12,6 @@ servers a worker looks only every 30 s whether the chief has initialised the var
 """
 
 import functools
-import shutil
-import tempfile
 
 OWN_LOSS_METRIC = 'estimator_trainer/own_loss_metric'
 _AGREE_EVERY_STEPS = 10  # an all-reduce of one number, about 1.5 ms between local processes
@@ -71,56 +69,59 @@ def _train_with_estimator_spec(self, estimator_spec, worker_hooks, saving_listen
     """The training loop of one task under MultiWorkerMirroredStrategy.
 
     Summaries and checkpoints may hold collective ops, so that every task computes them at the same
-    steps. Only the chief keeps what it wrote; the others write into a folder that is thrown away.
+    steps. Only the chief writes them.
     """
     import tensorflow as tf
     from tensorflow.python.distribute import distribute_coordinator_context
 
     config = self._config
-    context = distribute_coordinator_context.get_current_worker_context()
+    is_chief = distribute_coordinator_context.get_current_worker_context().is_chief
     hooks = list(worker_hooks)
-    scratch = None if context.is_chief else tempfile.mkdtemp(prefix='estimator_trainer-')
-    folder = self._model_dir if context.is_chief else scratch
-    if context.is_chief and config.log_step_count_steps:
+    if is_chief and config.log_step_count_steps:
         hooks.append(tf.compat.v1.train.StepCounterHook(
-            output_dir=folder, every_n_steps=config.log_step_count_steps))
+            output_dir=self._model_dir, every_n_steps=config.log_step_count_steps))
     if config.save_summary_steps:
+        writer = None if is_chief else _NoWriter()
         hooks.append(tf.compat.v1.train.SummarySaverHook(
             scaffold=estimator_spec.scaffold, save_steps=config.save_summary_steps,
-            output_dir=folder))
+            output_dir=self._model_dir if is_chief else None, summary_writer=writer))
     own_saver = any(isinstance(h, tf.compat.v1.train.CheckpointSaverHook) for h in hooks)
     if (config.save_checkpoints_steps or config.save_checkpoints_secs) and not own_saver:
         hooks.append(_agreed_saver_class()(
-            folder,
-            is_chief=context.is_chief,
+            self._model_dir,
+            is_chief=is_chief,
             save_secs=config.save_checkpoints_secs,
             save_steps=config.save_checkpoints_steps,
             scaffold=estimator_spec.scaffold,
-            listeners=saving_listeners if context.is_chief else None,
-            save_graph_def=config.checkpoint_save_graph_def and context.is_chief))
+            listeners=saving_listeners if is_chief else None,
+            save_graph_def=config.checkpoint_save_graph_def))
     loss = None
-    try:
-        with tf.compat.v1.train.MonitoredTrainingSession(
-                master=config.master,
-                is_chief=config.is_chief,
-                checkpoint_dir=self._model_dir,
-                scaffold=estimator_spec.scaffold,
-                hooks=hooks,
-                chief_only_hooks=tuple(estimator_spec.training_chief_hooks),
-                save_checkpoint_secs=None,  # by the hooks above
-                save_checkpoint_steps=None,
-                save_summaries_steps=None,
-                save_summaries_secs=None,
-                config=self._session_config,
-                max_wait_secs=config.session_creation_timeout_secs,
-                log_step_count_steps=None) as session:
-            while not session.should_stop():
-                _, loss = session.run([estimator_spec.train_op, estimator_spec.loss])
-    finally:
-        if scratch:
-            tf.compat.v1.summary.FileWriterCache.clear()
-            shutil.rmtree(scratch, ignore_errors=True)
+    with tf.compat.v1.train.MonitoredTrainingSession(
+            master=config.master,
+            is_chief=config.is_chief,
+            checkpoint_dir=self._model_dir,
+            scaffold=estimator_spec.scaffold,
+            hooks=hooks,
+            chief_only_hooks=tuple(estimator_spec.training_chief_hooks),
+            save_checkpoint_secs=None,  # by the hooks above
+            save_checkpoint_steps=None,
+            save_summaries_steps=None,
+            save_summaries_secs=None,
+            config=self._session_config,
+            max_wait_secs=config.session_creation_timeout_secs,
+            log_step_count_steps=None) as session:
+        while not session.should_stop():
+            _, loss = session.run([estimator_spec.train_op, estimator_spec.loss])
     return loss
+
+
+class _NoWriter:
+    """A summary writer that keeps nothing: only the computing of a summary counts."""
+
+    def add_summary(self, *args, **kwargs):
+        pass
+
+    add_session_log = add_graph = add_meta_graph = flush = close = add_summary
 
 
 @functools.lru_cache(maxsize=None)
@@ -131,7 +132,8 @@ def _agreed_saver_class():
         """A CheckpointSaverHook whose tasks all save, and stop, at the same step.
 
         Steps are the same in every task anyway. Seconds are not: every few steps the tasks
-        all-reduce what the chief's clock says. So is a listener's wish to stop training.
+        all-reduce what the chief's clock says. So is a listener's wish to stop training. A task
+        other than the chief computes what the chief saves, and writes nothing.
         """
 
         def __init__(self, checkpoint_dir, is_chief, save_secs, save_steps, **kwargs):
@@ -140,29 +142,48 @@ def _agreed_saver_class():
             self._by_clock = bool(save_secs)
 
         def begin(self):
-            super().begin()
+            if self._is_chief:
+                super().begin()
+            else:
+                self._global_step_tensor = tf.compat.v1.train.get_global_step()
             strategy = tf.distribute.get_strategy()
             self._mine = tf.compat.v1.placeholder(tf.float32, [])
             self._all = strategy.reduce(
                 tf.distribute.ReduceOp.SUM,
                 strategy.extended.call_for_each_replica(lambda: tf.identity(self._mine)), axis=None)
 
+        def after_create_session(self, session, coord):
+            self._step = int(session.run(self._global_step_tensor))
+            if self._is_chief:
+                super().after_create_session(session, coord)
+            else:
+                self._values = [value.op for op in tf.compat.v1.get_default_graph().get_operations()
+                                if op.type == 'SaveV2' for value in op.inputs[3:]]
+                self._save(session, self._step)
+                self._timer.update_last_triggered_step(self._step)
+
         def after_run(self, run_context, run_values):
-            if not self._by_clock:
-                super().after_run(run_context, run_values)
-                return
-            session = run_context.session
-            step = session.run(self._global_step_tensor)
-            if step % _AGREE_EVERY_STEPS:
-                return
-            due = self._is_chief and self._timer.should_trigger_for_step(step)
-            if self._agree(session, due):
-                self._timer.update_last_triggered_step(step)
-                if self._save(session, step):
+            self._step += 1  # a synchronous step each; what was fetched may be from before it
+            if self._by_clock:
+                if self._step % _AGREE_EVERY_STEPS:
+                    return
+                wish = self._is_chief and self._timer.should_trigger_for_step(self._step)
+                due = self._agree(run_context.session, wish)
+            else:
+                due = self._timer.should_trigger_for_step(self._step)
+            if due:
+                self._timer.update_last_triggered_step(self._step)
+                if self._save(run_context.session, self._step):
                     run_context.request_stop()
 
+        def before_run(self, run_context):
+            return None  # the step is counted
+
         def _save(self, session, step):
-            return self._agree(session, super()._save(session, step))
+            if self._is_chief:
+                return self._agree(session, super()._save(session, step))
+            session.run(self._values)
+            return self._agree(session, False)
 
         def _agree(self, session, wish) -> bool:
             """Whether any task wishes it; every task must ask at the same step."""

@@ -71,20 +71,23 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
     return _ready(batches)
 
 
-def streamed_batches(examples, params, change=None):
+def streamed_batches(examples, params, input_context=None, change=None):
     """Endless training batches out of a data set too large for memory.
 
     Args:
         examples: this pipeline's share of one epoch, its files already shuffled.
-        change: as in `ordered_batches`; the positions count this pipeline's own examples.
+        change: as in `ordered_batches`; the positions are this pipeline's own, which no other has.
     """
     batch_size = params['batch_size']
+    pipelines = input_context.num_input_pipelines if input_context else 1
+    pipeline = input_context.input_pipeline_id if input_context else 0
     seed = params['seed'] + params['start_step']
     batches = (examples.shuffle(_STREAM_SHUFFLE_EXAMPLES, seed=seed, reshuffle_each_iteration=True)
                .repeat().batch(batch_size, drop_remainder=True))
     if change:
         batches = batches.enumerate().map(lambda element, batch: change(
-            batch, element * batch_size + tf.range(batch_size, dtype=tf.int64)))
+            batch, ((params['start_step'] + element) * pipelines + pipeline) * batch_size
+            + tf.range(batch_size, dtype=tf.int64)))
     return _ready(batches)
 
 

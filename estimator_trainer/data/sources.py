@@ -69,7 +69,7 @@ class ImageDataset:
         split = tfds.even_splits('train', n=pipelines)[mine]
         return pipeline.streamed_batches(
             self._examples(split, shuffle_seed=params['seed'] + params['start_step']), params,
-            self._augmentation(params))
+            input_context, self._augmentation(params))
 
     def _augmentation(self, params):
         pixels = params.get('shift_pixels', 0)
@@ -87,7 +87,8 @@ class ImageDataset:
     def _examples(self, split, shuffle_seed=None):
         data = self.builder.as_dataset(
             split=split, shuffle_files=shuffle_seed is not None,
-            read_config=tfds.ReadConfig(shuffle_seed=shuffle_seed, try_autocache=False))
+            read_config=tfds.ReadConfig(shuffle_seed=shuffle_seed, try_autocache=False,
+                                        shuffle_reshuffle_each_iteration=shuffle_seed is not None))
         return data.map(lambda example: ({'image': example[self._image]}, example[self._label]),
                         num_parallel_calls=2)
 
@@ -113,17 +114,12 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024) -> ImageDatase
     except tfds.core.DatasetNotFoundError as error:
         raise DatasetError(f'--dataset={name}: TFDS knows no such data set, and '
                            f'{folder or "its data_dir"} holds none. {_WAYS_OUT}') from error
-    try:
-        _prepare(builder)
-    except ImportError as error:
-        raise DatasetError(f'--dataset={name}: {error}. For {EMBEDDED}: pip install '
-                           '"estimator-trainer[demo]".') from error
-    except OSError as error:
-        raise DatasetError(f'--dataset={name}: cannot be written to {builder.data_path}: {error}. '
-                           'Name a folder with --data_dir.') from error
-    except Exception as error:  # TFDS's downloads raise whatever their HTTP library raises
-        raise DatasetError(f'--dataset={name}: is not prepared in {builder.data_path}, and cannot be '
-                           f'downloaded ({type(error).__name__}). {_WAYS_OUT}') from error
+    except (AssertionError, ValueError) as error:  # a config or version that it does not have
+        raise DatasetError(f'--dataset={name}: {error}') from error
+    if not builder.is_prepared():
+        with _only_one(os.path.dirname(os.fspath(builder.data_path))):
+            if not builder.is_prepared():
+                _prepare(builder)
     return ImageDataset(builder, in_memory_mb)
 
 
@@ -132,27 +128,52 @@ _WAYS_OUT = (f'Three ways out: --data_dir=FOLDER with the data set prepared by T
 
 
 def _prepare(builder) -> None:
-    if builder.is_prepared():
-        return
-    folder = os.path.dirname(os.fspath(builder.data_path))
-    with _only_one(folder):
-        if builder.is_prepared():
-            return
-        if builder.name != EMBEDDED:
-            builder.download_and_prepare()
-            return
+    if builder.name == EMBEDDED:
         _log.info('writes the data set %s to %s, once', EMBEDDED, builder.data_path)
         tfds.disable_progress_bar()
-        with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces a download; there is none
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces a download: there is none
+                builder.download_and_prepare()
+        except ImportError as error:
+            raise DatasetError(f'--dataset={EMBEDDED}: {error}: pip install '
+                               '"estimator-trainer[demo]".') from error
+        finally:
+            tfds.enable_progress_bar()
+        return
+    _log.info('downloads the data set %s to %s, once', builder.name, builder.data_path)
+    try:
+        with _few_retries():
             builder.download_and_prepare()
-        tfds.enable_progress_bar()
+    except Exception as error:  # whatever TFDS's HTTP library, parsers and file system raise
+        raise DatasetError(f'--dataset={builder.name}: is not prepared in {builder.data_path}, and '
+                           f'cannot be downloaded ({type(error).__name__}). {_WAYS_OUT}') from error
+
+
+@contextlib.contextmanager
+def _few_retries():
+    """TFDS asks a server that does not answer again for minutes, and says so each time."""
+    import urllib3
+    logger, default = logging.getLogger('urllib3'), urllib3.Retry.DEFAULT_BACKOFF_MAX
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    urllib3.Retry.DEFAULT_BACKOFF_MAX = 1
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        urllib3.Retry.DEFAULT_BACKOFF_MAX = default
 
 
 @contextlib.contextmanager
 def _only_one(folder):
     """Holds the folder's lock: of the tasks of a cluster, one prepares and the others wait."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, '.lock'), 'w') as lock:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        lock = open(os.path.join(folder, '.lock'), 'w')
+    except OSError as error:
+        raise DatasetError(f'--data_dir: cannot write to {folder}: {error.strerror}; name another '
+                           'folder.') from error
+    with lock:
         deadline = time.monotonic() + _PREPARE_SECS
         while True:
             try:
@@ -160,7 +181,7 @@ def _only_one(folder):
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f'another process has been preparing {folder} for '
-                                       f'{_PREPARE_SECS} s') from None
+                    raise DatasetError(f'--data_dir: another process has been preparing {folder} for '
+                                       f'{_PREPARE_SECS} s; wait for it, or end it.') from None
                 time.sleep(0.2)
         yield

@@ -38,7 +38,8 @@ def set_devices(plan) -> None:
     gpus = _gpus()
     if gpus and config.num_replicas > len(gpus):
         raise UsageError(f'--num_replicas={config.num_replicas}: this process has {len(gpus)} GPU(s).')
-    if gpus:
+    if gpus:  # TensorFlow would take every one it sees
+        tf.config.set_visible_devices(gpus[:config.num_replicas], 'GPU')
         return
     if config.num_replicas > 1 and plan.strategy == 'multi_worker_mirrored':
         raise UsageError(f'--num_replicas={config.num_replicas}: without GPUs a worker has one '
@@ -79,7 +80,7 @@ def _set_tf_config(text) -> None:
 
 
 def _gpus() -> list:
-    return tf.config.list_physical_devices('GPU')
+    return tf.config.get_visible_devices('GPU')
 
 
 def _train_strategy(plan):

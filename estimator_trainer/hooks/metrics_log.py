@@ -10,7 +10,7 @@ class MetricsLog:
     """Appends lines to one file, of which this process is the only writer.
 
     Each line has `kind` ('train' or 'eval'), `step`, `time` (seconds since the epoch) and the
-    values given; a value that is no finite number is written as null, so that every line is JSON.
+    values given; a number that is not finite is written as null, so that every line is JSON.
     """
 
     def __init__(self, path: str):
@@ -18,27 +18,38 @@ class MetricsLog:
 
     def write(self, kind: str, step: int, now=None, **values) -> None:
         line = {'kind': kind, 'step': int(step), 'time': round(time.time() if now is None else now, 3)}
-        line.update((name, _number(value)) for name, value in values.items())
+        line.update((name, _plain(value)) for name, value in values.items())
         os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
         with open(self._path, 'a', encoding='utf-8') as file:
             file.write(json.dumps(line) + '\n')
 
 
-def read(path: str) -> list:
-    """The lines of a metrics file, oldest first; [] where there is none.
+    def read(self) -> list:
+        """The lines, oldest first; [] where there is no file.
 
-    A last line that a dying process has cut short is left out.
-    """
-    try:
-        with open(path, encoding='utf-8') as file:
-            return [json.loads(line) for line in file if line.endswith('\n')]
-    except FileNotFoundError:
-        return []
+        A last line that a dying process has cut short is left out.
+        """
+        try:
+            with open(self._path, encoding='utf-8') as file:
+                return [json.loads(line) for line in file if line.endswith('\n')]
+        except FileNotFoundError:
+            return []
 
 
-def _number(value):
+def shown(metrics) -> str:
+    """The metrics that are single numbers, as people read them."""
+    numbers = ((name, _plain(value)) for name, value in sorted(metrics.items()))
+    return ', '.join(f'{name} {value:.4f}' for name, value in numbers if isinstance(value, float))
+
+
+def _plain(value):
+    """A float, a list of floats, None for what is not finite, or text."""
+    if hasattr(value, 'tolist'):  # NumPy's arrays and numbers
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
     try:
         value = float(value)
     except (TypeError, ValueError):
-        return str(value)
+        return value.decode(errors='replace') if isinstance(value, bytes) else str(value)
     return value if math.isfinite(value) else None

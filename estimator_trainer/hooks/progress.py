@@ -48,33 +48,41 @@ class ProgressHook(tf.estimator.SessionRunHook):
                                   file=sys.stderr, dynamic_ncols=True)
 
     def before_run(self, run_context):
-        self._local_steps += 1
-        due = self._local_steps % self._every == 0
-        return tf.estimator.SessionRunArgs(self._loss) if due else None
+        return tf.estimator.SessionRunArgs(self._loss)  # Estimator fetches it in every step as well
 
     def after_run(self, run_context, run_values):
-        if run_values.results is not None:
-            self._report(int(run_context.session.run(self._global_step)), float(run_values.results))
+        self._local_steps += 1
+        self.last_loss = float(run_values.results)
+        if self._bar is not None:
+            self._bar.update()
+        if self._local_steps % self._every == 0:
+            self._report(int(run_context.session.run(self._global_step)))
 
     def end(self, session):
+        step = int(session.run(self._global_step))
+        if step > self._reported_step:
+            self._report(step)
         if self._bar is not None:
             self._bar.close()
 
-    def _report(self, step, loss):
+    def _report(self, step):
         now = self._clock()
         steps_per_sec = (step - self._reported_step) / max(now - self._reported_at, 1e-9)
         rate = steps_per_sec * self._batch_size
         if self._bar is not None:
-            self._bar.set_postfix_str(f'loss {loss:.4f}, {rate:,.0f} examples/s', refresh=False)
-            self._bar.update(step - self._bar.n)
+            self._bar.set_postfix_str(f'loss {self.last_loss:.4f}, {rate:,.0f} examples/s',
+                                      refresh=False)
+            self._bar.n = step
+            self._bar.refresh()
         else:
-            _log.info('step %d/%d  loss %.4f  %s examples/s  %s left', step, self._max_steps, loss,
-                      f'{rate:,.0f}', duration((self._max_steps - step) / max(steps_per_sec, 1e-9)))
-        self._metrics.write('train', step, loss=loss, examples_per_sec=rate)
+            left = max(0, self._max_steps - step) / max(steps_per_sec, 1e-9)
+            _log.info('step %d/%d  loss %.4f  %s examples/s  %s left', step, self._max_steps,
+                      self.last_loss, f'{rate:,.0f}', duration(left))
+        self._metrics.write('train', step, loss=self.last_loss, examples_per_sec=rate)
         writer = tf.compat.v1.summary.FileWriterCache.get(self._summary_dir)
         writer.add_summary(tf.compat.v1.Summary(value=[
             tf.compat.v1.Summary.Value(tag='examples_per_sec', simple_value=rate)]), step)
-        self._reported_step, self._reported_at, self.last_loss = step, now, loss
+        self._reported_step, self._reported_at = step, now
 
 
 def wants_bar(progress: str) -> bool:

@@ -1,8 +1,10 @@
 """The contract between a job and the trainer. Imports no TensorFlow."""
 
+import ast
 import dataclasses
 import difflib
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +14,8 @@ BUILT_IN = {
     'mnist': 'estimator_trainer.jobs.mnist:job',
     'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
 }
+
+_HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
 RUN_PARAMS = ('batch_size', 'num_replicas', 'global_batch_size', 'max_steps', 'steps_per_epoch',
@@ -104,6 +108,38 @@ def load(name: str) -> Job:
         raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an '
                        'estimator_trainer.jobs.Job.')
     return job
+
+
+def can_load_early(name: str) -> bool:
+    """Whether the job's module can be imported before TensorFlow is.
+
+    A module of the user's whose file imports TensorFlow at its top waits until `tf.estimator` is
+    there.
+
+    Raises:
+        JobError: there is no such module, or its file is not Python.
+    """
+    module_name, colon, _ = BUILT_IN.get(name, name).partition(':')
+    if not colon:
+        return True  # `load` says what is wrong
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        spec = importlib.util.find_spec(module_name)
+    except ModuleNotFoundError:
+        return True
+    if spec is None or not spec.origin or not spec.origin.endswith('.py'):
+        return True
+    try:
+        with open(spec.origin, encoding='utf-8') as file:
+            tree = ast.parse(file.read())
+    except SyntaxError as error:
+        raise JobError(f'--job={name}: {spec.origin}, line {error.lineno}: {error.msg}.') from error
+    imported = [alias.name for node in tree.body if isinstance(node, ast.Import)
+                for alias in node.names]
+    imported += [node.module or '' for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return not any(part.split('.')[0] in _HEAVY or part.startswith('estimator_trainer.data')
+                   for part in imported)
 
 
 def typed_params(defaults: Mapping[str, Any], overrides) -> dict:

@@ -1,14 +1,17 @@
 """Trains, evaluates and exports a job with `tf.estimator.train_and_evaluate`."""
 
+import contextlib
 import dataclasses
+import fcntl
+import inspect
 import logging
 import os
 from typing import Optional
 
-import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import fixes
+from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import runtime
 from estimator_trainer.export import exporters
 from estimator_trainer.hooks import metrics_log, parameter_server, progress
@@ -22,9 +25,10 @@ _EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """What a task has to show at its end. `metrics` are those of the last checkpoint, if this task
-    evaluated it."""
+    evaluated it; `exports` says whether the run has any."""
     step: int
     metrics: Optional[dict]
+    exports: bool
 
 
 class EstimatorLoop:
@@ -52,32 +56,76 @@ class EstimatorLoop:
     def run(self) -> Outcome:
         """Does what this task has to do, and returns when it is done."""
         plan = self._plan
+        in_cluster = plan.num_training_tasks > 1 or bool(plan.cluster.ps)
         estimator = self._estimator(self._run_configs.own)
-        if plan.role == 'evaluator' or not plan.has_evaluator or plan.num_training_tasks > 1 or (
-                plan.cluster.ps):
-            tf.estimator.train_and_evaluate(estimator, self._train_spec(), self._eval_spec())
-        else:  # one process trains, another evaluates
-            spec = self._train_spec()
-            estimator.train(spec.input_fn, hooks=list(spec.hooks), max_steps=spec.max_steps)
-        in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored'
+        if plan.role == 'evaluator' or (not in_cluster and not plan.has_evaluator):
+            with self._evaluating() as mine:
+                if mine:
+                    tf.estimator.train_and_evaluate(estimator, self._train_spec(), self._eval_spec())
+                    self._evaluate_last()
+                elif plan.role == 'evaluator':
+                    raise UsageError(f'--model_dir={estimator.model_dir}: another process evaluates this '
+                                     'run already. List the evaluator in TF_CONFIG of every task.')
+                else:
+                    self._train(estimator)
+        elif in_cluster:
+            self._train_in_cluster(estimator)
+        else:
+            self._train(estimator)
+        step = last_step(plan.config.model_dir)
+        return Outcome(step, self._evaluated.get(step), len(self._exporters) > 1)
+
+    def _train(self, estimator) -> None:
+        """Trains in one process, which another evaluates."""
+        spec = self._train_spec()
+        estimator.train(spec.input_fn, hooks=list(spec.hooks), max_steps=spec.max_steps)
+
+    def _train_in_cluster(self, estimator) -> None:
+        """Trains as one of several tasks; the chief evaluates at the end if there is no evaluator."""
+        plan = self._plan
+        tf.estimator.train_and_evaluate(estimator, self._train_spec(), self._eval_spec())
+        in_sync = plan.strategy == 'multi_worker_mirrored'
         if in_sync:
             runtime.wait_for_all('trained', _TRAINED_SECS)
-        step = self._step()
-        if plan.is_chief and not plan.has_evaluator and step not in self._evaluated:
-            self._evaluate_last(self._estimator(self._run_configs.local))
-        if in_sync and not plan.has_evaluator:  # until the chief has evaluated: it looks for us
+        else:
+            parameter_server.tell_done(plan.cluster.ps, plan.num_training_tasks)
+        if plan.has_evaluator:
+            return
+        if plan.is_chief:
+            with self._evaluating() as mine:
+                if mine:
+                    self._evaluate_last()
+                else:
+                    _log.info('evaluation: another process does it')
+        if in_sync:  # the others stay until the chief has evaluated: it would take them for lost
             runtime.wait_for_all('evaluated', _EVALUATED_SECS)
-        return Outcome(step, self._evaluated.get(step))
+
+    @contextlib.contextmanager
+    def _evaluating(self):
+        """Holds the run's evaluation, of which one process is the owner. Yields whether it is ours.
+
+        An evaluator that TF_CONFIG's cluster does not list is unknown to the chief otherwise.
+        """
+        folder = os.path.join(self._plan.config.model_dir, 'eval')
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, '.lock'), 'w') as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     def _estimator(self, run_config):
-        if self._job.make_estimator is not None:
-            estimator = self._job.make_estimator(run_config, dict(self._params))
-            if estimator.config.model_dir != run_config.model_dir:
-                raise ValueError('make_estimator must pass its run_config to the Estimator: '
-                                 f'its model_dir is {estimator.config.model_dir}.')
-            return estimator
-        return tf.estimator.Estimator(_with_exact_loss(self._job.model_fn), config=run_config,
-                                      params=dict(self._params))
+        if self._job.make_estimator is None:
+            return tf.estimator.Estimator(_with_exact_loss(self._job.model_fn), config=run_config,
+                                          params=dict(self._params))
+        estimator = self._job.make_estimator(run_config, dict(self._params))
+        if estimator.config.model_dir != run_config.model_dir:
+            raise ValueError('make_estimator must pass its run_config to the Estimator: '
+                             f'its model_dir is {estimator.config.model_dir}.')
+        estimator._model_fn = _with_exact_loss(estimator._model_fn)
+        return estimator
 
     def _train_spec(self):
         plan, config = self._plan, self._plan.config
@@ -87,8 +135,6 @@ class EstimatorLoop:
                 max_steps=self._params['max_steps'], batch_size=plan.global_batch_size,
                 every_steps=config.log_every_steps, metrics=self._metrics,
                 summary_dir=config.model_dir, bar=progress.wants_bar(config.progress)))
-        if plan.strategy == 'parameter_server':
-            hooks.append(parameter_server.DoneHook(len(plan.cluster.ps), plan.num_training_tasks))
         own_context = None
         if plan.strategy == 'parameter_server':  # no tf.distribute strategy gives one
             own_context = tf.distribute.InputContext(
@@ -112,9 +158,13 @@ class EstimatorLoop:
             input_fn, steps=config.eval_steps, exporters=self._exporters, start_delay_secs=0,
             throttle_secs=_EVALUATOR_POLL_SECS if in_evaluator else config.eval_throttle_secs)
 
-    def _evaluate_last(self, estimator) -> None:
-        """Evaluates and exports the last checkpoint, as the executor of Estimator would."""
-        spec = self._eval_spec()
+    def _evaluate_last(self) -> None:
+        """Evaluates and exports the last checkpoint, unless this has been done."""
+        step = last_step(self._plan.config.model_dir)
+        done_before = [line['step'] for line in self._eval_metrics.read()[-1:]]
+        if step in self._evaluated or (done_before == [step] and self._params['start_step'] == step):
+            return
+        estimator, spec = self._estimator(self._run_configs.local), self._eval_spec()
         checkpoint = estimator.latest_checkpoint()
         results = estimator.evaluate(spec.input_fn, steps=spec.steps, checkpoint_path=checkpoint)
         for exporter in spec.exporters:
@@ -124,12 +174,7 @@ class EstimatorLoop:
     def _heard(self, step, results) -> None:
         self._evaluated[step] = results
         self._eval_metrics.write('eval', step, **results)
-        shown = '  '.join(f'{name} {value:.4f}' for name, value in sorted(results.items())
-                          if np.ndim(value) == 0 and not isinstance(value, (bytes, str)))
-        _log.info('evaluation at step %d: %s', step, shown)
-
-    def _step(self) -> int:
-        return last_step(self._plan.config.model_dir)
+        _log.info('evaluation at step %d: %s', step, metrics_log.shown(results))
 
 
 def last_step(model_dir: str) -> int:
@@ -144,9 +189,15 @@ def _with_exact_loss(model_fn):
     Estimator's own metric `loss` is the mean over batches: it counts a short last batch as a full
     one. Replicas that got no examples at the end of the data count nothing.
     """
+    takes = inspect.signature(model_fn).parameters
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
 
-    def wrapped(features, labels, mode, params):
-        spec = model_fn(features, labels, mode, params)
+    def wrapped(features, labels, mode, params, config):
+        given = dict(labels=labels, mode=mode, params=params, config=config)
+        if labels is not None and 'labels' not in takes and not takes_all:
+            raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
+        spec = model_fn(features, **{name: value for name, value in given.items()
+                                     if takes_all or name in takes})
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
             return spec
         first = tf.nest.flatten(features)[0]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 
 import launch
 import pytest
@@ -49,7 +50,7 @@ def test_writes_its_files(trained):
     assert (config['job'], config['global_batch_size']) == ('mnist', 64)
     assert config['versions']['tensorflow']
     steps = [line['step'] for line in launch.metrics(model_dir, 'train')]
-    assert steps == list(range(100, 1251, 100))
+    assert steps == [*range(100, 1251, 100), 1250]
     assert list(model_dir.glob('events.out.tfevents.*'))
 
 
@@ -90,6 +91,38 @@ def test_as_a_cluster(shape, tmp_path, data_dir):
     assert list((model_dir / 'export' / 'final').iterdir())
     assert not list(model_dir.glob('tmp_*'))
     assert launch.processes_naming(model_dir) == []
+
+
+def test_a_finished_cluster_run_again_ends_at_once(tmp_path):
+    flags = ['--job=spiral:job', '--max_steps=50', f'--model_dir={tmp_path}/run']
+    shape = ['--workers=2', '--ps=1', '--noevaluator', '--drain_secs=20']
+    examples = launch.REPOSITORY / 'docs' / 'examples'
+    launch.cluster(shape, *flags, cwd=examples)
+    exports = list((tmp_path / 'run/export/final').iterdir())
+    again = launch.cluster(shape, *flags, cwd=examples)
+    assert 'already' in again.output
+    assert list((tmp_path / 'run/export/final').iterdir()) == exports
+
+
+def test_an_evaluator_that_the_cluster_does_not_list_is_the_only_one(tmp_path):
+    flags = ['--job=spiral:job', '--max_steps=200', f'--model_dir={tmp_path}/run']
+    command = [sys.executable, '-m', 'estimator_trainer', *flags]
+    cluster = {'chief': ['127.0.0.1:2222']}  # one process trains: nobody listens there
+
+    def tf_config(role):
+        return json.dumps({'cluster': cluster, 'task': {'type': role, 'index': 0}})
+
+    examples = launch.REPOSITORY / 'docs' / 'examples'
+    with launch.start(command, cwd=examples, TF_CONFIG=tf_config('evaluator')) as evaluator:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / 'run/eval/.lock').exists():
+            assert time.monotonic() < deadline and evaluator.poll() is None
+        chief = launch.trainer(*flags, cwd=examples, TF_CONFIG=tf_config('chief'))
+        output, _ = evaluator.communicate(timeout=60)
+    assert evaluator.returncode == 0, output
+    assert 'evaluation at step' not in chief.output
+    steps = [line['step'] for line in launch.metrics(tmp_path / 'run')]
+    assert steps == sorted(set(steps)) and steps[-1] == 200
 
 
 def test_a_missing_data_set_says_what_to_do(tmp_path):
