@@ -62,7 +62,6 @@ def parse(argv) -> TrainerConfig:
         raise HelpRequested(help_text())
     values = trainer_flags.FLAGS
     values.unparse_flags()
-    values['param'].value = values['param'].default
     try:
         rest = values(argv)[1:]
     except absl_flags.UnrecognizedFlagError as error:
@@ -70,6 +69,8 @@ def parse(argv) -> TrainerConfig:
                          'See --help.') from error
     except absl_flags.CantOpenFlagFileError as error:
         raise UsageError(f'--flagfile: {error}') from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f'--flagfile: is not text in UTF-8 ({error}).') from error
     except absl_flags.Error as error:
         raise UsageError(str(error).replace('flag --', '--')) from error
     if rest:
@@ -77,7 +78,7 @@ def parse(argv) -> TrainerConfig:
     given = values.flag_values_dict()
     fields = {field.name: given[field.name] for field in dataclasses.fields(TrainerConfig)}
     fields['param'] = tuple(fields['param'] or ())
-    fields['export'] = tuple(kind.strip() for kind in fields['export'] if kind.strip()) or ('none',)
+    fields['export'] = tuple(kind for kind in fields['export'] if kind) or ('none',)
     for name in ('model_dir', 'data_dir'):
         fields[name] = os.path.expanduser(fields[name])
     config = TrainerConfig(**fields)
@@ -92,7 +93,7 @@ def help_text() -> str:
         lines.append(f'{title}:')
         for name in names:
             flag = trainer_flags.FLAGS[name]
-            default = '' if flag.default in (None, '', []) else f' [{flag.default_as_str}]'
+            default = '' if flag.default in (None, '', []) else f' [{flag.default_as_str.strip(chr(39))}]'
             lines.append(f'  --{name}: {flag.help}{default}')
         lines.append('')
     return '\n'.join(lines)
@@ -136,7 +137,7 @@ def _check(config) -> None:
     there = os.path.abspath(config.model_dir)
     while not os.path.exists(there):
         there = os.path.dirname(there)
-    if not os.access(there, os.W_OK | os.X_OK):
+    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f'--model_dir={config.model_dir}: {there} cannot be written to; name another '
                          'folder.')
 

@@ -21,7 +21,7 @@ def main(argv) -> int:
     try:
         config = trainer_config.parse(argv)
         plan = planning.make(config, os.environ)
-        job = jobs.load(config.job) if jobs.can_load_early(config.job) else None
+        job = jobs.load_early(config.job)
         params = _checked_params(job, config) if job else None
         if job:
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
@@ -37,6 +37,9 @@ def main(argv) -> int:
     except (UsageError, jobs.JobError) as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
+    except Exception:  # of the job's or of TensorFlow's: its traceback is what the user needs
+        traceback.print_exc()
+        return exit_codes.FAILED
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from the last checkpoint')
         return exit_codes.INTERRUPTED
@@ -52,8 +55,6 @@ def _train(plan, job) -> int:
     from estimator_trainer.data.sources import DatasetError
     try:
         return _run(plan, job or jobs.load(plan.config.job), compat.versions())
-    except (UsageError, jobs.JobError):
-        raise
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.NO_DATA
@@ -61,9 +62,6 @@ def _train(plan, job) -> int:
         traceback.print_exc()
         print('error: the loss is not a number. Try a lower learning rate, or look for such values '
               f'in the data; the last checkpoint is in {plan.config.model_dir}.', file=sys.stderr)
-        return exit_codes.FAILED
-    except Exception:  # the job's or TensorFlow's: its traceback is what the user needs
-        traceback.print_exc()
         return exit_codes.FAILED
 
 

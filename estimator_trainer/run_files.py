@@ -47,10 +47,14 @@ def check(model_dir: str, new: dict) -> bool:
     try:
         with open(os.path.join(model_dir, _NAME), encoding='utf-8') as file:
             old = json.load(file)
+        if not isinstance(old, dict) or not isinstance(old.get('params', {}), dict):
+            raise ValueError('not an object of a run')
     except FileNotFoundError:
         return False
-    except json.JSONDecodeError as error:
-        raise UsageError(f'--model_dir={model_dir}: its config.json is not JSON ({error}); mend or '
+    except NotADirectoryError as error:
+        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name a folder.') from error
+    except ValueError as error:
+        raise UsageError(f'--model_dir={model_dir}: its config.json cannot be read ({error}); mend or '
                          'remove it.') from error
     differences = _differences(old, new)
     if differences and not new['flags']['allow_config_change']:

@@ -59,6 +59,11 @@ class Plan:
         return self.config.batch_size * self.num_replicas
 
     @property
+    def num_tasks(self) -> int:
+        """Tasks of the cluster, an evaluator that it does not list included where it is this task."""
+        return max(1, len({*self.cluster.tasks, *([self.task] if self.task else [])}))
+
+    @property
     def has_evaluator(self) -> bool:
         return bool(self.cluster.evaluator) or self.role == 'evaluator'
 
@@ -68,8 +73,7 @@ class Plan:
         lines = [f'job {config.job}, data set {config.dataset}, model_dir {config.model_dir}']
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
-        lines.append(f'strategy {self.strategy}; {name}{chief} of {max(1, len(self.cluster.tasks))} '
-                     'task(s)')
+        lines.append(f'strategy {self.strategy}; {name}{chief} of {self.num_tasks} task(s)')
         if self.strategy == 'parameter_server':
             lines.append(f'asynchronous: {self.num_training_tasks} workers, each step is one batch of '
                          f'{config.batch_size} on one of them; which worker trains which example is '

@@ -1,5 +1,6 @@
 """metrics.jsonl: one JSON object a line, appended whole."""
 
+import contextlib
 import json
 import math
 import os
@@ -16,24 +17,34 @@ class MetricsLog:
     def __init__(self, path: str):
         self._path = path
 
-    def write(self, kind: str, step: int, now=None, **values) -> None:
+    def write(self, kind: str, step: int, values, now=None) -> None:
         line = {'kind': kind, 'step': int(step), 'time': round(time.time() if now is None else now, 3)}
-        line.update((name, _plain(value)) for name, value in values.items())
+        line = {**line, **{name: _plain(value) for name, value in values.items()}, **line}
         os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
-        with open(self._path, 'a', encoding='utf-8') as file:
-            file.write(json.dumps(line) + '\n')
+        with open(self._path, 'ab+') as file:
+            if file.tell() and not self._ends_a_line(file):
+                file.write(b'\n')
+            file.write(json.dumps(line).encode() + b'\n')
 
+    def _ends_a_line(self, file) -> bool:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b'\n'
 
     def read(self) -> list:
         """The lines, oldest first; [] where there is no file.
 
-        A last line that a dying process has cut short is left out.
+        A line that a dying process has cut short is left out.
         """
         try:
             with open(self._path, encoding='utf-8') as file:
-                return [json.loads(line) for line in file if line.endswith('\n')]
+                lines = file.readlines()
         except FileNotFoundError:
             return []
+        whole = []
+        for line in lines:
+            with contextlib.suppress(json.JSONDecodeError):
+                whole.append(json.loads(line))
+        return whole
 
 
 def shown(metrics) -> str:

@@ -78,7 +78,7 @@ class ProgressHook(tf.estimator.SessionRunHook):
             left = max(0, self._max_steps - step) / max(steps_per_sec, 1e-9)
             _log.info('step %d/%d  loss %.4f  %s examples/s  %s left', step, self._max_steps,
                       self.last_loss, f'{rate:,.0f}', duration(left))
-        self._metrics.write('train', step, loss=self.last_loss, examples_per_sec=rate)
+        self._metrics.write('train', step, {'loss': self.last_loss, 'examples_per_sec': rate})
         writer = tf.compat.v1.summary.FileWriterCache.get(self._summary_dir)
         writer.add_summary(tf.compat.v1.Summary(value=[
             tf.compat.v1.Summary.Value(tag='examples_per_sec', simple_value=rate)]), step)

@@ -62,8 +62,9 @@ def model_fn_from(make_model):
 def check(params) -> None:
     """Raises ValueError for params that cannot work, before TensorFlow is imported."""
     schedules.check(params)
-    if params['shift_pixels'] < 0:
-        raise ValueError(f"--param=shift_pixels={params['shift_pixels']}: give 0 or more pixels.")
+    for name, least in (('shift_pixels', 0), ('l2', 0), ('classes', 1)):
+        if params[name] < least:
+            raise ValueError(f'--param={name}={params[name]}: give {least} or more.')
     if params['optimizer'] not in OPTIMIZERS:
         raise ValueError(f"--param=optimizer={params['optimizer']}: use one of "
                          f"{', '.join(OPTIMIZERS)}.")

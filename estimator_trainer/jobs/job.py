@@ -1,10 +1,12 @@
 """The contract between a job and the trainer. Imports no TensorFlow."""
 
-import ast
 import dataclasses
 import difflib
 import importlib
-import importlib.util
+import importlib.abc
+import importlib.machinery
+import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -86,7 +88,7 @@ def load(name: str) -> Job:
     """
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
-    if not colon or not module_name or not attribute:
+    if not colon or not module_name or module_name.startswith('.') or not attribute:
         raise JobError(f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
                        f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute')
     if os.getcwd() not in sys.path:
@@ -98,11 +100,17 @@ def load(name: str) -> Job:
             raise  # the job's module is there, and imports something that is not
         raise JobError(f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on '
                        'PYTHONPATH.') from error
+    except SyntaxError as error:
+        raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
     if not hasattr(module, attribute):
         raise JobError(f'--job={name}: module {module_name} has no attribute {attribute!r}'
                        f'{_nearest(attribute, vars(module))}.')
     job = getattr(module, attribute)
     if callable(job) and not isinstance(job, Job):
+        try:
+            inspect.signature(job).bind()
+        except TypeError as error:
+            raise JobError(f'--job={name}: {attribute} must take no arguments ({error}).') from error
         job = job()
     if not isinstance(job, Job):
         raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an '
@@ -110,36 +118,48 @@ def load(name: str) -> Job:
     return job
 
 
-def can_load_early(name: str) -> bool:
-    """Whether the job's module can be imported before TensorFlow is.
+def load_early(name: str) -> Optional[Job]:
+    """`load`, before TensorFlow is there; None for a job whose modules import it.
 
-    A module of the user's whose file imports TensorFlow at its top waits until `tf.estimator` is
-    there.
-
-    Raises:
-        JobError: there is no such module, or its file is not Python.
+    Whoever gets None calls `load` once `tf.estimator` is in place.
     """
-    module_name, colon, _ = BUILT_IN.get(name, name).partition(':')
-    if not colon:
-        return True  # `load` says what is wrong
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    before = set(sys.modules)
+    guard = _NoTensorFlow()
+    sys.meta_path.insert(0, guard)
     try:
-        spec = importlib.util.find_spec(module_name)
-    except ModuleNotFoundError:
-        return True
-    if spec is None or not spec.origin or not spec.origin.endswith('.py'):
-        return True
-    try:
-        with open(spec.origin, encoding='utf-8') as file:
-            tree = ast.parse(file.read())
-    except SyntaxError as error:
-        raise JobError(f'--job={name}: {spec.origin}, line {error.lineno}: {error.msg}.') from error
-    imported = [alias.name for node in tree.body if isinstance(node, ast.Import)
-                for alias in node.names]
-    imported += [node.module or '' for node in tree.body if isinstance(node, ast.ImportFrom)]
-    return not any(part.split('.')[0] in _HEAVY or part.startswith('estimator_trainer.data')
-                   for part in imported)
+        job = load(name)
+    except Exception:
+        if not guard.met:
+            raise
+    finally:
+        sys.meta_path.remove(guard)
+    if not guard.met:
+        return job
+    _forget(set(sys.modules) - before)  # they may have made do without it
+    return None
+
+
+def _forget(modules) -> None:
+    """Lets these modules be imported anew: Python's own aside, and compiled packages, which cannot."""
+    kept = set(sys.stdlib_module_names)
+    for name in modules:
+        file = getattr(sys.modules[name], '__file__', None) or ''
+        if file.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
+            kept.add(name.partition('.')[0])
+    for name in modules:
+        if name.partition('.')[0] not in kept:
+            del sys.modules[name]
+
+
+class _NoTensorFlow(importlib.abc.MetaPathFinder):
+    """Refuses to import TensorFlow, and remembers that somebody wanted to."""
+    met = False
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.partition('.')[0] in _HEAVY:
+            self.met = True
+            raise ImportError(f'{fullname} is not to be imported yet', name=fullname)
+        return None
 
 
 def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
@@ -171,7 +191,10 @@ def _parse(text, kind):
         if text.lower() not in ('true', 'false', '1', '0'):
             raise ValueError(text)
         return text.lower() in ('true', '1')
-    return kind(text)
+    value = kind(text)
+    if kind is float and not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _article(value) -> str:

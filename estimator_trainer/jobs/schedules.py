@@ -25,6 +25,8 @@ def check(params) -> None:
         raise ValueError(f"--param=schedule={params['schedule']}: use one of {', '.join(KINDS)}.")
     if params['schedule'] == 'step':
         _decay_epochs(params)
+    if params['learning_rate'] < 0:
+        raise ValueError(f"--param=learning_rate={params['learning_rate']}: give 0 or more.")
     if params['warmup_steps'] < 0:
         raise ValueError(f"--param=warmup_steps={params['warmup_steps']}: give 0 or more steps.")
 
@@ -56,6 +58,6 @@ def _decay_epochs(params) -> list:
         epochs = [float(epoch) for epoch in text.split(',')]
     except ValueError:
         epochs = []
-    if not epochs or epochs != sorted(epochs):
+    if not epochs or epochs != sorted(epochs) or not all(0 <= epoch < math.inf for epoch in epochs):
         raise ValueError(f'--param=decay_epochs={text}: give ascending numbers, such as 3,7.')
     return epochs

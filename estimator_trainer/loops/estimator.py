@@ -173,7 +173,7 @@ class EstimatorLoop:
 
     def _heard(self, step, results) -> None:
         self._evaluated[step] = results
-        self._eval_metrics.write('eval', step, **results)
+        self._eval_metrics.write('eval', step, results)
         _log.info('evaluation at step %d: %s', step, metrics_log.shown(results))
 
 
