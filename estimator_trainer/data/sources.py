@@ -142,7 +142,7 @@ def _prepare(builder) -> None:
         return
     _log.info('downloads the data set %s to %s, once', builder.name, builder.data_path)
     try:
-        with _few_retries():
+        with _short_retries():
             builder.download_and_prepare()
     except Exception as error:  # whatever TFDS's HTTP library, parsers and file system raise
         raise DatasetError(f'--dataset={builder.name}: is not prepared in {builder.data_path}, and '
@@ -150,18 +150,18 @@ def _prepare(builder) -> None:
 
 
 @contextlib.contextmanager
-def _few_retries():
-    """TFDS asks a server that does not answer again for minutes, and says so each time."""
+def _short_retries():
+    """TFDS asks a server that does not answer eleven times, in 200 s, and says so each time."""
     import urllib3
-    logger, default = logging.getLogger('urllib3'), urllib3.Retry.DEFAULT_BACKOFF_MAX
+    logger, pause = logging.getLogger('urllib3'), urllib3.Retry.get_backoff_time
     level = logger.level
     logger.setLevel(logging.ERROR)
-    urllib3.Retry.DEFAULT_BACKOFF_MAX = 1
+    urllib3.Retry.get_backoff_time = lambda retry: min(1.0, pause(retry))
     try:
         yield
     finally:
         logger.setLevel(level)
-        urllib3.Retry.DEFAULT_BACKOFF_MAX = default
+        urllib3.Retry.get_backoff_time = pause
 
 
 @contextlib.contextmanager

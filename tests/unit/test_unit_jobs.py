@@ -22,7 +22,8 @@ def folder(tmp_path, monkeypatch):
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
-        del sys.modules[name]
+        if str(getattr(sys.modules[name], '__file__', None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def load_refused(name):
