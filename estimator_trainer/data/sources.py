@@ -85,10 +85,10 @@ class ImageDataset:
         return change
 
     def _examples(self, split, shuffle_seed=None):
-        data = self.builder.as_dataset(
-            split=split, shuffle_files=shuffle_seed is not None,
-            read_config=tfds.ReadConfig(shuffle_seed=shuffle_seed, try_autocache=False,
-                                        shuffle_reshuffle_each_iteration=shuffle_seed is not None))
+        shuffle = shuffle_seed is not None
+        data = self.builder.as_dataset(split=split, shuffle_files=shuffle, read_config=tfds.ReadConfig(
+            shuffle_seed=shuffle_seed, shuffle_reshuffle_each_iteration=shuffle,
+            enable_ordering_guard=not shuffle, try_autocache=False))
         return data.map(lambda example: ({'image': example[self._image]}, example[self._label]),
                         num_parallel_calls=2)
 
@@ -105,22 +105,26 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024) -> ImageDatase
         DatasetError: no such data set, or it cannot be downloaded.
     """
     folder = os.path.expanduser(data_dir) if data_dir else None
+    builder = _builder(name, folder)
+    if not builder.is_prepared():
+        with _only_one(os.path.dirname(os.fspath(builder.data_path))):
+            builder = _builder(name, folder)  # another process may have prepared it meanwhile
+            if not builder.is_prepared():
+                _prepare(builder)
+    return ImageDataset(builder, in_memory_mb)
+
+
+def _builder(name, folder):
+    if name == EMBEDDED:
+        from estimator_trainer.data.mnist_5k import Mnist5k
+        return Mnist5k(data_dir=folder)
     try:
-        if name == EMBEDDED:
-            from estimator_trainer.data.mnist_5k import Mnist5k
-            builder = Mnist5k(data_dir=folder)
-        else:
-            builder = tfds.builder(name, data_dir=folder)
+        return tfds.builder(name, data_dir=folder)
     except tfds.core.DatasetNotFoundError as error:
         raise DatasetError(f'--dataset={name}: TFDS knows no such data set, and '
                            f'{folder or "its data_dir"} holds none. {_WAYS_OUT}') from error
     except (AssertionError, ValueError) as error:  # a config or version that it does not have
         raise DatasetError(f'--dataset={name}: {error}') from error
-    if not builder.is_prepared():
-        with _only_one(os.path.dirname(os.fspath(builder.data_path))):
-            if not builder.is_prepared():
-                _prepare(builder)
-    return ImageDataset(builder, in_memory_mb)
 
 
 _WAYS_OUT = (f'Three ways out: --data_dir=FOLDER with the data set prepared by TFDS elsewhere, '
