@@ -65,9 +65,6 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
 
     batches = whole.flat_map(lambda *tensors: tf.data.Dataset.range(1 << 62).map(
         lambda element: batch(tensors, element)))
-    # Infinite, said aloud: a finite data set costs the workers an all-reduce in every step.
-    batches = batches.apply(tf.data.experimental.assert_cardinality(
-        tf.data.experimental.INFINITE_CARDINALITY))
     return _ready(batches)
 
 
@@ -92,8 +89,14 @@ def streamed_batches(examples, params, input_context=None, change=None):
 
 
 def _ready(batches):
-    """Prefetched, and without the autotuner: nothing here is tuned, and its thread, asleep for up to
-    a minute, can hold up the end of a session that has one thread for operations."""
+    """Prefetched, infinite, and without the autotuner.
+
+    Infinite is said aloud: a finite data set costs the workers an all-reduce in every step. Nothing
+    here is tuned, and the tuner's thread, asleep for up to a minute, can hold up the end of a session
+    that has one thread for operations.
+    """
+    batches = batches.apply(tf.data.experimental.assert_cardinality(
+        tf.data.experimental.INFINITE_CARDINALITY))
     options = tf.data.Options()
     options.autotune.enabled = False
     return batches.prefetch(_PREFETCH_BATCHES).with_options(options)
