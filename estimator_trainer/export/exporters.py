@@ -95,11 +95,13 @@ def raw_images(image_shape):
 
 
 def best_so_far(export_path):
-    """What best.json says, or None where there is none or its SavedModel is gone."""
+    """What best.json says; None where it is missing or not ours, or its SavedModel is gone."""
     try:
         with open(os.path.join(export_path, 'best.json'), encoding='utf-8') as file:
             best = json.load(file)
     except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    if not isinstance(best, dict) or {'metric', 'mode', 'value', 'saved_model'} - best.keys():
         return None
     return best if os.path.isdir(os.path.join(export_path, best['saved_model'])) else None
 

@@ -151,7 +151,8 @@ class EstimatorLoop:
         config = self._plan.config
 
         def input_fn(input_context=None):
-            return self._input_fn(tf.estimator.ModeKeys.EVAL, dict(self._params), input_context)
+            batches = self._input_fn(tf.estimator.ModeKeys.EVAL, dict(self._params), input_context)
+            return _for_all(batches, input_context.num_replicas_in_sync if input_context else 1)
 
         in_evaluator = self._plan.role == 'evaluator'
         return tf.estimator.EvalSpec(
@@ -181,6 +182,19 @@ def last_step(model_dir: str) -> int:
     """The global step of the newest checkpoint, 0 where there is none."""
     checkpoint = tf.train.latest_checkpoint(model_dir)
     return int(tf.train.load_variable(checkpoint, 'global_step')) if checkpoint else 0
+
+
+def _for_all(batches, replicas: int):
+    """The batches of an evaluation, and empty ones for replicas that would get none in the last step.
+
+    Where one replica is at the end of the data, Estimator ends the step for all of them, and the last
+    examples may or may not have been counted.
+    """
+    if replicas == 1:
+        return batches
+    empty = batches.take(1).map(
+        lambda *batch: tf.nest.map_structure(lambda tensor: tensor[:0], batch))
+    return batches.concatenate(empty.repeat(replicas - 1))
 
 
 def _with_exact_loss(model_fn):
