@@ -192,8 +192,8 @@ def _for_all(batches, replicas: int):
     """
     if replicas == 1:
         return batches
-    empty = batches.take(1).map(
-        lambda *batch: tf.nest.map_structure(lambda tensor: tensor[:0], batch))
+    empty = batches.take(1).map(lambda *batch: tf.nest.map_structure(
+        lambda tensor: tensor[:0], batch if len(batch) > 1 else batch[0]))
     return batches.concatenate(empty.repeat(replicas - 1))
 
 
