@@ -25,7 +25,7 @@ def main(argv) -> int:
         params = _checked_params(job, config) if job else None
         if job:
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
-        for line in (*plan.notes, *plan.describe()):
+        for line in (*plan.notes, *plan.describe(own_data=bool(job and job.input_fn))):
             _log.info('%s', line)
         if config.dry_run:
             _log.info('params %s', params if job else f'of {config.job} are read when it is loaded')

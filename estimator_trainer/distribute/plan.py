@@ -67,10 +67,14 @@ class Plan:
     def has_evaluator(self) -> bool:
         return bool(self.cluster.evaluator) or self.role == 'evaluator'
 
-    def describe(self) -> list:
-        """The lines that say what will happen, for the log and for --dry_run."""
+    def describe(self, own_data: bool = False) -> list:
+        """The lines that say what will happen, for the log and for --dry_run.
+
+        `own_data`: the job has an input_fn of its own.
+        """
         config = self.config
-        lines = [f'job {config.job}, data set {config.dataset}, model_dir {config.model_dir}']
+        data = "the job's own data" if own_data else f'data set {config.dataset}'
+        lines = [f'job {config.job}, {data}, model_dir {config.model_dir}']
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
         lines.append(f'strategy {self.strategy}; {name}{chief} of {self.num_tasks} task(s)')
