@@ -1,6 +1,7 @@
 """What people see of a training: a bar or lines, TensorBoard's examples/s, metrics.jsonl."""
 
 import logging
+import os
 import sys
 import time
 
@@ -87,7 +88,9 @@ class ProgressHook(tf.estimator.SessionRunHook):
 
 def wants_bar(progress: str) -> bool:
     """Whether `--progress` means a bar, here and now."""
-    return progress == 'on' or (progress == 'auto' and sys.stderr.isatty())
+    if progress != 'auto':
+        return progress == 'on'
+    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
 
 
 def duration(seconds: float) -> str:
