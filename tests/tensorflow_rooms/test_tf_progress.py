@@ -22,7 +22,16 @@ def test_duration(seconds, text):
     ('on', False, True), ('off', True, False), ('auto', True, True), ('auto', False, False)])
 def test_wants_bar(flag, tty, bar, monkeypatch):
     monkeypatch.setattr('sys.stderr.isatty', lambda: tty, raising=False)
+    monkeypatch.setattr('sys.stderr.fileno', lambda: 2, raising=False)
+    monkeypatch.setattr('os.get_terminal_size', lambda fd: os.terminal_size((80, 24)))
     assert progress.wants_bar(flag) == bar
+
+
+def test_no_bar_on_a_terminal_without_columns(monkeypatch):
+    monkeypatch.setattr('sys.stderr.isatty', lambda: True, raising=False)
+    monkeypatch.setattr('sys.stderr.fileno', lambda: 2, raising=False)
+    monkeypatch.setattr('os.get_terminal_size', lambda fd: os.terminal_size((0, 0)))
+    assert not progress.wants_bar('auto')
 
 
 def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
