@@ -39,13 +39,19 @@ def start(command, cwd=None, **environment):
     env.update(environment, PYTHON=sys.executable)
     process = subprocess.Popen([str(part) for part in command], cwd=cwd or REPOSITORY, env=env,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
+                               stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                               preexec_fn=_hear_ctrl_c)
     try:
         yield process
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _hear_ctrl_c():
+    """A test run in the background of a shell has SIGINT ignored, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def trainer(*flags, **kwargs) -> Finished:
