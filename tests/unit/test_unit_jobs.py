@@ -1,5 +1,8 @@
 """Which job a name means, what its params become, and what is refused before TensorFlow is imported."""
 
+import os
+import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -7,6 +10,8 @@ import pytest
 from estimator_trainer import jobs
 from estimator_trainer.jobs import Job, JobError
 from estimator_trainer.jobs.job import RUN_PARAMS
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def model_fn(features, labels, mode, params):
@@ -226,15 +231,18 @@ def test_params_that_cannot_work_and_pass(override):
     'from estimator_trainer import data\ndata.array_batches',
     'from estimator_trainer.data import array_batches',
 ])
-def test_a_job_that_wants_tensorflow_waits_for_it(folder, text, monkeypatch):
-    for name in [name for name in sys.modules if name.partition('.')[0] == 'tensorflow']:
-        monkeypatch.delitem(sys.modules, name)  # other tests of this process may have loaded it
-    for name in [name for name in sys.modules if name.startswith('estimator_trainer.data')]:
-        monkeypatch.delitem(sys.modules, name)
-    (folder / 'u_helper.py').write_text('import tensorflow.compat.v1 as x')
-    (folder / 'u_heavy.py').write_text(text + '\nfrom estimator_trainer.jobs import Job\njob = Job(print)')
-    assert jobs.load_early('u_heavy:job') is None
-    assert not {'u_heavy', 'u_helper', 'tensorflow'} & set(sys.modules)
+def test_a_job_that_wants_tensorflow_waits_for_it(tmp_path, text):
+    (tmp_path / 'u_helper.py').write_text('import tensorflow.compat.v1 as x')
+    (tmp_path / 'u_heavy.py').write_text(
+        text + '\nfrom estimator_trainer.jobs import Job\njob = Job(print)')
+    script = ('import sys\n'
+              'from estimator_trainer import jobs\n'
+              'assert jobs.load_early("u_heavy:job") is None\n'
+              'left = {"u_heavy", "u_helper", "tensorflow", "estimator_trainer.data"} & set(sys.modules)\n'
+              'assert not left, left\n')
+    done = subprocess.run([sys.executable, '-c', script], cwd=tmp_path, timeout=60, text=True,
+                          env={**os.environ, 'PYTHONPATH': str(ROOT)}, stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_light_job_is_loaded_early(folder):
