@@ -31,7 +31,6 @@ def apply() -> None:
     estimator_lib._mended_by_estimator_trainer = True
     for module in (estimator_lib, run_config, training):
         module.distribute_coordinator_training = estimator_training
-    # EstimatorV2 inherits from neither: each class has the method of the common base.
     estimator_lib.Estimator._train_with_estimator_spec_distributed = _train_with_estimator_spec
     estimator_lib.EstimatorV2._train_with_estimator_spec_distributed = _train_with_estimator_spec
     estimator_lib._verify_and_create_loss_metric = keep_own_loss_metric(
