@@ -32,7 +32,6 @@ def apply() -> None:
     for module in (estimator_lib, run_config, training):
         module.distribute_coordinator_training = estimator_training
     estimator_lib.Estimator._train_with_estimator_spec_distributed = _train_with_estimator_spec
-    estimator_lib.EstimatorV2._train_with_estimator_spec_distributed = _train_with_estimator_spec
     estimator_lib._verify_and_create_loss_metric = keep_own_loss_metric(
         estimator_lib._verify_and_create_loss_metric)
     session_manager.SessionManager.__init__ = _poll_readiness(
