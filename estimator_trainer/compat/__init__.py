@@ -1,16 +1,50 @@
 """The one room that knows TensorFlow versions: puts `tf.estimator` where TensorFlow has dropped it.
 
-    from estimator_trainer import compat
-    compat.install()          # before or after `import tensorflow`
+    import estimator_trainer.compat   # before or after `import tensorflow`
     import tensorflow as tf
-    tf.estimator.Estimator    # on TF 2.15 and on TF 2.21
+    tf.estimator.Estimator            # on TF 2.15 and on TF 2.21
 
-Nothing in site-packages is edited, and on a TensorFlow that has Estimators nothing is replaced but
-the upstream defects listed in `compat.fixes`.
+    python -m estimator_trainer.compat run script.py args...   # a program that nobody wants to touch
+    python -m estimator_trainer.compat doctor                  # what is here, what is mended, and why
+
+Importing this imports no TensorFlow; what there is to do is done when the program imports it, and the
+slow part when it first touches `tf.estimator`. Nothing in site-packages is edited, and on a TensorFlow
+that has Estimators nothing is replaced but the upstream defects listed in `compat.fixes`.
 """
 
-import importlib.metadata
+import functools
 import os
+
+from estimator_trainer.compat import hook
+
+FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
+
+_DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos')
+
+
+def install(fixes: bool = None) -> None:
+    """Makes `tf.estimator` usable and mends upstream's defects. Safe to call twice.
+
+    Importing this package does the same with the default.
+
+    Args:
+        fixes: whether to mend the defects listed in `compat.fixes`. Unless given, the environment
+            variable ESTIMATOR_TRAINER_FIXES says it; unless that is 0, they are mended.
+
+    Raises:
+        ImportError: `tf.keras` is already Keras 3 in this process; the message says what to do.
+        RuntimeError: fixes=False comes after Estimators were imported and mended.
+    """
+    from estimator_trainer.compat import fixes as mended
+    from estimator_trainer.compat import restore
+    if fixes is None:
+        fixes = os.environ.get(FIXES_VARIABLE) != '0'
+    hook.before('tensorflow', prepare)
+    restore.install()
+    if fixes:
+        mended.apply()
+    else:
+        mended.withdraw()
 
 
 def prepare() -> None:
@@ -35,19 +69,28 @@ def has_estimators() -> bool:
     return tensorflow_version() < (2, 16)
 
 
+@functools.lru_cache(maxsize=None)
 def tensorflow_version() -> tuple:
     """(major, minor) of the installed TensorFlow, from its metadata."""
-    for name in ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos'):
+    import importlib.metadata
+    for name in _DISTRIBUTIONS:
         try:
-            version = importlib.metadata.version(name)
+            return _numbers(importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
             continue
-        return tuple(int(part) for part in version.split('.')[:2])
+    for name in importlib.metadata.packages_distributions().get('tensorflow', ()):  # a vendor's; slow
+        if '.' in importlib.metadata.version(name):
+            return _numbers(importlib.metadata.version(name))
     raise ImportError('TensorFlow is not installed: pip install estimator-trainer')
+
+
+def _numbers(version) -> tuple:
+    return tuple(int(part) for part in version.split('.')[:2])
 
 
 def versions() -> dict:
     """The versions that decide what a run computes, for config.json."""
+    import importlib.metadata
     import platform
     found = {'python': platform.python_version()}
     for name in ('tensorflow', 'tensorflow-estimator', 'tf-keras', 'numpy', 'tensorflow-datasets'):
@@ -58,19 +101,4 @@ def versions() -> dict:
     return found
 
 
-def install(fixes: bool = True) -> None:
-    """Makes `tf.estimator` usable and mends upstream's defects. Safe to call twice.
-
-    Args:
-        fixes: whether to mend the defects listed in `compat.fixes`.
-
-    Raises:
-        ImportError: `tf.keras` is already Keras 3 in this process; the message says what to do.
-    """
-    prepare()
-    if not has_estimators():
-        from estimator_trainer.compat import restore
-        restore.install()
-    if fixes:
-        from estimator_trainer.compat import fixes as mended
-        mended.apply()
+install()

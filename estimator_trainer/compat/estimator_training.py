@@ -100,7 +100,8 @@ def train_and_evaluate(estimator, train_spec, eval_spec, executor_cls) -> None:
             config.session_config)
         return
     if mode == _MODE.INDEPENDENT_WORKER and _EVALUATOR not in config.cluster_spec.jobs:
-        logging.info('No task of this cluster is an evaluator: nothing is evaluated while it trains.')
+        logging.warning('No task of this cluster is an evaluator: nothing is evaluated and no exporter '
+                        'is called, unless a task of type evaluator runs on this model_dir besides.')
     coordinator.run_distribute_coordinator(
         train,
         config.train_distribute,

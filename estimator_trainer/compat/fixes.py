@@ -1,41 +1,123 @@
 """Upstream's defects, mended in place, the same on every TensorFlow.
 
-Under MultiWorkerMirroredStrategy upstream
-- saves no checkpoint at all when `save_summary_steps=0`,
-- turns `save_checkpoints_secs` into "every 1000 steps",
-- drops `TrainSpec.saving_listeners`,
-- leaves `model_dir/tmp_worker_N` folders behind.
-
-Everywhere, the metric `loss` of an evaluation counts a short last batch as much as a full one
-(mended where the model_fn supplies the metric, see `keep_own_loss_metric`), and with parameter
-servers a worker looks only every 30 s whether the chief has initialised the variables.
+Each is mended when the module it is in has been imported; `FIXES` says what and why. One switch for
+all: `compat.install(fixes=False)`, `compat run --no-fixes`, or ESTIMATOR_TRAINER_FIXES=0 in the
+environment.
 """
 
+import collections
 import functools
 
+from estimator_trainer.compat import hook
+
 OWN_LOSS_METRIC = 'estimator_trainer/own_loss_metric'
-_AGREE_EVERY_STEPS = 10  # an all-reduce of one number, about 1.5 ms between local processes
 _READY_POLL_SECS = 1
+_UPSTREAM = 'tensorflow_estimator.python.estimator.'
+
+_enabled = False
+_mended = set()
+
+
+class Fix(collections.namedtuple('Fix', 'module mend defects')):
+    """module: its name. mend(module) does it. defects: what upstream does, one line each."""
+
+    def __call__(self, module) -> None:
+        if _enabled and self.module not in _mended:
+            _mended.add(self.module)
+            self.mend(module)
 
 
 def apply() -> None:
-    """Mends all of the above; a second call changes nothing."""
+    """Mends all of `FIXES` now or when the modules are imported; a second call changes nothing."""
+    global _enabled
+    _enabled = True
+    for fix in FIXES:
+        hook.after(fix.module, fix)
+
+
+def withdraw() -> None:
+    """Mends nothing from here on.
+
+    Raises:
+        RuntimeError: something is mended already.
+    """
+    global _enabled
+    _enabled = False
+    if any(module.startswith(_UPSTREAM) for module in _mended):
+        raise RuntimeError('Estimators are mended already: say install(fixes=False) before the program '
+                           'first touches tf.estimator, or set ESTIMATOR_TRAINER_FIXES=0.')
+
+
+def _mend_estimator(module) -> None:
+    from tensorflow.python.data.ops import multi_device_iterator_ops
     from tensorflow.python.training import session_manager
-    from tensorflow_estimator.python.estimator import estimator as estimator_lib
-    from tensorflow_estimator.python.estimator import run_config, training
 
+    from estimator_trainer.compat import device_iterators, garbage, sync_training
+    _mend_coordinator(module)
+    module.Estimator._train_with_estimator_spec_distributed = sync_training.train
+    device_iterators.mend(multi_device_iterator_ops)
+    module._verify_and_create_loss_metric = keep_own_loss_metric(module._verify_and_create_loss_metric)
+    garbage.collect_after(module.Estimator)
+    session_manager.SessionManager.__init__ = _poll_readiness(session_manager.SessionManager.__init__)
+
+
+def _mend_coordinator(module) -> None:
     from estimator_trainer.compat import estimator_training
+    module.distribute_coordinator_training = estimator_training
 
-    if getattr(estimator_lib, '_mended_by_estimator_trainer', False):
-        return
-    estimator_lib._mended_by_estimator_trainer = True
-    for module in (estimator_lib, run_config, training):
-        module.distribute_coordinator_training = estimator_training
-    estimator_lib.Estimator._train_with_estimator_spec_distributed = _train_with_estimator_spec
-    estimator_lib._verify_and_create_loss_metric = keep_own_loss_metric(
-        estimator_lib._verify_and_create_loss_metric)
-    session_manager.SessionManager.__init__ = _poll_readiness(
-        session_manager.SessionManager.__init__)
+
+def _mend_strategy(module) -> None:
+    """The strategy of an evaluator that the cluster does not list is one for this process alone."""
+    extended = module.CollectiveAllReduceExtended
+    original = extended._initialize_strategy
+
+    @functools.wraps(original)
+    def initialize(self, cluster_resolver, devices):
+        listed = cluster_resolver.cluster_spec().as_dict()
+        if cluster_resolver.task_type == 'evaluator' and 'evaluator' not in listed:
+            self._initialize_local(cluster_resolver, devices=devices)
+        else:
+            original(self, cluster_resolver, devices)
+
+    extended._initialize_strategy = initialize
+
+
+def _mend_early_stopping(module) -> None:
+    from estimator_trainer.compat import early_stopping
+    module.make_early_stopping_hook = early_stopping.make_hook(module)
+
+
+def _mend_exporter(module) -> None:
+    from estimator_trainer.compat import best_exporter
+    module.BestExporter.export = best_exporter.export
+
+
+def _mend_base_head(module) -> None:
+    module.create_estimator_spec_train_op = _report_mean_loss(module.create_estimator_spec_train_op)
+
+
+FIXES = (
+    Fix(_UPSTREAM + 'estimator', _mend_estimator, (
+        'under MultiWorkerMirroredStrategy: no checkpoint at all when save_summary_steps=0, '
+        'save_checkpoints_secs is "every 1000 steps", saving listeners are refused, '
+        'model_dir/tmp_worker_N folders stay behind',
+        'evaluate, predict and export leave their graphs to a garbage collector that seldom comes: '
+        'memory grows with the number of evaluations',
+        'a model_fn may not supply the evaluation metric "loss" itself, so that a short last batch counts '
+        'as much as a full one',
+        'with parameter servers a worker looks only every 30 s whether the chief is ready')),
+    Fix(_UPSTREAM + 'run_config', _mend_coordinator, ()),
+    Fix(_UPSTREAM + 'training', _mend_coordinator, (
+        "train_and_evaluate under a strategy: a bare KeyError: 'evaluator' for an evaluator that the "
+        'cluster does not list, TrainSpec.saving_listeners dropped, silence when nobody evaluates',)),
+    Fix('tensorflow.python.distribute.collective_all_reduce_strategy', _mend_strategy, ()),
+    Fix(_UPSTREAM + 'early_stopping', _mend_early_stopping, (
+        'stop_if_*_hook with default arguments raises under any strategy',)),
+    Fix(_UPSTREAM + 'exporter', _mend_exporter, (
+        'BestExporter exports a worse model after a restart',)),
+    Fix(_UPSTREAM + 'head.base_head', _mend_base_head, (
+        'canned Estimators under a strategy report the training loss times the number of replicas',)),
+)
 
 
 def keep_own_loss_metric(original):
@@ -63,128 +145,16 @@ def _poll_readiness(original):
     return init
 
 
-def _train_with_estimator_spec(self, estimator_spec, worker_hooks, saving_listeners):
-    """The training loop of one task under MultiWorkerMirroredStrategy.
+def _report_mean_loss(original):
+    @functools.wraps(original)
+    def create(*args, **kwargs):
+        import tensorflow as tf
+        train_op = original(*args, **kwargs)
+        mean = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
+        if (kwargs.get('loss_reduction', mean) == mean
+                and tf.distribute.get_strategy().num_replicas_in_sync > 1):
+            # As V1 optimizers say it: the gradients are of a mean, so the loss to report is one, too.
+            tf.compat.v1.get_default_graph()._is_loss_scaled_by_optimizer = True
+        return train_op
 
-    Summaries and checkpoints may hold collective ops, so that every task computes them at the same
-    steps. Only the chief writes them.
-    """
-    import tensorflow as tf
-    from tensorflow.python.distribute import distribute_coordinator_context
-
-    config = self._config
-    is_chief = distribute_coordinator_context.get_current_worker_context().is_chief
-    hooks = list(worker_hooks)
-    if is_chief and config.log_step_count_steps:
-        hooks.append(tf.compat.v1.train.StepCounterHook(
-            output_dir=self._model_dir, every_n_steps=config.log_step_count_steps))
-    if config.save_summary_steps:
-        writer = None if is_chief else _NoWriter()
-        hooks.append(tf.compat.v1.train.SummarySaverHook(
-            scaffold=estimator_spec.scaffold, save_steps=config.save_summary_steps,
-            output_dir=self._model_dir if is_chief else None, summary_writer=writer))
-    own_saver = any(isinstance(h, tf.compat.v1.train.CheckpointSaverHook) for h in hooks)
-    if (config.save_checkpoints_steps or config.save_checkpoints_secs) and not own_saver:
-        hooks.append(_agreed_saver_class()(
-            self._model_dir,
-            is_chief=is_chief,
-            save_secs=config.save_checkpoints_secs,
-            save_steps=config.save_checkpoints_steps,
-            scaffold=estimator_spec.scaffold,
-            listeners=saving_listeners if is_chief else None,
-            save_graph_def=config.checkpoint_save_graph_def))
-    loss = None
-    with tf.compat.v1.train.MonitoredTrainingSession(
-            master=config.master,
-            is_chief=config.is_chief,
-            checkpoint_dir=self._model_dir,
-            scaffold=estimator_spec.scaffold,
-            hooks=hooks,
-            chief_only_hooks=tuple(estimator_spec.training_chief_hooks),
-            save_checkpoint_secs=None,  # by the hooks above
-            save_checkpoint_steps=None,
-            save_summaries_steps=None,
-            save_summaries_secs=None,
-            config=self._session_config,
-            max_wait_secs=config.session_creation_timeout_secs,
-            log_step_count_steps=None) as session:
-        while not session.should_stop():
-            _, loss = session.run([estimator_spec.train_op, estimator_spec.loss])
-    return loss
-
-
-class _NoWriter:
-    """A summary writer that keeps nothing: only the computing of a summary counts."""
-
-    def add_summary(self, *args, **kwargs):
-        pass
-
-    add_session_log = add_graph = add_meta_graph = flush = close = add_summary
-
-
-@functools.lru_cache(maxsize=None)
-def _agreed_saver_class():
-    import tensorflow as tf
-
-    class AgreedCheckpointSaverHook(tf.compat.v1.train.CheckpointSaverHook):
-        """A CheckpointSaverHook whose tasks all save, and stop, at the same step.
-
-        Steps are the same in every task anyway. Seconds are not: every few steps the tasks
-        all-reduce what the chief's clock says. So is a listener's wish to stop training. A task
-        other than the chief computes what the chief saves, and writes nothing.
-        """
-
-        def __init__(self, checkpoint_dir, is_chief, save_secs, save_steps, **kwargs):
-            super().__init__(checkpoint_dir, save_secs=save_secs, save_steps=save_steps, **kwargs)
-            self._is_chief = is_chief
-            self._by_clock = bool(save_secs)
-
-        def begin(self):
-            if self._is_chief:
-                super().begin()
-            else:
-                self._global_step_tensor = tf.compat.v1.train.get_global_step()
-            strategy = tf.distribute.get_strategy()
-            self._mine = tf.compat.v1.placeholder(tf.float32, [])
-            self._all = strategy.reduce(
-                tf.distribute.ReduceOp.SUM,
-                strategy.extended.call_for_each_replica(lambda: tf.identity(self._mine)), axis=None)
-
-        def after_create_session(self, session, coord):
-            self._step = int(session.run(self._global_step_tensor))
-            if self._is_chief:
-                super().after_create_session(session, coord)
-            else:
-                self._values = [value.op for op in tf.compat.v1.get_default_graph().get_operations()
-                                if op.type == 'SaveV2' for value in op.inputs[3:]]
-                self._save(session, self._step)
-                self._timer.update_last_triggered_step(self._step)
-
-        def after_run(self, run_context, run_values):
-            self._step += 1  # a synchronous step each; what was fetched may be from before it
-            if self._by_clock:
-                if self._step % _AGREE_EVERY_STEPS:
-                    return
-                wish = self._is_chief and self._timer.should_trigger_for_step(self._step)
-                due = self._agree(run_context.session, wish)
-            else:
-                due = self._timer.should_trigger_for_step(self._step)
-            if due:
-                self._timer.update_last_triggered_step(self._step)
-                if self._save(run_context.session, self._step):
-                    run_context.request_stop()
-
-        def before_run(self, run_context):
-            return None  # the step is counted
-
-        def _save(self, session, step):
-            if self._is_chief:
-                return self._agree(session, super()._save(session, step))
-            session.run(self._values)
-            return self._agree(session, False)
-
-        def _agree(self, session, wish) -> bool:
-            """Whether any task wishes it; every task must ask at the same step."""
-            return session.run(self._all, {self._mine: float(bool(wish))}) > 0
-
-    return AgreedCheckpointSaverHook
+    return create

@@ -19,7 +19,7 @@ _AT_IMPORT = re.compile(
     rb'|^To enable the following instructions')
 
 _OF_NO_USE = re.compile('`eval_strategy` is not passed in|No new checkpoint ready for evaluation|'
-                        'Estimator is not trained yet')
+                        'Estimator is not trained yet|No task of this cluster is an evaluator')
 
 
 def import_tensorflow():

@@ -3,7 +3,6 @@
 import importlib
 import os
 import sys
-import types
 
 import pytest
 import tensorflow as tf
@@ -20,11 +19,25 @@ def test_every_way_to_the_estimator():
     assert v1.estimator.Estimator is tf.compat.v1.estimator.Estimator
     assert v1.estimator.Estimator is not tf.estimator.Estimator  # V1 and V2
     assert importlib.import_module('tensorflow.estimator').Estimator is tf.estimator.Estimator
+    assert importlib.import_module(
+        'tensorflow.compat.v1.estimator').Estimator is v1.estimator.Estimator
     from tensorflow import estimator
     assert estimator.RunConfig is tf.estimator.RunConfig
     for name in ('DNNClassifier', 'TrainSpec', 'ModeKeys', 'FinalExporter', 'train_and_evaluate'):
         assert hasattr(tf.estimator, name)
     assert callable(tf.estimator.export.ServingInputReceiver)
+
+
+@pytest.mark.parametrize('part, name', [
+    ('estimator', 'Estimator'), ('estimator', '_get_loss_reduce_op_for_reporting'),
+    ('run_config', 'RunConfig'), ('training', 'train_and_evaluate'), ('exporter', 'BestExporter'),
+    ('estimator_lib', 'EstimatorSpec'), ('keras', 'model_to_estimator'), ('canned.head', '_Head'),
+    ('canned.metric_keys', 'MetricKeys'), ('export.export', 'ServingInputReceiver'),
+    ('inputs.numpy_io', 'numpy_input_fn'), ('inputs.queues.feeding_functions', '_enqueue_data')])
+def test_names_under_tensorflow_python(part, name):
+    real = 'keras_lib' if part == 'keras' else part
+    assert getattr(importlib.import_module(f'tensorflow.python.estimator.{part}'), name) is getattr(
+        importlib.import_module(f'tensorflow_estimator.python.estimator.{real}'), name)
 
 
 def test_installed_twice_is_harmless():
@@ -34,7 +47,7 @@ def test_installed_twice_is_harmless():
     def state():
         return (tf.estimator.Estimator, tf.compat.v1.estimator.Estimator, list(sys.meta_path),
                 list(tf.__path__), session_manager.SessionManager.__init__,
-                estimator_lib._verify_and_create_loss_metric,
+                estimator_lib._verify_and_create_loss_metric, estimator_lib.Estimator.evaluate,
                 estimator_lib.Estimator._train_with_estimator_spec_distributed)
 
     before = state()
@@ -64,6 +77,26 @@ def test_versions():
     assert found['tensorflow-estimator'].startswith('2.15')
 
 
+def test_tpu_estimator_without_a_tpu(tmp_path):
+    v1 = tf.compat.v1
+
+    def model_fn(features, labels, mode, params):
+        loss = v1.losses.mean_squared_error(labels, v1.layers.dense(features['x'], 1))
+        return v1.estimator.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=v1.train.GradientDescentOptimizer(0.1).minimize(
+                loss, v1.train.get_global_step()))
+
+    def input_fn(params):
+        data = tf.data.Dataset.from_tensors(({'x': tf.ones([2])}, tf.ones([1]))).repeat()
+        return data.batch(params['batch_size'], drop_remainder=True)
+
+    estimator = v1.estimator.tpu.TPUEstimator(
+        model_fn, use_tpu=False, train_batch_size=8, eval_batch_size=8,
+        config=v1.estimator.tpu.RunConfig(model_dir=str(tmp_path)))
+    estimator.train(input_fn, max_steps=3)
+    assert estimator.evaluate(input_fn, steps=1)['global_step'] == 3
+
+
 @pytest.mark.skipif(not RESTORED, reason='TensorFlow has these modules itself up to 2.15')
 class TestRestored:
 
@@ -75,16 +108,18 @@ class TestRestored:
         with pytest.raises(NotImplementedError, match=f'{module}.{name} needs a TPU.*2.16'):
             stand_in(1, option=2)
 
+    def test_tpu_estimator_refuses_a_tpu(self):
+        tpu = tf.compat.v1.estimator.tpu
+        with pytest.raises(NotImplementedError, match='removed what TPUEstimator needs.*use_tpu=False'):
+            tpu.TPUEstimator(lambda features: None, config=tpu.RunConfig(), train_batch_size=8)
+        assert importlib.import_module(
+            'tensorflow.python.tpu.tpu_estimator').TPUEstimator is tpu.TPUEstimator
+
     def test_other_missing_modules_stay_missing(self):
-        with pytest.raises(ModuleNotFoundError):
-            importlib.import_module('tensorflow.python.tpu.no_such_module')
+        for name in ('tensorflow.python.tpu.no_such_module', 'tensorflow.python.estimator.no_such_module'):
+            with pytest.raises(ModuleNotFoundError):
+                importlib.import_module(name)
 
     def test_estimator_training_is_ours(self):
         module = importlib.import_module('tensorflow.python.distribute.estimator_training')
         assert 'estimator_trainer' in module.__file__
-
-    def test_keras_3_is_refused(self):
-        from estimator_trainer.compat import restore
-        model = type('Model', (), {'__module__': 'keras.src.models.model'})
-        with pytest.raises(ImportError, match='TF_USE_LEGACY_KERAS=1'):
-            restore._settle_keras(types.SimpleNamespace(keras=types.SimpleNamespace(Model=model)))

@@ -1,0 +1,1 @@
+"""The folder that `compat run` puts on PYTHONPATH; see sitecustomize.py."""

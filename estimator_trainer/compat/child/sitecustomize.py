@@ -1,0 +1,42 @@
+"""Imports estimator_trainer.compat at the start of every Python process of a program.
+
+`python -m estimator_trainer.compat run` puts this folder first on PYTHONPATH. Python imports
+`sitecustomize` as it starts, so that the program and all Python processes that inherit its
+environment have Estimators: multiprocessing's, subprocess's, a launcher's. Any other sitecustomize is
+run first, as if this one were not there, and the folder leaves sys.path.
+
+Processes started with `python -I`, `-E` or `-S`, or with an environment without PYTHONPATH, are not
+reached.
+"""
+
+import os
+import sys
+
+
+def _run_the_other() -> None:
+    """Imports the sitecustomize that this one hides, if there is one."""
+    ours = sys.modules.pop('sitecustomize', None)
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError as error:
+        if error.name != 'sitecustomize':
+            raise
+    finally:
+        if ours is not None:
+            sys.modules.setdefault('sitecustomize', ours)
+
+
+def _bring_estimators() -> None:
+    try:
+        import estimator_trainer.compat  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name != 'estimator_trainer':
+            raise
+        sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))))  # not installed
+        import estimator_trainer.compat  # noqa: F401
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
+_run_the_other()
+_bring_estimators()

@@ -1,0 +1,24 @@
+"""Sessions that close at once, where a strategy feeds devices.
+
+A strategy puts a data set of its own before each device, with tf.data's autotuner on whatever the
+input_fn says. It has nothing to tune, and its thread sleeps for up to a minute; a wake-up that gets
+lost while the iterator is destroyed holds up the closing of the session, and with it a worker's
+answers to the others: they take it for lost.
+"""
+
+import functools
+
+import tensorflow as tf
+
+
+def mend(multi_device_iterator_ops) -> None:
+    """Turns the autotuner of these data sets off."""
+    original = multi_device_iterator_ops._create_device_dataset
+
+    @functools.wraps(original)
+    def create(*args, **kwargs):
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return original(*args, **kwargs).with_options(options)
+
+    multi_device_iterator_ops._create_device_dataset = create

@@ -1,0 +1,78 @@
+"""What is here, what is supplied and mended and why, and what cannot work: one line each."""
+
+import importlib.metadata
+import os
+import platform
+import time
+
+from estimator_trainer import compat
+
+_SUPPLIED = (
+    'tf.estimator, tf.compat.v1.estimator, tf.compat.v2.estimator, import tensorflow.estimator: '
+    'removed in 2.16; from tensorflow-estimator, loaded when first touched',
+    'tensorflow.python.distribute.estimator_training: removed in 2.16; written anew',
+    'tensorflow.python.estimator and its modules: removed in 2.16; names of tensorflow_estimator\'s',
+    'tf.keras: Keras 3 since 2.16; Keras 2 of tf-keras, resolved before any thread can touch it',
+)
+_CANNOT = (
+    'TPUs: what TensorFlow had for them is gone; TPUEstimator runs with use_tpu=False',
+    'tf.data.experimental.CheckpointInputPipelineHook: removed from TensorFlow',
+    'Keras 3 models in an Estimator: tf.keras is Keras 2 in this process',
+)
+
+
+def examine() -> int:
+    """Prints the report. Returns 0 if Estimators work here, 1 if not."""
+    print(f'python {platform.python_version()} on {platform.system()} {platform.machine()}')
+    try:
+        restored = not compat.has_estimators()
+    except ImportError as error:
+        print(f'problem: {error}')
+        return 1
+    tensorflow = '.'.join(str(part) for part in compat.tensorflow_version())
+    found = compat.versions()
+    print('tensorflow', found.get('tensorflow', tensorflow),
+          'without tf.estimator' if restored else 'with tf.estimator')
+    problems = [*_package('tensorflow-estimator', '2.15', '==2.15.*')]
+    if restored:
+        problems += _package('tf-keras', tensorflow, f'~={tensorflow}.0')
+    print('environment: TF_USE_LEGACY_KERAS', 'set to 1 for this program' if restored else 'not needed')
+    for line in _SUPPLIED if restored else ():
+        print('supplied:', line)
+    fixes_are_on = os.environ.get(compat.FIXES_VARIABLE) != '0'
+    from estimator_trainer.compat import fixes
+    for fix in fixes.FIXES:
+        for defect in fix.defects:
+            print('mended:' if fixes_are_on else f'not mended ({compat.FIXES_VARIABLE}=0):', defect)
+    for line in _CANNOT if restored else ():
+        print('cannot work:', line)
+    problems += _import() if not problems else []
+    for line in problems:
+        print('problem:', line)
+    return 1 if problems else 0
+
+
+def _package(name, wanted, requirement) -> list:
+    """Prints one package; returns what is wrong with it."""
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return [f'{name} is not installed: pip install "{name}{requirement}"']
+    print(name, version)
+    if version.split('.')[:2] != wanted.split('.')[:2]:
+        return [f'{name} {version} does not fit: pip install "{name}{requirement}"']
+    return []
+
+
+def _import() -> list:
+    from estimator_trainer.compat import quiet
+    start = time.monotonic()
+    try:
+        tf = quiet.import_tensorflow()
+        imported = time.monotonic()
+        keras = tf.estimator.Estimator and tf.keras.Model.__module__.split('.')[0]
+    except Exception as error:
+        return [f'tf.estimator cannot be imported: {type(error).__name__}: {error}']
+    print(f'works: import tensorflow {imported - start:.1f} s, first use of tf.estimator '
+          f'{time.monotonic() - imported:.1f} s more, tf.keras is {keras}')
+    return []

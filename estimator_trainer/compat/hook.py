@@ -1,0 +1,77 @@
+"""Runs a function right before or right after a module is imported, whoever imports it and when.
+
+    hook.after('tensorflow', lambda module: ...)
+
+A module that is imported already counts as imported just now. Nothing is imported by asking. Standard
+library only, and little of it: this is in the way of every import of every program that uses compat.
+"""
+
+import sys
+
+_before, _after = {}, {}
+
+
+def before(name, function) -> None:
+    """Calls function() before the module `name` is executed, or now if that is past."""
+    _ask(_before, name, function)
+    if name in sys.modules:
+        function()
+
+
+def after(name, function) -> None:
+    """Calls function(module) once the module `name` has been executed, or now if that is past."""
+    _ask(_after, name, function)
+    if name in sys.modules and not _is_loading(sys.modules[name]):
+        function(sys.modules[name])
+
+
+def _ask(table, name, function) -> None:
+    if not any(finder is _watcher for finder in sys.meta_path):
+        sys.meta_path.insert(0, _watcher)
+    functions = table.setdefault(name, [])
+    if function not in functions:
+        functions.append(function)
+
+
+def _is_loading(module) -> bool:
+    return getattr(vars(module).get('__spec__'), '_initializing', False)
+
+
+class _Watcher:
+    """A finder that lets the others find, and puts a `_Loader` around what they found."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname not in _before and fullname not in _after:
+            return None
+        for finder in list(sys.meta_path):
+            find_spec = None if finder is self else getattr(finder, 'find_spec', None)
+            spec = find_spec and find_spec(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader)
+                return spec
+        return None
+
+
+class _Loader:
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __getattr__(self, name):  # get_source, is_package, get_resource_reader...
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        name = module.__spec__.name
+        module.__spec__.loader = module.__loader__ = self._loader  # as if we had not been there
+        for function in _before.get(name, ()):
+            function()
+        self._loader.exec_module(module)
+        for function in _after.get(name, ()):
+            function(sys.modules[name])  # TensorFlow puts wrappers there
+
+
+_watcher = _Watcher()
