@@ -8,6 +8,7 @@ from typing import Optional
 
 from absl import flags as absl_flags
 
+from estimator_trainer import early_stopping
 from estimator_trainer import flags as trainer_flags
 
 
@@ -39,6 +40,15 @@ class TrainerConfig:
     epochs: Optional[float]
     seed: int
     deterministic: bool
+    max_secs: Optional[int]
+    stop_metric: str
+    stop_mode: str
+    stop_patience: int
+    stop_min_delta: float
+    join_timeout_secs: int
+    lost_peer_secs: int
+    step_timeout_secs: int
+    grace_secs: int
     eval_steps: Optional[int]
     eval_throttle_secs: int
     export: tuple
@@ -49,6 +59,14 @@ class TrainerConfig:
     log_every_steps: int
     progress: str
     dry_run: bool
+
+    @property
+    def stop_rule(self) -> Optional[early_stopping.Rule]:
+        """When to stop early; None: never."""
+        if not self.stop_metric:
+            return None
+        return early_stopping.Rule(self.stop_metric, self.stop_mode, self.stop_patience,
+                                   self.stop_min_delta)
 
 
 def parse(argv) -> TrainerConfig:
@@ -117,13 +135,16 @@ def _check(config) -> None:
     lowest = dict(batch_size=1, num_replicas=1, max_steps=1, save_checkpoints_steps=1, eval_steps=1,
                   save_checkpoints_secs=1, log_every_steps=1, keep_checkpoints=0, in_memory_mb=0,
                   save_summary_steps=0, eval_throttle_secs=0, intra_op_threads=0, inter_op_threads=0,
-                  seed=0)
+                  seed=0, max_secs=1, stop_patience=1, join_timeout_secs=1, lost_peer_secs=5,
+                  step_timeout_secs=0, grace_secs=1)
     for name, least in lowest.items():
         value = getattr(config, name)
         if value is not None and value < least:
             raise UsageError(f'--{name}={value}: at least {least} is needed.')
     if config.epochs is not None and not 0 < config.epochs < math.inf:
         raise UsageError(f'--epochs={config.epochs}: a number over 0 is needed.')
+    if not 0 <= config.stop_min_delta < math.inf:
+        raise UsageError(f'--stop_min_delta={config.stop_min_delta}: a number from 0 is needed.')
     if config.seed >= 2**31:
         raise UsageError(f'--seed={config.seed}: less than 2**31 is needed.')
     unknown = set(config.export) - {'best', 'final', 'none'}
@@ -134,6 +155,9 @@ def _check(config) -> None:
     if '://' in config.model_dir:
         raise UsageError(f'--model_dir={config.model_dir}: a folder of this machine, or a mounted one, '
                          'is needed.')
+    if set('*?[\\') & set(config.model_dir):
+        raise UsageError(f'--model_dir={config.model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '
+                         'pattern, and finds no checkpoint there; name another folder.')
     there = os.path.abspath(config.model_dir)
     while not os.path.exists(there):
         there = os.path.dirname(there)

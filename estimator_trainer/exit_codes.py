@@ -2,30 +2,59 @@
 
 Below 128 a failure is permanent: running the same command again fails the same way. From 128 on it
 is worth another try. The border is Kubeflow's (`restartPolicy: ExitCode`), so that an engine which
-knows only the number does the right thing.
+knows only the number does the right thing. Our own retryable codes begin at 193: 128 + N is taken by
+signals, of which Linux has 64.
 """
 
 OK = 0
 FAILED = 1
 USAGE = 64  # EX_USAGE of sysexits.h
+DAMAGED = 65  # EX_DATAERR
 NO_DATA = 66  # EX_NOINPUT
+NOT_FINITE = 70  # EX_SOFTWARE
+OUT_OF_MEMORY = 71  # EX_OSERR
+CANNOT_WRITE = 74  # EX_IOERR
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 TERMINATED = 143  # 128 + SIGTERM
+LOST_PEER = 193
+NO_PEER = 194
+STALLED = 195
+NOT_SAVED = 196
+RESTARTS_SPENT = 197
+PORT_TAKEN = 198
 
 MEANINGS = {
     OK: 'done',
-    FAILED: 'failed: an exception in the job, in TensorFlow or in the trainer; its traceback is above',
+    FAILED: 'failed: an exception in the job, in TensorFlow or in the trainer; it has printed its traceback',
     USAGE: 'usage: a flag, a job, TF_CONFIG or a model_dir that contradicts the flags; nothing was started',
+    DAMAGED: 'no checkpoint of the model_dir can be read',
     NO_DATA: 'the data set is not there and cannot be had',
-    INTERRUPTED: 'interrupted (Ctrl-C); the same command resumes',
-    TERMINATED: 'terminated (SIGTERM); the same command resumes',
+    NOT_FINITE: 'the loss or a weight is NaN or infinite',
+    OUT_OF_MEMORY: 'out of memory',
+    CANNOT_WRITE: 'the model_dir cannot be written: disk full, or no permission',
+    INTERRUPTED: 'interrupted (Ctrl-C), checkpoint saved; the same command resumes',
+    TERMINATED: 'preempted (SIGTERM), checkpoint saved; the same command resumes',
+    LOST_PEER: 'another task of the cluster was lost',
+    NO_PEER: 'another task of the cluster never came',
+    STALLED: 'no step was finished in the time allowed',
+    NOT_SAVED: 'told to stop, and could not save in time; the same command resumes at the last checkpoint',
+    RESTARTS_SPENT: 'failed more often than --max_restarts allows',
+    PORT_TAKEN: "this task's port is taken",
 }
+
+# Of the ends of one gang these tell of somebody else's: the cause is another task.
+SYMPTOMS = frozenset((LOST_PEER, NO_PEER))
+
+
+def retryable(code: int) -> bool:
+    """Whether the same command may succeed when it is run again."""
+    return code >= 128
 
 
 def describe(code: int) -> str:
     """Says what an exit code means, in one phrase, for any integer."""
     if code in MEANINGS:
         return MEANINGS[code]
-    if code > 128:
+    if 128 < code <= 192:
         return f'killed by signal {code - 128}'
     return 'unknown exit code'

@@ -49,8 +49,23 @@ _length = _group('Training')
 _length['whole']('batch_size', 64, 'Per replica. Global batch = batch_size x replicas.')
 _length['whole']('max_steps', None, 'Global step at which training ends.')
 _length['number']('epochs', None, 'Or: passes over the training split after which it ends.')
+_length['whole']('max_secs', None, 'Training stops after so many seconds of wall time, restarts included. '
+                 'The last step is saved, evaluated and exported.')
 _length['whole']('seed', 1, 'Of initial weights and of the order of the data.')
 _length['switch']('deterministic', False, 'Bit-for-bit repeatable, at some cost in speed.')
+
+_stopping = _group('Early stopping')
+_stopping['text']('stop_metric', '', 'Stop when this metric of the evaluation no longer improves. Default: '
+                  'never.')
+_stopping['choice']('stop_mode', 'min', ['min', 'max'], 'Whether lower or higher is better.')
+_stopping['whole']('stop_patience', 3, 'Evaluations in a row without an improvement.')
+_stopping['number']('stop_min_delta', 0.0, 'What counts as an improvement: more than this.')
+
+_bounds = _group('Bounds, in seconds')
+_bounds['whole']('join_timeout_secs', 60, 'For the tasks of a cluster to find each other.')
+_bounds['whole']('lost_peer_secs', 30, 'A task that is silent for so long is lost, and the others end.')
+_bounds['whole']('step_timeout_secs', 1800, 'For one step, a checkpoint included. 0: no bound.')
+_bounds['whole']('grace_secs', 25, 'From SIGTERM or Ctrl-C to the end, a checkpoint included.')
 
 _evaluation = _group('Evaluation and export')
 _evaluation['whole']('eval_steps', None, 'Batches of one evaluation. Default: the whole eval split.')

@@ -1,18 +1,26 @@
 """The trainer: flags -> config -> plan -> TensorFlow -> loop -> exit code."""
 
+import contextlib
 import logging
 import math
 import os
+import signal
 import sys
+import time
 import traceback
+from typing import Optional
 
 from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, jobs, run_files
+from estimator_trainer import exit_codes, jobs, protocol, run_files
 from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import plan as planning
 from estimator_trainer.hooks import metrics_log
+from estimator_trainer.watch import ending, peers
+from estimator_trainer.watch import lifeline as lifelines
+from tf_config import addresses
 
 _log = logging.getLogger('estimator_trainer')
+_ENDED_BY = {'early_stopping': 'early stopping', 'max_secs': '--max_secs', 'end_of_data': 'end of data'}
 
 
 def main(argv) -> int:
@@ -25,6 +33,9 @@ def main(argv) -> int:
         params = _checked_params(job, config) if job else None
         if job:
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
+        for address in addresses.public_addresses(plan.cluster):
+            _log.warning('WARNING: %s is a public address: whoever reaches this port runs code in the '
+                         'task; see docs/security.md', address)
         for line in (*plan.notes, *plan.describe(own_data=bool(job and job.input_fn))):
             _log.info('%s', line)
         if config.dry_run:
@@ -46,26 +57,35 @@ def main(argv) -> int:
 
 
 def _train(plan, job) -> int:
-    from estimator_trainer import compat
-    from estimator_trainer.compat import quiet
-    compat.prepare()
-    tf = quiet.import_tensorflow()
-    compat.install()
-    quiet.silence_deprecations()
-    from estimator_trainer.data.sources import DatasetError
-    try:
-        return _run(plan, job or jobs.load(plan.config.job), compat.versions())
-    except DatasetError as error:
-        print(f'error: {error}', file=sys.stderr)
-        return exit_codes.NO_DATA
-    except tf.estimator.NanLossDuringTrainingError:
-        traceback.print_exc()
-        print('error: the loss is not a number. Try a lower learning rate, or look for such values '
-              f'in the data; the last checkpoint is in {plan.config.model_dir}.', file=sys.stderr)
-        return exit_codes.FAILED
+    config = plan.config
+    with contextlib.ExitStack() as stack:
+        if plan.is_chief:
+            stack.enter_context(run_files.claim(config.model_dir))
+        lifeline = stack.enter_context(lifelines.Lifeline(
+            str(plan.task or 'trainer'),
+            lifelines.Bounds(config.step_timeout_secs, config.grace_secs)))
+        try:
+            from estimator_trainer import compat
+            from estimator_trainer.compat import quiet
+            compat.prepare()
+            quiet.import_tensorflow()
+            compat.install()
+            quiet.silence_deprecations()
+            end = _run(plan, lifeline, job or jobs.load(config.job), compat.versions())
+        except (UsageError, jobs.JobError):
+            raise
+        except BaseException as error:  # SystemExit too: a task that ends says why
+            from estimator_trainer import failures
+            end = failures.explain(error, plan, lifeline)
+        if end is None:
+            return exit_codes.OK
+        lifeline.end(end)
+        return end.code
 
 
-def _run(plan, job, versions) -> int:
+def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
+    """Does this task's part. None when it is done; an End when it was stopped on the way."""
+    from estimator_trainer import checkpoints
     from estimator_trainer.data import sources
     from estimator_trainer.distribute import runtime
     from estimator_trainer.export import exporters
@@ -78,25 +98,52 @@ def _run(plan, job, versions) -> int:
 
     runtime.set_devices(plan)
     if plan.role == 'ps':
-        parameter_server.serve(runtime.make_run_configs(plan).own, plan.num_training_tasks)
-        return exit_codes.OK
+        run_config = runtime.make_run_configs(plan, lifeline).own
+        lifeline.watch_peers(_watched(plan))
+        parameter_server.serve(run_config, plan.num_training_tasks, lifeline)
+        return _stopped(lifeline.stopped_by, None)
     dataset = None
     if job.input_fn is None:
         dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
         _check_classes(dataset, params)
-    params.update(_run_params(plan, job, dataset, loop.last_step(config.model_dir)))
     if plan.is_chief:
+        checkpoints.set_aside_damaged(config.model_dir)
         run_files.write(config.model_dir, resolved)
+    lifeline.watch_peers(_watched(plan))
+    run_configs = runtime.make_run_configs(plan, lifeline)
+    if plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1:
+        runtime.wait_for_all('checkpoints', config.join_timeout_secs)  # the chief has looked at them
+    start_step = checkpoints.last_step(config.model_dir) if plan.trains else 0
+    params.update(_run_params(plan, job, dataset, start_step))
+    if plan.is_chief:
+        lifeline.checkpoint_step = start_step or None
+        lifeline.keep_board(os.path.join(config.model_dir, protocol.TRAINING_FILE), params['max_steps'])
     _say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
 
     serving_input_fn = job.serving_input_fn and (lambda: job.serving_input_fn(params))
     if serving_input_fn is None and dataset is not None:
         serving_input_fn = exporters.raw_images(dataset.image_shape)
+    started = float(os.environ.get(protocol.STARTED) or time.time())
     outcome = loop.EstimatorLoop(
-        plan, runtime.make_run_configs(plan), job, params, job.input_fn or dataset.input_fn,
+        plan, lifeline, started, run_configs, job, params, job.input_fn or dataset.input_fn,
         serving_input_fn).run()
-    _say_end(plan, outcome)
-    return exit_codes.OK
+    if outcome.stopped_by is None:
+        _say_end(plan, outcome)
+    return _stopped(outcome.stopped_by, outcome.step)
+
+
+def _watched(plan) -> peers.PeerWatch:
+    """A watch over the peers that begins now: data may have taken long to get here."""
+    config = plan.config
+    return peers.PeerWatch(plan.watched_peers(), config.join_timeout_secs, config.lost_peer_secs,
+                           any_is_enough=plan.role == 'ps')
+
+
+def _stopped(signum, step) -> Optional[ending.End]:
+    if signum is None:
+        return None
+    saved = '' if step is None else f'; saved at step {step}, the same command resumes'
+    return ending.End(128 + signum, f'stopped by {signal.Signals(signum).name}{saved}')
 
 
 def _checked_params(job, config) -> dict:
@@ -155,7 +202,8 @@ def _say_end(plan, outcome) -> None:
     where = plan.config.model_dir
     metrics = f'{metrics_log.shown(outcome.metrics)}; ' if outcome.metrics else ''
     exports = f', exports in {where}/export' if outcome.metrics and outcome.exports else ''
-    _log.info('done at step %d: %scheckpoints in %s%s', outcome.step, metrics, where, exports)
+    early = f' ({_ENDED_BY[outcome.why]})' if outcome.why in _ENDED_BY else ''
+    _log.info('done at step %d%s: %scheckpoints in %s%s', outcome.step, early, metrics, where, exports)
 
 
 class _LogHandler(logging.StreamHandler):
@@ -166,7 +214,10 @@ class _LogHandler(logging.StreamHandler):
         if tqdm is None:
             super().emit(record)
         else:
-            tqdm.tqdm.write(self.format(record), file=sys.stderr)
+            try:
+                tqdm.tqdm.write(self.format(record), file=sys.stderr)
+            except Exception:  # nobody reads it any more
+                self.handleError(record)
 
 
 def _set_up_log() -> None:

@@ -1,11 +1,16 @@
 """config.json in the model_dir: what this run is, and whether the flags still say so."""
 
+import contextlib
+import fcntl
 import json
 import os
+import time
 
+from estimator_trainer import protocol
 from estimator_trainer.config import UsageError
 
 _NAME = 'config.json'
+_LOCK = '.trainer.lock'
 _MATTERS = ('job', 'dataset', 'global_batch_size', 'seed', 'params')
 
 
@@ -71,11 +76,38 @@ def write(model_dir: str, new: dict) -> None:
         os.makedirs(model_dir, exist_ok=True)
     except OSError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
-    path = os.path.join(model_dir, _NAME)
-    with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
-        json.dump(new, file, indent=2, sort_keys=True)
-        file.write('\n')
-    os.replace(f'{path}.tmp', path)
+    protocol.write_json(os.path.join(model_dir, _NAME), new)
+
+
+@contextlib.contextmanager
+def claim(model_dir: str, wait_secs: float = 5):
+    """Holds the model_dir as its only trainer. The kernel gives it back however this process ends.
+
+    Raises:
+        UsageError: another process trains in it, and goes on doing so for `wait_secs`.
+    """
+    try:
+        os.makedirs(model_dir, exist_ok=True)
+        lock = open(os.path.join(model_dir, _LOCK), 'a+', encoding='utf-8')
+    except OSError as error:
+        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
+    with lock:
+        deadline = time.monotonic() + wait_secs
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    lock.seek(0)
+                    raise UsageError(
+                        f'--model_dir={model_dir}: process {lock.read() or "?"} trains there. Wait for '
+                        'it, stop it, or name another folder.') from None
+                time.sleep(0.1)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
 
 
 def _differences(old, new) -> list:

@@ -50,7 +50,7 @@ class Plan:
     @property
     def num_replicas(self) -> int:
         """Replicas in sync: those whose batches make up one step."""
-        if self.strategy == 'parameter_server':
+        if self.asynchronous:
             return 1
         return self.num_training_tasks * self.config.num_replicas
 
@@ -67,6 +67,31 @@ class Plan:
     def has_evaluator(self) -> bool:
         return bool(self.cluster.evaluator) or self.role == 'evaluator'
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether other tasks move the global step as well."""
+        return self.strategy == 'parameter_server'
+
+    def watched_peers(self) -> dict:
+        """name -> address of the tasks without which this one cannot go on.
+
+        Synchronous workers watch the chief, and the chief them: when it ends, so do they. Asynchronous
+        ones need the parameter servers only, and these any of the workers.
+        """
+        cluster, task = self.cluster, self.task
+        if task is None or self.role == 'evaluator' or (
+                self.num_training_tasks == 1 and not cluster.ps):
+            return {}
+        if self.role == 'ps':
+            watched = cluster.training_tasks
+        elif self.asynchronous:
+            watched = [other for other in cluster.tasks if other.role == 'ps']
+        elif self.is_chief:
+            watched = [other for other in cluster.training_tasks if other != task]
+        else:
+            watched = [cluster.chief_task]
+        return {str(other): cluster.addresses(other.role)[other.index] for other in watched}
+
     def describe(self, own_data: bool = False) -> list:
         """The lines that say what will happen, for the log and for --dry_run.
 
@@ -78,7 +103,7 @@ class Plan:
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
         lines.append(f'strategy {self.strategy}; {name}{chief} of {self.num_tasks} task(s)')
-        if self.strategy == 'parameter_server':
+        if self.asynchronous:
             lines.append(f'asynchronous: {self.num_training_tasks} workers, each step is one batch of '
                          f'{config.batch_size} on one of them; which worker trains which example is '
                          'not repeatable')
@@ -119,4 +144,9 @@ def make(config: TrainerConfig, environ) -> Plan:
     if config.eval_strategy == 'mirrored' and config.num_replicas == 1:
         raise UsageError('--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
                          'mirror; set --num_replicas=2 or more.')
-    return Plan(config, strategy, found.cluster, found.task, tuple(found.notes))
+    plan = Plan(config, strategy, found.cluster, found.task, tuple(found.notes))
+    in_cluster = plan.num_training_tasks > 1 or found.cluster.ps
+    if config.stop_metric and in_cluster and not plan.has_evaluator:
+        raise UsageError(f'--stop_metric={config.stop_metric}: nobody evaluates while this cluster '
+                         'trains; list an evaluator in it.')
+    return plan

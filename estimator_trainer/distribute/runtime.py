@@ -4,16 +4,16 @@ This is the only place that sets TF_CONFIG.
 """
 
 import os
-import signal
 from typing import NamedTuple
 
 import tensorflow as tf
 
 import tf_config
+from estimator_trainer.compat import unlocked
 from estimator_trainer.config import UsageError
 
 _SAVE_SECS = 600
-_SESSION_TIMEOUT_SECS = 600  # a task waits so long for the others to be there; upstream: two hours
+_LEAST_SYNC_THREADS = 4
 
 
 class RunConfigs(NamedTuple):
@@ -31,7 +31,7 @@ def set_devices(plan) -> None:
     """
     config = plan.config
     tf.config.threading.set_intra_op_parallelism_threads(config.intra_op_threads)
-    tf.config.threading.set_inter_op_parallelism_threads(config.inter_op_threads)
+    tf.config.threading.set_inter_op_parallelism_threads(_inter_op_threads(plan))
     if config.deterministic:
         tf.keras.utils.set_random_seed(config.seed)
         tf.config.experimental.enable_op_determinism()
@@ -49,13 +49,17 @@ def set_devices(plan) -> None:
         [tf.config.LogicalDeviceConfiguration()] * config.num_replicas)
 
 
-def make_run_configs(plan) -> RunConfigs:
-    """Makes the strategies and RunConfigs; with several workers this opens the task's port."""
+def make_run_configs(plan, lifeline) -> RunConfigs:
+    """Makes the strategies and RunConfigs; with several workers this opens the task's port.
+
+    It waits for the other workers; `lifeline` bounds that.
+    """
     for_tensorflow = plan.task and tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy)
     _set_tf_config(None)
     local = _run_config(plan, None)
     _set_tf_config(for_tensorflow)
-    train_strategy = _train_strategy(plan)
+    with lifeline.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
+        train_strategy = _train_strategy(plan)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
     return RunConfigs(own, local)
 
@@ -79,6 +83,15 @@ def _set_tf_config(text) -> None:
         os.environ['TF_CONFIG'] = text
 
 
+def _inter_op_threads(plan) -> int:
+    """A synchronous task's server answers the others on these threads as well, heartbeats included: on
+    a single core there would be one, which any operation that waits takes away."""
+    threads = plan.config.inter_op_threads
+    if plan.strategy != 'multi_worker_mirrored':
+        return threads
+    return max(_LEAST_SYNC_THREADS, threads or len(os.sched_getaffinity(0)))
+
+
 def _gpus() -> list:
     return tf.config.get_visible_devices('GPU')
 
@@ -88,10 +101,8 @@ def _train_strategy(plan):
         return None
     if plan.strategy == 'mirrored':
         return _mirrored(plan)
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    # TensorFlow's preemption notifier has just taken SIGTERM, and does nothing with it.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    return strategy
+    unlocked.install()  # so that the lifeline runs while this task waits for the others
+    return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def _mirrored(plan):
@@ -116,7 +127,7 @@ def _run_config(plan, train_strategy):
         keep_checkpoint_max=config.keep_checkpoints,
         log_step_count_steps=None,  # the trainer's own hook reports
         session_config=_session_config(plan),
-        session_creation_timeout_secs=_SESSION_TIMEOUT_SECS,
+        session_creation_timeout_secs=config.join_timeout_secs,
         experimental_max_worker_delay_secs=0)
 
 
@@ -125,11 +136,11 @@ def _session_config(plan):
     session = tf.compat.v1.ConfigProto(
         allow_soft_placement=True,
         intra_op_parallelism_threads=config.intra_op_threads,
-        inter_op_parallelism_threads=config.inter_op_threads)
+        inter_op_parallelism_threads=_inter_op_threads(plan))
     session.gpu_options.allow_growth = True
     if not _gpus():
         session.device_count['CPU'] = config.num_replicas
-    if plan.strategy == 'parameter_server' and plan.trains:
+    if plan.asynchronous and plan.trains:
         # Asynchronous workers need not hear of each other, only of the parameter servers.
         session.device_filters.extend(
             ['/job:ps', f'/job:{plan.task.role}/task:{plan.task.index}'])

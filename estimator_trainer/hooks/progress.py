@@ -23,15 +23,16 @@ class ProgressHook(tf.estimator.SessionRunHook):
         every_steps: local steps between two reports.
         metrics: a MetricsLog.
         summary_dir: folder of the TensorBoard events.
+        heard: (examples/s) is told of each report.
         bar: whether to draw a bar on stderr instead of writing lines.
         clock: seconds, monotonic.
     """
 
     def __init__(self, max_steps, batch_size, every_steps, metrics, summary_dir, bar,
-                 clock=time.monotonic):
+                 heard=lambda rate: None, clock=time.monotonic):
         self._max_steps, self._batch_size, self._every = max_steps, batch_size, every_steps
         self._metrics, self._summary_dir, self._clock = metrics, summary_dir, clock
-        self._draw = bar
+        self._draw, self._heard = bar, heard
         self._bar = None
         self.last_loss = None
 
@@ -79,6 +80,7 @@ class ProgressHook(tf.estimator.SessionRunHook):
             left = max(0, self._max_steps - step) / max(steps_per_sec, 1e-9)
             _log.info('step %d/%d  loss %.4f  %s examples/s  %s left', step, self._max_steps,
                       self.last_loss, f'{rate:,.0f}', duration(left))
+        self._heard(rate)
         self._metrics.write('train', step, {'loss': self.last_loss, 'examples_per_sec': rate})
         writer = tf.compat.v1.summary.FileWriterCache.get(self._summary_dir)
         writer.add_summary(tf.compat.v1.Summary(value=[

@@ -28,7 +28,9 @@ def test_defaults():
         job='mnist', param=(), model_dir=MODEL_DIR, allow_config_change=False,
         dataset='mnist_5k', data_dir='', in_memory_mb=1024,
         strategy='auto', eval_strategy='none', num_replicas=1, intra_op_threads=0, inter_op_threads=0,
-        batch_size=64, max_steps=5, epochs=None, seed=1, deterministic=False,
+        batch_size=64, max_steps=5, epochs=None, max_secs=None, seed=1, deterministic=False,
+        stop_metric='', stop_mode='min', stop_patience=3, stop_min_delta=0.0,
+        join_timeout_secs=60, lost_peer_secs=30, step_timeout_secs=1800, grace_secs=25,
         eval_steps=None, eval_throttle_secs=600, export=('best', 'final'),
         save_checkpoints_steps=None, save_checkpoints_secs=None, keep_checkpoints=5,
         save_summary_steps=100, log_every_steps=100, progress='auto', dry_run=False)

@@ -65,8 +65,14 @@ def test_the_codes_are_an_api():
 @pytest.mark.parametrize('code', exit_codes.MEANINGS)
 def test_a_known_code_is_described(code):
     assert exit_codes.describe(code) == exit_codes.MEANINGS[code]
-    # Another try helps from 128 on, and there only: the same command resumes.
-    assert ('resumes' in exit_codes.describe(code)) == (code >= 128)
+    assert exit_codes.retryable(code) == (code >= 128)
+
+
+def test_our_own_retryable_codes_are_no_signals():
+    signals = {128 + number for number in range(1, 65)}
+    own = {code for code in exit_codes.MEANINGS if code >= 128}
+    assert own & signals == {exit_codes.INTERRUPTED, exit_codes.TERMINATED}
+    assert exit_codes.SYMPTOMS < own
 
 
 @pytest.mark.parametrize('code, said', [

@@ -1,0 +1,98 @@
+"""Which checkpoint a run goes on from: the newest that can be read, all of it."""
+
+import glob
+import logging
+import os
+import re
+from typing import Optional
+
+import tensorflow as tf
+
+_log = logging.getLogger('estimator_trainer')
+_FOLDER = 'damaged'
+UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)  # what a damaged one raises
+
+
+class NoGoodCheckpoint(ValueError):
+    """There are checkpoints, and none can be read."""
+
+
+def last_step(model_dir: str) -> int:
+    """The global step of the newest checkpoint, 0 where there is none."""
+    checkpoint = tf.train.latest_checkpoint(model_dir)
+    return int(tf.train.load_variable(checkpoint, 'global_step')) if checkpoint else 0
+
+
+def set_aside_damaged(model_dir: str) -> None:
+    """Moves a newest checkpoint that cannot be read to `damaged/`, until one can.
+
+    The one that the file `checkpoint` names comes first, so that a user may go back by editing it;
+    then the others, newest first. Every tensor is read, which verifies its checksum.
+
+    Raises:
+        NoGoodCheckpoint: none is left.
+    """
+    path = _named(model_dir)
+    named = path and os.path.join(model_dir, os.path.basename(path))  # the folder may have been moved
+    prefixes = _prefixes(model_dir)
+    if named and named not in prefixes:
+        prefixes.append(named)  # its index is missing
+    prefixes.sort(key=_step_of)
+    if named:
+        prefixes = prefixes[:prefixes.index(named) + 1]
+    damaged = []
+    while prefixes:
+        problem = damage(prefixes[-1])
+        if problem is None:
+            break
+        damaged.append(prefixes[-1])
+        _move(model_dir, prefixes.pop())
+        _log.warning('WARNING: checkpoint %s cannot be read (%s): moved to %s',
+                     os.path.basename(damaged[-1]), problem, os.path.join(model_dir, _FOLDER))
+    if not prefixes and (damaged or _prefixes(os.path.join(model_dir, _FOLDER))):
+        raise NoGoodCheckpoint(
+            f'no checkpoint of {model_dir} can be read; what is left of them is in '
+            f'{os.path.join(model_dir, _FOLDER)}. Bring one back, or use another --model_dir.')
+    if prefixes and path != prefixes[-1]:
+        tf.compat.v1.train.update_checkpoint_state(  # with a relative folder it would write other names
+            os.path.abspath(model_dir), os.path.basename(prefixes[-1]),
+            [os.path.basename(prefix) for prefix in prefixes])
+        _log.info('goes on from checkpoint %s', os.path.basename(prefixes[-1]))
+
+
+def damage(prefix: str) -> Optional[str]:
+    """What keeps a checkpoint from being read, in one line; None if nothing does."""
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        names = reader.get_variable_to_shape_map()
+        for name in names:
+            reader.get_tensor(name)
+    except UNREADABLE as error:
+        return str(error).strip().splitlines()[0]
+    return None if 'global_step' in names else 'it has no global_step'
+
+
+def _named(model_dir) -> Optional[str]:
+    try:
+        state = tf.train.get_checkpoint_state(model_dir)
+    except (tf.errors.OpError, ValueError):
+        return None
+    return state.model_checkpoint_path if state and state.model_checkpoint_path else None
+
+
+def _prefixes(model_dir) -> list:
+    pattern = os.path.join(glob.escape(model_dir), 'model.ckpt-*.index')
+    return [path[:-len('.index')] for path in glob.glob(pattern)
+            if _step_of(path[:-len('.index')]) >= 0]
+
+
+def _step_of(prefix) -> int:
+    match = re.search(r'-(\d+)$', prefix)
+    return int(match.group(1)) if match else -1
+
+
+def _move(model_dir, prefix) -> None:
+    folder = os.path.join(model_dir, _FOLDER)
+    os.makedirs(folder, exist_ok=True)
+    for path in glob.glob(glob.escape(prefix) + '.*'):
+        os.replace(path, os.path.join(folder, os.path.basename(path)))

@@ -1,0 +1,111 @@
+"""An exception that ended a task -> exit code and one line that says what to do."""
+
+import errno
+import os
+import signal
+import traceback
+
+import tensorflow as tf
+
+from estimator_trainer import checkpoints, exit_codes, protocol
+from estimator_trainer.data.sources import DatasetError
+from estimator_trainer.hooks.watched_step import NotFiniteError
+from estimator_trainer.loops.continuous_evaluation import TrainingLost, TrainingStopped
+from estimator_trainer.watch.ending import End
+
+_NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_NO_PERMISSION = {errno.EACCES, errno.EPERM}
+_NO_WRITING_TEXTS = ('No space left on device', 'Disk quota exceeded', 'Read-only file system')
+_NO_PERMISSION_TEXT = 'Permission denied'
+_TELLS_NOTHING = ('Graph execution error', 'Detected at node', 'From /job:', 'File "', 'Node:')
+_TAKEN_TEXTS = ('Could not start gRPC server', 'Address already in use')
+# What a synchronous task, or the worker of a parameter server, gets when another task is lost.
+_OF_A_PEER = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError,
+              tf.errors.CancelledError, tf.errors.InternalError, tf.errors.UnknownError,
+              tf.errors.FailedPreconditionError)
+
+
+def explain(error: BaseException, plan, lifeline) -> End:
+    """Says what an exception means for the user. Prints its traceback where that is what they need."""
+    text = _first_line(error)
+    if isinstance(error, DatasetError):
+        isolated = os.environ.get(protocol.ISOLATED) == '1'
+        cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''
+        return End(exit_codes.NO_DATA, text + cure)
+    if isinstance(error, checkpoints.NoGoodCheckpoint):
+        return End(exit_codes.DAMAGED, text)
+    if isinstance(error, (NotFiniteError, tf.estimator.NanLossDuringTrainingError)):
+        return End(exit_codes.NOT_FINITE, _not_finite(text, plan, lifeline))
+    if isinstance(error, TrainingStopped):
+        return End(exit_codes.TERMINATED, 'training was stopped by a signal; the last checkpoint is '
+                   'evaluated, the same command resumes')
+    if isinstance(error, TrainingLost):
+        code = exit_codes.LOST_PEER if error.ever_seen else exit_codes.NO_PEER
+        return End(code, f'{text}; restart all tasks: they resume',
+                   peer=str(plan.cluster.chief_task) if plan.cluster else None)
+    trace = tuple(traceback.format_exception(type(error), error, error.__traceback__))
+    lines = tuple(''.join(trace).rstrip().splitlines())
+    if _cannot_write(error, plan.config.model_dir):
+        return End(exit_codes.CANNOT_WRITE, f'{plan.config.model_dir} cannot be written ({_short(text)}); '
+                   'make room or mend the permissions: the last good checkpoint is still there, the '
+                   'same command resumes', traceback=lines)
+    traceback.print_exception(type(error), error, error.__traceback__)
+    if _out_of_memory(error):
+        return End(exit_codes.OUT_OF_MEMORY, f'out of memory ({_short(text)}); try a smaller --batch_size',
+                   traceback=lines)
+    if plan.task and any(phrase in str(error) for phrase in _TAKEN_TEXTS):
+        return End(exit_codes.PORT_TAKEN, "this task's port is taken by another process: "
+                   f'{plan.cluster.addresses(plan.task.role)[plan.task.index]}', traceback=lines)
+    if plan.watched_peers() and isinstance(error, tf.errors.OpError):
+        lost = _lost(error, text, lifeline, lines)
+        if lost:
+            return lost
+    if isinstance(error, KeyboardInterrupt):
+        return End(128 + signal.SIGINT, 'interrupted; the same command resumes')
+    return End(exit_codes.FAILED, f'{type(error).__name__}: {_short(text)}', traceback=lines)
+
+
+def _lost(error, text, lifeline, lines):
+    missing = lifeline.missing_peers()
+    if missing:
+        peer = missing[0]
+        return End(exit_codes.LOST_PEER, f'lost {peer.name} at {peer.address} ({_short(text)}); restart '
+                   'all tasks: they resume', peer=peer.name, traceback=lines)
+    if isinstance(error, _OF_A_PEER):
+        return End(exit_codes.LOST_PEER, f'an operation with another task failed ({_short(text)}); '
+                   'restart all tasks: they resume', traceback=lines)
+    return None
+
+
+def _not_finite(text, plan, lifeline) -> str:
+    step = lifeline.checkpoint_step or checkpoints.last_step(plan.config.model_dir)
+    return (f'{text}. The last good checkpoint is of step {step}. Try a lower learning rate, a warm-up, '
+            'or look for such values in the data; --allow_config_change lets the run go on from there '
+            'with another one')
+
+
+def _cannot_write(error, model_dir) -> bool:
+    text = str(error)
+    if isinstance(error, OSError):
+        no_writing, no_permission = error.errno in _NO_WRITING, error.errno in _NO_PERMISSION
+    else:
+        ours = isinstance(error, tf.errors.OpError)
+        no_writing = ours and any(phrase in text for phrase in _NO_WRITING_TEXTS)
+        no_permission = ours and _NO_PERMISSION_TEXT in text
+    return no_writing or (no_permission and model_dir in text)  # permission to read data is another thing
+
+
+def _out_of_memory(error) -> bool:
+    return isinstance(error, MemoryError) or (
+        isinstance(error, tf.errors.ResourceExhaustedError)) or 'bad_alloc' in str(error)
+
+
+def _first_line(error) -> str:
+    """The first line of an error that tells something; TensorFlow's begin with two that do not."""
+    lines = [line.strip() for line in (getattr(error, 'message', None) or str(error)).splitlines()]
+    telling = [line for line in lines if line and not line.startswith(_TELLS_NOTHING)]
+    return telling[0] if telling else type(error).__name__
+
+
+def _short(text, most=200) -> str:
+    return text if len(text) <= most else f'{text[:most]}...'

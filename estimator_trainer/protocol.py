@@ -1,0 +1,72 @@
+"""What a task and whoever started it tell each other. Files and environment; imports nothing of ours.
+
+A supervisor, ours or another's, sets the environment variables below if it wants what they give. A
+task tells back by its exit code (`exit_codes`), by `model_dir/training.json` and by its error file.
+
+`training.json`, written by the chief at least every BEAT_SECS while it lives:
+
+    state            one of the STATES below
+    step, max_steps  global steps; step is the last one that was finished
+    checkpoint_step  global step of the last checkpoint, null before the first
+    examples_per_sec null before it is known
+    why              of 'ended': max_steps, early_stopping, max_secs, end_of_data
+    generation       of the gang, as in the environment; '' without
+    beat             a counter: as long as it moves, the chief lives
+    pid, time        of the writer; seconds since the epoch
+
+The error file, written by a task that ends with anything but 0:
+
+    task, code, step  'worker:1', the exit code, the last finished step or null
+    message           one line, the last one that the task prints
+    peer              'worker:0' if that one is lost, else null
+    traceback         its last lines, or []
+    time              seconds since the epoch
+"""
+
+import contextlib
+import json
+import os
+
+ERROR_FILE = 'ESTIMATOR_TRAINER_ERROR_FILE'  # path of this task's error file
+GENERATION = 'ESTIMATOR_TRAINER_GENERATION'  # one id for all tasks of one gang
+STARTED = 'ESTIMATOR_TRAINER_STARTED'  # when the run was first started, seconds since the epoch
+ISOLATED = 'ESTIMATOR_TRAINER_ISOLATED'  # '1': in a network namespace that has only loopback
+VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED)
+
+TRAINING_FILE = 'training.json'
+BEAT_SECS = 2
+
+STARTING = 'starting'  # looking for the others, loading data, building the graph
+TRAINING = 'training'
+EVALUATING = 'evaluating'  # after the last step, where there is no evaluator
+ENDED = 'ended'  # nothing is left to train
+STOPPED = 'stopped'  # by a signal; the same command resumes
+STATES = (STARTING, TRAINING, EVALUATING, ENDED, STOPPED)
+
+
+def write_json(path: str, value) -> None:
+    """Writes a JSON file whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    temporary = f'{path}.{os.getpid()}.tmp'
+    try:
+        with open(temporary, 'w', encoding='utf-8') as file:
+            json.dump(value, file, indent=2, sort_keys=True)
+            file.write('\n')
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def read_json(path: str) -> dict:
+    """The object in a JSON file; {} if it is not there, or is none."""
+    try:
+        with open(path, encoding='utf-8') as file:
+            value = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

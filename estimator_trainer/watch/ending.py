@@ -1,0 +1,97 @@
+"""How a task ends: one last line, its error file, its exit code. Even while the main thread is stuck."""
+
+import atexit
+import contextlib
+import dataclasses
+import os
+import sys
+import threading
+import time
+from typing import NoReturn, Optional
+
+from estimator_trainer import exit_codes, protocol
+
+_THREADS_SECS = 30  # for threads of the job that are not daemons
+READER_SECS = 5  # for whoever reads our output and has stopped to
+_TRACEBACK_LINES = 30
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """Why a task ends.
+
+    Attributes:
+        code: of `exit_codes`.
+        message: one line for the user: what happened, what to do.
+        peer: the task that is lost, such as 'worker:1'.
+        traceback: lines.
+    """
+    code: int
+    message: str
+    peer: Optional[str] = None
+    traceback: tuple = ()
+
+
+def report(end: End, task: str, step: Optional[int], environ) -> None:
+    """Prints the last line, and writes the error file if the environment names one."""
+    path = environ.get(protocol.ERROR_FILE)
+    if path and end.code != exit_codes.OK:
+        try:
+            protocol.write_json(path, {
+                'task': task, 'code': end.code, 'step': step, 'message': end.message, 'peer': end.peer,
+                'traceback': list(end.traceback[-_TRACEBACK_LINES:]), 'time': time.time()})
+        except OSError as error:
+            within(READER_SECS, _say, f'{path}: {error.strerror}')
+    at = '' if step is None else f', step {step}'
+    within(READER_SECS, _say, f'{task}{at}: {end.message} [exit code {end.code}: '
+            f'{exit_codes.describe(end.code)}]')
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process as the interpreter does, but for the native libraries' own endings.
+
+    Those of TensorFlow wait for threads that may wait for a peer which is no longer there.
+    """
+    try:
+        deadline = time.monotonic() + _THREADS_SECS
+        within(_THREADS_SECS, _end_pools)
+        for thread in threading.enumerate():
+            if not thread.daemon and thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+        atexit._run_exitfuncs()
+    finally:
+        leave_now(code)
+
+
+def leave_now(code: int) -> NoReturn:
+    """Ends the process at once, from any thread."""
+    within(READER_SECS, _flush)
+    os._exit(code)
+
+
+def _end_pools() -> None:
+    """Lets the idle threads of executors end, as the interpreter does before it waits for them."""
+    for function in reversed(threading._threading_atexits):
+        function()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
+            stream.flush()
+
+
+def _say(line) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def within(secs, function, *args) -> None:
+    """Calls a function that may never return, and waits no longer than that for it."""
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be started any more
+        function(*args)
+    else:
+        thread.join(secs)

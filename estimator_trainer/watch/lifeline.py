@@ -1,0 +1,308 @@
+"""A thread that ends its task when the task can't: signals, lost peers, a step that never ends.
+
+The main thread may be stuck inside TensorFlow, where no Python runs. So signals are read from a
+descriptor, peers are asked from here, and the end is the process's end.
+"""
+
+import contextlib
+import dataclasses
+import faulthandler
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from typing import Optional
+
+from estimator_trainer import exit_codes, protocol
+from estimator_trainer.watch import ending
+
+_log = logging.getLogger('estimator_trainer')
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK_SECS = 0.25
+_PEERS_EVERY_SECS = 1.0
+_SAME_ORDER_SECS = 2  # an engine tells all processes of a task, and its supervisor tells it again
+_CLOSE_SECS = 120  # a session that has nothing left to do takes milliseconds
+
+# What the task is at. Beside the states of protocol.py:
+CLOSING = 'closing'  # the last step is done and saved, the session is being closed
+SERVING = 'serving'  # a parameter server
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Seconds. `step` 0: a step may take as long as it likes."""
+    step: float = 1800
+    grace: float = 25
+
+
+class Lifeline:
+    """Watches over one task.
+
+    Args:
+        task: 'worker:1'.
+        leave: ends the process with an exit code.
+    """
+
+    def __init__(self, task: str, bounds: Bounds, environ=os.environ, clock=time.monotonic,
+                 leave=ending.leave_now):
+        self._task, self._bounds, self._environ = task, bounds, environ
+        self._clock, self._leave = clock, leave
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+        self._phase, self._since = protocol.STARTING, clock()
+        self.signum: Optional[int] = None  # the first signal that asked this task to stop
+        self._stop_at, self._insisted, self._foreseen = None, False, set()
+        self._peers, self._gone = None, None
+        self._board = None
+        self._reader = None
+        self.step: Optional[int] = None
+        self.checkpoint_step: Optional[int] = None
+        self.examples_per_sec: Optional[float] = None
+        self.stopped_by: Optional[int] = None  # the signal that all tasks have agreed to obey
+
+    # -- begin and end
+
+    def __enter__(self):
+        if hasattr(faulthandler, 'register') and _has_descriptor(sys.stderr):
+            faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        self._old = {signum: signal.getsignal(signum) for signum in _SIGNALS}
+        self._caught = [signum for signum in _SIGNALS if self._old[signum] is not signal.SIG_IGN]
+        self._install()
+        threading.Thread(target=self._watch, name='lifeline', daemon=True).start()
+        return self
+
+    def __exit__(self, *exc_info):
+        self._over.set()
+        signal.set_wakeup_fd(self._old_fd)
+        for signum in self._caught:
+            if self._old[signum] is not None:  # None: somebody's who is not Python
+                signal.signal(signum, self._old[signum])
+
+    @contextlib.contextmanager
+    def shielded(self):
+        """For code that takes SIGTERM away from us: TensorFlow's preemption notifier, which then does
+        nothing with it. The signal waits meanwhile, and is seen all the same."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            yield
+        finally:
+            self._install()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+    # -- told by the main thread
+
+    def enter(self, phase: str) -> None:
+        """What the task does from here on. Leaves, if it was asked to and nothing is left to save."""
+        with self._lock:
+            if phase == self._phase:
+                return
+            self._phase, self._since = phase, self._clock()
+        self._act()
+
+    def stepped(self, step: int) -> None:
+        """A step has been finished."""
+        with self._lock:
+            self.step = step
+            self._phase, self._since = protocol.TRAINING, self._clock()
+
+    def saved(self, step: int) -> None:
+        """A checkpoint has been written."""
+        with self._lock:
+            self.checkpoint_step = step
+            self._since = self._clock()
+
+    def heard_rate(self, examples_per_sec: float) -> None:
+        """What training.json should say of the speed."""
+        self.examples_per_sec = examples_per_sec
+
+    def obey(self, signum: int) -> None:
+        """All tasks have agreed to stop here. It has to be done within the grace period."""
+        with self._lock:
+            self.stopped_by = signum
+            self._stop_at = self._stop_at or self._clock()
+
+    def watch_peers(self, peers) -> None:
+        """From here on a peer that is lost ends this task. `peers`: a PeerWatch."""
+        self._peers = peers
+        threading.Thread(target=self._ask_peers, args=(peers,), name='peers', daemon=True).start()
+
+    def release_peers(self) -> None:
+        """From here on the peers may leave."""
+        with self._lock:
+            self._peers = self._gone = None
+
+    def missing_peers(self) -> list:
+        """The peers that do not answer now."""
+        return self._peers.missing_now() if self._peers else []
+
+    def keep_board(self, path: str, max_steps: int) -> None:
+        """From here on writes training.json (protocol.py). Of the chief only."""
+        with self._lock:
+            self._board = _Board(path, max_steps, self._environ)
+        self._write_board()
+
+    def finish(self, state: str, why: Optional[str] = None) -> None:
+        """Says in training.json that this is the end of training."""
+        with self._lock:
+            if self._board:
+                self._board.final = (state, why)
+        self._write_board()
+
+    def end(self, end: ending.End) -> None:
+        """Reports the end of this task. The caller leaves."""
+        with self._lock:
+            if self._over.is_set():
+                return
+            self._over.set()
+            ending.report(end, self._task, self.step, self._environ)
+
+    # -- the threads
+
+    def _install(self):
+        for signum in self._caught:
+            signal.signal(signum, _seen_elsewhere)
+
+    def _watch(self):
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        beat_at = 0.0
+        while not self._over.is_set():
+            self._take_signals()
+            self._act()
+            if self._board and self._clock() - beat_at >= protocol.BEAT_SECS:
+                self._write_board()
+                beat_at = self._clock()
+
+    def _take_signals(self):
+        select.select([self._reader], [], [], _LOOK_SECS)
+        with contextlib.suppress(BlockingIOError):
+            for signum in os.read(self._reader, 4096):
+                if signum in self._foreseen:
+                    self._foreseen.discard(signum)
+                elif signum in self._caught:
+                    self._received(signum)
+        for signum in (signal.sigpending() & set(self._caught)) - self._foreseen:
+            self._foreseen.add(signum)  # it waits for the end of the shield, and comes again then
+            self._received(signum)
+
+    def _received(self, signum):
+        with self._lock:
+            now = self._clock()
+            first = self.signum is None
+            if first:
+                self.signum = signum
+                self._stop_at = self._stop_at or now
+            elif signum == signal.SIGINT or now - self._stop_at >= _SAME_ORDER_SECS:
+                self._insisted = True
+        if first and self._phase == protocol.TRAINING:
+            ending.within(ending.READER_SECS, _log.info, 'received %s: saves and stops, within %g s',
+                          signal.Signals(signum).name, self._bounds.grace)
+
+    def _ask_peers(self, peers):
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        while self._peers is peers and not self._over.wait(_PEERS_EVERY_SECS):
+            try:
+                gone = peers.look()
+            except RuntimeError:  # no thread can be started: the interpreter is leaving
+                return
+            with self._lock:
+                if gone and self._peers is peers:
+                    self._gone = gone
+
+    def _act(self):
+        with self._lock:
+            if self._over.is_set():
+                return
+            end = self._judge(self._clock())
+            if end:
+                if end.code == exit_codes.STALLED and _has_descriptor(sys.stderr):
+                    ending.within(ending.READER_SECS, faulthandler.dump_traceback, sys.stderr, True)
+                if self._board and end.code in (exit_codes.INTERRUPTED, exit_codes.TERMINATED):
+                    self._board.final = (protocol.STOPPED, None)
+                    self._write_board()
+                self.end(end)
+                self._leave(end.code)
+
+    def _judge(self, now) -> Optional[ending.End]:
+        """Whether this is the end. Decides by what is known; asks nobody."""
+        if self._stop_at is not None:
+            end = self._judge_stop(now)
+            if end:
+                return end
+        gone = self._gone
+        if gone:
+            code = exit_codes.LOST_PEER if gone.ever_seen else exit_codes.NO_PEER
+            what = ('has not answered for' if gone.ever_seen else 'has never answered, in')
+            cure = ('restart all tasks: they resume' if gone.ever_seen else
+                    'start it, or give it more time (--join_timeout_secs)')
+            return ending.End(code, f'{gone.name} at {gone.address} {what} {gone.secs:.0f} s; {cure}',
+                              peer=gone.name)
+        if self._phase == protocol.TRAINING and 0 < self._bounds.step <= now - self._since:
+            return ending.End(exit_codes.STALLED, f'no step was finished in {self._bounds.step:g} s '
+                              '(--step_timeout_secs); the stacks are above')
+        if self._phase == CLOSING and now - self._since >= _CLOSE_SECS:
+            return ending.End(exit_codes.STALLED, 'TensorFlow has not closed the session in '
+                              f'{_CLOSE_SECS} s; the stacks are above')
+        return None
+
+    def _judge_stop(self, now) -> Optional[ending.End]:
+        signum = self.signum or self.stopped_by
+        name = signal.Signals(signum).name
+        saved = '' if self.checkpoint_step is None else f' at step {self.checkpoint_step}'
+        training = self._phase in (protocol.TRAINING, CLOSING, SERVING)
+        if not training:
+            return ending.End(128 + signum, f'stopped by {name}; the same command resumes{saved}')
+        if self._insisted:
+            return ending.End(exit_codes.NOT_SAVED, f'stopped at once by a second {name}; the last '
+                              f'checkpoint is{saved or " none"}')
+        if now - self._stop_at >= self._bounds.grace:
+            if self._phase == SERVING:
+                return ending.End(128 + signum, f'stopped by {name}')
+            return ending.End(exit_codes.NOT_SAVED, f'{name} was not obeyed within '
+                              f'{self._bounds.grace:g} s (--grace_secs): the step takes longer, or is '
+                              f'stuck; the last checkpoint is{saved or " none"}')
+        return None
+
+    def _write_board(self):
+        with self._lock:
+            if self._board is None:
+                return
+            phase = protocol.TRAINING if self._phase == CLOSING else self._phase
+            self._board.write(phase, self.step, self.checkpoint_step, self.examples_per_sec)
+
+
+class _Board:
+    """training.json."""
+
+    def __init__(self, path, max_steps, environ):
+        self._path, self._max_steps = path, max_steps
+        self._generation = environ.get(protocol.GENERATION, '')
+        self._beat = 0
+        self.final = None  # (state, why) once it is known
+
+    def write(self, phase, step, checkpoint_step, examples_per_sec) -> None:
+        state, why = self.final or (phase, None)
+        self._beat += 1
+        with contextlib.suppress(OSError):  # a disk that is full: the checkpoint will tell
+            protocol.write_json(self._path, {
+                'state': state, 'why': why, 'step': step, 'max_steps': self._max_steps,
+                'checkpoint_step': checkpoint_step, 'examples_per_sec': examples_per_sec,
+                'generation': self._generation, 'beat': self._beat, 'pid': os.getpid(),
+                'time': time.time()})
+
+
+def _has_descriptor(stream) -> bool:
+    try:
+        return stream.fileno() >= 0
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _seen_elsewhere(signum, frame):
+    """A handler must exist for the descriptor to be written to. The watching thread reads it."""

@@ -1,0 +1,95 @@
+"""watch.training: what an evaluator believes of training.json, old or new."""
+
+import pytest
+
+from estimator_trainer import protocol
+from estimator_trainer.watch import training
+
+MAX_STEPS, JOIN, LOST = 100, 60, 30
+STARTING, ENDED, STOPPED = protocol.STARTING, protocol.ENDED, protocol.STOPPED
+TRAINING, EVALUATING = protocol.TRAINING, protocol.EVALUATING
+LOST_STATE, ABSENT = training.LOST, training.ABSENT
+START = 1000
+
+
+def file(state, beat=1, step=50, generation='', pid=11, time=5.0):
+    return {'state': state, 'beat': beat, 'step': step, 'generation': generation, 'pid': pid, 'time': time}
+
+
+def states(before, *looks, generation=''):
+    """The states at looks (secs, file), by a watch that is made when `before` lies there."""
+    there = before
+    watch = training.TrainingWatch(
+        MAX_STEPS, JOIN, LOST, generation, lambda: there, now=START)
+    found = []
+    for secs, there in looks:
+        found.append(watch.look(lambda: START + secs).state)
+    return found
+
+
+NEW = file(TRAINING)
+LATER = file(TRAINING, beat=2, time=7.0)
+
+
+@pytest.mark.parametrize('looks, expected', [
+    ([(0, {}), (59.9, {})], [STARTING, STARTING]),
+    ([(0, {}), (60, {})], [STARTING, ABSENT]),
+    ([(59, NEW), (62, LATER)], [TRAINING, TRAINING]),
+    ([(59, NEW), (88.9, NEW), (89, NEW)], [TRAINING, TRAINING, LOST_STATE]),
+    ([(59, NEW), (89, NEW), (90, LATER)], [TRAINING, LOST_STATE, TRAINING]),
+    ([(1, file(STARTING)), (3, file(TRAINING, 2)), (5, file(EVALUATING, 3)), (7, file(ENDED, 4))],
+     [STARTING, TRAINING, EVALUATING, ENDED]),
+    ([(1, file(STARTING)), (31, file(STARTING))], [STARTING, LOST_STATE]),
+    ([(1, NEW), (2, file(STOPPED, 2)), (500, file(STOPPED, 2))], [TRAINING, STOPPED, STOPPED]),
+    ([(1, NEW), (2, file(ENDED, 2)), (500, file(ENDED, 2))], [TRAINING, ENDED, ENDED]),
+    ([(1, NEW), (2, {}), (31, {})], [TRAINING, None, None]),
+], ids=['waits', 'nobody came', 'came late', 'silent', 'back again', 'all states', 'silent at start',
+        'stopped', 'ended early', 'file removed'])
+def test_a_run_from_its_beginning(looks, expected):
+    assert states({}, *looks) == expected
+
+
+@pytest.mark.parametrize('old, looks, expected', [
+    (file(TRAINING), [(0, 'old'), (59, 'old'), (60, 'old')], [STARTING, STARTING, ABSENT]),
+    (file(TRAINING), [(0, 'old'), (50, file(STARTING, pid=12))], [STARTING, STARTING]),
+    (file(TRAINING), [(50, file(TRAINING, pid=12)), (80, file(TRAINING, pid=12))], [TRAINING, LOST_STATE]),
+    (file(STOPPED), [(0, 'old'), (60, 'old')], [STARTING, ABSENT]),
+    (file(STOPPED), [(1, file(TRAINING, pid=12))], [TRAINING]),
+    (file(ENDED), [(0, 'old'), (59, 'old'), (60, 'old')], [STARTING, STARTING, ENDED]),
+    (file(ENDED), [(0, 'old'), (30, file(STARTING, pid=12))], [STARTING, STARTING]),
+    (file(ENDED, step=MAX_STEPS), [(0, 'old')], [ENDED]),
+    (file(ENDED, step=MAX_STEPS + 1), [(0, 'old')], [ENDED]),
+    (file(ENDED, step=MAX_STEPS - 1), [(0, 'old')], [STARTING]),
+    (file(ENDED, step=None), [(0, 'old'), (60, 'old')], [STARTING, ENDED]),
+    (file(TRAINING, step=MAX_STEPS), [(0, 'old')], [STARTING]),
+])
+def test_what_an_earlier_run_has_left(old, looks, expected):
+    looks = [(secs, old if there == 'old' else there) for secs, there in looks]
+    assert states(old, *looks) == expected
+
+
+@pytest.mark.parametrize('old, generation, expected', [
+    (file(TRAINING, generation='g1'), 'g1', [TRAINING, TRAINING, LOST_STATE]),  # an evaluator comes back
+    (file(TRAINING, generation='g0'), 'g1', [STARTING, STARTING, STARTING]),
+    (file(TRAINING, generation=''), '', [STARTING, STARTING, STARTING]),
+    (file(ENDED, generation='g1'), 'g1', [ENDED, ENDED, ENDED]),
+    (file(ENDED, generation='g0'), 'g1', [STARTING, STARTING, STARTING]),
+    (file(STOPPED, generation='g1'), 'g1', [STOPPED, STOPPED, STOPPED]),
+    (file(STOPPED, generation='g0'), 'g1', [STARTING, STARTING, STARTING]),
+])
+def test_of_this_generation(old, generation, expected):
+    assert states(old, (0, old), (29, old), (31, old), generation=generation) == expected
+
+
+@pytest.mark.parametrize('change', [{'pid': 12}, {'time': 6.0}, {'beat': 2}])
+def test_any_sign_of_life_counts(change):
+    assert states(NEW, (LOST, {**NEW, **change})) == [TRAINING]
+
+
+def test_seconds_since_the_last_sign():
+    there = NEW
+    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: there, now=START)
+    assert watch.look(lambda: START + 70) == training.News(ABSENT, 70)
+    there = LATER
+    watch.look(lambda: START + 75)
+    assert watch.look(lambda: START + 110) == training.News(LOST_STATE, 35)
