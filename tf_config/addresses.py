@@ -1,5 +1,6 @@
 """Addresses of tasks as text: 'host:port', an IPv6 host in brackets. Nothing is resolved."""
 
+import ipaddress
 import itertools
 import re
 
@@ -49,3 +50,23 @@ def unused(host, taken, port=2222):
     free = next(p for p in itertools.count(port) if (machine(host), p) not in taken)
     taken.add((machine(host), free))
     return f'{host}:{free}'
+
+
+def is_public(address):
+    """Whether a valid address names its host by a number that the internet routes.
+
+    A name is not resolved, so it is never public here, and a number that is not public may still be
+    reached by strangers: this finds the worst mistakes, and no more.
+    """
+    host = address.rpartition(':')[0].removeprefix('[').removesuffix(']')
+    try:
+        number = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    number = getattr(number, 'ipv4_mapped', None) or number
+    return number.is_global and not number.is_multicast
+
+
+def public_addresses(cluster):
+    """The addresses of a cluster that are public, in task order."""
+    return tuple(address for address in map(cluster.address, cluster.tasks) if is_public(address))

@@ -1,13 +1,16 @@
 """python -m estimator_trainer.cluster --workers=2 -- <trainer flags>."""
 
+import contextlib
 import os
+import random
 import subprocess
 import sys
+import time
 
 from estimator_trainer import exit_codes
-from estimator_trainer.cluster import logs, options, plan, policy, ports, process, report
-from estimator_trainer.cluster.signals import Signals
-from estimator_trainer.cluster.supervisor import Supervisor
+from estimator_trainer.cluster import isolate, lock, logs, options, plan, policy, ports, process
+from estimator_trainer.cluster import run as runs
+from estimator_trainer.cluster.usage import UsageError
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine
@@ -45,32 +48,25 @@ def check_flags(command: plan.Command, show: bool) -> int:
     return policy.Ended('check', done.returncode, 0).exit_code
 
 
-def run(opts: options.Options, claim: ports.Claim) -> int:
-    """Runs the cluster at the claimed ports. Its exit code."""
-    addresses = [f'127.0.0.1:{port}' for port in claim.ports]
-    cores = usable_cores()
-    affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')
-    gang = plan.commands(
-        opts.shape, addresses, TRAINER, opts.trainer_flags, os.environ, cores, affinity
-    )
+def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) -> int:
+    """Runs the cluster, its first gang at the claimed ports. Its exit code."""
+    out, err = (logs.Console.of(stream.fileno(), os.environ) for stream in (sys.stdout, sys.stderr))
+    machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
+    environ = plan.environment(os.environ, 'check', time.time(), isolated.isolated)
+    gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
     just_asks = bool({flag.lstrip('-') for flag in opts.trainer_flags} & JUST_ASKING)
     code = check_flags(plan.check(gang), just_asks)
     if code != exit_codes.OK or just_asks:
         return code
-    try:
-        folder = logs.new_attempt(opts.log_dir)
-    except OSError as error:
-        raise options.UsageError(
-            f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written'
-        ) from None
-    out, err = (logs.Console.of(stream.fileno(), os.environ) for stream in (sys.stdout, sys.stderr))
-    err.say(report.start(gang, addresses, len(cores), folder))
-    with Signals() as signals:
-        outcome = Supervisor(opts.limits, out, err).run(gang, folder, signals)
-    cause = outcome.stop.cause
-    log = logs.path_of(folder, cause.name, 'err') if cause else None
-    err.say(report.end(outcome, log, logs.tail(log) if log else ()))
-    return outcome.stop.exit_code
+    with lock.hold(opts.model_dir) if opts.model_dir else contextlib.nullcontext():
+        try:
+            folder = logs.new_attempt(opts.log_dir)
+        except OSError as error:
+            raise UsageError(
+                f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written'
+            ) from None
+        err.say(isolated.note)
+        return runs.Run(opts, machine, random.Random()).run(claim, folder)
 
 
 def main(argv: list[str]) -> int:
@@ -80,9 +76,10 @@ def main(argv: list[str]) -> int:
         if opts is None:
             print(options.help_text())
             return exit_codes.OK
+        isolated = isolate.enter(opts.isolate)  # before a port is claimed: it has its own
         with ports.claim(opts.shape.size) as claim:
-            return run(opts, claim)
-    except options.UsageError as error:
+            return run(opts, claim, isolated)
+    except (UsageError, isolate.CannotIsolate) as error:
         print(f'run_local_cluster.sh: {error}', file=sys.stderr)
         return exit_codes.USAGE
     except ports.NoPorts as error:

@@ -84,29 +84,42 @@ class Console:
 
 
 class StreamLog:
-    """Where one stream of one task goes: all of it to a file, line by line to the console."""
+    """Where one stream of one task goes: all of it to a file, line by line to the console.
+
+    A disk that is full costs the file what comes meanwhile; the task goes on.
+    """
 
     def __init__(self, path: pathlib.Path, console: Console, prefix: bytes):
         self._file = open(path, 'xb', buffering=0)
         self._console = console
         self._prefix = prefix
         self._lines = Lines()
+        self._complete = True
 
     def feed(self, data: bytes) -> None:
-        self._file.write(data)
+        try:
+            written = self._file.write(data)
+            why = 'disk full' if written < len(data) else ''
+        except OSError as error:
+            why = error.strerror
+        if why and self._complete:
+            self._complete = False
+            self._console.say(f'{self._file.name} is not complete: {why}')
         self._print(self._lines.feed(data))
 
     def close(self) -> None:
         self._print(self._lines.close())
-        self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def _print(self, lines: list[bytes]) -> None:
         self._console.write(b''.join(self._prefix + line + b'\n' for line in lines))
 
 
-def path_of(folder: pathlib.Path, name: str, suffix: str) -> pathlib.Path:
-    """The log of task `name`: 'worker:1', 'err' -> folder/worker-1.err."""
-    return folder / f'{name.replace(":", "-")}.{suffix}'
+def path_of(folder: pathlib.Path, name: str, suffix: str, life: int = 1) -> pathlib.Path:
+    """A file of task `name`: 'worker:1', 'err' -> folder/worker-1.err; worker-1.2.err in life 2."""
+    lives = '' if life == 1 else f'.{life}'
+    return folder / f'{name.replace(":", "-")}{lives}.{suffix}'
 
 
 def tail(path: pathlib.Path, lines: int = 20) -> list[str]:

@@ -1,26 +1,27 @@
 """The command line of the supervisor: argv -> Options, or a UsageError that names the cure."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Sequence
 
 from absl import flags
 
+from estimator_trainer.cluster import trainer_flags as trainers
 from estimator_trainer.cluster.plan import Shape
+from estimator_trainer.cluster.restarts import Rules
 from estimator_trainer.cluster.supervisor import Limits
+from estimator_trainer.cluster.usage import UsageError, flagfile_error, value_error
 
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
 
 Runs a cluster of `python -m estimator_trainer` processes on this machine, shows their output
-with each line's task before it, and ends with 0 or the exit code of the first task that failed.
+with each line's task before it, and restarts them from the last checkpoint when one fails. Ends
+with 0, or with the exit code of the task that failed first in the last attempt.
 
   run_local_cluster.sh --workers=2 -- --job=mnist --model_dir=/tmp/mnist
 """
-
-
-class UsageError(ValueError):
-    """The command line is wrong; the message is one line: flag, value, cure."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,41 +29,89 @@ class Options:
     shape: Shape
     cpu_affinity: bool
     limits: Limits
+    rules: Rules  # of restarts
+    min_workers: int | None  # None: never go on with fewer
+    isolate: str  # auto, on or off
+    model_dir: str | None  # None: none, or not of this machine
     log_dir: str | None  # the parent of attempt-N; None: a temporary folder
+    batch_size: int  # of one replica
     trainer_flags: tuple[str, ...]
 
 
 def _flags() -> flags.FlagValues:
-    shape, limits, values = Shape(), Limits(), flags.FlagValues()
-    here = {'flag_values': values}
-    flags.DEFINE_integer(
-        'workers', shape.workers, 'Tasks that train, the chief among them.', **here
-    )
-    flags.DEFINE_integer('ps', shape.ps, 'Parameter servers.', **here)
-    flags.DEFINE_boolean('evaluator', shape.evaluator, 'Start an evaluator.', **here)
-    flags.DEFINE_boolean(
+    shape, limits, rules, values = Shape(), Limits(), Rules(), flags.FlagValues()
+
+    def define(kind, name, default, text, *args, **kwargs):
+        kind(name, default, *args, text, flag_values=values, **kwargs)
+
+    whole, number, switch = flags.DEFINE_integer, flags.DEFINE_float, flags.DEFINE_boolean
+    define(whole, 'workers', shape.workers, 'Tasks that train, the chief among them.')
+    define(whole, 'ps', shape.ps, 'Parameter servers.')
+    define(switch, 'evaluator', shape.evaluator, 'Start an evaluator.')
+    define(
+        switch,
         'cpu_affinity',
         True,
         'Give each training task its own, equal share of the cores, if there are enough.',
-        **here,
     )
-    flags.DEFINE_float(
-        'grace_secs', limits.grace_secs, 'Seconds from SIGTERM to SIGKILL for a task.', **here
-    )
-    flags.DEFINE_float(
+    define(number, 'grace_secs', limits.grace_secs, 'Seconds from SIGTERM to SIGKILL for a task.')
+    define(
+        number,
         'drain_secs',
         limits.drain_secs,
         'Seconds for parameter servers and evaluator to end, once training is done.',
-        **here,
     )
-    flags.DEFINE_string(
+    define(
+        whole,
+        'max_restarts',
+        rules.max_restarts,
+        'Restarts within --restart_window_secs, after which the run is given up. A new checkpoint '
+        'gives them all back. An evaluator, or a worker beside --ps, is restarted alone, and as '
+        'often on an account of its own. 0: never.',
+    )
+    define(
+        number,
+        'restart_window_secs',
+        rules.window_secs,
+        'Restarts that are longer ago do not count.',
+    )
+    define(
+        number,
+        'backoff_secs',
+        rules.backoff_secs,
+        'Seconds before the first restart. Doubles with each, up to 60; reset by a new checkpoint.',
+    )
+    define(
+        whole,
+        'min_workers',
+        None,
+        'Go on with fewer workers, but at least so many, when one of them fails twice in a row '
+        'without a new checkpoint, or cannot be started. The global batch stays: --batch_size is '
+        'raised. Not with --ps. Default: never.',
+    )
+    define(
+        number,
+        'stall_timeout',
+        limits.stall_timeout,
+        'Seconds without a step after which every task is made to print its stacks, is killed and '
+        'restarted. 0: never.',
+    )
+    define(
+        flags.DEFINE_enum,
+        'isolate',
+        'auto',
+        'Run the cluster in a network namespace of its own, where nobody else reaches its ports. '
+        'auto: where this machine allows it.',
+        ['auto', 'on', 'off'],
+    )
+    define(
+        flags.DEFINE_string,
         'log_dir',
         None,
         'Output goes to <log_dir>/attempt-N/<role>-<index>.{out,err}, N the next free number. '
         "Default: <model_dir>/logs, with the trainer's --model_dir; without, a temporary folder.",
-        **here,
     )
-    flags.DEFINE_boolean('help', False, 'Show this.', short_name='h', **here)
+    define(switch, 'help', False, 'Show this.', short_name='h')
     return values
 
 
@@ -85,9 +134,9 @@ def parse(argv: Sequence[str]) -> Options | None:
     except flags.UnrecognizedFlagError as error:
         raise UsageError(f'{error} (trainer flags come after a --)') from None
     except flags.CantOpenFlagFileError as error:
-        raise _flagfile_error(error) from None
+        raise flagfile_error(error) from None
     except flags.IllegalFlagValueError as error:
-        raise _value_error(error, values) from None
+        raise value_error(error, values) from None
     except flags.Error as error:
         raise UsageError(f'{error} (see --help)') from None
     if values.help:
@@ -95,13 +144,20 @@ def parse(argv: Sequence[str]) -> Options | None:
     if stray:
         raise UsageError(f'stray {" ".join(stray)!r}: trainer flags come after a --')
     _check_ranges(values)
+    _check_min_workers(values)
     trainer_flags = tuple(argv[split + 1 :])
-    log_dir = values.log_dir or _log_dir_in(_model_dir(trainer_flags))
+    expanded = trainers.expand(trainer_flags)
+    model_dir = trainers.local_model_dir(expanded)
     return Options(
         shape=Shape(values.workers, values.ps, values.evaluator),
         cpu_affinity=values.cpu_affinity,
-        limits=Limits(values.grace_secs, values.drain_secs),
-        log_dir=log_dir,
+        limits=Limits(values.grace_secs, values.drain_secs, values.stall_timeout),
+        rules=Rules(values.max_restarts, values.restart_window_secs, values.backoff_secs),
+        min_workers=values.min_workers,
+        isolate=values.isolate,
+        model_dir=model_dir,
+        log_dir=values.log_dir or (model_dir and os.path.join(model_dir, 'logs')),
+        batch_size=trainers.batch_size(expanded),
         trainer_flags=trainer_flags,
     )
 
@@ -112,52 +168,26 @@ def _check_ranges(values: flags.FlagValues) -> None:
         ('ps', 0, 'give 0 or more'),
         ('grace_secs', 0, 'give seconds, 0 or more'),
         ('drain_secs', 0, 'give seconds, 0 or more'),
+        ('max_restarts', 0, 'give 0 or more'),
+        ('restart_window_secs', 1, 'give seconds, 1 or more; --max_restarts=0 never restarts'),
+        ('backoff_secs', 0, 'give seconds, 0 or more'),
+        ('stall_timeout', 0, 'give seconds, 0 or more; 0 never takes a gang for stalled'),
     ):
         value = values[name].value
-        if value is None or not value >= least:  # NaN is not
+        if value is None or not least <= value < math.inf:  # NaN is not
             raise UsageError(f'--{name}={value}: {why}')
 
 
-def _model_dir(trainer_flags: Sequence[str]) -> str | None:
-    """The last --model_dir among the trainer's flags, in its flagfiles too.
-
-    Raises:
-      UsageError: a flagfile cannot be read.
-    """
-    try:
-        expanded = flags.FlagValues().read_flags_from_files(list(trainer_flags))
-    except flags.CantOpenFlagFileError as error:
-        raise _flagfile_error(error) from None
-    except flags.Error as error:
-        raise UsageError(f'{error}: give --flagfile=FILE') from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f'--flagfile: not a text file ({error}); give a file of flags') from None
-    model_dir = None
-    for flag, following in zip(expanded, [*expanded[1:], None]):
-        name, equals, value = flag.partition('=')
-        if name in ('--model_dir', '-model_dir'):
-            model_dir = value if equals else following
-    return model_dir
-
-
-def _log_dir_in(model_dir: str | None) -> str | None:
-    """Where logs go in a model_dir; None without one, or if it is not a folder of this machine."""
-    if not model_dir or '://' in model_dir:
-        return None
-    return os.path.join(os.path.expanduser(model_dir), 'logs')
-
-
-def _value_error(error: flags.IllegalFlagValueError, values: flags.FlagValues) -> UsageError:
-    given = str(error).removeprefix('flag ').partition(': ')[0]  # '--workers=two'
-    name = given.removeprefix('--').partition('=')[0]
-    if name not in values:
-        return UsageError(f'{error} (see --help)')
-    wanted = values[name].parser.syntactic_help or 'true or false'
-    return UsageError(f'{given}: give {wanted}')
-
-
-def _flagfile_error(error: flags.CantOpenFlagFileError) -> UsageError:
-    cause = error.__context__  # absl puts the name of the file nowhere else
-    return UsageError(
-        f'--flagfile={cause.filename}: {cause.strerror}; give the path of a file that can be read'
-    )
+def _check_min_workers(values: flags.FlagValues) -> None:
+    given = values.min_workers
+    if given is None:
+        return
+    if values.ps:
+        raise UsageError(
+            f'--min_workers={given}: not with --ps={values.ps}, where a worker is restarted alone; '
+            'leave one of them out'
+        )
+    if not 1 <= given <= values.workers:
+        raise UsageError(
+            f'--min_workers={given}: give 1 or more, and not more than --workers={values.workers}'
+        )

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 import tf_config
+from estimator_trainer import protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,13 +22,15 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """How one task is started. `env` is its whole environment."""
+    """How one task is started. `env` is its whole environment, but for its error file."""
 
     name: str  # 'worker:1'
     argv: tuple[str, ...]
     env: Mapping[str, str]
     trains: bool = True  # chief or worker: the run is over when all of these are
     cores: tuple[int, ...] = ()  # pinned to these; empty: not pinned
+    alone: bool = False  # can be restarted while the others go on
+    address: str = ''
 
 
 def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
@@ -38,6 +41,34 @@ def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
     cores = sorted(cores)
     each = len(cores) // tasks
     return [tuple(cores[i * each : (i + 1) * each]) for i in range(tasks)]
+
+
+def restarts_alone(name: str, ps: int) -> bool:
+    """Whether a task can be restarted while the others go on, in a cluster with `ps` servers.
+
+    The members of a synchronous gang cannot go on without one of them, nor let it in again.
+    """
+    role = name.partition(':')[0]
+    return role == 'evaluator' or (role == 'worker' and ps > 0)
+
+
+def environment(
+    environ: Mapping[str, str], generation: str, started: float, isolated: bool
+) -> dict[str, str]:
+    """What all tasks of one gang inherit.
+
+    Args:
+      environ: ours. If it says when the run was started, we are part of a longer one.
+      generation: of the gang.
+      started: when our first gang was, in seconds since the epoch.
+      isolated: the gang is alone in its network namespace.
+    """
+    inherited = {name: v for name, v in environ.items() if name not in protocol.VARIABLES}
+    inherited[protocol.GENERATION] = generation
+    inherited[protocol.STARTED] = environ.get(protocol.STARTED) or f'{started:.3f}'
+    if isolated:
+        inherited[protocol.ISOLATED] = '1'
+    return inherited
 
 
 def commands(
@@ -66,12 +97,7 @@ def commands(
     training = tuple(cluster.training_tasks)
     threads = max(1, len(cores) // len(training))
     shares = dict(zip(training, core_shares(cores if affinity else (), len(training))))
-    argv = (
-        *trainer,
-        f'--intra_op_threads={threads}',
-        f'--inter_op_threads={threads}',
-        *trainer_flags,
-    )
+    argv = (*trainer, f'--intra_op_threads={threads}', *trainer_flags)
     return [
         Command(
             name=str(task),
@@ -83,6 +109,8 @@ def commands(
             },
             trains=task in shares,
             cores=shares.get(task, ()),
+            alone=restarts_alone(str(task), shape.ps),
+            address=cluster.address(task),
         )
         for task in cluster.tasks
     ]

@@ -1,11 +1,45 @@
-"""What the ends of tasks mean for the run. Pure."""
+"""What the ends of tasks mean for their gang. Pure."""
 
 import dataclasses
 import enum
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
+
+GOOD_ORDER = frozenset((exit_codes.INTERRUPTED, exit_codes.TERMINATED))
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskError:
+    """What a task says of its own end, in its error file (protocol.py)."""
+
+    message: str
+    step: int | None = None
+    peer: str | None = None
+    traceback: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, value: Mapping) -> 'TaskError | None':
+        """From the file's content, which a job may have spoiled; None for {}."""
+        if not value:
+            return None
+        step, peer, traceback = value.get('step'), value.get('peer'), value.get('traceback')
+        return cls(
+            message=' '.join(str(value.get('message') or '').split()),
+            step=step if type(step) is int else None,
+            peer=peer if isinstance(peer, str) and peer else None,
+            traceback=tuple(map(str, traceback)) if isinstance(traceback, list) else (),
+        )
+
+
+class How(enum.Enum):
+    """Whose doing the end of a task was."""
+
+    BY_ITSELF = 'by itself'
+    STOPPED = 'stopped by the supervisor'
+    KILLED = 'killed by the supervisor'
+    NEVER_STARTED = 'could not be started'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,11 +49,35 @@ class Ended:
     name: str
     code: int  # its exit code, or minus the number of the signal that ended it
     secs: float  # since the gang was started
+    told: int | None = None  # the last signal that we had sent it
+    error: TaskError | None = None
+    life: int = 1  # 2: it had been restarted alone once
+    never_started: bool = False
 
     @property
     def exit_code(self) -> int:
         """The code as a shell gives it: 128 + N for signal N."""
         return 128 - self.code if self.code < 0 else self.code
+
+    @property
+    def how(self) -> How:
+        if self.never_started:
+            return How.NEVER_STARTED
+        if self.told == signal.SIGTERM and self.code in (0, -self.told, *GOOD_ORDER):
+            return How.STOPPED
+        if self.told is not None and self.code == -self.told:
+            return How.KILLED
+        return How.BY_ITSELF
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """What a gang failed of."""
+
+    name: str  # of the task; '' if none is to blame
+    code: int  # as a shell gives it
+    ended: Ended | None = None  # how that task ended; None if it had not
+    reporter: Ended | None = None  # who missed it
 
 
 class Why(enum.Enum):
@@ -27,6 +85,7 @@ class Why(enum.Enum):
 
     DONE = 'done'  # every task ended with 0
     FAILED = 'failed'  # a task ended otherwise
+    STALLED = 'stalled'  # no step was finished for too long
     SIGNALLED = 'signalled'  # we were told to stop
     NOT_DRAINED = 'not drained'  # training was done, but a ps or the evaluator did not end
 
@@ -36,7 +95,7 @@ class Stop:
     """The decision that a gang is over, and what led to it."""
 
     why: Why
-    cause: Ended | None = None  # FAILED
+    cause: Cause | None = None  # FAILED, STALLED
     signum: signal.Signals | None = None  # SIGNALLED
     late: tuple[str, ...] = ()  # NOT_DRAINED: the tasks that went on
 
@@ -45,8 +104,8 @@ class Stop:
         match self.why:
             case Why.DONE:
                 return exit_codes.OK
-            case Why.FAILED:
-                return self.cause.exit_code
+            case Why.FAILED | Why.STALLED:
+                return self.cause.code
             case Why.SIGNALLED:
                 return 128 + self.signum
             case Why.NOT_DRAINED:
@@ -58,21 +117,57 @@ class Outcome:
     """The whole story of one gang."""
 
     stop: Stop
-    ended: tuple[Ended, ...]  # every task, in the order they were seen to end
+    ended: tuple[Ended, ...]  # every task, each of its lives, in the order they were seen to end
     secs: float
+    signum: signal.Signals | None = None  # we were told to stop, then or before
 
 
-def cause(ended: Sequence[Ended]) -> Ended | None:
+def cause(ended: Iterable[Ended]) -> Ended | None:
     """Of tasks found ended at the same time, the one that failed first as far as can be told.
 
-    A lost peer makes others end with a code from 128 on ("restart me", such as 143). So these
-    come last; before them codes that say the task itself is at fault; and first of all a death
-    by signal, which takes others along with any code. Ties go to the first in `ended`.
+    1. A death by signal, which takes others along with any code.
+    2. A code that says the task itself is at fault.
+    3. "Restart me": stalled, not saved, and codes that we do not know.
+    4. A stop in good order: somebody else may have asked for it.
+    5. A lost peer, which is somebody else's failure.
+
+    Ties go to the first in `ended`.
     """
 
     def rank(task: Ended) -> int:
         if task.code < 0:
-            return 0
-        return 1 if task.code < 128 else 2
+            return 1
+        if task.code < 128:
+            return 2
+        if is_symptom(task):
+            return 5
+        return 4 if is_good_order(task) else 3
 
     return min((task for task in ended if task.code != 0), key=rank, default=None)
+
+
+def is_symptom(task: Ended) -> bool:
+    """Whether it ended because of another task's end."""
+    return task.code in exit_codes.SYMPTOMS
+
+
+def is_good_order(task: Ended | None) -> bool:
+    """Whether it was told to stop, by whomever, and has saved what there was to save."""
+    return task is not None and task.code in GOOD_ORDER
+
+
+def blame(failures: Iterable[Ended], dead: Sequence[Ended] = ()) -> Cause:
+    """The cause of a gang's failure, which may be a task that has not even ended.
+
+    Args:
+      failures: the ends that make it one; not empty.
+      dead: the last ends of tasks that are not running.
+    """
+    first = cause(failures)
+    peer = first.error.peer if is_symptom(first) and first.error else None
+    if peer is None or peer == first.name:
+        return Cause(first.name, first.exit_code, first)
+    for theirs in dead:
+        if theirs.name == peer and theirs.code != 0 and not is_symptom(theirs):
+            return Cause(peer, theirs.exit_code, theirs, reporter=first)
+    return Cause(peer, first.exit_code, reporter=first)

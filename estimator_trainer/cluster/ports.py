@@ -15,7 +15,7 @@ import os
 import pathlib
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 _RANGE_FILE = pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range')
 _IANA_EPHEMERAL = (49152, 65535)  # also what macOS uses
@@ -119,8 +119,8 @@ def lock_folder() -> pathlib.Path:
     return folder
 
 
-def claim(count: int) -> Claim:
-    """Claims `count` ports.
+def claim(count: int, avoid: Container[int] = ()) -> Claim:
+    """Claims `count` ports, none of them in `avoid`.
 
     Raises:
       NoPorts: fewer were left, or they cannot be locked.
@@ -130,7 +130,8 @@ def claim(count: int) -> Claim:
     for port in candidates(ephemeral_range(), offset=os.getpid() * 16):
         if len(claimed.ports) == count:
             break
-        claimed.add(port, folder)
+        if port not in avoid:
+            claimed.add(port, folder)
     if len(claimed.ports) < count:
         claimed.close()
         raise NoPorts(f'{count} free ports are needed, {len(claimed.ports)} were found')

@@ -47,6 +47,7 @@ class Process:
             start_new_session=True,  # Ctrl-C goes to the supervisor alone
             preexec_fn=before_exec,
         )
+        self.pid = self._popen.pid
         self.stdout = self._popen.stdout.fileno()
         self.stderr = self._popen.stderr.fileno()
         os.set_blocking(self.stdout, False)
@@ -64,19 +65,18 @@ class Process:
             self._signal_group(signal.SIGKILL)
         return code
 
-    def terminate(self) -> None:
-        """Asks the group to end. Nothing once the leader has ended."""
-        if self._popen.returncode is None:
-            self._signal_group(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Ends the group. Nothing once the leader has ended."""
-        if self._popen.returncode is None:
-            self._signal_group(signal.SIGKILL)
+    def send(self, signum: signal.Signals) -> None:
+        """SIGTERM and SIGKILL go to the group, others to its leader; nothing after its end."""
+        if self._popen.returncode is not None:
+            return
+        if signum in (signal.SIGTERM, signal.SIGKILL):
+            self._signal_group(signum)
+        else:
+            os.kill(self._popen.pid, signum)  # Popen's own looks first whether it has ended
 
     def close(self) -> None:
         """Kills the group if need be, takes the exit code from the kernel, closes the pipes."""
-        self.kill()
+        self.send(signal.SIGKILL)
         self._popen.wait()
         self._popen.stdout.close()
         self._popen.stderr.close()

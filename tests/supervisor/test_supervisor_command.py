@@ -17,7 +17,8 @@ with open('started', 'a') as file:
     file.write(f'{who["type"]} {sys.argv[1:]}\\n')
 if '--bad' in sys.argv:
     sys.exit(print('trainer: unknown flag --bad', file=sys.stderr) or 64)
-print('dry' if '--dry_run' in sys.argv else 'training')
+isolated = os.environ.get('ESTIMATOR_TRAINER_ISOLATED')
+print('dry' if '--dry_run' in sys.argv else f'training, isolated {isolated}')
 sys.exit(7 if '--fail' in sys.argv and '--dry_run' not in sys.argv else 0)
 """
 
@@ -29,10 +30,10 @@ sys.exit(command.main(sys.argv[1:]))
 """
 
 
-def command(tmp_path, *argv):
+def command(tmp_path, *argv, before=''):
     (tmp_path / 'trainer.py').write_text(TRAINER)
     return subprocess.run(
-        [sys.executable, '-c', COMMAND, *argv],
+        [sys.executable, '-c', before + COMMAND, *argv],
         cwd=tmp_path,
         env={**os.environ, 'PYTHONPATH': str(ROOT), 'TMPDIR': str(tmp_path)},
         capture_output=True,
@@ -42,15 +43,15 @@ def command(tmp_path, *argv):
 
 
 def test_a_whole_run(tmp_path):
-    done = command(tmp_path, '--workers=2', '--', '--model_dir=model')
+    done = command(tmp_path, '--workers=2', '--isolate=off', '--', '--model_dir=model')
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == [
-        '[evaluator:0] training', '[worker:0] training', '[worker:1] training']
+        f'[{who}] training, isolated None' for who in ('evaluator:0', 'worker:0', 'worker:1')]
     assert '[cluster] start: worker:0 127.0.0.1:' in done.stderr
     assert '[cluster] end: exit code 0 after' in done.stderr
     logs = tmp_path / 'model' / 'logs' / 'attempt-1'
     assert str(logs) in done.stderr
-    assert (logs / 'worker-1.out').read_text() == 'training\n'
+    assert (logs / 'worker-1.out').read_text() == 'training, isolated None\n'
 
 
 def test_a_run_that_fails_shows_where_to_look(tmp_path):
@@ -83,6 +84,35 @@ def test_a_log_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
     done = command(tmp_path, '--log_dir=file/logs')
     assert done.returncode == 64
     assert '--log_dir=file/logs: ' in done.stderr
+
+
+ISOLATION = """
+import collections
+from estimator_trainer.cluster import isolate, ports
+def enter(mode):
+    if mode == 'on':
+        raise isolate.CannotIsolate('--isolate=on: not here')
+    ports.claim = lambda count, claim=ports.claim: print('claimed') or claim(count)
+    print('entered', mode)
+    return isolate.Isolation(mode == 'auto', f'note on {mode}')
+isolate.enter = enter
+"""
+
+
+@pytest.mark.parametrize('mode, told', [('auto', '1'), ('off', 'None')])
+def test_isolation_comes_before_the_ports_and_is_told(tmp_path, mode, told):
+    done = command(
+        tmp_path, f'--isolate={mode}', '--workers=1', '--noevaluator', before=ISOLATION)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        f'entered {mode}', 'claimed', f'[worker:0] training, isolated {told}']
+    assert done.stderr.startswith(f'[cluster] note on {mode}\n[cluster] start: ')
+
+
+def test_isolation_that_cannot_be_had_is_a_usage_error(tmp_path):
+    done = command(tmp_path, '--isolate=on', before=ISOLATION)
+    assert (done.returncode, done.stdout) == (64, '')
+    assert done.stderr == 'run_local_cluster.sh: --isolate=on: not here\n'
 
 
 def test_the_front_finds_the_package_from_anywhere(tmp_path):

@@ -60,6 +60,42 @@ def test_a_stream_log_keeps_raw_bytes_and_prints_prefixed_lines(tmp_path):
     assert (tmp_path / 'log').read_bytes() == b'a\r\n\xffb'
 
 
+class Full:
+    """A file on a disk that is full now and then."""
+
+    name = '/logs/worker-1.err'
+
+    def __init__(self):
+        self.answers = [2, OSError(28, 'No space left on device'), 1]
+
+    def write(self, data):
+        answer = self.answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    def close(self):
+        raise OSError(28, 'No space left on device')
+
+
+def test_a_full_disk_does_not_end_the_run(tmp_path):
+    reader, writer = os.pipe()
+    log = logs.StreamLog(tmp_path / 'log', logs.Console(writer, colour=False), b'[worker:1] ')
+    log.close()
+    log._file = Full()
+    for _ in range(3):
+        log.feed(b'abc\n')
+    log.close()
+    os.close(writer)
+    assert read_all(reader).decode().splitlines() == [
+        '[cluster] /logs/worker-1.err is not complete: disk full', *['[worker:1] abc'] * 3]
+
+
+def test_files_of_a_task(tmp_path):
+    assert logs.path_of(tmp_path, 'worker:1', 'err') == tmp_path / 'worker-1.err'
+    assert logs.path_of(tmp_path, 'evaluator:0', 'err', 2) == tmp_path / 'evaluator-0.2.err'
+
+
 def test_colour_is_for_terminals_that_want_it(tmp_path):
     master, terminal = pty.openpty()
     with open(master, 'rb'), open(terminal, 'wb'), open(tmp_path / 'f', 'wb') as file:

@@ -1,12 +1,11 @@
-"""Shape -> commands, exits -> cause, argv -> options, outcome -> text: no process is started."""
+"""Shape -> commands, argv -> options: no process is started."""
 
 import json
-import signal
 
 import pytest
 
-from estimator_trainer.cluster import options, plan, policy, report
-from estimator_trainer.cluster.policy import Ended, Outcome, Stop, Why
+from estimator_trainer import protocol
+from estimator_trainer.cluster import options, plan, report
 
 TRAINER = ('python', '-m', 'estimator_trainer')
 
@@ -66,7 +65,6 @@ def test_thread_counts_come_before_the_users_flags_and_are_at_least_one():
     assert command.argv == (
         *TRAINER,
         '--intra_op_threads=1',
-        '--inter_op_threads=1',
         '--intra_op_threads=9',
     )
 
@@ -78,58 +76,39 @@ def test_the_check_is_a_dry_run_of_the_first_training_task():
 
 
 @pytest.mark.parametrize(
-    'codes, culprit',
+    'shape, alone',
     [
-        ([0, 0], None),
-        ([0, 3], 1),
-        ([143, 1], 1),
-        ([143, -9], 1),
-        ([1, -9], 1),
-        ([1, 64], 0),
-        ([143, 137], 0),
+        (plan.Shape(2, 0, True), ['evaluator:0']),
+        (plan.Shape(3, 1, True), ['worker:0', 'worker:1', 'evaluator:0']),
+        (plan.Shape(1, 0, False), []),
     ],
 )
-def test_cause(codes, culprit):
-    ended = [Ended(f'worker:{i}', code, 1.0) for i, code in enumerate(codes)]
-    assert policy.cause(ended) == (None if culprit is None else ended[culprit])
+def test_who_can_be_restarted_alone(shape, alone):
+    assert [command.name for command in gang(shape) if command.alone] == alone
 
 
-@pytest.mark.parametrize(
-    'stop, code',
-    [
-        (Stop(Why.DONE), 0),
-        (Stop(Why.FAILED, cause=Ended('worker:0', 64, 1)), 64),
-        (Stop(Why.FAILED, cause=Ended('worker:0', -9, 1)), 137),
-        (Stop(Why.SIGNALLED, signum=signal.SIGINT), 130),
-        (Stop(Why.SIGNALLED, signum=signal.SIGTERM), 143),
-        (Stop(Why.SIGNALLED, signum=signal.SIGHUP), 129),
-        (Stop(Why.NOT_DRAINED, late=('ps:0',)), 1),
-    ],
-)
-def test_exit_code(stop, code):
-    assert stop.exit_code == code
+def test_addresses_are_those_of_tf_config():
+    for command in gang(plan.Shape(2, 1, True)):
+        told = json.loads(command.env['TF_CONFIG'])
+        task = told['task']
+        if task['type'] != 'evaluator':
+            assert told['cluster'][task['type']][task['index']] == command.address
+    assert len({command.address for command in gang(plan.Shape(2, 1, True))}) == 4
 
 
-def test_the_closing_block_tells_the_cause_its_last_lines_and_the_others():
-    first = Ended('worker:1', -9, 3.21)
-    other = Ended('worker:0', -15, 3.4)
-    text = report.end(
-        Outcome(Stop(Why.FAILED, cause=first), (first, other), 3.5), 'logs/worker-1.err', ['boom']
-    )
-    assert text.splitlines() == [
-        'worker:1 ended with SIGKILL after 3.2 s: the first to fail',
-        'last lines of logs/worker-1.err:',
-        '  | boom',
-        'worker:0 ended with SIGTERM after 3.4 s',
-        'end: exit code 137 after 3.5 s',
-    ]
+def test_what_tasks_inherit():
+    stale = {protocol.ERROR_FILE: '/e', protocol.GENERATION: 'g', protocol.ISOLATED: '1', 'A': 'b'}
+    assert plan.environment(stale, '1-ab', 12.5, isolated=False) == {
+        'A': 'b', protocol.GENERATION: '1-ab', protocol.STARTED: '12.500'}
+    env = plan.environment({protocol.STARTED: '3.5'}, '2-cd', 12.5, isolated=True)
+    assert env == {
+        protocol.STARTED: '3.5', protocol.GENERATION: '2-cd', protocol.ISOLATED: '1'}
 
 
 def test_the_start_line():
     commands = gang(plan.Shape(2, 0, True), [0, 1, 2, 3, 4, 6])
-    line = report.start(commands, ['a:1', 'b:2', 'c:3'], 6, '/logs')
-    assert line == (
-        'start: worker:0 a:1, worker:1 b:2, evaluator:0 c:3; '
+    assert report.start(commands, 6, '/logs') == (
+        'start: worker:0 127.0.0.1:10000, worker:1 127.0.0.1:10001, evaluator:0 127.0.0.1:10002; '
         '6 cores, worker:0 on 0-2; worker:1 on 3-4,6; logs in /logs'
     )
 
@@ -138,8 +117,11 @@ def test_defaults():
     opts = options.parse(['--', '--job=mnist'])
     assert opts.shape == plan.Shape(workers=2, ps=0, evaluator=True)
     assert opts.cpu_affinity
-    assert (opts.limits.grace_secs, opts.limits.drain_secs) == (10, 600)
-    assert opts.log_dir is None
+    limits, rules = opts.limits, opts.rules
+    assert (limits.grace_secs, limits.drain_secs, limits.stall_timeout) == (30, 600, 1800)
+    assert (rules.max_restarts, rules.window_secs, rules.backoff_secs) == (3, 3600, 1)
+    assert (opts.min_workers, opts.isolate, opts.batch_size) == (None, 'auto', 64)
+    assert (opts.log_dir, opts.model_dir) == (None, None)
     assert opts.trainer_flags == ('--job=mnist',)
 
 
@@ -150,6 +132,44 @@ def test_flags():
     assert not opts.cpu_affinity
     assert opts.limits.grace_secs == 0.5
     assert opts.trainer_flags == ('x', '--')
+
+
+def test_flags_of_restarts():
+    argv = (
+        '--max_restarts=0 --restart_window_secs=60 --backoff_secs=.5 --min_workers=1 '
+        '--stall_timeout=0 --isolate=off'
+    )
+    opts = options.parse(argv.split())
+    assert opts.rules == options.Rules(0, 60, 0.5)
+    assert (opts.min_workers, opts.limits.stall_timeout, opts.isolate) == (1, 0, 'off')
+
+
+@pytest.mark.parametrize(
+    'trainer_flags, size',
+    [
+        ([], 64),
+        (['--batch_size=32'], 32),
+        (['-batch_size', '16'], 16),
+        (['--batch_size=32', '--batch_size=8'], 8),
+        (['--batch_size=many'], 64),  # the trainer says what is wrong with it
+        (['--batch_size'], 64),
+    ],
+)
+def test_the_batch_size_is_the_trainers(trainer_flags, size):
+    assert options.parse(['--', *trainer_flags]).batch_size == size
+
+
+def test_the_default_of_the_batch_size_is_the_trainers_own():
+    from estimator_trainer import flags as trainer
+    from estimator_trainer.cluster import trainer_flags
+
+    assert trainer.FLAGS['batch_size'].default == trainer_flags.DEFAULT_BATCH_SIZE
+
+
+def test_the_batch_size_may_stand_in_a_flagfile(tmp_path):
+    (tmp_path / 'f').write_text('--batch_size=12\n--model_dir=/m\n')
+    opts = options.parse(['--', f'--flagfile={tmp_path}/f'])
+    assert (opts.batch_size, opts.model_dir) == (12, '/m')
 
 
 def test_logs_go_where_the_trainers_model_dir_is(tmp_path):
@@ -165,7 +185,9 @@ def test_logs_go_where_the_trainers_model_dir_is(tmp_path):
         (['--model_dir'], None),
         (['--model_dir=gs://bucket/m'], None),
     ):
-        assert options.parse(['--', *trainer_flags]).log_dir == log_dir, trainer_flags
+        opts = options.parse(['--', *trainer_flags])
+        assert opts.log_dir == log_dir, trainer_flags
+        assert opts.model_dir == (log_dir and log_dir.removesuffix('/logs'))
     assert options.parse(['--log_dir=/l', '--', '--model_dir=/m']).log_dir == '/l'
 
 
@@ -180,6 +202,15 @@ def test_logs_go_where_the_trainers_model_dir_is(tmp_path):
         (['--workers'], ['--workers']),
         (['--ps=-1'], ['--ps=-1', '0 or more']),
         (['--grace_secs=-1'], ['--grace_secs=-1', '0 or more']),
+        (['--grace_secs=inf'], ['--grace_secs=inf', 'give seconds']),
+        (['--max_restarts=-1'], ['--max_restarts=-1', '0 or more']),
+        (['--restart_window_secs=0'], ['--restart_window_secs=0.0', '--max_restarts=0']),
+        (['--backoff_secs=-1'], ['--backoff_secs=-1.0', '0 or more']),
+        (['--stall_timeout=-1'], ['--stall_timeout=-1.0', '0 or more']),
+        (['--isolate=perhaps'], ['--isolate=perhaps: give auto or on or off']),
+        (['--min_workers=0'], ['--min_workers=0', '1 or more']),
+        (['--min_workers=3'], ['--min_workers=3', 'not more than --workers=2']),
+        (['--min_workers=1', '--ps=1'], ['--min_workers=1', 'not with --ps=1']),
         (['--drain_secs=nan'], ['--drain_secs=nan', '0 or more']),
         (['mnist'], ["'mnist'", 'after a --']),
         (['--', '--flagfile=/no/such.flags'], ['--flagfile=/no/such.flags', 'No such file']),
@@ -199,5 +230,8 @@ def test_help_names_every_flag():
     assert options.parse(['--help']) is None
     assert options.parse(['-h', '--workers=5']) is None
     text = options.help_text()
-    for name in 'workers ps evaluator cpu_affinity grace_secs drain_secs log_dir'.split():
-        assert name in text
+    for name in (
+        'workers ps evaluator cpu_affinity grace_secs drain_secs log_dir max_restarts '
+        'restart_window_secs backoff_secs min_workers stall_timeout isolate'
+    ).split():
+        assert f'--{name}:' in text or f'--[no]{name}:' in text

@@ -48,6 +48,13 @@ def test_claims_are_disjoint_and_end_with_close():
         assert third.ports == kept
 
 
+def test_ports_to_avoid_are_avoided():
+    with ports.claim(4) as first:
+        taken = set(first.ports)
+    with ports.claim(4, avoid=taken) as second:
+        assert not taken & set(second.ports)
+
+
 @pytest.mark.parametrize('host', ['0.0.0.0', '127.0.0.1', '::', '::1'])
 def test_a_port_that_a_program_listens_on_is_not_taken(host):
     with ports.claim(1) as claim:

@@ -15,9 +15,8 @@ import time
 
 import pytest
 
-from estimator_trainer.cluster import plan, signals, supervisor
+from estimator_trainer.cluster import plan, signals, supervisor, task
 from estimator_trainer.cluster.logs import Console
-from estimator_trainer.cluster.process import Process
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 20
@@ -38,6 +37,7 @@ with signals.Signals() as caught:
 (pathlib.Path(folder) / 'outcome').write_text(json.dumps({
     'why': outcome.stop.why.name,
     'cause': outcome.stop.cause and outcome.stop.cause.name,
+    'how': {task.name: task.how.value for task in outcome.ended},
     'late': outcome.stop.late,
     'codes': {task.name: task.code for task in outcome.ended}}))
 sys.exit(outcome.stop.exit_code)
@@ -148,13 +148,23 @@ def test_stdin_is_empty(start):
     assert start({'worker:0': 'cat'}).finish().code == 0
 
 
-def test_a_failure_ends_the_others(start):
+def test_a_failure_kills_the_others(start):
     run = start({'worker:0': FOREVER, 'worker:1': 'exit 3', 'evaluator:0': FOREVER}).finish()
     assert run.code == 3
     assert run.outcome['cause'] == 'worker:1'
-    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': -15, 'evaluator:0': -15}
+    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': -9, 'evaluator:0': -9}
+    assert run.outcome['how']['worker:0'] == 'killed by the supervisor'
     assert 'worker:1 ended with exit code 3' in run.err
-    assert 'stopping worker:0, evaluator:0' in run.err
+    assert 'killing worker:0, evaluator:0' in run.err
+
+
+def test_a_stop_in_good_order_stops_the_others(start):
+    run = start({'worker:0': FOREVER, 'worker:1': 'exit 143'}).finish()
+    assert run.code == 143
+    assert run.outcome['cause'] == 'worker:1'
+    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': -15}
+    assert run.outcome['how']['worker:0'] == 'stopped by the supervisor'
+    assert 'stopping worker:0 (SIGTERM' in run.err
 
 
 def test_a_death_by_signal_is_a_failure(start):
@@ -177,12 +187,12 @@ def test_who_ignores_sigterm_is_killed_after_the_grace(start, tmp_path):
     run = start(
         {
             'worker:0': f'trap "" TERM; echo > ready; {FOREVER}',
-            'worker:1': 'read line < ready; exit 3',
+            'worker:1': 'read line < ready; exit 143',
         },
         grace_secs=0.2,
     ).finish()
-    assert run.code == 3
-    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': -9}
+    assert run.code == 143
+    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': -9}
     assert 'killing worker:0' in run.err
 
 
@@ -192,11 +202,11 @@ def test_who_heeds_sigterm_has_time_to_end(start, tmp_path):
         {
             'worker:0': 'trap "echo saved; exit 143" TERM; echo > ready; '
             'while :; do sleep .01; done',
-            'worker:1': 'read line < ready; exit 3',
+            'worker:1': 'read line < ready; exit 143',
         }
     ).finish()
     assert run.out == '[worker:0] saved\n'
-    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': 143}
+    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': 143}
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='needs PR_SET_PDEATHSIG')
@@ -285,25 +295,38 @@ def test_a_process_that_left_the_group_cannot_hold_the_run_up(start, tmp_path):
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet, monkeypatch):
-    started = []
-    monkeypatch.setattr(
-        supervisor, 'Process', lambda command: started.append(Process(command)) or started[-1]
-    )
+def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet):
     first = plan.Command('worker:0', ('sh', '-c', FOREVER), os.environ)
-    gang = [first, dataclasses.replace(first, name='worker:1', argv=('/no/such/program',))]
+    gang = [
+        first,
+        dataclasses.replace(first, name='worker:1', argv=('/no/such/program',)),
+        dataclasses.replace(first, name='worker:2'),
+    ]
     runner = supervisor.Supervisor(supervisor.Limits(), quiet, quiet)
-    with signals.Signals() as caught, pytest.raises(FileNotFoundError, match='/no/such/program'):
-        runner.run(gang, tmp_path, caught)
-    assert [process.poll() for process in started] == [-signal.SIGKILL]
+    with signals.Signals() as caught:
+        outcome = runner.run(gang, tmp_path, caught)
+    assert [(end.name, end.code) for end in outcome.ended] == [('worker:1', 1), ('worker:0', -9)]
+    cause = outcome.stop.cause
+    assert (cause.name, cause.code, cause.ended.never_started) == ('worker:1', 1, True)
+    assert 'No such file or directory' in cause.ended.error.message
+
+
+def test_a_log_that_cannot_be_made_is_a_task_that_cannot_be_started(tmp_path, quiet):
+    (tmp_path / 'worker-0.err').touch()
+    command = plan.Command('worker:0', ('true',), os.environ)
+    with selectors.DefaultSelector() as selector:
+        with pytest.raises(task.CannotStart, match='worker-0.err'):
+            task.RunningTask(command, 0, task.Place(selector, tmp_path, quiet, quiet))
+        assert not selector.get_map()
 
 
 def test_what_a_task_wrote_last_is_not_lost(tmp_path, quiet):
     command = plan.Command('worker:0', ('sh', '-c', 'echo last words'), os.environ)
     with selectors.DefaultSelector() as selector:
-        task = supervisor.RunningTask(command, 0, selector, tmp_path, quiet, quiet)
-        until(lambda: task.process.poll() is not None)
-        task.close()  # before the pipe was ever read
+        place = task.Place(selector, tmp_path, quiet, quiet)
+        running = task.RunningTask(command, 0, place)
+        until(lambda: running.process.poll() is not None)
+        running.close()  # before the pipe was ever read
     assert (tmp_path / 'worker-0.out').read_text() == 'last words\n'
 
 

@@ -1,0 +1,125 @@
+"""Whole runs of the command, with a trainer of a few lines of shell. Every one is bounded: at the
+bound the supervisor is killed, and the kernel takes its tasks along."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+BOUND_SECS = 60
+
+COMMAND = """
+import os, sys
+from estimator_trainer.cluster import __main__ as command, supervisor
+command.TRAINER = ('sh', 'trainer.sh')
+supervisor.CAUSE_SECS = float(os.environ.get('CAUSE_SECS', supervisor.CAUSE_SECS))
+sys.exit(command.main(sys.argv[1:]))
+"""
+
+# What the scripts of tests build on. $attempt counts gangs, $life what was restarted alone.
+TRAINER = """
+case "$*" in *--dry_run*) exit 0;; esac
+rest=${TF_CONFIG##*'"type":"'}
+index=${rest##*:}
+who=${rest%%'"'*}:${index%%'}'*}
+attempt=${ESTIMATOR_TRAINER_GENERATION%%-*}
+case $ESTIMATOR_TRAINER_ERROR_FILE in *.2.error.json) life=2;; *) life=1;; esac
+
+here() {  # says that we have come so far
+  echo > "here-$1.$$" && mv "here-$1.$$" "here-$1"
+}
+wait_for() {  # others
+  for other; do until [ -e "here-$other" ]; do sleep .02; done; done
+}
+board() {  # state, step, checkpoint_step
+  printf '{"state":"%s","step":%s,"checkpoint_step":%s,"max_steps":100,"generation":"%s"}' \\
+    "$1" "$2" "$3" "$ESTIMATOR_TRAINER_GENERATION" > "model/board.$$"
+  mv "model/board.$$" model/training.json
+}
+error() {  # code, step, message, peer or null; ends the task
+  printf '{"code":%s,"step":%s,"message":"%s","peer":%s,"traceback":["Traceback:","  boom"]}' \\
+    "$1" "$2" "$3" "$4" > "$ESTIMATOR_TRAINER_ERROR_FILE"
+  exit "$1"
+}
+for_ever() { exec sleep 600; }
+"""
+
+
+@dataclasses.dataclass
+class Run:
+    """A run of the command, in its own process."""
+
+    folder: pathlib.Path
+    popen: subprocess.Popen
+
+    def finish(self):
+        out, err = self.popen.communicate(timeout=BOUND_SECS)
+        self.out, self.err, self.code = out.decode(), err.decode(), self.popen.returncode
+        return self
+
+    def said(self, text):
+        """The lines of the supervisor's that hold `text`."""
+        lines = self.err.splitlines()
+        return [line for line in lines if line.startswith('[cluster] ') and text in line]
+
+    @property
+    def report(self):
+        return self.json('report.json')
+
+    @property
+    def status(self):
+        return self.json('status.json')
+
+    def json(self, name):
+        try:
+            return json.loads((self.folder / 'model' / name).read_text())
+        except FileNotFoundError:
+            return None
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """cluster('shell script', '--flag', …) -> Run, in tmp_path, with the model_dir `model`."""
+    (tmp_path / 'model').mkdir()
+    with contextlib.ExitStack() as runs:
+
+        def start(script, *flags, trainer_flags=('--model_dir=model',), **environ):
+            (tmp_path / 'new.sh').write_text(TRAINER + script)
+            (tmp_path / 'new.sh').rename(tmp_path / 'trainer.sh')  # a shell may be reading the old
+            argv = ['--isolate=off', '--backoff_secs=.01', *flags, '--', *trainer_flags]
+            popen = subprocess.Popen(
+                [sys.executable, '-c', COMMAND, *argv],
+                cwd=tmp_path,
+                env={**os.environ, 'PYTHONPATH': str(ROOT), 'TMPDIR': str(tmp_path), **environ},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
+            runs.enter_context(popen)
+            runs.callback(popen.kill)
+            return Run(tmp_path, popen)
+
+        yield start
+
+
+@pytest.fixture
+def until():
+    """until(condition) waits for a true `condition()`, and returns what it returned."""
+
+    def wait(condition):
+        deadline = time.monotonic() + BOUND_SECS
+        while not (result := condition()):
+            assert time.monotonic() < deadline, 'waited in vain'
+            time.sleep(0.01)
+        return result
+
+    return wait
