@@ -36,6 +36,7 @@ def examine() -> int:
     problems = [*_package('tensorflow-estimator', '2.15', '==2.15.*')]
     if restored:
         problems += _package('tf-keras', tensorflow, f'~={tensorflow}.0')
+        problems += _protobuf(tensorflow)
     print('environment: TF_USE_LEGACY_KERAS', 'set to 1 for this program' if restored else 'not needed')
     for line in _SUPPLIED if restored else ():
         print('supplied:', line)
@@ -61,6 +62,13 @@ def _package(name, wanted, requirement) -> list:
     print(name, version)
     if version.split('.')[:2] != wanted.split('.')[:2]:
         return [f'{name} {version} does not fit: pip install "{name}{requirement}"']
+    return []
+
+
+def _protobuf(tensorflow) -> list:
+    """TensorFlow 2.20 asks for any protobuf from 5.28 on, and writes no graph.pbtxt with 7."""
+    if tensorflow == '2.20' and int(importlib.metadata.version('protobuf').split('.')[0]) >= 7:
+        return ['TensorFlow 2.20 cannot save a checkpoint with protobuf 7: pip install "protobuf<7"']
     return []
 
 

@@ -51,7 +51,7 @@ def _raising(library, function, arguments):
             code = library.TF_GetCode(status)
             if code:
                 message = library.TF_Message(status).decode(errors='replace')
-                raise tf.errors.exception_type_from_error_code(code)(None, None, message)
+                raise tf.compat.v1.errors.exception_type_from_error_code(code)(None, None, message)
         finally:
             library.TF_DeleteStatus(status)
 

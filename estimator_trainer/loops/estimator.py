@@ -115,8 +115,8 @@ class EstimatorLoop:
         else:
             parameter_server.tell_left(plan.cluster.ps, plan.training_index,
                                        done=not self._lifeline.stopped_by)
-        if not in_sync or self._lifeline.stopped_by or plan.has_evaluator:
-            self._lifeline.release_peers()
+        if plan.is_chief or not in_sync or self._lifeline.stopped_by or plan.has_evaluator:
+            self._lifeline.release_peers()  # the chief evaluates alone
         if self._lifeline.stopped_by or plan.has_evaluator:
             self._training_ended()
             return

@@ -5,6 +5,7 @@ descriptor, peers are asked from here, and the end is the process's end.
 """
 
 import contextlib
+import ctypes
 import dataclasses
 import faulthandler
 import logging
@@ -22,12 +23,13 @@ from estimator_trainer.watch import ending
 _log = logging.getLogger('estimator_trainer')
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOOK_SECS = 0.25
+_SHIELDED_LOOK_SECS = 0.01
 _PEERS_EVERY_SECS = 1.0
 _SAME_ORDER_SECS = 2  # an engine tells all processes of a task, and its supervisor tells it again
-_CLOSE_SECS = 120  # a session that has nothing left to do takes milliseconds
+_CLOSE_SECS = 120  # a session that has nothing left to save takes milliseconds
 
 # What the task is at. Beside the states of protocol.py:
-CLOSING = 'closing'  # the last step is done and saved, the session is being closed
+CLOSING = 'closing'  # the last step is done; it is being saved, and the session closed
 SERVING = 'serving'  # a parameter server
 
 
@@ -57,7 +59,7 @@ class Lifeline:
         self._stop_at, self._insisted, self._foreseen = None, False, set()
         self._peers, self._gone = None, None
         self._board = None
-        self._reader = None
+        self._reader, self._look_secs = None, _LOOK_SECS
         self.step: Optional[int] = None
         self.checkpoint_step: Optional[int] = None
         self.examples_per_sec: Optional[float] = None
@@ -75,11 +77,14 @@ class Lifeline:
         self._old = {signum: signal.getsignal(signum) for signum in _SIGNALS}
         self._caught = [signum for signum in _SIGNALS if self._old[signum] is not signal.SIG_IGN]
         self._install()
-        threading.Thread(target=self._watch, name='lifeline', daemon=True).start()
+        self._thread = threading.Thread(target=self._watch, name='lifeline', daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *exc_info):
         self._over.set()
+        os.write(self._writer, bytes(1))  # wakes the thread, which would take the handlers back
+        self._thread.join(ending.READER_SECS)
         signal.set_wakeup_fd(self._old_fd)
         for signum in self._caught:
             if self._old[signum] is not None:  # None: somebody's who is not Python
@@ -88,11 +93,14 @@ class Lifeline:
     @contextlib.contextmanager
     def shielded(self):
         """For code that takes SIGTERM away from us: TensorFlow's preemption notifier, which then does
-        nothing with it. The signal waits meanwhile, and is seen all the same."""
+        nothing with it. The signal waits meanwhile, and is seen all the same. It does not wait where a
+        thread of a library takes it, so the handler is taken back as soon as that is seen."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        self._look_secs = _SHIELDED_LOOK_SECS
         try:
             yield
         finally:
+            self._look_secs = _LOOK_SECS
             self._install()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
@@ -168,19 +176,22 @@ class Lifeline:
     def _install(self):
         for signum in self._caught:
             signal.signal(signum, _seen_elsewhere)
+        self._actions = {signum: _c_action(signum) for signum in self._caught}
 
     def _watch(self):
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         beat_at = 0.0
         while not self._over.is_set():
             self._take_signals()
+            for signum, action in self._actions.items():  # Python sets handlers in the main thread only
+                _c_action(signum, action)
             self._act()
             if self._board and self._clock() - beat_at >= protocol.BEAT_SECS:
                 self._write_board()
                 beat_at = self._clock()
 
     def _take_signals(self):
-        select.select([self._reader], [], [], _LOOK_SECS)
+        select.select([self._reader], [], [], self._look_secs)
         with contextlib.suppress(BlockingIOError):
             for signum in os.read(self._reader, 4096):
                 if signum in self._foreseen:
@@ -246,9 +257,10 @@ class Lifeline:
         if self._phase == protocol.TRAINING and 0 < self._bounds.step <= now - self._since:
             return ending.End(exit_codes.STALLED, f'no step was finished in {self._bounds.step:g} s '
                               '(--step_timeout_secs); the stacks are above')
-        if self._phase == CLOSING and now - self._since >= _CLOSE_SECS:
-            return ending.End(exit_codes.STALLED, 'TensorFlow has not closed the session in '
-                              f'{_CLOSE_SECS} s; the stacks are above')
+        close_secs = max(_CLOSE_SECS, self._bounds.step)
+        if self._phase == CLOSING and self._bounds.step and now - self._since >= close_secs:
+            return ending.End(exit_codes.STALLED, 'the last step was not saved and the session closed in '
+                              f'{close_secs:g} s (--step_timeout_secs); the stacks are above')
         return None
 
     def _judge_stop(self, now) -> Optional[ending.End]:
@@ -302,6 +314,13 @@ def _has_descriptor(stream) -> bool:
         return stream.fileno() >= 0
     except (AttributeError, OSError, ValueError):
         return False
+
+
+def _c_action(signum, new=None):
+    """What happens on a signal, as C has it, in any thread: sigaction(2). Returns what it was."""
+    old = ctypes.create_string_buffer(256)  # a struct sigaction takes 152 bytes
+    ctypes.CDLL(None).sigaction(signum, new, old)
+    return old
 
 
 def _seen_elsewhere(signum, frame):

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_trainer import checkpoints, jobs
 from estimator_trainer import config as trainer_config
-from estimator_trainer import jobs
 from estimator_trainer.data import sources
 from estimator_trainer.distribute import plan as planning
 from estimator_trainer.distribute import runtime
 from estimator_trainer.hooks import metrics_log
 from estimator_trainer.jobs import fashion_mnist, mnist
 from estimator_trainer.loops import estimator as loop
+from estimator_trainer.watch import lifeline as lifelines
 
 v1 = tf.compat.v1
 EVAL = tf.estimator.ModeKeys.EVAL
@@ -63,9 +64,11 @@ class Run:
             jobs.typed_params(self.job.params, ['learning_rate=0.1']), batch_size=batch_size,
             num_replicas=plan.num_replicas, global_batch_size=plan.global_batch_size, max_steps=5,
             seed=config.seed, steps_per_epoch=4000 / plan.global_batch_size,
-            start_step=loop.last_step(self.model_dir))
-        return loop.EstimatorLoop(plan, runtime.make_run_configs(plan), self.job, self.params,
-                                  self.dataset.input_fn, None).run()
+            start_step=checkpoints.last_step(self.model_dir))
+        with lifelines.Lifeline('trainer', lifelines.Bounds()) as lifeline:
+            return loop.EstimatorLoop(
+                plan, lifeline, 0, runtime.make_run_configs(plan, lifeline), self.job, self.params,
+                self.dataset.input_fn, None).run()
 
     def evaluate(self, *flags, batch_size):
         """Training is over, and nothing says that the last checkpoint was evaluated."""
@@ -103,7 +106,7 @@ def naive(losses, batch_size):
 
 def test_evaluation_after_training_is_exact(trained):
     run, outcome, losses, accuracy = trained
-    assert outcome.step == 5 == loop.last_step(run.model_dir)
+    assert outcome.step == 5 == checkpoints.last_step(run.model_dir)
     assert len(losses) == 1000 and abs(naive(losses, 64) - losses.mean()) > 1e-4
     assert outcome.metrics['loss'] == pytest.approx(losses.mean(), rel=1e-6)
     assert outcome.metrics['accuracy'] == pytest.approx(accuracy, rel=1e-6)

@@ -139,9 +139,11 @@ def test_peers_that_were_released_may_be_gone():
     (STARTING, STEP, 10**9, []),
     (EVALUATING, STEP, 10**9, []),
     (SERVING, STEP, 10**9, []),
-    (CLOSING, STEP, 10**9, [195]),
-    (CLOSING, 0, 10**9, [195]),
-    (CLOSING, STEP, 119, []),
+    (CLOSING, STEP, STEP - .1, []),  # the last checkpoint is written now
+    (CLOSING, STEP, STEP, [195]),
+    (CLOSING, 0, 10**9, []),
+    (CLOSING, 10, 119, []),
+    (CLOSING, 10, 120, [195]),
 ])
 def test_a_step_that_does_not_end(phase, step, secs, codes):
     assert Task(phase, step=step).at(secs).codes == codes
@@ -298,6 +300,14 @@ def live():
     until(lambda: not {'lifeline', 'peers'} & {thread.name for thread in threading.enumerate()})
 
 
+def test_after_it_the_handlers_are_as_they_were():
+    actions = [lifelines._c_action(signum)[:8] for signum in (INT, TERM)]
+    for _ in range(20):
+        with lifelines.Lifeline('worker:1', lifelines.Bounds(), {}, leave=lambda code: None):
+            assert [lifelines._c_action(signum)[:8] for signum in (INT, TERM)] != actions
+        assert [lifelines._c_action(signum)[:8] for signum in (INT, TERM)] == actions
+
+
 def test_the_board_beats(live, tmp_path, monkeypatch):
     monkeypatch.setattr(protocol, 'BEAT_SECS', 0)
     monkeypatch.setattr(lifelines, '_LOOK_SECS', 0.01)
@@ -443,6 +453,19 @@ def test_a_stolen_handler_does_not_swallow_the_signal():
     assert process.returncode == 143
 
 
+def test_a_stolen_handler_is_taken_back():
+    """A signal that is not blocked in every thread is not there to be seen later."""
+    with program(f"""
+import time
+{STEAL}
+while lifeline._c_action(signal.SIGTERM)[:8] == bytes([1] + 7 * [0]): time.sleep(.01)
+hang()
+""") as process:
+        process.send_signal(TERM)
+        process.communicate()
+    assert process.returncode == 143
+
+
 def test_a_signal_in_the_shield_is_one_signal():
     """It is seen twice: while it waits, and when it is let through. After the shield all is as before."""
     with program(f"""
@@ -491,7 +514,6 @@ def waiting_bytes(pipe):
 
 
 def test_somebody_reads_no_more_of_what_the_task_prints():
-    """The pipe is full, and the task is in the middle of a line."""
     with program("""
 import logging
 from estimator_trainer.watch import ending
@@ -500,8 +522,9 @@ logging.getLogger('estimator_trainer').addHandler(logging.StreamHandler())
 logging.getLogger('estimator_trainer').setLevel(logging.INFO)
 line.stepped(7)
 print('ready', flush=True)
-while True: print('x' * 1000, file=sys.stderr)
+import os
+while True: os.write(2, b'x')
 """, grace=0.1) as process:
-        until(lambda: waiting_bytes(process.stderr) > 60000)
+        until(lambda: waiting_bytes(process.stderr) == fcntl.fcntl(process.stderr, fcntl.F_GETPIPE_SZ))
         process.send_signal(TERM)
         assert process.wait(BOUND_SECS) == 196

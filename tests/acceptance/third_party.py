@@ -1,0 +1,89 @@
+"""Packages from the index that use tf.estimator, unmodified, on the newest TensorFlow.
+
+    python tests/acceptance/third_party.py [--only=NAME] [FOLDER]
+
+makes a virtual environment for each under FOLDER, installs the package as the index has it, trains and
+evaluates a small real model of it through `compat run`, and prints a line each. About 2 minutes and
+2.5 GB each; not part of CI. What cannot work, and why, is in docs/compat.md.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+BASE = ('tensorflow==2.21.*', 'tf-keras==2.21.*', 'tensorflow-estimator==2.15.*')
+PACKAGES = {  # program in third_party/ -> what is installed; TensorFlow 2.21 no longer brings tensorboard
+    'deepctr_models': ('deepctr==0.9.4', 'tensorboard', 'setuptools<81'),
+    'tensorflow_ranking_model': ('tensorflow-ranking==0.5.3',),
+    'tensorflow_privacy_model': ('tensorflow-privacy==0.9.0',),
+    'tensorflow_gan_model': ('tensorflow-gan==2.1.0', 'setuptools<81'),
+}
+OLD_PYTHON = {'tensorflow_gan_model': '3.10'}  # it calls inspect.getargspec, which 3.11 removed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('folder', nargs='?', help='kept; a temporary one otherwise')
+    parser.add_argument('--only', action='append', choices=PACKAGES)
+    parser.add_argument('--python', help='runs the programs here instead of in environments of their own')
+    options = parser.parse_args()
+    folder = pathlib.Path(options.folder or tempfile.mkdtemp(prefix='third_party-'))
+    failed = 0
+    for name in options.only or PACKAGES:
+        start = time.monotonic()
+        try:
+            python = options.python or _environment(
+                folder / name, PACKAGES[name], OLD_PYTHON.get(name))
+            line = _run([python, '-m', 'estimator_trainer.compat', 'run',
+                         HERE / 'third_party' / f'{name}.py', tempfile.mkdtemp()], 300).splitlines()[-1]
+        except RuntimeError as error:
+            failed += 1
+            line = f'FAILED {error}'
+        print(f'{name:28} {line}  ({time.monotonic() - start:.0f} s)', flush=True)
+        if not options.folder:
+            shutil.rmtree(folder / name, ignore_errors=True)
+    return 1 if failed else 0
+
+
+def _environment(folder, packages, version=None) -> str:
+    python = str(folder / 'bin/python')
+    if not os.path.exists(python):
+        base = sys.executable
+        if version:
+            installed = sorted(pathlib.Path.home().glob(f'.pyenv/versions/{version}.*/bin/python'))
+            base = shutil.which(f'python{version}') or next(map(str, installed), None)
+            if base is None:
+                raise RuntimeError(f'needs Python {version}, which is not on this machine')
+        _run([base, '-m', 'venv', folder], 120)
+        _run([python, '-m', 'pip', 'install', '-q', '--upgrade', 'pip'], 120)
+        _run([python, '-m', 'pip', 'install', '-q', *BASE, *packages], 900)
+    return python
+
+
+def _run(command, timeout) -> str:
+    """Output of a command; RuntimeError with it if it fails or does not end in time."""
+    env = {**os.environ, 'PYTHONPATH': str(REPOSITORY), 'TF_CPP_MIN_LOG_LEVEL': '3'}
+    env.pop('TF_USE_LEGACY_KERAS', None)
+    process = subprocess.Popen(list(map(str, command)), env=env, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise RuntimeError(f'not done after {timeout} s: {command}') from None
+    if process.returncode:
+        raise RuntimeError(f'exit code {process.returncode}: {err[-3000:]}')
+    return out
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""python -m tests.chaos [--only=TEXT,TEXT] [--list]: plays every case, and shows a table."""
+
+import argparse
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+from tests.chaos import case as chaos
+from tests.chaos import alone, broken, chance, stopping, supervised
+
+
+def main(argv) -> int:
+    """0 if every case is as it must be, else 1."""
+    parser = argparse.ArgumentParser(prog='python -m tests.chaos', description=__doc__)
+    parser.add_argument('--only', default='', help='only cases whose name has one of these texts')
+    parser.add_argument('--random_kills', type=int, default=20, help='of one run [20]')
+    parser.add_argument('--seed', type=int, default=1, help='of the random kills [1]')
+    parser.add_argument('--list', action='store_true', help='show the names of the cases')
+    parser.add_argument('--keep', action='store_true', help='keep the folders of cases that went well')
+    args = parser.parse_args(argv)
+    wanted = [text.strip() for text in args.only.split(',') if text.strip()]
+    everything = [*supervised.cases(), *chance.cases(args.random_kills, args.seed), *broken.cases(),
+                  *alone.cases(), *stopping.cases()]
+    cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
+    if args.list:
+        print(*(case.name for case in cases), sep='\n')
+        return 0
+    root = pathlib.Path(tempfile.mkdtemp(prefix='chaos-'))
+    undisturbed, began, failed = chaos.Undisturbed(root), time.monotonic(), 0
+    print(f'{len(cases)} cases in {root}', flush=True)
+    print(chaos.table_line(chaos.COLUMNS), flush=True)
+    for number, case in enumerate(cases):
+        folder = root / f'{number}-{re.sub("[^a-z0-9]+", "-", case.name.lower())}'
+        row = case.run(folder, undisturbed)
+        print(row.line(), flush=True)
+        failed += bool(row.problems)
+        if not row.problems and not args.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f'{len(cases) - failed} of {len(cases)} cases are as they must be, after '
+          f'{time.monotonic() - began:.0f} s')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""What is in a model_dir: whole checkpoints, the same as those of a run that nothing disturbed?"""
+
+import json
+import pathlib
+import re
+
+PARTS = ('.index', '.data-00000-of-00001')
+
+
+def steps(model_dir) -> list:
+    """Of the checkpoints that have an index."""
+    return sorted(int(path.stem.rpartition('-')[2])
+                  for path in pathlib.Path(model_dir).glob('model.ckpt-*.index'))
+
+
+def named(model_dir) -> int | None:
+    """The step of the checkpoint that the file `checkpoint` names."""
+    try:
+        text = (pathlib.Path(model_dir) / 'checkpoint').read_text()
+    except FileNotFoundError:
+        return None
+    match = re.search(r'^model_checkpoint_path: ".*-(\d+)"', text, re.MULTILINE)
+    return int(match.group(1)) if match else None
+
+
+def differences(model_dir, undisturbed) -> list:
+    """What keeps the checkpoints of a run from being, bit for bit, those of another of the same steps.
+
+    A data file is nothing but the bytes of every variable, one after the other, and an index their names,
+    shapes and checksums: equal files are equal weights.
+    """
+    found = []
+    for step in steps(model_dir):
+        for part in PARTS:
+            name = f'model.ckpt-{step}{part}'
+            theirs = pathlib.Path(undisturbed) / name
+            if not theirs.exists():
+                found.append(f'the undisturbed run has no {name}')
+            elif (pathlib.Path(model_dir) / name).read_bytes() != theirs.read_bytes():
+                found.append(f'{name} differs')
+    return found
+
+
+def partial(model_dir, finished: bool = True) -> list:
+    """Files under a final name that are not whole.
+
+    A checkpoint's is that of its index: what a task that was killed had written before that may be
+    there until the next one has `finished`.
+    """
+    model_dir = pathlib.Path(model_dir)
+    found = []
+    for path in model_dir.glob('model.ckpt-*'):
+        whole = re.fullmatch(r'(model\.ckpt-\d+)\.(index|meta|data-00000-of-00001)', path.name)
+        if not whole or not (finished or whole.group(2) == 'index'):
+            continue
+        if not all((model_dir / f'{whole.group(1)}{part}').exists() for part in PARTS):
+            found.append(f'{path.name} is alone')
+    last = named(model_dir)
+    if last is not None and last not in steps(model_dir):
+        found.append(f'`checkpoint` names step {last}, which is not there')
+    for path in [*model_dir.glob('*.json'), *model_dir.glob('eval/*.json')]:
+        found += _unreadable(path, path.read_text())
+    for path in [*model_dir.glob('*.jsonl'), *model_dir.glob('eval/*.jsonl')]:
+        *lines, end = path.read_text().split('\n')
+        found += [f'{path.name} ends within a line'] if end else []
+        for line in lines:
+            found += _unreadable(path, line)
+    for folder in model_dir.glob('export/*/*'):
+        whole = (folder / 'saved_model.pb').exists() and (folder / 'variables/variables.index').exists()
+        if folder.name.isdigit() and not whole:
+            found.append(f'{folder} is no SavedModel')
+    return found
+
+
+def _unreadable(path, text):
+    try:
+        json.loads(text)
+    except ValueError:
+        return [f'{path.name}: {text[:60]!r}']
+    return []
