@@ -17,6 +17,7 @@ setup(
         'importlib_resources>=6',  # tensorflow-datasets imports it without asking for it
         # What tensorflow-metadata allows there, said early: pip searches for it otherwise.
         'protobuf<=6.32; python_version < "3.11"',
+        'protobuf<7',  # TensorFlow 2.20 lets 7 in, and cannot write a graph with it
         'absl-py>=2,<3',  # flags
         'tqdm>=4.60,<5',  # the progress bar
         'numpy>=1.26',  # arrays of an input_fn; TensorFlow bounds it

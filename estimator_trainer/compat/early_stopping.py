@@ -37,8 +37,9 @@ def _agreed_hook_class():
     class AgreedStopHook(tf.compat.v1.train.SessionRunHook):
         """Stops all workers at the same step, as soon as one of them would stop.
 
-        No variable is made for it, so that it works on a model_dir that was begun without it. They ask each other at the same steps, which they count themselves: a step that is fetched
-        may be from before the step. A clock only decides whether a worker looks.
+        They ask each other at the same steps, which they count themselves: a step that is fetched may
+        be from before the step. A clock only decides whether a worker looks. No variable is made for
+        it, so that it works on a model_dir that was begun without it.
         """
 
         def __init__(self, should_stop_fn, every_secs, every_steps):
@@ -68,7 +69,9 @@ def _agreed_hook_class():
             if self._step % (self._every_steps or (1 if self._alone else _AGREE_EVERY_STEPS)):
                 return
             wish = self._is_time() and self._should_stop()
-            if wish if self._alone else run_context.session.run(self._all, {self._mine: float(bool(wish))}) > 0:
+            if not self._alone:
+                wish = run_context.session.run(self._all, {self._mine: float(bool(wish))}) > 0
+            if wish:
                 tf.compat.v1.logging.info('Stops early at step %d.', self._step)
                 run_context.request_stop()
 

@@ -107,8 +107,10 @@ def _train_strategy(plan):
 
 def _mirrored(plan):
     kind = 'gpu' if _gpus() else 'cpu'
+    # The default one of CPUs waits inside its operations, and hangs where there are few threads.
+    cross_device_ops = None if kind == 'gpu' else tf.distribute.ReductionToOneDevice()
     return tf.distribute.MirroredStrategy(
-        [f'/{kind}:{number}' for number in range(plan.config.num_replicas)])
+        [f'/{kind}:{number}' for number in range(plan.config.num_replicas)], cross_device_ops)
 
 
 def _run_config(plan, train_strategy):

@@ -59,7 +59,7 @@ def _environment(folder, packages, version=None) -> str:
         base = sys.executable
         if version:
             installed = sorted(pathlib.Path.home().glob(f'.pyenv/versions/{version}.*/bin/python'))
-            base = shutil.which(f'python{version}') or next(map(str, installed), None)
+            base = next(map(str, installed), None) or shutil.which(f'python{version}')
             if base is None:
                 raise RuntimeError(f'needs Python {version}, which is not on this machine')
         _run([base, '-m', 'venv', folder], 120)

@@ -109,10 +109,10 @@ class Case:
 
 
 class Undisturbed:
-    """Runs in which nothing goes wrong, with a checkpoint of every step. Each is made once."""
+    """Runs in which nothing goes wrong, with a checkpoint of every step. Each is made once in a folder."""
 
     def __init__(self, root):
-        self._root, self._made = pathlib.Path(root), {}
+        self._root = pathlib.Path(root)
 
     def alone(self) -> pathlib.Path:
         return self.other('alone', lambda stage: stage.trainer(*_EVERY_STEP))
@@ -123,12 +123,13 @@ class Undisturbed:
 
     def other(self, name, start) -> pathlib.Path:
         """The model_dir of some other run, which `start(stage)` starts."""
-        if name not in self._made:
-            with Stage(self._root / f'undisturbed-{name}') as stage:
+        folder = self._root / f'undisturbed-{name}'
+        if not (folder / 'done').exists():
+            with Stage(folder) as stage:
                 program = start(stage)
                 assert program.wait() == 0, program.output
-            self._made[name] = stage.model_dir
-        return self._made[name]
+            (folder / 'done').touch()
+        return folder / 'model'
 
 
 def table_line(cells) -> str:

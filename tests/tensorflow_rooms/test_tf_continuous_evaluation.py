@@ -76,7 +76,8 @@ class Exporter(tf.estimator.Exporter):
 
     def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
         assert export_path == os.path.join(estimator.model_dir, 'export', self._name)
-        self.told.append((eval_result['global_step'], int(checkpoint_path.split('-')[-1]), is_the_final_export))
+        saved_at = int(checkpoint_path.split('-')[-1])
+        self.told.append((eval_result['global_step'], saved_at, is_the_final_export))
 
 
 class Run:

@@ -50,7 +50,8 @@ def op_error(kind, message='it failed'):
 ANYWHERE = {
     'data': (DatasetError('--dataset=x: not prepared'), 66, 'not prepared'),
     'checkpoints': (checkpoints.NoGoodCheckpoint('none of m'), 65, 'none of m'),
-    'loss': (NotFiniteError('the loss is nan at step 8'), 70, 'at step 8. The last good checkpoint is of step 7'),
+    'loss': (NotFiniteError('the loss is nan at step 8'), 70,
+             'at step 8. The last good checkpoint is of step 7'),
     'NaN hook': (tf.estimator.NanLossDuringTrainingError(), 70, 'NaN loss'),
     'stopped': (TrainingStopped(), 143, 'stopped by a signal'),
     'lost': (TrainingLost(True, 31.), 193, 'no sign of life for 31 s; restart'),
@@ -69,11 +70,13 @@ ANYWHERE = {
     'interrupted': (KeyboardInterrupt(), 130, 'interrupted'),
     'a bug of the job': (ZeroDivisionError('by zero'), 1, 'ZeroDivisionError: by zero'),
     'an exit of the job': (SystemExit(3), 1, 'SystemExit: 3'),
-    'an operation': (op_error(errors.InvalidArgumentError, 'bad shape'), 1, 'InvalidArgumentError: bad shape'),
+    'an operation': (op_error(errors.InvalidArgumentError, 'bad shape'), 1,
+                     'InvalidArgumentError: bad shape'),
     'data that cannot be read': (PermissionError(errno.EACCES, 'Permission denied', '/data/x'), 1, '/data/x'),
     'data that TensorFlow cannot read': (
         op_error(errors.PermissionDeniedError, '/data/x; Permission denied'), 1, '/data/x'),
-    'a file that is not there': (FileNotFoundError(errno.ENOENT, 'No such file', 'x'), 1, 'FileNotFoundError'),
+    'a file that is not there': (FileNotFoundError(errno.ENOENT, 'No such file', 'x'), 1,
+                                 'FileNotFoundError'),
 }
 
 
@@ -101,11 +104,12 @@ def test_a_traceback_where_it_is_of_use(tmp_path, name, capsys):
     end = explained(ANYWHERE[name][0], tmp_path)
     assert ('Traceback' in capsys.readouterr().err) == (name not in CLEAR)
     if name not in CLEAR and end.code != 130:
-        assert end.traceback[0].startswith('Traceback') and type(ANYWHERE[name][0]).__name__ in end.traceback[-1]
+        assert end.traceback[0].startswith('Traceback')
+        assert type(ANYWHERE[name][0]).__name__ in end.traceback[-1]
 
 
-OF_A_PEER = [errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError, errors.CancelledError,
-             errors.InternalError, errors.UnknownError, errors.FailedPreconditionError]
+OF_A_PEER = [errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError,
+             errors.CancelledError, errors.InternalError, errors.UnknownError, errors.FailedPreconditionError]
 
 
 @pytest.mark.parametrize('kind', OF_A_PEER)
@@ -129,7 +133,8 @@ def test_a_bug_of_the_job_is_not_laid_to_a_missing_task(tmp_path):
 
 
 @pytest.mark.parametrize('error', [
-    op_error(errors.UnknownError, 'Could not start gRPC server'), OSError(errno.EADDRINUSE, 'Address already in use')])
+    op_error(errors.UnknownError, 'Could not start gRPC server'),
+    OSError(errno.EADDRINUSE, 'Address already in use')])
 @pytest.mark.parametrize('task, code, text', [('worker:1', 198, 'host1:2'), ('', 1, 'Error')])
 def test_a_port_that_is_taken(tmp_path, error, task, code, text):
     end = explained(error, tmp_path, task)

@@ -172,7 +172,8 @@ def test_a_loss_that_is_not_finite(tmp_path, line, value):
 @pytest.mark.parametrize('value', [NAN, INF])
 @pytest.mark.parametrize('at, save_steps, good', [(4, 2, 2), (8, 1000, 0), (3, 1000, 8)])
 @pytest.mark.parametrize('replicas', [1, 2])
-def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, line, value, at, save_steps, good, replicas):
+def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(
+        tmp_path, line, value, at, save_steps, good, replicas):
     strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1']) if replicas == 2 else None
     train_it = lambda: train(tmp_path, line, save_steps=save_steps, strategy=strategy, weight_at=(at, value))
     if good == 8:  # it was finite again when it was saved

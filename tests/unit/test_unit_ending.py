@@ -26,7 +26,8 @@ def reported(folder, end, step=7, task='worker:1'):
 
 
 @pytest.mark.parametrize('end, step, line', [
-    (ending.End(70, 'NaN'), 7, 'worker:1, step 7: NaN [exit code 70: the loss or a weight is NaN or infinite]'),
+    (ending.End(70, 'NaN'), 7,
+     'worker:1, step 7: NaN [exit code 70: the loss or a weight is NaN or infinite]'),
     (ending.End(143, 'stopped'), None,
      'worker:1: stopped [exit code 143: preempted (SIGTERM), checkpoint saved; the same command resumes]'),
     (ending.End(137, 'x'), 0, 'worker:1, step 0: x [exit code 137: killed by signal 9]'),
@@ -91,7 +92,8 @@ def run(body, streams='', timeout=BOUND_SECS):
     environ = {name: value for name, value in os.environ.items() if name != 'PYTHONUNBUFFERED'}
     process = subprocess.Popen(
         ['sh', '-c', f'exec "$@" {streams}', 'sh', sys.executable, '-c', code], cwd=ROOT, text=True,
-        env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True)
     try:
         out, err = process.communicate(timeout=timeout)
     finally:

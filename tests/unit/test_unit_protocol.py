@@ -54,7 +54,8 @@ def test_readers_never_see_a_part(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('content', [
-    None, b'', b'{"a": 1', b'[1]', b'null', b'3', b'"text"', b'\xff\xfe', b'{"a": 1} x', '{"a": "ä"}'.encode('latin-1')])
+    None, b'', b'{"a": 1', b'[1]', b'null', b'3', b'"text"', b'\xff\xfe', b'{"a": 1} x',
+    '{"a": "ä"}'.encode('latin-1')])
 def test_what_is_no_object_is_an_empty_one(tmp_path, content):
     path = tmp_path / 'file.json'
     if content is not None:
