@@ -276,7 +276,7 @@ class Supervisor:
         ]
 
     def _is_training(self) -> bool:
-        return any(task.command.trains for task in (*self._running, *self._waiting))
+        return self._chief_runs()  # it ends last; a worker that goes on then is frozen
 
     def _chief_runs(self) -> bool:
         chief = next(command for command in self._gang if command.trains)

@@ -56,7 +56,9 @@ class Row:
             finished: training has reached `last_step`; 0: whichever.
         """
         self.expect(stage.is_empty(), f'left running: {stage.running()}')
-        self.problems += files.partial(stage.model_dir, finished)
+        self.problems += files.partial(stage.model_dir)
+        if finished:
+            self.said += [f'left over: {name}' for name in files.halves(stage.model_dir)]
         if finished and last_step:
             found = files.named(stage.model_dir)
             self.expect(found == last_step, f'the last checkpoint is of step {found}, not {last_step}')

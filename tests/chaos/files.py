@@ -41,20 +41,18 @@ def differences(model_dir, undisturbed) -> list:
     return found
 
 
-def partial(model_dir, finished: bool = True) -> list:
-    """Files under a final name that are not whole.
-
-    A checkpoint's is that of its index: what a task that was killed had written before that may be
-    there until the next one has `finished`.
-    """
+def halves(model_dir) -> list:
+    """Data files without an index, which a task killed within a checkpoint has left. Nobody reads them."""
     model_dir = pathlib.Path(model_dir)
-    found = []
-    for path in model_dir.glob('model.ckpt-*'):
-        whole = re.fullmatch(r'(model\.ckpt-\d+)\.(index|meta|data-00000-of-00001)', path.name)
-        if not whole or not (finished or whole.group(2) == 'index'):
-            continue
-        if not all((model_dir / f'{whole.group(1)}{part}').exists() for part in PARTS):
-            found.append(f'{path.name} is alone')
+    return sorted(path.name for path in model_dir.glob('model.ckpt-*.data-*')
+                  if not path.with_suffix('.index').exists())
+
+
+def partial(model_dir) -> list:
+    """What is not whole under a final name; of a checkpoint that is its index, which is written last."""
+    model_dir = pathlib.Path(model_dir)
+    found = [f'model.ckpt-{step} has no data' for step in steps(model_dir)
+             if not (model_dir / f'model.ckpt-{step}{PARTS[1]}').exists()]
     last = named(model_dir)
     if last is not None and last not in steps(model_dir):
         found.append(f'`checkpoint` names step {last}, which is not there')

@@ -117,10 +117,11 @@ def _case(signal_name, target, moment, **kwargs) -> Case:
         SAVING: dict(at=chief, step=60),
         EVALUATING: dict(at='evaluator:0', step=1, by_step=90),
     }[moment]
-    if shape == ALONE and moment == EVALUATING:
+    last = '--noevaluator' in shape and moment == EVALUATING
+    if last:
         where = dict(at='worker:0')
     fault = Fault(moment=moment, signal=signal_name, target='' if where['at'] == target else target, **where)
-    shown = 'last evaluation' if shape == ALONE and moment == EVALUATING else moment
+    shown = 'last evaluation' if last else moment
     if kwargs.get('flags') == ():
         shown += ', 30 s'
     how = {'SIGKILL': 'kill -9', 'SIGSTOP': 'SIGSTOP', 'SIGTERM': 'SIGTERM'}[signal_name]
@@ -145,7 +146,10 @@ def cases() -> list:
     found += [_case('SIGSTOP', 'worker:1', moment, cause=('worker:1', 193)) for moment in four]
     found += [_case('SIGSTOP', 'worker:0', moment, cause=('worker:0', 193)) for moment in (TRAINING, SAVING)]
     found.append(_case('SIGSTOP', 'worker:1', TRAINING, cause=('worker:1', 193), flags=()))
-    found.append(_case('SIGSTOP', 'worker:1', EVALUATING, shape=ALONE))
+    # All is done, but for their end: nothing to restart for.
+    impatient = '--drain_secs=10'
+    found += [_case('SIGSTOP', 'worker:1', EVALUATING, shape=(*ALONE, impatient), codes=(1,)),
+              _case('SIGSTOP', 'evaluator:0', EVALUATING, shape=(*SYNC, impatient), codes=(1,))]
     for worker in ('worker:0', 'worker:1'):
         found += [_case('SIGTERM', worker, moment, cause=(worker, 143)) for moment in (IMPORT, *four)]
     found += [_case('SIGTERM', SUPERVISOR, moment, codes=(143, 0)) for moment in four]
