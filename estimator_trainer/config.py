@@ -35,6 +35,11 @@ class TrainerConfig:
     num_replicas: int
     intra_op_threads: int
     inter_op_threads: int
+    cluster_from: str
+    roles: str
+    base_port: Optional[int]
+    hosts: str
+    rank: Optional[int]
     batch_size: int
     max_steps: Optional[int]
     epochs: Optional[float]

@@ -2,6 +2,8 @@
 
 from absl import flags
 
+import tf_config
+
 FLAGS = flags.FlagValues()
 GROUPS = {}
 
@@ -44,6 +46,18 @@ _where['whole']('num_replicas', 1, 'Replicas of one process: its GPUs, or logica
                 'none.')
 _where['whole']('intra_op_threads', 0, "Threads of one operation. 0: TensorFlow's choice.")
 _where['whole']('inter_op_threads', 0, "Operations at a time. 0: TensorFlow's choice.")
+
+_cluster = _group('Cluster')
+_cluster['choice']('cluster_from', 'auto', list(tf_config.SOURCES),
+                   'Who says which tasks there are, and which one this is. auto: TF_CONFIG if it is set, '
+                   'else the engine that started this process, else a process of its own.')
+_cluster['text']('roles', '', 'role:count,...: under an engine, ranks are dealt to roles in this order, '
+                 'such as chief:1,worker:3,ps:2. Default: all are workers.')
+_cluster['whole']('base_port', None, 'First port on each address. Default: 2222, and under Slurm, where '
+                  'jobs share nodes, one from 12000 to 31980 that goes by the job.')
+_cluster['text']('hosts', '', 'host or host:port of each rank, with commas between: for Open MPI, MPICH and '
+                 '--cluster_from=hosts, which do not know them.')
+_cluster['whole']('rank', None, 'Which entry of --hosts this process is, where no engine says so.')
 
 _length = _group('Training')
 _length['whole']('batch_size', 64, 'Per replica. Global batch = batch_size x replicas.')

@@ -3,10 +3,11 @@
 from tf_config.cluster import (
     ROLES, STRATEGIES, Cluster, Task, for_tensorflow, make, number_of_tasks, render)
 from tf_config.lint import Finding, Parsed, TfConfigError, auto_strategy, check, parse
-from tf_config.resolvers import from_environment
+from tf_config.resolvers import (
+    SOURCES, Layout, ResolverError, from_environment, read_layout, resolve)
 
 __all__ = [
-    'ROLES', 'STRATEGIES', 'Cluster', 'Finding', 'Parsed', 'Task', 'TfConfigError',
-    'auto_strategy', 'check', 'for_tensorflow', 'from_environment', 'make', 'number_of_tasks',
-    'parse', 'render',
+    'ROLES', 'SOURCES', 'STRATEGIES', 'Cluster', 'Finding', 'Layout', 'Parsed', 'ResolverError', 'Task',
+    'TfConfigError', 'auto_strategy', 'check', 'for_tensorflow', 'from_environment', 'make',
+    'number_of_tasks', 'parse', 'read_layout', 'render', 'resolve',
 ]

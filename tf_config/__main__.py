@@ -11,7 +11,7 @@ from pathlib import Path
 from tf_config import addresses
 from tf_config.cluster import ROLES, STRATEGIES, make, render
 from tf_config.lint import TfConfigError, auto_strategy
-from tf_config.resolvers import from_environment
+from tf_config.resolvers import SOURCES, read_layout, resolve
 
 BAD_USAGE = 64
 
@@ -24,11 +24,18 @@ class _Parser(argparse.ArgumentParser):
 def _parser():
     parser = _Parser(prog='python -m tf_config', allow_abbrev=False, description=__doc__)
     commands = parser.add_subparsers(dest='command', required=True)
-    for name, what in (('check', 'judge a TF_CONFIG'), ('show', 'a table of its tasks')):
+    for name, what in (('check', 'judge a TF_CONFIG, or what an engine says'),
+                       ('show', 'a table of its tasks')):
         command = commands.add_parser(name, help=what, allow_abbrev=False)
         command.add_argument('--strategy', choices=STRATEGIES, default='auto')
         command.add_argument(
             '--file', type=Path, help='a file with the TF_CONFIG; default: the environment')
+        command.add_argument(
+            '--cluster_from', choices=SOURCES, default='auto', help='who says it, as for the trainer')
+        command.add_argument('--roles', default='', help='role:count,... in the order of the ranks')
+        command.add_argument('--base_port', type=int, help='the first port on each address')
+        command.add_argument('--hosts', default='', help='host or host:port of each rank')
+        command.add_argument('--rank', type=int, help='of this process, where no engine says it')
     command = commands.add_parser(
         'make', help='the TF_CONFIG of every task of a new cluster', allow_abbrev=False)
     command.add_argument('--workers', type=int, default=1, help='training tasks, chief counted')
@@ -43,14 +50,20 @@ def _parser():
 
 
 def _read(args):
-    """(Parsed, where it was read). Raises OSError, or ValueError on bad text or TF_CONFIG."""
-    if args.file is None:
-        environ, where = os.environ, 'TF_CONFIG'
-    else:
-        environ, where = {'TF_CONFIG': args.file.read_text(encoding='utf-8-sig')}, str(args.file)
-    parsed = from_environment(environ, args.strategy)
+    """(Parsed, why it has no cluster). Raises OSError, or ValueError on bad text or TF_CONFIG."""
+    environ, where, source = os.environ, 'TF_CONFIG', args.cluster_from
+    if args.file:
+        if source not in ('auto', 'tf_config'):
+            raise ValueError(f'--file={args.file} holds a TF_CONFIG, and --cluster_from={source} reads '
+                             'none: give one of them')
+        environ = {'TF_CONFIG': args.file.read_text(encoding='utf-8-sig')}
+        where, source = args.file, 'tf_config'
+    layout = read_layout(source, args.roles, args.base_port, args.hosts, args.rank)
+    parsed = resolve(environ, layout, args.strategy)
     for note in parsed.notes:
         print(f'note: {note}', file=sys.stderr)
+    if source not in ('auto', 'tf_config'):
+        return parsed, f'--cluster_from={source} finds one task'
     return parsed, f'{where} {"names no cluster" if environ.get("TF_CONFIG") else "is not set"}'
 
 

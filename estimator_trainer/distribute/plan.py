@@ -13,8 +13,8 @@ class Plan:
 
     Attributes:
         strategy: resolved, never 'auto'.
-        cluster, task: of TF_CONFIG; an empty cluster and None for a process of its own.
-        notes: what the user should be told of TF_CONFIG.
+        cluster, task: an empty cluster and None for a process of its own.
+        notes: what the user should be told of where the cluster comes from.
     """
     config: TrainerConfig
     strategy: str
@@ -124,10 +124,13 @@ def make(config: TrainerConfig, environ) -> Plan:
     """Resolves the strategy and this task's role.
 
     Raises:
-        UsageError: TF_CONFIG is wrong, or does not fit the strategy.
+        UsageError: TF_CONFIG, or what an engine and the flags say in its place, is wrong or does not
+            fit the strategy.
     """
     try:
-        found = tf_config.from_environment(environ, config.strategy)
+        layout = tf_config.read_layout(
+            config.cluster_from, config.roles, config.base_port, config.hosts, config.rank)
+        found = tf_config.resolve(environ, layout, config.strategy)
     except tf_config.TfConfigError as error:
         raise UsageError(str(error)) from error
     strategy = config.strategy
@@ -140,7 +143,8 @@ def make(config: TrainerConfig, environ) -> Plan:
                          f'multi_worker_mirrored; the strategy is {strategy}.')
     if strategy in ('multi_worker_mirrored', 'parameter_server') and not found.cluster:
         raise UsageError(f'--strategy={strategy} needs a cluster: set TF_CONFIG (python -m tf_config '
-                         'make --help), or start with ./run_local_cluster.sh')
+                         'make --help), start the task with an engine (--cluster_from), or start all with '
+                         './run_local_cluster.sh')
     if config.eval_strategy == 'mirrored' and config.num_replicas == 1:
         raise UsageError('--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
                          'mirror; set --num_replicas=2 or more.')

@@ -28,6 +28,7 @@ def test_defaults():
         job='mnist', param=(), model_dir=MODEL_DIR, allow_config_change=False,
         dataset='mnist_5k', data_dir='', in_memory_mb=1024,
         strategy='auto', eval_strategy='none', num_replicas=1, intra_op_threads=0, inter_op_threads=0,
+        cluster_from='auto', roles='', base_port=None, hosts='', rank=None,
         batch_size=64, max_steps=5, epochs=None, max_secs=None, seed=1, deterministic=False,
         stop_metric='', stop_mode='min', stop_patience=3, stop_min_delta=0.0,
         join_timeout_secs=60, lost_peer_secs=30, step_timeout_secs=1800, grace_secs=25,
@@ -53,6 +54,9 @@ def test_every_flag_is_in_a_group_and_a_field_of_the_config():
     (['--export=final, best'], 'export', ('final', 'best')),
     (['--export=none'], 'export', ('none',)),
     (['--export='], 'export', ('none',)),
+    (['--hosts=a,b:1,[::1]'], 'hosts', 'a,b:1,[::1]'),
+    (['--roles=chief:1,worker:2'], 'roles', 'chief:1,worker:2'),
+    (['--cluster_from=slurm'], 'cluster_from', 'slurm'),
 ])
 def test_values(argv, name, value):
     assert getattr(parsed(*argv), name) == value
@@ -134,6 +138,7 @@ ERRORS = {  # argv, what the message must hold
     'not a strategy': ((*GIVEN, '--strategy=tpu'), ['--strategy=tpu', 'multi_worker_mirrored']),
     'not an eval_strategy': ((*GIVEN, '--eval_strategy=tpu'), ['--eval_strategy=tpu', 'mirrored']),
     'not a progress': ((*GIVEN, '--progress=yes'), ['--progress=yes', 'auto']),
+    'not a cluster_from': ((*GIVEN, '--cluster_from=pbs'), ['--cluster_from=pbs', 'slurm']),
     'no value': ((*GIVEN, '--batch_size'), ['--batch_size']),
     'not an export': ((*GIVEN, '--export=latest'), ['--export=latest', 'best,final or none']),
     'none and another export': ((*GIVEN, '--export=none,best'), ['--export=none,best']),

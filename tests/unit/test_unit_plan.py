@@ -72,6 +72,43 @@ def test_blank_tf_config_is_a_process_of_its_own():
     assert planning.make(config, {'TF_CONFIG': ' '}) == planning.make(config, {})
 
 
+MPI = {'OMPI_COMM_WORLD_RANK': '2', 'OMPI_COMM_WORLD_SIZE': '3', 'OMPI_COMM_WORLD_LOCAL_RANK': '0'}
+
+
+def under_an_engine(environ, *argv):
+    return planning.make(parse(['trainer', f'--model_dir={MODEL_DIR}', '--max_steps=5', *argv]), environ)
+
+
+def test_a_cluster_from_an_engine():
+    plan = under_an_engine(MPI, '--hosts=a,b,c', '--roles=chief:1,evaluator:1,worker:1', '--base_port=3000')
+    assert (plan.role, plan.strategy, plan.num_training_tasks) == ('worker', 'multi_worker_mirrored', 2)
+    assert plan.watched_peers() == {'chief:0': 'a:3000'} and plan.has_evaluator
+    note, = plan.notes
+    assert note.startswith('cluster from Open MPI')
+
+
+def test_tf_config_comes_before_an_engine():
+    environ = {**MPI, 'TF_CONFIG': json.dumps({'cluster': ONE, 'task': {'type': 'worker', 'index': 0}})}
+    assert under_an_engine(environ).strategy == 'none'
+    assert under_an_engine(environ, '--cluster_from=openmpi', '--hosts=a,b,c').num_training_tasks == 3
+
+
+@pytest.mark.parametrize('environ, argv, parts', [
+    (MPI, [], ['--hosts', 'OMPI_COMM_WORLD_SIZE = 3']),
+    (MPI, ['--hosts=a,b,c', '--roles=worker:2'], ['--roles = worker:2', 'makes 2', 'has 3']),
+    (MPI, ['--hosts=a,b,c', '--roles=worker:2,ps:1'], ['cluster.chief', '--roles=chief:1,worker:1,ps:1']),
+    (MPI, ['--hosts=a,b,c', '--strategy=none'], ['multi_worker_mirrored']),
+    ({}, ['--roles=wroker:2'], ['--roles=wroker:2', 'did you mean "worker"?']),
+    ({}, ['--base_port=0'], ['--base_port=0']),
+    ({}, ['--cluster_from=slurm'], ['SLURM_JOB_ID', 'srun']),
+    ({}, ['--cluster_from=tf_config', SYNC], [SYNC, 'needs a cluster', '--cluster_from']),
+])
+def test_refused_under_an_engine(environ, argv, parts):
+    with pytest.raises(UsageError) as caught:
+        under_an_engine(environ, *argv)
+    assert all(part in str(caught.value) for part in parts), caught.value
+
+
 def test_notes_of_tf_config_are_kept():
     note, = planned({'master': ['a:1']}, 'chief:0').notes
     assert 'master' in note and planned(ONE, 'worker:0').notes == ()
