@@ -1,0 +1,54 @@
+"""The parity report as text: who was compared, how far apart they are, who parts first."""
+
+import math
+from collections.abc import Sequence
+
+from estimator_trainer.parity.compare import Difference
+
+NOTE = ('Largest relative difference: of a variable, the largest difference of two elements over the '
+        'largest element. "update" is what a step changed in a weight, that is, the gradient as the '
+        'optimizer applied it; it is small against the weight, so that rounding shows in it, and it is '
+        'not judged.')
+
+
+def table(found: Sequence[Difference]) -> str:
+    """A line for each pair of runs."""
+    rows = [('one', 'other', 'loss', 'update', 'weights', 'evaluation', 'verdict')]
+    rows += [(pair.one, pair.other, number(pair.loss), number(pair.update), number(pair.weight),
+              number(pair.evaluation), verdict(pair)) for pair in found]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return '\n'.join('  '.join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]])
+                     for row in rows)
+
+
+def number(value: float) -> str:
+    return f'{value:.1e}' if math.isfinite(value) else 'not comparable'
+
+
+def verdict(pair: Difference) -> str:
+    return 'equal' if pair.equal else 'differs'
+
+
+def conclusion(found: Sequence[Difference], tolerance: float) -> list[str]:
+    """What it comes to: one line where all are equal; else who differs first from the first run, at
+    which step and in which variable, and the others after it."""
+    apart = [pair for pair in found if not pair.equal]
+    if not apart:
+        worst = max(found, key=lambda pair: pair.weight)
+        return [f'EQUAL: all runs agree within {tolerance:g}; the largest difference in a weight is '
+                f'{number(worst.weight)} ({worst.weight_variable}, step {worst.weight_step}, '
+                f'{worst.one} and {worst.other})']
+    from_first = [pair for pair in apart if pair.one == found[0].one] or apart
+    from_first.sort(key=lambda pair: pair.first.step)
+    lines = [f'DIFFERENT: {len(apart)} of {len(found)} pairs differ by more than {tolerance:g}']
+    for place, pair in enumerate(from_first):
+        rank = 'first' if place == 0 else 'then'
+        lines.append(f'{rank}: {pair.other} parts from {pair.one} {parting(pair)}')
+    return lines
+
+
+def parting(pair: Difference) -> str:
+    """Where two runs part, as the end of a sentence."""
+    first = pair.first
+    where = f', {first.variable}' if first.variable else ''
+    return f'at step {first.step} in its {first.what}{where} (by {number(first.difference)})'
