@@ -175,7 +175,7 @@ def _run_params(plan, job, dataset, start_step) -> dict:
         batch_size=config.batch_size, num_replicas=plan.num_replicas,
         global_batch_size=plan.global_batch_size, max_steps=max_steps, seed=config.seed,
         steps_per_epoch=examples / plan.global_batch_size if examples else max_steps,
-        start_step=start_step)
+        start_step=start_step, **({'image_shape': tuple(dataset.image_shape)} if dataset else {}))
 
 
 def _say_start(plan, dataset, params, can_serve) -> None:

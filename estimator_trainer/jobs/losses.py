@@ -1,0 +1,49 @@
+"""From the losses of single examples to the loss of a step, on any number of replicas.
+
+Two replicas with the losses [2, 3] and [4, 5] have the mean loss (2 + 3 + 4 + 5) / 4 = 3.5. Each one's
+share is its sum over the *global* batch, 5/4 and 9/4: shares are summed, and so are their gradients. A
+replica that reports a mean over the global batch and has it averaged once more over the replicas ends
+with (5/4 + 9/4) / 2 = 1.75.
+"""
+
+import tensorflow as tf
+
+
+def of_examples(losses):
+    """One loss for each example, [batch], of losses [batch, ...]: the mean over an example's own parts,
+    such as its pixels. tf.nn.compute_average_loss would sum these."""
+    axes = list(range(1, losses.shape.rank))
+    return tf.reduce_mean(losses, axis=axes) if axes else losses
+
+
+def global_examples(losses):
+    """How many examples all replicas have in this step, an int32 scalar. Called in every replica.
+
+    A batch whose size is not known beforehand may be a short one, here or in another replica: then the
+    replicas add up what they have.
+    """
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
+        return tf.shape(losses)[0]
+    if losses.shape[0] is not None:
+        return tf.constant(losses.shape[0] * context.num_replicas_in_sync)
+    here = tf.cast(tf.shape(losses)[0], tf.float32)
+    return tf.cast(tf.round(context.all_reduce(tf.distribute.ReduceOp.SUM, here)), tf.int32)
+
+
+def share(losses, penalty=None):
+    """This replica's part of the global batch's loss: the parts are summed over the replicas.
+
+    Args:
+        losses: [batch, ...], not reduced. A replica that has come to the end of the data has none.
+        penalty: on the weights; the same in every replica, it counts once.
+    """
+    losses = of_examples(losses)
+    part = tf.nn.compute_average_loss(losses, global_batch_size=global_examples(losses))
+    return part if penalty is None else part + tf.nn.scale_regularization_loss(penalty)
+
+
+def of_replica(losses, penalty=None):
+    """The loss that a model_fn gives Estimator, whose optimizers divide it by the number of replicas."""
+    replicas = tf.distribute.get_replica_context().num_replicas_in_sync
+    return share(losses, penalty) * replicas
