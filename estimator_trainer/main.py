@@ -11,7 +11,7 @@ import traceback
 from typing import Optional
 
 from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, jobs, protocol, run_files
+from estimator_trainer import exit_codes, jobs, loops, protocol, run_files
 from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import plan as planning
 from estimator_trainer.hooks import metrics_log
@@ -32,6 +32,7 @@ def main(argv) -> int:
         job = jobs.load_early(config.job)
         params = _checked_params(job, config) if job else None
         if job:
+            _check_loop(job, config)
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
         for address in addresses.public_addresses(plan.cluster):
             _log.warning('WARNING: %s is a public address: whoever reaches this port runs code in the '
@@ -90,9 +91,9 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     from estimator_trainer.distribute import runtime
     from estimator_trainer.export import exporters
     from estimator_trainer.hooks import parameter_server
-    from estimator_trainer.loops import estimator as loop
     config = plan.config
     params = _checked_params(job, config)
+    _check_loop(job, config)
     resolved = run_files.resolved(plan, params, versions)
     run_files.check(config.model_dir, resolved)
 
@@ -124,7 +125,7 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     if serving_input_fn is None and dataset is not None:
         serving_input_fn = exporters.raw_images(dataset.image_shape)
     started = float(os.environ.get(protocol.STARTED) or time.time())
-    outcome = loop.EstimatorLoop(
+    outcome = loops.get(config.loop)(
         plan, lifeline, started, run_configs, job, params, job.input_fn or dataset.input_fn,
         serving_input_fn).run()
     if outcome.stopped_by is None:
@@ -154,6 +155,12 @@ def _checked_params(job, config) -> dict:
         except ValueError as error:
             raise UsageError(str(error)) from error
     return params
+
+
+def _check_loop(job, config) -> None:
+    if config.loop != 'estimator' and job.make_model is None:
+        raise UsageError(f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
+                         'train it; give it make_model and parts, or use --loop=estimator.')
 
 
 def _check_classes(dataset, params) -> None:
