@@ -17,20 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 _SECS = 300
-_SCRIPT = r'''
-import json, sys
-import numpy as np
-import keras
-weights, to, probe, answer = sys.argv[1:]
-keras.models.load_model(weights, compile=False).save(to)
-model = keras.models.load_model(to, compile=False)  # what a reader will get
-inputs = np.load(probe, allow_pickle=False)
-inputs = [inputs[name] for name in sorted(inputs.files)]
-outputs = model(inputs[0] if len(inputs) == 1 else inputs, training=False)
-outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
-np.savez(answer, *[np.asarray(output) for output in outputs])
-print('\n' + json.dumps({'version': keras.__version__, 'is_keras_3': hasattr(keras, 'ops')}))
-'''
+_SCRIPT = os.path.join(os.path.dirname(__file__), 'in_another_keras.py')
 
 
 class ArchiveError(ValueError):
@@ -38,7 +25,8 @@ class ArchiveError(ValueError):
 
 
 class Archive(NamedTuple):
-    """A `.keras` file: the Keras that wrote it, and what it predicts once opened again."""
+    """A `.keras` file: the Keras that wrote it, and what it predicts once opened again: one array for
+    each output, those of a dict by name."""
     version: str
     is_keras_3: bool
     predictions: list
@@ -50,14 +38,14 @@ def write(model, inputs, path: str, python: str = '') -> Archive:
     Args:
         model: a built Keras 2 model, Sequential or functional: a subclass has no description of
             itself that another Keras could read.
-        inputs: what the written model predicts: a tensor, or a list of tensors.
+        inputs: what the written model predicts for: an array, or a dict of them.
         path: ends in `.keras`; is there whole or not at all.
         python: the interpreter whose `keras` writes it; '' for this one.
 
     Raises:
         ArchiveError: Keras could not describe or rebuild the model, or took over 300 s.
     """
-    inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    inputs = inputs if isinstance(inputs, dict) else {'': inputs}
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
         weights, new, probe, answer = (os.path.join(folder, name) for name in (
             'model.h5', 'model.keras', 'probe.npz', 'answer.npz'))
@@ -68,8 +56,8 @@ def write(model, inputs, path: str, python: str = '') -> Archive:
         except (NotImplementedError, ValueError, TypeError) as error:
             raise ArchiveError(f'the model {model.name!r} cannot be described: {_first_line(error)}. '
                                'A .keras file needs a Sequential or functional model.') from error
-        np.savez(probe, **{f'{number:04d}': np.asarray(value) for number, value in enumerate(inputs)})
-        said = _run([python or sys.executable, '-c', _SCRIPT, weights, new, probe, answer])
+        np.savez(probe, **{name: np.asarray(value) for name, value in inputs.items()})
+        said = _run([python or sys.executable, _SCRIPT, weights, new, probe, answer])
         with np.load(answer) as found:
             predictions = [found[name] for name in found.files]
         os.replace(new, path)
