@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from estimator_trainer.compat import quiet
+
 _SECS = 300
 _SCRIPT = os.path.join(os.path.dirname(__file__), 'in_another_keras.py')
 
@@ -50,7 +52,7 @@ def write(model, inputs, path: str, python: str = '') -> Archive:
         weights, new, probe, answer = (os.path.join(folder, name) for name in (
             'model.h5', 'model.keras', 'probe.npz', 'answer.npz'))
         try:
-            with warnings.catch_warnings():
+            with quiet.only_errors(), warnings.catch_warnings():
                 warnings.simplefilter('ignore')  # that HDF5 is an old form
                 model.save(weights, save_format='h5', include_optimizer=False)
         except (NotImplementedError, ValueError, TypeError) as error:
@@ -78,7 +80,7 @@ def _run(command) -> dict:
                            'Keras.') from error
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ['it said nothing']
-        raise ArchiveError(f'Keras cannot rebuild the model ({lines[-1]})')
+        raise ArchiveError(f'Keras cannot rebuild the model ({lines[-1]}).')
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 

@@ -44,6 +44,8 @@ def _flags() -> flags.FlagValues:
     here = {'flag_values': values}
     flags.DEFINE_string('model_dir', '', 'Folder of the run to migrate.', **here)
     flags.DEFINE_string('to', '', 'Folder for what it becomes: a new or an empty one.', **here)
+    flags.DEFINE_enum('loop', 'keras_fit', ['keras_fit', 'custom_loop'], 'Which loop goes on from it; '
+                      'their files are the same.', **here)
     flags.DEFINE_bool('from_keras', False, 'From a checkpoint of keras_fit or custom_loop to one of '
                       'Estimator.', **here)
     flags.DEFINE_multi_string('allow_unmatched', [], 'A variable that need not match, by its name in '
@@ -51,6 +53,7 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_string('data_dir', '', "TFDS's folder. Default: the run's.", **here)
     flags.DEFINE_string('keras_python', '', 'The interpreter whose Keras writes model.keras. Default: '
                         'this one.', **here)
+    flags.DEFINE_bool('keras_file', True, 'Write model.keras.', **here)
     flags.DEFINE_bool('help', False, 'Show this.', short_name='h', **here)
     return values
 
@@ -86,27 +89,30 @@ def _with_tensorflow(values, model_dir, to) -> int:
     import tensorflow as tf
 
     from estimator_trainer import checkpoints
-    from estimator_trainer.migrate import keras_files, to_estimator, to_keras, weights
-    checkpoint = (keras_files.latest if values.from_keras else tf.train.latest_checkpoint)(model_dir)
+    from estimator_trainer.migrate import to_estimator, to_keras
+    checkpoint = tf.train.latest_checkpoint(model_dir)
     if checkpoint is None:
-        raise UsageError(f'--model_dir={model_dir}: holds no checkpoint of '
-                         f'{"a Keras loop" if values.from_keras else "an Estimator"}.')
-    problem = None if values.from_keras else checkpoints.damage(checkpoint)
+        raise UsageError(f'--model_dir={model_dir}: holds no checkpoint.')
+    problem = checkpoints.damage(checkpoint)
     if problem:
         print(f'error: {checkpoint} cannot be read ({problem})', file=sys.stderr)
         return exit_codes.DAMAGED
-    step = int(weights.from_keras(checkpoint)['iter']) if values.from_keras else checkpoints.last_step(
-        model_dir)
-    run = runs.load(model_dir, step, values.data_dir)
+    if checkpoints.is_of_objects(checkpoint) != values.from_keras:
+        raise UsageError(f'--model_dir={model_dir}: its checkpoint is ' + (
+            "an Estimator's: leave --from_keras away." if values.from_keras
+            else "a Keras loop's: --from_keras makes an Estimator's of it."))
+    run = runs.load(model_dir, checkpoints.step_of(checkpoint), values.data_dir)
     try:
         if values.from_keras:
             report = to_estimator.migrate(run, checkpoint, to, values.allow_unmatched)
         else:
-            report = to_keras.migrate(run, checkpoint, to, values.allow_unmatched, values.keras_python)
+            report = to_keras.migrate(run, checkpoint, to, values.allow_unmatched,
+                                      values.keras_file, values.keras_python)
     except ValueError as error:  # of the companion: a job that has no equal in the other world
         raise UsageError(f"--model_dir={model_dir}: job {run.config['job']}: {error}") from error
     if 'differences' in report:
-        protocol.write_json(os.path.join(to, runs.CONFIG), run.config)
+        loop = 'estimator' if values.from_keras else values.loop
+        protocol.write_json(os.path.join(to, runs.CONFIG), runs.config_for(run.config, loop))
     return _tell(report, checkpoint, to, values.allow_unmatched)
 
 
@@ -116,16 +122,16 @@ def _tell(report, checkpoint, to, allowed) -> int:
     print(names.table(lines))
     matched = sum(line.matched for line in lines)
     print(f'{matched} of {len(lines)} variables matched')
-    ok = not refused
+    ok = not refused and 'no_archive' not in report
     if refused:
         print('error: nothing was written: ' + '; '.join(
             f'{line.name}: {line.status}' for line in refused)
             + '. --allow_unmatched=NAME lets one pass.', file=sys.stderr)
     for what, difference in report.get('differences', {}).items():
-        ok = ok and difference <= TOLERANCE
         print(f'predictions: {what} differs by {difference:.1e} at most')
-    if not ok and not refused:
-        print(f'error: predictions differ by more than {TOLERANCE:g}', file=sys.stderr)
+        if not difference <= TOLERANCE:
+            ok = False
+            print(f'error: that is more than {TOLERANCE:g}', file=sys.stderr)
     for line in _about_the_archive(report):
         print(line)
     protocol.write_json(os.path.join(to, REPORT), {
@@ -138,7 +144,7 @@ def _tell(report, checkpoint, to, allowed) -> int:
 
 def _about_the_archive(report):
     if 'no_archive' in report:
-        yield f'no model.keras: {report["no_archive"]}'
+        yield f'no model.keras: {report["no_archive"]} --nokeras_file does without.'
     elif 'keras' in report:
         version = report['keras']['version']
         yield f'model.keras: written and opened again by Keras {version}'

@@ -29,7 +29,7 @@ def of_keras(job, model, features) -> dict:
 
 def write_saved_model(job, model, features, folder: str) -> None:
     """Writes a SavedModel whose signature `serving_default` takes the features by name, in batches of
-    any size, and gives `parts.predictions`."""
+    any size, and gives `parts.predictions`. tf.keras opens it as a model."""
     by_name = features if isinstance(features, dict) else {'features': features}
 
     @tf.function(input_signature=[{
@@ -39,9 +39,8 @@ def write_saved_model(job, model, features, folder: str) -> None:
         return job.parts.predictions(model(given if isinstance(features, dict) else given['features'],
                                            training=False))
 
-    module = tf.Module()
-    module.model = model
-    tf.saved_model.save(module, folder, signatures={'serving_default': serve})
+    model.save(folder, save_format='tf', include_optimizer=False,
+               signatures={'serving_default': serve})
 
 
 def of_saved_model(folder: str, features) -> dict:

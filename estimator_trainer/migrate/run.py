@@ -42,6 +42,11 @@ def read_config(model_dir: str) -> dict:
     return config
 
 
+def config_for(config: dict, loop: str) -> dict:
+    """config.json of the same run, for another loop."""
+    return {**config, 'loop': loop, 'flags': {**config['flags'], 'loop': loop, 'stepping': 'dataset'}}
+
+
 def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
     """The run of a model_dir. `tf.estimator` is in place already.
 

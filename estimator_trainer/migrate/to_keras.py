@@ -5,20 +5,22 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.compat import quiet
 from estimator_trainer.migrate import archive, keras_files, names, predictions, weights
 
 SAVED_MODEL, ARCHIVE = 'saved_model', 'model.keras'
 _POWER_TOLERANCE = 1e-4  # of a power that was multiplied on another machine
 
 
-def migrate(run, checkpoint: str, to: str, allowed, keras_python: str) -> dict:
+def migrate(run, checkpoint: str, to: str, allowed, keras_file: bool, keras_python: str) -> dict:
     """Writes Keras's files into the folder `to`, which is there.
 
     Args:
         run: migrate.run.Run.
         checkpoint: prefix of the Estimator's checkpoint.
         allowed: names that need not match.
-        keras_python: an interpreter for the `.keras` file; '' for this one.
+        keras_file: whether to write the `.keras` file.
+        keras_python: an interpreter for it; '' for this one.
 
     Returns:
         The report, with `lines` of the variables; without `differences` where something is unmatched
@@ -39,13 +41,17 @@ def migrate(run, checkpoint: str, to: str, allowed, keras_python: str) -> dict:
 
     written = keras_files.write(to, keras)
     folder = os.path.join(to, SAVED_MODEL)
-    predictions.write_saved_model(run.job, keras.model, run.features, folder)
+    with quiet.only_errors():  # that the model is not compiled
+        predictions.write_saved_model(run.job, keras.model, run.features, folder)
     report = {'lines': lines, 'step': keras.step, 'checkpoint': written}
     here = predictions.of_keras(run.job, keras.model, run.features)
     differences = {
         'Keras checkpoint': predictions.largest_difference(here, predicted),
         SAVED_MODEL: predictions.largest_difference(
             here, predictions.of_saved_model(folder, run.features))}
+    report['differences'] = differences
+    if not keras_file:
+        return report
     try:
         made = archive.write(keras.model, run.features, os.path.join(to, ARCHIVE), keras_python)
         report['keras'] = {'version': made.version, 'is_keras_3': made.is_keras_3}
@@ -53,7 +59,7 @@ def migrate(run, checkpoint: str, to: str, allowed, keras_python: str) -> dict:
             _as_list(keras.model(run.features, training=False)), made.predictions)
     except archive.ArchiveError as error:
         report['no_archive'] = str(error)
-    return {**report, 'differences': differences}
+    return report
 
 
 def _with_powers(lines, source, powers) -> list:

@@ -12,6 +12,7 @@ from estimator_trainer.migrate import names
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 _STEP = 'global_step'
+_OWN_KEYS = ('model/', 'global_step/', 'optimizer/iter/')  # the iterations are both of the latter
 
 # Slots of Keras's legacy optimizers -> what tf.compat.v1.train adds to the name of the variable.
 _SLOTS = {
@@ -126,7 +127,7 @@ def from_keras(prefix: str) -> dict:
     for node in graph.nodes:
         for attribute in node.attributes:
             key = attribute.checkpoint_key
-            if key.startswith('model/') or key.startswith('optimizer/iter/'):
+            if key.startswith(_OWN_KEYS):
                 found[attribute.full_name] = reader.get_tensor(key)
     return found
 

@@ -1,5 +1,6 @@
 """The parity report as text: who was compared, how far apart they are, who parts first."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -52,3 +53,16 @@ def parting(pair: Difference) -> str:
     first = pair.first
     where = f', {first.variable}' if first.variable else ''
     return f'at step {first.step} in its {first.what}{where} (by {number(first.difference)})'
+
+
+def as_json(pair: Difference) -> dict:
+    """A pair for parity.json; null for what is not finite."""
+    fields = dataclasses.asdict(pair)
+    first = fields.pop('first')
+    plain = {name: finite(value) for name, value in fields.items()}
+    return {**plain, 'equal': pair.equal,
+            'first': first and {name: finite(value) for name, value in first.items()}}
+
+
+def finite(value):
+    return None if isinstance(value, float) and not math.isfinite(value) else value
