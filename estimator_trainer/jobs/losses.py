@@ -23,10 +23,10 @@ def global_examples(losses):
     replicas add up what they have.
     """
     context = tf.distribute.get_replica_context()
-    if context.num_replicas_in_sync == 1:
-        return tf.shape(losses)[0]
     if losses.shape[0] is not None:
         return tf.constant(losses.shape[0] * context.num_replicas_in_sync)
+    if context.num_replicas_in_sync == 1:
+        return tf.shape(losses)[0]
     here = tf.cast(tf.shape(losses)[0], tf.float32)
     return tf.cast(tf.round(context.all_reduce(tf.distribute.ReduceOp.SUM, here)), tf.int32)
 
@@ -44,6 +44,11 @@ def share(losses, penalty=None):
 
 
 def of_replica(losses, penalty=None):
-    """The loss that a model_fn gives Estimator, whose optimizers divide it by the number of replicas."""
+    """The loss that a model_fn gives Estimator, whose optimizers divide it by the number of replicas:
+    `share`, multiplied by that."""
+    losses = of_examples(losses)
     replicas = tf.distribute.get_replica_context().num_replicas_in_sync
-    return share(losses, penalty) * replicas
+    examples = tf.cast(global_examples(losses), losses.dtype)
+    # As tf.nn.compute_average_loss has it, which leaves operations in Estimator's graph that nobody uses.
+    loss = tf.math.divide_no_nan(tf.reduce_sum(losses), examples) * replicas
+    return loss if penalty is None else loss + penalty

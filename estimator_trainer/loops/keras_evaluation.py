@@ -8,6 +8,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer import checkpoints
+from estimator_trainer.compat import quiet
 from estimator_trainer.hooks import summaries
 from estimator_trainer.jobs import losses
 
@@ -98,8 +99,9 @@ class KerasEvaluation:
         self.restore(checkpoint_path or self.latest_checkpoint())
         path = _timestamped(folder)
         temporary = os.path.join(folder, f'temp-{os.path.basename(path)}')
-        self.model.save(temporary, save_format='tf', include_optimizer=False,
-                        signatures={'serving_default': self._serving(serving_input_fn)})
+        with quiet.only_errors():  # Keras warns that the model is not compiled
+            self.model.save(temporary, save_format='tf', include_optimizer=False,
+                            signatures={'serving_default': self._serving(serving_input_fn)})
         for name, source in (assets_extra or {}).items():
             target = os.path.join(temporary, 'assets.extra', name)
             os.makedirs(os.path.dirname(target), exist_ok=True)

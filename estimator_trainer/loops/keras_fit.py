@@ -25,16 +25,14 @@ class KerasFitLoop(keras_loop.KerasLoop):
             wanted, first = run.steps_to(), run.step
             epoch, rate = run.epoch, run.rate()
             try:
-                history = fitted.fit(
+                fitted.fit(
                     batches, epochs=epoch + 1, initial_epoch=epoch, steps_per_epoch=wanted, verbose=0,
                     callbacks=[report, *([board] if board else [])])
             except ValueError as error:
                 if run.step > first or 'Empty logs' not in str(error):
                     raise
                 break  # the data had ended with the last epoch
-            results = {name: values[-1] for name, values in history.history.items()
-                       if name in report.shown}
-            run.say_epoch(first, rate, results)
+            run.say_epoch(first, rate, report.results)
             if run.step - first < wanted:
                 break  # stopped, or the data have ended
         if board:
@@ -57,6 +55,11 @@ class Fitted(tf.keras.Model):
     def call(self, features, training=None):
         return self.trained(features, training=training)
 
+    def results(self) -> dict:
+        """The metrics of the epoch so far, by the job's names. Asked for in every task."""
+        metrics = {'loss': self._loss_metric, **self._of_examples}
+        return {name: float(metric.result()) for name, metric in metrics.items()}
+
     def train_step(self, data):
         features, labels = data
         with tf.GradientTape() as tape:
@@ -66,9 +69,7 @@ class Fitted(tf.keras.Model):
         self._loss_metric.update_state(losses.of_examples(of_examples))
         for metric in self._of_examples.values():
             metric.update_state(labels, outputs)
-        step_loss = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, share)
-        return {'loss': self._loss_metric.result(), 'step_loss': step_loss,
-                **{name: metric.result() for name, metric in self._of_examples.items()}}
+        return {'step_loss': share}  # fit adds up what the replicas return
 
 
 class Continued(tf.distribute.DistributedDataset):
@@ -86,8 +87,12 @@ class Continued(tf.distribute.DistributedDataset):
 
 
 class _Report(tf.keras.callbacks.Callback):
-    """Tells the run of each step, and stops fit when the run says so."""
-    shown = ()
+    """Tells the run of each step, and stops fit when the run says so.
+
+    Attributes:
+        results: the metrics of the last epoch, over its examples. Every task asks for them, once in an
+            epoch: a result that train_step returned would be all-reduced in every step.
+    """
     stopped = False
 
     def __init__(self, run):
@@ -99,8 +104,8 @@ class _Report(tf.keras.callbacks.Callback):
             self.stopped = self.model.stop_training = True
 
     def on_epoch_end(self, epoch, logs=None):
-        logs.pop('step_loss', None)
-        self.shown = tuple(logs)
+        self.results = self.model.results()
+        logs.update(self.results)
 
 
 class TensorBoard(tf.keras.callbacks.Callback):
@@ -114,7 +119,7 @@ class TensorBoard(tf.keras.callbacks.Callback):
         self._rate = self._run.rate()
 
     def on_epoch_end(self, epoch, logs=None):
-        values = {f'epoch_{name}': value for name, value in (logs or {}).items() if name != 'step_loss'}
+        values = {f'epoch_{name}': value for name, value in logs.items() if name != 'step_loss'}
         self._scalars.write(epoch, {**values, 'epoch_learning_rate': self._rate})
 
     def close(self) -> None:

@@ -156,7 +156,7 @@ class TrainingRun:
     def rate(self) -> float:
         """The learning rate of the next step."""
         rate = self.optimizer._hyper['learning_rate']
-        return float(rate(self.optimizer.iterations) if callable(rate) else rate)
+        return float(tf.convert_to_tensor(rate(self.optimizer.iterations) if callable(rate) else rate))
 
     # -- saving and stopping
 
