@@ -94,7 +94,7 @@ def _compare(values) -> int:
         for number, run in enumerate(wanted, start=1):
             print(f'{number}/{len(wanted)} {run.name}', file=sys.stderr, flush=True)
             runs.start(run, values.timeout_secs)
-        traces, versions = _read(wanted)
+        traces, versions = _read(wanted, values.data_dir)
     found = compare.differences(traces, values.tolerance)
     _write(values, facts, versions, traces, found)
     print(report.table(found))
@@ -127,7 +127,7 @@ def _trainer_flags(values) -> list:
                      if values[name].value]
 
 
-def _read(wanted):
+def _read(wanted, data_dir):
     """The traces of the runs, and the versions that computed them."""
     from estimator_trainer import compat
     from estimator_trainer.compat import quiet
@@ -135,8 +135,10 @@ def _read(wanted):
     quiet.import_tensorflow()
     compat.install()
     from estimator_trainer.parity import weights
-    traces = [compare.Trace(run.name, runs.losses(run.model_dir), weights.by_step(run.model_dir),
-                            runs.evaluation(run.model_dir)) for run in wanted]
+    called = weights.called(wanted[0].model_dir, data_dir)
+    traces = [compare.Trace(run.name, runs.losses(run.model_dir),
+                            weights.by_step(run.model_dir, called), runs.evaluation(run.model_dir))
+              for run in wanted]
     return traces, compat.versions()
 
 

@@ -27,11 +27,12 @@ class Trace:
 @dataclasses.dataclass(frozen=True)
 class Parting:
     """Where a run first differs by more than the tolerance. `variable` is None where only the loss,
-    or the evaluation, does."""
+    or the evaluation, does; `elements` says how many of the variable's do, of how many."""
     step: int
     variable: Optional[str]
     difference: float
     what: str
+    elements: Optional[tuple] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,10 +93,13 @@ def difference(one: Trace, other: Trace, tolerance: float) -> Difference:
     loss, loss_step = max(losses, key=_by_size)
     weight, weight_step, weight_variable = max(weights, key=_by_size, default=(0.0, 0, ''))
     update, update_step, update_variable = max(updates, key=_by_size, default=(0.0, 0, ''))
+    first = _first(losses, weights, evaluation, tolerance)
+    if first and first.variable:
+        arrays = [trace.weights.get(first.step, {}).get(first.variable) for trace in (one, other)]
+        first = dataclasses.replace(first, elements=_elements(*arrays, tolerance))
     return Difference(
         one.name, other.name, loss, loss_step, update, update_step, update_variable, weight,
-        weight_step, weight_variable, evaluation,
-        _first(losses, weights, evaluation, tolerance))
+        weight_step, weight_variable, evaluation, first)
 
 
 def _by_size(found):
@@ -124,6 +128,15 @@ def _of_updates(one, other, before, step) -> list:
             a, b, c, d = (np.asarray(array, np.float64) for array in arrays)
             found.append((relative(b - a, d - c), step, name))
     return found
+
+
+def _elements(one, other, tolerance) -> Optional[tuple]:
+    """(elements that differ, all of them); None where the arrays cannot be compared."""
+    if one is None or other is None or np.shape(one) != np.shape(other):
+        return None
+    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    allowed = tolerance * max(np.max(np.abs(one), initial=0), np.max(np.abs(other), initial=0))
+    return int(np.sum(~(np.abs(one - other) <= allowed))), one.size
 
 
 def _first(losses, weights, evaluation, tolerance) -> Optional[Parting]:

@@ -10,6 +10,10 @@ NOTE = ('Largest relative difference: of a variable, the largest difference of t
         'largest element. "update" is what a step changed in a weight, that is, the gradient as the '
         'optimizer applied it; it is small against the weight, so that rounding shows in it, and it is '
         'not judged.')
+TIES = ('Few elements of one variable, after steps that were equal: this is what a maximum does whose two '
+        'largest inputs differ by less than rounding (MaxPooling, ReLU at 0). Then the runs agree with '
+        'another --seed; a loop that computes something else differs with every one.')
+_FEW = 0.05  # of a variable's elements
 
 
 def table(found: Sequence[Difference]) -> str:
@@ -41,17 +45,29 @@ def conclusion(found: Sequence[Difference], tolerance: float) -> list[str]:
                 f'{worst.one} and {worst.other})']
     from_first = [pair for pair in apart if pair.one == found[0].one] or apart
     from_first.sort(key=lambda pair: pair.first.step)
+    if any(pair.first.step == 0 for pair in from_first):
+        hints = ['Step 0 is before the first step: give the initializers of make_model seeds.']
+    elif any(_like_a_tie(pair.first) for pair in from_first):
+        hints = [TIES]
+    else:
+        hints = []
     lines = [f'DIFFERENT: {len(apart)} of {len(found)} pairs differ by more than {tolerance:g}']
     for place, pair in enumerate(from_first):
         rank = 'first' if place == 0 else 'then'
         lines.append(f'{rank}: {pair.other} parts from {pair.one} {parting(pair)}')
-    return lines
+    return lines + hints
+
+
+def _like_a_tie(first) -> bool:
+    return bool(first.elements) and first.step > 1 and first.elements[0] <= _FEW * first.elements[1]
 
 
 def parting(pair: Difference) -> str:
     """Where two runs part, as the end of a sentence."""
     first = pair.first
     where = f', {first.variable}' if first.variable else ''
+    if first.elements:
+        where += ' ({} of {} elements)'.format(*first.elements)
     return f'at step {first.step} in its {first.what}{where} (by {number(first.difference)})'
 
 

@@ -75,3 +75,13 @@ def test_page_is_whole_and_takes_nothing_from_elsewhere():
     Reader().feed(text)
     assert seen.count('polyline') == 2 and 'script' not in seen and 'link' not in seen
     assert 'a &lt;b&gt;' in text and 'parity &amp; more' in text and 'url(' not in text
+
+
+def test_hints():
+    unseeded = compare.differences([trace('a'), trace('b', kernel=(1.5, 0.5, 0.25))], 1e-5)
+    assert 'seeds' in report.conclusion(unseeded, 1e-5)[-1]
+    big = {step: {'conv': np.ones(100, np.float32)} for step in range(3)}
+    tie = {**big, 2: {'conv': np.where(np.arange(100) < 3, 1.1, 1).astype(np.float32)}}
+    found = compare.difference(compare.Trace('a', {}, big), compare.Trace('b', {}, tie), 1e-5)
+    assert found.first.elements == (3, 100)
+    assert report.conclusion([found], 1e-5)[-1] == report.TIES
