@@ -64,7 +64,7 @@ def _migrate(values) -> int:
         if not folder:
             raise UsageError(f'--{name} is missing: name a folder.')
     runs.read_config(model_dir)  # before TensorFlow is imported
-    if os.path.isdir(to) and os.listdir(to):
+    if os.path.isdir(to) and set(os.listdir(to)) - {REPORT}:  # of a refusal before
         raise UsageError(f'--to={to}: is not empty; name a new folder.')
     try:
         os.makedirs(to, exist_ok=True)
