@@ -11,7 +11,8 @@ def make(make_model, parts):
         from estimator_trainer.jobs import losses
         modes = tf.estimator.ModeKeys
         model = make_model(params)
-        outputs = model(features, training=mode == modes.TRAIN)
+        outputs = losses.outputs_of(model, features) if mode == modes.TRAIN else model(
+            features, training=False)
         predictions = parts.predictions(outputs)
         if mode == modes.PREDICT:
             return tf.estimator.EstimatorSpec(

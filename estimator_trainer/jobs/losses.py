@@ -19,8 +19,10 @@ def of_examples(losses):
 def global_examples(losses):
     """How many examples all replicas have in this step, an int32 scalar. Called in every replica.
 
-    A batch whose size is not known beforehand may be a short one, here or in another replica: then the
-    replicas add up what they have.
+    A static size must be that of every batch in every replica, as it is in a graph that takes batches
+    from a data set. Where there is none a batch may be short, here or in another replica: then the
+    replicas add up what they have. A tensor from outside the graph has a static size of its own: a
+    tf.function that is given batches needs the data set's element_spec as its signature.
     """
     context = tf.distribute.get_replica_context()
     if losses.shape[0] is not None:
@@ -52,3 +54,24 @@ def of_replica(losses, penalty=None):
     # As tf.nn.compute_average_loss has it, which leaves operations in Estimator's graph that nobody uses.
     loss = tf.math.divide_no_nan(tf.reduce_sum(losses), examples) * replicas
     return loss if penalty is None else loss + penalty
+
+
+def outputs_of(model, features):
+    """What a model gives for a training batch that may be empty.
+
+    A replica that has come to the end of the data computes one example of zeros, which counts nothing:
+    the gradient of a convolution over no example ends the process, and a mean over none is not a number.
+    """
+    first = tf.nest.flatten(features)[0]
+    if first.shape[0] is not None:
+        return model(features, training=True)
+    count = tf.shape(first)[0]
+
+    def filled(tensor):
+        missing = tf.cast(tf.equal(count, 0), tf.int32)
+        both = tf.concat([tensor, tf.zeros(tf.concat([[missing], tf.shape(tensor)[1:]], 0), tensor.dtype)], 0)
+        both.set_shape(tensor.shape)
+        return both
+
+    outputs = model(tf.nest.map_structure(filled, features), training=True)
+    return tf.nest.map_structure(lambda tensor: tensor[:count], outputs)

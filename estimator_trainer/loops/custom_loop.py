@@ -19,8 +19,9 @@ class CustomLoop(keras_loop.KerasLoop):
     """
 
     def _train_steps(self, run):
-        steps = Steps(run.strategy, run.model, run.optimizer, self._job.parts, self._params)
         batches = self._batches(run)
+        steps = Steps(run.strategy, run.model, run.optimizer, self._job.parts, self._params,
+                      batches.element_spec)
         if self._plan.config.stepping == 'dataset':
             losses_of_calls = ([steps.one(batch)] for batch in batches)
         else:
@@ -49,14 +50,22 @@ class Steps:
     """Training steps of a model under a strategy.
 
     Metrics are of single examples, since `results` was last asked for.
+
+    Args:
+        spec: element_spec of the distributed data set.
+
+    Attributes:
+        one: (batch) -> the loss over the global batch of one training step, a tf.function. Its
+            signature says which batches may be short (`losses.global_examples`).
     """
 
-    def __init__(self, strategy, model, optimizer, parts, params):
+    def __init__(self, strategy, model, optimizer, parts, params, spec):
         self._strategy, self._model, self._optimizer = strategy, model, optimizer
         self._parts, self._params = parts, dict(params)
         with strategy.scope():
             self._metrics = {'loss': tf.keras.metrics.Mean(name='loss')}
             self._metrics.update(parts.metrics(dict(params)) if parts.metrics else {})
+        self.one = tf.function(self._step, input_signature=[spec])
 
     def results(self) -> dict:
         """The metrics so far, which begin anew. Every task has to ask at the same step."""
@@ -64,11 +73,6 @@ class Steps:
         for metric in self._metrics.values():
             metric.reset_state()
         return results
-
-    @tf.function(reduce_retracing=True)
-    def one(self, batch):
-        """Trains one step. Returns its loss over the global batch."""
-        return self._step(batch)
 
     @tf.function(reduce_retracing=True)
     def several(self, iterator, count):

@@ -6,6 +6,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer import protocol
+from estimator_trainer.jobs import losses
 from estimator_trainer.loops import keras_evaluation, task, training_run
 
 _SAVE_SECS = 600
@@ -55,9 +56,12 @@ class KerasLoop(task.Loop):
 
     def _model_to_evaluate(self):
         if self._keras is None:
+            strategy = self._run_configs.local.eval_distribute
+            if strategy and self._plan.strategy == 'mirrored' and self.strategy:
+                strategy = self.strategy  # the collectives of a second one would get in its way
             self._keras = keras_evaluation.KerasEvaluation(
                 self._job, self._params, self._plan.config.model_dir,
-                self._run_configs.local.eval_distribute,
+                strategy,
                 lambda: self._lifeline.enter(protocol.EVALUATING))
             self._spec = super()._eval_spec()
         return self._keras
@@ -80,14 +84,13 @@ class KerasLoop(task.Loop):
         self._lifeline.enter(protocol.TRAINING)
 
 
-def loss_of(model, parts, params, features, labels, training=True):
-    """One replica's part of a step.
+def loss_of(model, parts, params, features, labels):
+    """One replica's part of a training step.
 
     Returns:
         (the losses of its examples [batch, ...], its share of the global batch's loss, the outputs)
     """
-    from estimator_trainer.jobs import losses
-    outputs = model(features, training=training)
+    outputs = losses.outputs_of(model, features)
     of_examples = parts.loss(labels, outputs, params)
     penalty = parts.penalty(model, params) if parts.penalty else None
     return of_examples, losses.share(of_examples, penalty), outputs
