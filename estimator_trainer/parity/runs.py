@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 from estimator_trainer import exit_codes
+from estimator_trainer.cluster import process as processes
 from estimator_trainer.parity.plan import Run
 
 _LAST_LINES = 15
@@ -17,7 +18,7 @@ class RunFailed(Exception):
 
 
 def start(run: Run, timeout_secs: float) -> None:
-    """Runs one command to its end, its output in `<model_dir>.log`.
+    """Runs one command to its end, its output in `<model_dir>.log`. It does not outlive this process.
 
     Raises:
         RunFailed: it ended with another code than 0, or not within `timeout_secs`; then its whole
@@ -25,9 +26,11 @@ def start(run: Run, timeout_secs: float) -> None:
     """
     log_path = f'{run.model_dir}.log'
     environment = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
+    parent = os.getpid()
     with open(log_path, 'w+', encoding='utf-8', errors='replace') as log:
         process = subprocess.Popen(run.command, env=environment, stdin=subprocess.DEVNULL, stdout=log,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
+                                   stderr=subprocess.STDOUT, start_new_session=True,
+                                   preexec_fn=lambda: processes.tie_to_parent(parent))
         try:
             code = process.wait(timeout_secs)
         except subprocess.TimeoutExpired:
