@@ -138,6 +138,7 @@ def write_estimator(folder: str, arrays, step: int) -> str:
     Returns:
         The checkpoint's prefix.
     """
+    folder = os.path.abspath(folder)  # with a relative one `checkpoint` would name other files
     prefix = os.path.join(folder, f'model.ckpt-{step}')
     tensor_names = sorted(arrays)
     tf.raw_ops.SaveV2(prefix=prefix, tensor_names=tensor_names,

@@ -10,26 +10,27 @@ import pytest
 PROGRAMS = pathlib.Path(__file__).parent / 'programs'
 # Seeds with which no two inputs of a maximum are so close that rounding chooses; see parity.report.
 JOBS = {
-    'mnist': ['--job=mnist', '--param=learning_rate=0.1', '--seed=3'],
-    'fashion_mnist': ['--job=fashion_mnist', '--param=learning_rate=0.1', '--seed=3'],
+    'mnist': ['--job=short_batches:mnist', '--param=learning_rate=0.1', '--seed=3'],
+    'fashion_mnist': ['--job=short_batches:fashion_mnist', '--param=learning_rate=0.1', '--seed=3'],
 }
 
 
-def parity(*flags, code=0, timeout=900, cwd=None):
+def parity(*flags, code=0, timeout=900, cwd=None, **environment):
     done = launch.run([sys.executable, '-m', 'estimator_trainer', 'parity', *flags], timeout=timeout,
-                      cwd=cwd)
+                      cwd=cwd, **environment)
     assert done.code == code, done.output
     return done.output
 
 
 @pytest.mark.parametrize('job', JOBS)
 def test_built_in_jobs(job, tmp_path, data_dir):
-    """With L2; the evaluation has a short last batch: 1000 examples by 64, or by 32."""
-    parity(*JOBS[job], '--param=l2=0.001', '--steps=20', f'--data_dir={data_dir}', f'--out={tmp_path}')
+    """With L2, and a last batch that is short; that of the evaluation is as well."""
+    parity(*JOBS[job], '--param=l2=0.001', '--steps=20', f'--out={tmp_path}', cwd=PROGRAMS,
+           TFDS_DATA_DIR=str(data_dir))
     report = json.loads((tmp_path / 'parity.json').read_text())
     assert report['equal'] and len(report['pairs']) == 36
     assert max(pair['weight'] for pair in report['pairs']) <= 1e-5
-    assert all(len(losses) == 20 and losses['20'] < losses['1'] for losses in report['losses'].values())
+    assert all(len(losses) == 20 and losses['19'] < losses['1'] for losses in report['losses'].values())
     assert {path.name for path in tmp_path.iterdir()} == {'parity.json', 'parity.html'}
 
 
