@@ -4,6 +4,7 @@ import glob
 import logging
 import os
 import re
+import shutil
 from typing import Optional
 
 import tensorflow as tf
@@ -75,6 +76,20 @@ def set_aside_damaged(model_dir: str) -> None:
             os.path.abspath(model_dir), os.path.basename(prefixes[-1]),
             [os.path.basename(prefix) for prefix in prefixes])
         _log.info('goes on from checkpoint %s', os.path.basename(prefixes[-1]))
+
+
+def remove_unfinished(model_dir: str) -> None:
+    """Removes what tasks that were killed within a checkpoint have left. Nobody may be saving.
+
+    An index is written last: data without one were never a checkpoint.
+    """
+    start = os.path.join(glob.escape(model_dir), 'model.ckpt-')
+    for suffix in ('.data-', '.index.tempstate'):
+        for path in glob.glob(f'{start}*{suffix}*'):
+            if not os.path.exists(f'{path.rpartition(suffix)[0]}.index'):
+                os.remove(path)
+    for folder in glob.glob(f'{start}*_temp'):
+        shutil.rmtree(folder)
 
 
 def damage(prefix: str) -> Optional[str]:

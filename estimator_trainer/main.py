@@ -109,6 +109,7 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
         _check_classes(dataset, params)
     if plan.is_chief:
         checkpoints.set_aside_damaged(config.model_dir)
+        checkpoints.remove_unfinished(config.model_dir)
         run_files.write(config.model_dir, resolved)
     lifeline.watch_peers(_watched(plan))
     run_configs = runtime.make_run_configs(plan, lifeline)
