@@ -102,7 +102,7 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
         run_config = runtime.make_run_configs(plan, lifeline).own
         lifeline.watch_peers(_watched(plan))
         parameter_server.serve(run_config, plan.num_training_tasks, lifeline)
-        return _stopped(lifeline.stopped_by, None)
+        return _stopped(lifeline, None)
     dataset = None
     if job.input_fn is None:
         dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
@@ -131,7 +131,7 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
         serving_input_fn).run()
     if outcome.stopped_by is None:
         _say_end(plan, outcome)
-    return _stopped(outcome.stopped_by, outcome.step)
+    return _stopped(lifeline, outcome.step)
 
 
 def _watched(plan) -> peers.PeerWatch:
@@ -141,11 +141,14 @@ def _watched(plan) -> peers.PeerWatch:
                            any_is_enough=plan.role == 'ps')
 
 
-def _stopped(signum, step) -> Optional[ending.End]:
+def _stopped(lifeline, step) -> Optional[ending.End]:
+    signum = lifeline.stopped_by
     if signum is None:
         return None
+    whose = ' to another task' if lifeline.follows else ''
     saved = '' if step is None else f'; saved at step {step}, the same command resumes'
-    return ending.End(128 + signum, f'stopped by {signal.Signals(signum).name}{saved}')
+    return ending.End(128 + signum, f'stopped by {signal.Signals(signum).name}{whose}{saved}',
+                      follows=lifeline.follows)
 
 
 def _checked_params(job, config) -> dict:
