@@ -4,6 +4,7 @@ import glob
 import logging
 import os
 import re
+import shutil
 from typing import Optional
 
 import tensorflow as tf
@@ -11,6 +12,8 @@ import tensorflow as tf
 _log = logging.getLogger('estimator_trainer')
 _FOLDER = 'damaged'
 UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)  # what a damaged one raises
+_STEP = 'global_step'  # in Estimator's checkpoints
+_STEP_OF_OBJECTS = 'global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of tf.train.Checkpoint
 
 
 class NoGoodCheckpoint(ValueError):
@@ -20,7 +23,22 @@ class NoGoodCheckpoint(ValueError):
 def last_step(model_dir: str) -> int:
     """The global step of the newest checkpoint, 0 where there is none."""
     checkpoint = tf.train.latest_checkpoint(model_dir)
-    return int(tf.train.load_variable(checkpoint, 'global_step')) if checkpoint else 0
+    return step_of(checkpoint) if checkpoint else 0
+
+
+def step_of(prefix: str) -> int:
+    """The global step of a checkpoint of any loop.
+
+    Raises:
+        tf.errors.OpError, ValueError: it cannot be read, or has none.
+    """
+    return int(tf.train.load_variable(prefix, _STEP_OF_OBJECTS if is_of_objects(prefix) else _STEP))
+
+
+def is_of_objects(prefix: str) -> bool:
+    """Whether a checkpoint is tf.train.Checkpoint's, as keras_fit and custom_loop write it, and not
+    Estimator's."""
+    return tf.train.load_checkpoint(prefix).has_tensor(_STEP_OF_OBJECTS)
 
 
 def set_aside_damaged(model_dir: str) -> None:
@@ -60,6 +78,20 @@ def set_aside_damaged(model_dir: str) -> None:
         _log.info('goes on from checkpoint %s', os.path.basename(prefixes[-1]))
 
 
+def remove_unfinished(model_dir: str) -> None:
+    """Removes what tasks that were killed within a checkpoint have left. Nobody may be saving.
+
+    An index is written last: data without one were never a checkpoint.
+    """
+    start = os.path.join(glob.escape(model_dir), 'model.ckpt-')
+    for suffix in ('.data-', '.index.tempstate'):
+        for path in glob.glob(f'{start}*{suffix}*'):
+            if not os.path.exists(f'{path.rpartition(suffix)[0]}.index'):
+                os.remove(path)
+    for folder in glob.glob(f'{start}*_temp'):
+        shutil.rmtree(folder)
+
+
 def damage(prefix: str) -> Optional[str]:
     """What keeps a checkpoint from being read, in one line; None if nothing does."""
     try:
@@ -69,7 +101,7 @@ def damage(prefix: str) -> Optional[str]:
             reader.get_tensor(name)
     except UNREADABLE as error:
         return str(error).strip().splitlines()[0]
-    return None if 'global_step' in names else 'it has no global_step'
+    return None if _STEP in names or _STEP_OF_OBJECTS in names else 'it has no global_step'
 
 
 def _named(model_dir) -> Optional[str]:

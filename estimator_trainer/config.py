@@ -25,6 +25,8 @@ class TrainerConfig:
     """The flags of one run; `estimator_trainer.flags` says what each means and in which unit."""
     job: str
     param: tuple
+    loop: str
+    stepping: str
     model_dir: str
     allow_config_change: bool
     dataset: str
@@ -59,6 +61,7 @@ class TrainerConfig:
     export: tuple
     save_checkpoints_steps: Optional[int]
     save_checkpoints_secs: Optional[int]
+    save_checkpoints_epochs: Optional[int]
     keep_checkpoints: int
     save_summary_steps: int
     log_every_steps: int
@@ -137,8 +140,16 @@ def _check(config) -> None:
         raise UsageError(f'--save_checkpoints_steps={config.save_checkpoints_steps} and '
                          f'--save_checkpoints_secs={config.save_checkpoints_secs} are both set: give '
                          'one of them.')
+    if config.loop == 'estimator' and config.save_checkpoints_epochs is not None:
+        raise UsageError(f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for '
+                         '--loop=keras_fit and custom_loop; use --save_checkpoints_steps.')
+    if config.loop != 'custom_loop' and config.stepping != 'dataset':
+        raise UsageError(f'--stepping={config.stepping}: is for --loop=custom_loop; the loop is '
+                         f'{config.loop}.')
+    if config.loop != 'estimator' and config.strategy == 'parameter_server':
+        raise UsageError(parameter_server_refused(config.loop))
     lowest = dict(batch_size=1, num_replicas=1, max_steps=1, save_checkpoints_steps=1, eval_steps=1,
-                  save_checkpoints_secs=1, log_every_steps=1, keep_checkpoints=0, in_memory_mb=0,
+                  save_checkpoints_secs=1, save_checkpoints_epochs=1, log_every_steps=1, keep_checkpoints=0, in_memory_mb=0,
                   save_summary_steps=0, eval_throttle_secs=0, intra_op_threads=0, inter_op_threads=0,
                   seed=0, max_secs=1, stop_patience=1, join_timeout_secs=1, lost_peer_secs=5,
                   step_timeout_secs=0, grace_secs=1)
@@ -169,6 +180,11 @@ def _check(config) -> None:
     if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f'--model_dir={config.model_dir}: {there} cannot be written to; name another '
                          'folder.')
+
+
+def parameter_server_refused(loop) -> str:
+    return (f'--loop={loop} does not train with parameter servers: use --loop=estimator, or a cluster of '
+            'workers without ps.')
 
 
 def _nearest(name) -> str:

@@ -26,6 +26,10 @@ def _group(title):
 _job = _group('What is trained')
 _job['text']('job', 'mnist', 'A built-in job (mnist, fashion_mnist) or package.module:attribute.')
 _job['several']('param', [], 'name=value: overrides a param of the job. Repeatable.')
+_job['choice']('loop', 'estimator', ['estimator', 'keras_fit', 'custom_loop'],
+               'What trains it. The last two need a job with a make_model.')
+_job['choice']('stepping', 'dataset', ['dataset', 'iterator', 'epoch_function'],
+               'Of custom_loop: each step from Python, several, or a whole epoch in one tf.function.')
 _job['text']('model_dir', '', 'Folder of checkpoints, metrics and exports. Required. The same command '
              'in the same folder resumes.')
 _job['switch']('allow_config_change', False, 'Resume although config.json in the model_dir differs in '
@@ -90,6 +94,8 @@ _evaluation['listed']('export', ['best', 'final'], 'best, final, both (best,fina
 _files = _group('Checkpoints and progress')
 _files['whole']('save_checkpoints_steps', None, 'Steps between checkpoints. Default: by time.')
 _files['whole']('save_checkpoints_secs', None, 'Seconds between checkpoints. Default: 600.')
+_files['whole']('save_checkpoints_epochs', None, 'Of keras_fit and custom_loop: epochs between checkpoints. '
+                'Default: 1 for keras_fit, which saves by time as well.')
 _files['whole']('keep_checkpoints', 5, 'Newest checkpoints kept. 0: all.')
 _files['whole']('save_summary_steps', 100, 'Steps between TensorBoard summaries. 0: none.')
 _files['whole']('log_every_steps', 100, 'Steps between lines of progress and of metrics.jsonl.')

@@ -11,7 +11,7 @@ import traceback
 from typing import Optional
 
 from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, jobs, protocol, run_files
+from estimator_trainer import exit_codes, jobs, loops, protocol, run_files
 from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import plan as planning
 from estimator_trainer.hooks import metrics_log
@@ -32,6 +32,7 @@ def main(argv) -> int:
         job = jobs.load_early(config.job)
         params = _checked_params(job, config) if job else None
         if job:
+            _check_loop(job, config)
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
         for address in addresses.public_addresses(plan.cluster):
             _log.warning('WARNING: %s is a public address: whoever reaches this port runs code in the '
@@ -90,9 +91,9 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     from estimator_trainer.distribute import runtime
     from estimator_trainer.export import exporters
     from estimator_trainer.hooks import parameter_server
-    from estimator_trainer.loops import estimator as loop
     config = plan.config
     params = _checked_params(job, config)
+    _check_loop(job, config)
     resolved = run_files.resolved(plan, params, versions)
     run_files.check(config.model_dir, resolved)
 
@@ -101,13 +102,14 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
         run_config = runtime.make_run_configs(plan, lifeline).own
         lifeline.watch_peers(_watched(plan))
         parameter_server.serve(run_config, plan.num_training_tasks, lifeline)
-        return _stopped(lifeline.stopped_by, None)
+        return _stopped(lifeline, None)
     dataset = None
     if job.input_fn is None:
         dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
         _check_classes(dataset, params)
     if plan.is_chief:
         checkpoints.set_aside_damaged(config.model_dir)
+        checkpoints.remove_unfinished(config.model_dir)
         run_files.write(config.model_dir, resolved)
     lifeline.watch_peers(_watched(plan))
     run_configs = runtime.make_run_configs(plan, lifeline)
@@ -124,12 +126,12 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     if serving_input_fn is None and dataset is not None:
         serving_input_fn = exporters.raw_images(dataset.image_shape)
     started = float(os.environ.get(protocol.STARTED) or time.time())
-    outcome = loop.EstimatorLoop(
+    outcome = loops.get(config.loop)(
         plan, lifeline, started, run_configs, job, params, job.input_fn or dataset.input_fn,
         serving_input_fn).run()
     if outcome.stopped_by is None:
         _say_end(plan, outcome)
-    return _stopped(outcome.stopped_by, outcome.step)
+    return _stopped(lifeline, outcome.step)
 
 
 def _watched(plan) -> peers.PeerWatch:
@@ -139,11 +141,14 @@ def _watched(plan) -> peers.PeerWatch:
                            any_is_enough=plan.role == 'ps')
 
 
-def _stopped(signum, step) -> Optional[ending.End]:
+def _stopped(lifeline, step) -> Optional[ending.End]:
+    signum = lifeline.stopped_by
     if signum is None:
         return None
+    whose = ' to another task' if lifeline.follows else ''
     saved = '' if step is None else f'; saved at step {step}, the same command resumes'
-    return ending.End(128 + signum, f'stopped by {signal.Signals(signum).name}{saved}')
+    return ending.End(128 + signum, f'stopped by {signal.Signals(signum).name}{whose}{saved}',
+                      follows=lifeline.follows)
 
 
 def _checked_params(job, config) -> dict:
@@ -154,6 +159,12 @@ def _checked_params(job, config) -> dict:
         except ValueError as error:
             raise UsageError(str(error)) from error
     return params
+
+
+def _check_loop(job, config) -> None:
+    if config.loop != 'estimator' and job.make_model is None:
+        raise UsageError(f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
+                         'train it; give it make_model and parts, or use --loop=estimator.')
 
 
 def _check_classes(dataset, params) -> None:
@@ -175,7 +186,7 @@ def _run_params(plan, job, dataset, start_step) -> dict:
         batch_size=config.batch_size, num_replicas=plan.num_replicas,
         global_batch_size=plan.global_batch_size, max_steps=max_steps, seed=config.seed,
         steps_per_epoch=examples / plan.global_batch_size if examples else max_steps,
-        start_step=start_step)
+        start_step=start_step, **({'image_shape': tuple(dataset.image_shape)} if dataset else {}))
 
 
 def _say_start(plan, dataset, params, can_serve) -> None:

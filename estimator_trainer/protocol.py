@@ -19,6 +19,7 @@ The error file, written by a task that ends with anything but 0:
     task, code, step  'worker:1', the exit code, the last finished step or null
     message           one line, the last one that the task prints
     peer              'worker:0' if that one is lost, else null
+    follows           whether it stopped because another task was told to
     traceback         its last lines, or []
     time              seconds since the epoch
 """

@@ -11,7 +11,8 @@ from estimator_trainer.config import UsageError
 
 _NAME = 'config.json'
 _LOCK = '.trainer.lock'
-_MATTERS = ('job', 'dataset', 'global_batch_size', 'seed', 'params')
+_MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
+_BEFORE = {'loop': 'estimator'}  # where a run was made before there were others
 
 
 def resolved(plan, params, versions) -> dict:
@@ -26,6 +27,7 @@ def resolved(plan, params, versions) -> dict:
              for name, value in vars(config).items() if name not in ('dry_run', 'progress')}
     return {
         'job': config.job,
+        'loop': config.loop,
         'dataset': config.dataset,
         'params': dict(params),
         'seed': config.seed,
@@ -113,7 +115,7 @@ def claim(model_dir: str, wait_secs: float = 5):
 def _differences(old, new) -> list:
     found = []
     for name in _MATTERS:
-        was, now = old.get(name), new[name]
+        was, now = old.get(name, _BEFORE.get(name)), new[name]
         if isinstance(now, dict):
             was = was or {}
             found += [(f'param {key}', was.get(key), now.get(key))

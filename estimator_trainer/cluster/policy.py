@@ -18,6 +18,7 @@ class TaskError:
     step: int | None = None
     peer: str | None = None
     traceback: tuple[str, ...] = ()
+    follows: bool = False  # it stopped because another task was told to
 
     @classmethod
     def of(cls, value: Mapping) -> 'TaskError | None':
@@ -30,6 +31,7 @@ class TaskError:
             step=step if type(step) is int else None,
             peer=peer if isinstance(peer, str) and peer else None,
             traceback=tuple(map(str, traceback)) if isinstance(traceback, list) else (),
+            follows=value.get('follows') is True,
         )
 
 
@@ -129,7 +131,8 @@ def cause(ended: Iterable[Ended]) -> Ended | None:
     2. A code that says the task itself is at fault.
     3. "Restart me": stalled, not saved, and codes that we do not know.
     4. A stop in good order: somebody else may have asked for it.
-    5. A lost peer, which is somebody else's failure.
+    5. One that followed another task's.
+    6. A lost peer, which is somebody else's failure.
 
     Ties go to the first in `ended`.
     """
@@ -140,8 +143,10 @@ def cause(ended: Iterable[Ended]) -> Ended | None:
         if task.code < 128:
             return 2
         if is_symptom(task):
-            return 5
-        return 4 if is_good_order(task) else 3
+            return 6
+        if is_good_order(task):
+            return 5 if follows(task) else 4
+        return 3
 
     return min((task for task in ended if task.code != 0), key=rank, default=None)
 
@@ -151,9 +156,22 @@ def is_symptom(task: Ended) -> bool:
     return task.code in exit_codes.SYMPTOMS
 
 
+def follows(task: Ended) -> bool:
+    """Whether it stopped because another task was told to."""
+    return task.error is not None and task.error.follows
+
+
 def is_good_order(task: Ended | None) -> bool:
     """Whether it was told to stop, by whomever, and has saved what there was to save."""
     return task is not None and task.code in GOOD_ORDER
+
+
+def settled(stop: Stop, ended: Sequence[Ended]) -> Stop:
+    """`stop`, now that all have ended: one that followed another gives the blame to that one."""
+    if stop.why is not Why.FAILED or stop.cause.ended is None or not follows(stop.cause.ended):
+        return stop
+    told = next((task for task in ended if is_good_order(task) and not follows(task)), None)
+    return stop if told is None else dataclasses.replace(stop, cause=Cause(told.name, told.exit_code, told))
 
 
 def blame(failures: Iterable[Ended], dead: Sequence[Ended] = ()) -> Cause:

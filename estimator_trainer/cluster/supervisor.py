@@ -109,7 +109,8 @@ class Supervisor:
                     task.close()
         self._watch.look_now()
         secs = time.monotonic() - self._started
-        return Outcome(self._stop or Stop(Why.DONE), tuple(self._ended), secs, self._signum)
+        stop = policy.settled(self._stop or Stop(Why.DONE), self._ended)
+        return Outcome(stop, tuple(self._ended), secs, self._signum)
 
     def _timeout(self) -> float:
         deadlines = [self._watch.next_look]

@@ -4,6 +4,7 @@ Everything it cannot account for is shown. `TF_CPP_MIN_LOG_LEVEL` in the environ
 with 0 or 1, nothing is held back.
 """
 
+import contextlib
 import os
 import re
 import sys
@@ -59,3 +60,15 @@ def silence_deprecations() -> None:
     warnings.filterwarnings('ignore', 'To make it possible to preserve tf.data options')
     tf.get_logger().setLevel('WARNING')
     tf.get_logger().addFilter(lambda record: not _OF_NO_USE.search(record.getMessage()))
+
+
+@contextlib.contextmanager
+def only_errors():
+    """Holds TensorFlow's warnings back for a while."""
+    import tensorflow as tf
+    level = tf.get_logger().level
+    tf.get_logger().setLevel('ERROR')
+    try:
+        yield
+    finally:
+        tf.get_logger().setLevel(level)

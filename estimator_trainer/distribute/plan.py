@@ -4,6 +4,7 @@ import dataclasses
 from typing import Optional
 
 import tf_config
+from estimator_trainer import config as trainer_config
 from estimator_trainer.config import TrainerConfig, UsageError
 
 
@@ -102,7 +103,8 @@ class Plan:
         lines = [f'job {config.job}, {data}, model_dir {config.model_dir}']
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
-        lines.append(f'strategy {self.strategy}; {name}{chief} of {self.num_tasks} task(s)')
+        stepping = f' ({config.stepping})' if config.loop == 'custom_loop' else ''
+        lines.append(f'loop {config.loop}{stepping}, strategy {self.strategy}; {name}{chief} of {self.num_tasks} task(s)')
         if self.asynchronous:
             lines.append(f'asynchronous: {self.num_training_tasks} workers, each step is one batch of '
                          f'{config.batch_size} on one of them; which worker trains which example is '
@@ -138,6 +140,8 @@ def make(config: TrainerConfig, environ) -> Plan:
         strategy = tf_config.auto_strategy(found.cluster)
         if strategy == 'none' and config.num_replicas > 1:
             strategy = 'mirrored'
+    if strategy == 'parameter_server' and config.loop != 'estimator':
+        raise UsageError(trainer_config.parameter_server_refused(config.loop))
     if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
         raise UsageError(f'--num_replicas={config.num_replicas} needs --strategy=mirrored or '
                          f'multi_worker_mirrored; the strategy is {strategy}.')

@@ -20,11 +20,8 @@ class NotFiniteError(ArithmeticError):
     """The loss or a weight is NaN or infinite. Its text says what and at which step."""
 
 
-class WatchedStepHook(tf.estimator.SessionRunHook):
-    """Tells the lifeline of each step, and stops all synchronous tasks at the same one.
-
-    A signal to any task, or a reason of the chief's, is agreed on by all (`Agreement`), at most about
-    half a second later.
+class StepWatch:
+    """Tells the lifeline of each step, and knows what all synchronous tasks wish to do after it.
 
     Args:
         lifeline: watch.Lifeline.
@@ -36,21 +33,55 @@ class WatchedStepHook(tf.estimator.SessionRunHook):
     Attributes:
         why: the reason that stopped training, None if none did.
     """
+    WISHES = len(_SIGNALS) + len(_REASONS)
 
     def __init__(self, lifeline, is_chief: bool, asynchronous: bool, reason):
         self._lifeline, self._is_chief = lifeline, is_chief
         self._asynchronous, self._reason = asynchronous, reason
         self.why = None
 
+    def start(self, step: int) -> None:
+        """Training begins, or goes on, after this step."""
+        self._lifeline.step = step
+        self._lifeline.enter(protocol.TRAINING)
+
+    def stepped(self, step: int, loss: float) -> None:
+        """A step has been finished. Raises NotFiniteError."""
+        if not math.isfinite(loss):
+            raise NotFiniteError(f'the loss is {loss} at step {step}')
+        self._lifeline.stepped(step)
+
+    def wishes(self) -> list:
+        """This task's, of which there are WISHES."""
+        signum = self._lifeline.signum
+        reason = self._reason() if self._is_chief or self._asynchronous else None
+        return [signum == number for number in _SIGNALS] + [reason == name for name in _REASONS]
+
+    def obey(self, agreed) -> bool:
+        """Whether the wishes of all tasks say to stop."""
+        signals, reasons = agreed[:len(_SIGNALS)], agreed[len(_SIGNALS):]
+        if any(signals):
+            self._lifeline.obey(_SIGNALS[signals.index(True)])
+        elif any(reasons):
+            self.why = _REASONS[reasons.index(True)]
+        return any(agreed)
+
+
+class WatchedStepHook(StepWatch, tf.estimator.SessionRunHook):
+    """A StepWatch for Estimator. Stops all synchronous tasks at the same step.
+
+    A signal to any task, or a reason of the chief's, is agreed on by all (`Agreement`), at most about
+    half a second later.
+    """
+
     def begin(self):
         self._global_step = tf.compat.v1.train.get_global_step()
         self._loss = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)[-1]
-        self._agreement = Agreement(len(_SIGNALS) + len(_REASONS), self._is_chief)
+        self._agreement = Agreement(self.WISHES, self._is_chief)
 
     def after_create_session(self, session, coord):
         self._step = int(session.run(self._global_step))
-        self._lifeline.step = self._step
-        self._lifeline.enter(protocol.TRAINING)
+        self.start(self._step)
         if self._stops(session):  # before the first step: what ended the last run may still stand
             coord.request_stop()
 
@@ -61,9 +92,7 @@ class WatchedStepHook(tf.estimator.SessionRunHook):
     def after_run(self, run_context, run_values):
         loss, *step = run_values.results
         self._step = int(step[0]) if step else self._step + 1
-        if not math.isfinite(loss):
-            raise NotFiniteError(f'the loss is {loss} at step {self._step}')
-        self._lifeline.stepped(self._step)
+        self.stepped(self._step, loss)
         if self._agreement.due() and self._stops(run_context.session):
             run_context.request_stop()
 
@@ -71,16 +100,7 @@ class WatchedStepHook(tf.estimator.SessionRunHook):
         self._lifeline.enter(lifelines.CLOSING)
 
     def _stops(self, session) -> bool:
-        signum = self._lifeline.signum
-        reason = self._reason() if self._is_chief or self._asynchronous else None
-        wishes = [signum == number for number in _SIGNALS] + [reason == name for name in _REASONS]
-        agreed = self._agreement.meet(session, wishes)
-        signals, reasons = agreed[:len(_SIGNALS)], agreed[len(_SIGNALS):]
-        if any(signals):
-            self._lifeline.obey(_SIGNALS[signals.index(True)])
-        elif any(reasons):
-            self.why = _REASONS[reasons.index(True)]
-        return any(agreed)
+        return self.obey(self._agreement.meet(session, self.wishes()))
 
 
 class SavedListener(tf.estimator.CheckpointSaverListener):

@@ -1,6 +1,7 @@
-"""The model_fn of an image classifier, around a Keras model that gives logits."""
+"""What the image classifiers have in common: all but their layers."""
 
 from estimator_trainer.jobs import schedules
+from estimator_trainer.jobs.job import KerasParts
 
 OPTIMIZERS = ('sgd', 'momentum', 'adam')
 PARAMS = {
@@ -12,51 +13,68 @@ PARAMS = {
 }
 
 
-def model_fn_from(make_model):
-    """Makes a model_fn from `make_model(params) -> tf.keras.Model`.
+def make_model(name, layers):
+    """Makes `make_model(params)` of a classifier.
 
-    Features: {'image': uint8 [batch, height, width, channels]}; labels: int64 [batch]. Predictions:
-    logits and probabilities [batch, classes] and classes [batch]. The pixels are scaled here and not
-    in the input pipeline, so that a served model takes what a camera gives.
+    The model takes {'image': uint8 [batch, height, width, channels]} and gives logits [batch, classes].
+    The pixels are scaled in the model and not in the input pipeline, so that a served model takes what
+    a camera gives.
+
+    Args:
+        layers: (params) -> list of Keras layers from float images in 0..1 to logits. The seed of each
+            initializer is fixed by the run's, not by its place in the graph: the same weights start
+            one process and every worker of a cluster.
     """
 
-    def model_fn(features, labels, mode, params):
+    def make(params):
         import tensorflow as tf
-        modes = tf.estimator.ModeKeys
-        model = make_model(params)
-        images = tf.cast(features['image'], tf.float32) / 255.0
-        logits = model(images, training=mode == modes.TRAIN)
-        predictions = {
-            'logits': logits,
-            'probabilities': tf.nn.softmax(logits),
-            'classes': tf.argmax(logits, axis=-1),
-        }
-        if mode == modes.PREDICT:
-            return tf.estimator.EstimatorSpec(
-                mode, predictions=predictions,
-                export_outputs={'serving_default': tf.estimator.export.PredictOutput(predictions)})
+        image = tf.keras.Input(params.get('image_shape', (28, 28, 1)), dtype=tf.uint8, name='image')
+        scaled = tf.keras.layers.Rescaling(1 / 255, name='rescaling')(image)
+        # A model inside the model: its name is a part of the weights' in Estimator's checkpoints.
+        logits = tf.keras.Sequential(layers(params), name=name)(scaled)
+        return tf.keras.Model({'image': image}, logits, name=f'{name}_of_images')
 
-        labels = tf.cast(labels, tf.int64)
-        # The mean over the per-replica batch, as Job.model_fn says. The penalty is whole in every
-        # replica's loss: divided by their number and summed, it counts once.
-        loss = tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
-        if params['l2']:
-            loss += params['l2'] * tf.add_n([
-                tf.reduce_sum(tf.square(weight)) for weight in model.trainable_weights
-                if 'kernel' in weight.name])
-        if mode == modes.EVAL:
-            accuracy = tf.compat.v1.metrics.accuracy(labels, predictions['classes'])
-            return tf.estimator.EstimatorSpec(
-                mode, loss=loss, predictions=predictions, eval_metric_ops={'accuracy': accuracy})
+    return make
 
-        step = tf.compat.v1.train.get_global_step()
-        rate = schedules.learning_rate(params, step)
-        tf.compat.v1.summary.scalar('learning_rate', rate)
-        return tf.estimator.EstimatorSpec(
-            mode, loss=loss, train_op=_optimizer(params, rate).minimize(loss, global_step=step))
 
-    return model_fn
+def loss(labels, logits, params):
+    """Cross-entropies [batch], or [batch, ...] where each example has several labels."""
+    import tensorflow as tf
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=tf.cast(labels, tf.int64), logits=logits)
+
+
+def penalty(model, params):
+    """L2 of the kernels; None without."""
+    import tensorflow as tf
+    if not params['l2']:
+        return None
+    return params['l2'] * tf.add_n([
+        tf.reduce_sum(tf.square(weight)) for weight in model.trainable_weights
+        if 'kernel' in weight.name])
+
+
+def make_optimizer(params):
+    from estimator_trainer.jobs import optimizers
+    return optimizers.make(params['optimizer'], params)
+
+
+def metrics(params):
+    import tensorflow as tf
+    return {'accuracy': tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')}
+
+
+def predictions(logits):
+    import tensorflow as tf
+    return {
+        'logits': logits,
+        'probabilities': tf.nn.softmax(logits),
+        'classes': tf.argmax(logits, axis=-1),
+    }
+
+
+PARTS = KerasParts(loss=loss, make_optimizer=make_optimizer, penalty=penalty, metrics=metrics,
+                   predictions=predictions)
 
 
 def check(params) -> None:
@@ -68,12 +86,3 @@ def check(params) -> None:
     if params['optimizer'] not in OPTIMIZERS:
         raise ValueError(f"--param=optimizer={params['optimizer']}: use one of "
                          f"{', '.join(OPTIMIZERS)}.")
-
-
-def _optimizer(params, rate):
-    from tensorflow.compat.v1 import train
-    if params['optimizer'] == 'adam':
-        return train.AdamOptimizer(rate)
-    if params['optimizer'] == 'momentum':
-        return train.MomentumOptimizer(rate, momentum=0.9)
-    return train.GradientDescentOptimizer(rate)

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
+from estimator_trainer.jobs import keras_model_fn
+
 BUILT_IN = {
     'mnist': 'estimator_trainer.jobs.mnist:job',
     'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
@@ -20,21 +22,55 @@ BUILT_IN = {
 _HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
+# `image_shape` is there where the job reads --dataset.
 RUN_PARAMS = ('batch_size', 'num_replicas', 'global_batch_size', 'max_steps', 'steps_per_epoch',
-              'seed', 'start_step')
+              'seed', 'start_step', 'image_shape')
 
 
 class JobError(ValueError):
     """A job that cannot be found, or a param that it does not have. The message is for the user."""
 
 
+def _as_they_are(outputs):
+    return outputs if isinstance(outputs, dict) else {'outputs': outputs}
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasParts:
+    """What a loop needs beside the Keras model. All three loops compute the loss of a step from these:
+    the mean over the global batch of the examples' losses, and once the penalty.
+
+    Attributes:
+        loss: `(labels, outputs, params) -> [batch, ...]`: not reduced. What an example has several of,
+            such as the losses of its pixels, is averaged.
+        make_optimizer: `(params) -> tf.keras.optimizers.legacy.Optimizer`, whose iterations are the
+            global step. `jobs.optimizers` has them with `jobs.schedules`. For Estimator it becomes the
+            one of tf.compat.v1.train that computes the same.
+        penalty: `(model, params) -> scalar or None`: whole, not divided by anything. The model's own
+            `losses` (regularizers) do not count.
+        metrics: `(params) -> {name: tf.keras.metrics.Metric}`, updated with (labels, outputs) of single
+            examples. The evaluation has `loss` beside them.
+        predictions: `(outputs) -> dict` of tensors that a SavedModel gives; by default the outputs as
+            they are, a single tensor as 'outputs'.
+    """
+    loss: Callable
+    make_optimizer: Callable
+    penalty: Optional[Callable] = None
+    metrics: Optional[Callable] = None
+    predictions: Callable = _as_they_are
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """What is trained.
 
-    Exactly one of `model_fn` and `make_estimator` is given.
+    Either `make_model` and `parts`, for every --loop; or `model_fn`, or `make_estimator`, for Estimator
+    only. A `model_fn` beside `make_model` replaces the one that is made of it.
 
     Attributes:
+        make_model: `(params) -> tf.keras.Model`, not compiled, that takes the features as the input_fn
+            gives them. Initializers have seeds. Its output goes to `parts`.
+        parts: KerasParts.
         model_fn: `(features, labels, mode, params) -> tf.estimator.EstimatorSpec`. In TRAIN mode the
             loss is the mean over the per-replica batch, and the optimizer one of tf.compat.v1.train:
             inside Estimator those divide by the number of replicas, so that the summed gradients are
@@ -63,10 +99,16 @@ class Job:
     best_metric: str = 'loss'
     best_mode: str = 'min'
     num_train_examples: Optional[int] = None
+    make_model: Optional[Callable] = None
+    parts: Optional[KerasParts] = None
 
     def __post_init__(self):
+        if (self.make_model is None) != (self.parts is None):
+            raise JobError('make_model and parts go together: the model, and what trains it.')
+        if self.make_model is not None and self.model_fn is None:
+            object.__setattr__(self, 'model_fn', keras_model_fn.make(self.make_model, self.parts))
         if (self.model_fn is None) == (self.make_estimator is None):
-            raise JobError('A Job has either a model_fn or a make_estimator.')
+            raise JobError('A Job has a make_model, or else either a model_fn or a make_estimator.')
         if self.best_mode not in ('min', 'max'):
             raise JobError(f"best_mode is 'min' or 'max'; got {self.best_mode!r}.")
         for name, value in self.params.items():

@@ -1,32 +1,28 @@
 """The tutorial's CNN for handwritten digits: one convolution, about 347,000 weights."""
 
-from estimator_trainer.jobs.image_classifier import PARAMS, check, model_fn_from
+from estimator_trainer.jobs.image_classifier import PARAMS, PARTS, check, make_model
 from estimator_trainer.jobs.job import Job
 
 
-def make_model(params):
-    """A Keras model from float images [batch, 28, 28, 1] in 0..1 to logits [batch, classes].
-
-    The seed of each initializer is fixed by the run's, not by its place in the graph: the same
-    weights start one process and every worker of a cluster.
-    """
+def layers(params):
     import tensorflow as tf
-    layers, seed = tf.keras.layers, params['seed']
+    keras, seed = tf.keras.layers, params['seed']
 
     def kernel(number):
         return tf.keras.initializers.GlorotUniform(seed=seed + number)
 
-    return tf.keras.Sequential([
-        layers.Conv2D(32, 3, activation='relu', kernel_initializer=kernel(1), name='conv'),
-        layers.MaxPooling2D(name='pool'),
-        layers.Flatten(name='flatten'),
-        layers.Dense(64, activation='relu', kernel_initializer=kernel(2), name='dense'),
-        layers.Dense(params['classes'], kernel_initializer=kernel(3), name='logits'),
-    ], name='mnist')
+    return [
+        keras.Conv2D(32, 3, activation='relu', kernel_initializer=kernel(1), name='conv'),
+        keras.MaxPooling2D(name='pool'),
+        keras.Flatten(name='flatten'),
+        keras.Dense(64, activation='relu', kernel_initializer=kernel(2), name='dense'),
+        keras.Dense(params['classes'], kernel_initializer=kernel(3), name='logits'),
+    ]
 
 
 job = Job(
-    model_fn=model_fn_from(make_model),
+    make_model=make_model('mnist', layers),
+    parts=PARTS,
     params=PARAMS,
     check=check,
     best_metric='accuracy',

@@ -29,7 +29,7 @@ class ContinuousEvaluation:
     """Evaluates the checkpoints of a run that other tasks train.
 
     Args:
-        make_estimator: () -> Estimator, of this process alone.
+        make_estimator: () -> Estimator, or a KerasEvaluation, of this process alone.
         spec: EvalSpec; its first exporter hears of every evaluation, the others export.
         watch: a TrainingWatch.
         max_steps: an evaluation from this step on is the last one.
@@ -71,7 +71,7 @@ class ContinuousEvaluation:
     def _evaluate(self, checkpoint, ended) -> None:
         self._done = checkpoint
         try:
-            step = int(tf.train.load_variable(checkpoint, 'global_step'))
+            step = checkpoints.step_of(checkpoint)
             final = ended or step >= self._max_steps
             if step == self._skip and final:  # a finished run that was started again
                 self._exported = True

@@ -25,11 +25,13 @@ class End:
         message: one line for the user: what happened, what to do.
         peer: the task that is lost, such as 'worker:1'.
         traceback: lines.
+        follows: it stops because another task was told to.
     """
     code: int
     message: str
     peer: Optional[str] = None
     traceback: tuple = ()
+    follows: bool = False
 
 
 def report(end: End, task: str, step: Optional[int], environ) -> None:
@@ -39,6 +41,7 @@ def report(end: End, task: str, step: Optional[int], environ) -> None:
         try:
             protocol.write_json(path, {
                 'task': task, 'code': end.code, 'step': step, 'message': end.message, 'peer': end.peer,
+                'follows': end.follows,
                 'traceback': list(end.traceback[-_TRACEBACK_LINES:]), 'time': time.time()})
         except OSError as error:
             within(READER_SECS, _say, f'{path}: {error.strerror}')

@@ -64,6 +64,7 @@ class Lifeline:
         self.checkpoint_step: Optional[int] = None
         self.examples_per_sec: Optional[float] = None
         self.stopped_by: Optional[int] = None  # the signal that all tasks have agreed to obey
+        self.follows = False  # another task was told so, and not this one
 
     # -- begin and end
 
@@ -133,7 +134,7 @@ class Lifeline:
     def obey(self, signum: int) -> None:
         """All tasks have agreed to stop here. It has to be done within the grace period."""
         with self._lock:
-            self.stopped_by = signum
+            self.stopped_by, self.follows = signum, self.signum is None
             self._stop_at = self._stop_at or self._clock()
 
     def watch_peers(self, peers) -> None:

@@ -82,10 +82,6 @@ class PeerWatch:
             return None
         return too_long[0] if too_long else None
 
-    def dismiss(self, name: str) -> None:
-        """From here on the peer may leave."""
-        self._peers.pop(name, None)
-
     def missing_now(self) -> list:
         """The peers that do not answer at this moment."""
         there = self._probe(list(self._peers.values()))

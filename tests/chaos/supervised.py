@@ -150,7 +150,9 @@ def cases() -> list:
     impatient = '--drain_secs=10'
     found += [_case('SIGSTOP', 'worker:1', EVALUATING, shape=(*ALONE, impatient), codes=(1,)),
               _case('SIGSTOP', 'evaluator:0', EVALUATING, shape=(*SYNC, impatient), codes=(1,))]
+    agreeing = (*SHORT, '--param=slow_ms=20')  # tasks agree about twice a second
     for worker in ('worker:0', 'worker:1'):
-        found += [_case('SIGTERM', worker, moment, cause=(worker, 143)) for moment in (IMPORT, *four)]
-    found += [_case('SIGTERM', SUPERVISOR, moment, codes=(143, 0)) for moment in four]
+        found += [_case('SIGTERM', worker, moment, cause=(worker, 143), flags=agreeing)
+                  for moment in (IMPORT, *four)]
+    found += [_case('SIGTERM', SUPERVISOR, moment, codes=(143, 0), flags=agreeing) for moment in four]
     return found

@@ -55,6 +55,18 @@ def test_cause(codes, culprit):
     assert policy.cause(ended) == (None if culprit is None else ended[culprit])
 
 
+def test_who_was_told_to_stop_comes_before_those_that_followed():
+    told, follower, lost = ends(143, 143, 193)
+    follower = dataclasses.replace(follower, error=TaskError('stopped', follows=True))
+    assert policy.cause([follower, told]) == told
+    assert policy.cause([lost, follower]) == follower
+    alone = Stop(Why.FAILED, Cause(follower.name, 143, follower))
+    assert policy.settled(alone, [follower, lost]) == alone
+    assert policy.settled(alone, [follower, lost, told]).cause == Cause(told.name, 143, told)
+    first = Stop(Why.FAILED, Cause(told.name, 143, told))
+    assert policy.settled(first, [told, follower]) == first
+
+
 def test_who_reports_a_lost_peer_is_not_to_blame():
     reporter, other = ends(193, 0, peers={0: 'worker:2'})
     assert policy.blame([reporter]) == Cause('worker:2', 193, None, reporter)
@@ -129,7 +141,8 @@ def test_exit_code(stop, code):
             TaskError('no way', 3, 'worker:1', ('a', 'b')),
         ),
         ({'message': None, 'step': '3', 'peer': '', 'traceback': 'a'}, TaskError('')),
-        ({'message': 5, 'step': True, 'peer': 1}, TaskError('5')),
+        ({'message': 5, 'step': True, 'peer': 1, 'follows': 1}, TaskError('5')),
+        ({'message': 'stopped', 'follows': True}, TaskError('stopped', follows=True)),
     ],
 )
 def test_an_error_file_may_hold_anything(value, error):

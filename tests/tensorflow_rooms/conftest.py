@@ -54,3 +54,10 @@ def prepared_by_two(tmp_path_factory):
 @pytest.fixture(scope='session')
 def data_dir(prepared_by_two):
     return prepared_by_two[0]
+
+
+@pytest.fixture(scope='session')
+def two():
+    """A strategy with two replicas: the only one, for their collective operations get in each other's
+    way."""
+    return tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])

@@ -86,7 +86,8 @@ class Gang:
     def task(self, number, clock, wants_at, steps):
         """(steps at which it met, step at which it was told of a wish)."""
         mine = Agreement(2, number == 0, clock)
-        mine._mine, mine._all, mine._own_replicas = 'placeholder', 'reduced', self._own_replicas
+        mine._alone, mine._own_replicas = False, self._own_replicas
+        mine._mine, mine._all = 'placeholder', 'reduced'
         session, met = self.session(number), []
         mine.meet(session, [False, False])
         for step in range(1, steps + 1):

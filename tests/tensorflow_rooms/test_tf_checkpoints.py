@@ -193,6 +193,16 @@ def test_what_a_task_that_was_killed_while_saving_leaves_is_no_checkpoint(model_
     assert content(model_dir) == before and checkpoints.last_step(str(model_dir)) == 30
 
 
+def test_what_is_unfinished_goes_and_nothing_else(model_dir):
+    before = content(model_dir)
+    (model_dir / 'model.ckpt-40.data-00000-of-00001').write_bytes(b'half')
+    (model_dir / 'model.ckpt-40.index.tempstate123').touch()
+    (model_dir / 'model.ckpt-40_temp').mkdir()
+    (model_dir / 'model.ckpt-40_temp' / 'part-00000-of-00001.data-00000-of-00001').write_bytes(b'half')
+    checkpoints.remove_unfinished(str(model_dir))
+    assert content(model_dir) == before
+
+
 def absolute(model_dir, folder):
     """The state file as Estimator writes it, of a model_dir that was at `folder`."""
     v1.train.update_checkpoint_state(

@@ -29,14 +29,14 @@ def initial_weights(make_model, seed, other_ops, graph_seed):
             tf.random.uniform([2])
             tf.keras.layers.Dense(3)(tf.zeros([1, 2]))
         before = len(v1.global_variables())
-        make_model({'seed': seed, 'classes': 10})(tf.zeros([1, 28, 28, 1]))
+        make_model({'seed': seed, 'classes': 10})({'image': tf.zeros([1, 28, 28, 1], tf.uint8)})
         with v1.Session() as session:
             session.run(v1.global_variables_initializer())
             return session.run(v1.global_variables()[before:])
 
 
 @pytest.mark.parametrize('make_model, weights', [
-    (mnist.make_model, 347_146), (fashion_mnist.make_model, 121_930)])
+    (mnist.job.make_model, 347_146), (fashion_mnist.job.make_model, 121_930)])
 def test_initial_weights_depend_on_the_seed_only(make_model, weights):
     first = initial_weights(make_model, 7, 0, 1)
     again = initial_weights(make_model, 7, 3, 2)

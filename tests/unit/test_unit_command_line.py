@@ -179,3 +179,14 @@ def test_a_model_dir_below_a_file_is_refused(tmp_path):
     (tmp_path / 'file').touch()
     done = run(tmp_path, '--model_dir=file/model', '--max_steps=5', '--dry_run')
     assert done.code == 64, done.err
+
+
+def test_a_loop_that_cannot_train_the_job_is_refused(tmp_path):
+    (tmp_path / 'u_light.py').write_text(LIGHT)
+    assert run(tmp_path, *DRY, '--job=u_light:job').code == 0
+    for loop in ('keras_fit', 'custom_loop'):
+        done = run(tmp_path, *DRY, '--job=u_light:job', f'--loop={loop}')
+        assert (done.code, done.seen) == (64, []) and f'--loop={loop}: job u_light:job has no make_model' in done.err
+        with_ps = run(tmp_path, *DRY, f'--loop={loop}', tf_config=cluster(
+            'worker:0', chief=['a:1'], worker=['b:1'], ps=['p:1']))
+        assert (with_ps.code, with_ps.seen) == (64, []) and 'parameter servers' in with_ps.err

@@ -25,7 +25,7 @@ def refused(*argv):
 
 def test_defaults():
     assert dataclasses.asdict(parsed()) == dict(
-        job='mnist', param=(), model_dir=MODEL_DIR, allow_config_change=False,
+        job='mnist', loop='estimator', stepping='dataset', param=(), model_dir=MODEL_DIR, allow_config_change=False,
         dataset='mnist_5k', data_dir='', in_memory_mb=1024,
         strategy='auto', eval_strategy='none', num_replicas=1, intra_op_threads=0, inter_op_threads=0,
         cluster_from='auto', roles='', base_port=None, hosts='', rank=None,
@@ -33,7 +33,8 @@ def test_defaults():
         stop_metric='', stop_mode='min', stop_patience=3, stop_min_delta=0.0,
         join_timeout_secs=60, lost_peer_secs=30, step_timeout_secs=1800, grace_secs=25,
         eval_steps=None, eval_throttle_secs=600, export=('best', 'final'),
-        save_checkpoints_steps=None, save_checkpoints_secs=None, keep_checkpoints=5,
+        save_checkpoints_steps=None, save_checkpoints_secs=None, save_checkpoints_epochs=None,
+        keep_checkpoints=5,
         save_summary_steps=100, log_every_steps=100, progress='auto', dry_run=False)
 
 
@@ -196,3 +197,16 @@ def test_a_flagfile_that_is_not_text_is_refused(tmp_path):
     file = tmp_path / 'run.flags'
     file.write_bytes(b'--job=\xff\n')
     assert '--flagfile' in refused(*GIVEN, f'--flagfile={file}')
+
+
+@pytest.mark.parametrize('flags, parts', [
+    (['--loop=keras_fit', '--strategy=parameter_server'], ['--loop=keras_fit', 'parameter servers']),
+    (['--stepping=iterator'], ['--stepping=iterator', 'custom_loop']),
+    (['--loop=keras_fit', '--stepping=iterator'], ['keras_fit']),
+    (['--save_checkpoints_epochs=2'], ['--save_checkpoints_epochs=2', '--save_checkpoints_steps']),
+    (['--loop=custom_loop', '--save_checkpoints_epochs=0'], ['at least 1']),
+])
+def test_flags_of_another_loop(flags, parts):
+    with pytest.raises(UsageError) as caught:
+        parse(['trainer', '--model_dir=run', '--max_steps=1', *flags])
+    assert all(part in str(caught.value) for part in parts), caught.value

@@ -42,7 +42,7 @@ def test_the_error_file(tmp_path):
     told = reported(tmp_path, ending.End(193, 'lost', peer='worker:0', traceback=('a', 'b')))
     assert before <= told.pop('time') <= time.time()
     assert told == {'task': 'worker:1', 'code': 193, 'step': 7, 'message': 'lost', 'peer': 'worker:0',
-                    'traceback': ['a', 'b']}
+                    'follows': False, 'traceback': ['a', 'b']}
     assert os.listdir(tmp_path) == ['error.json']
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from estimator_trainer import jobs
-from estimator_trainer.jobs import Job, JobError
+from estimator_trainer.jobs import Job, JobError, KerasParts
 from estimator_trainer.jobs.job import RUN_PARAMS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -109,9 +109,15 @@ def test_a_function_that_wants_arguments(folder):
     load_refused('u_mine:make')
 
 
+PARTS = KerasParts(loss=model_fn, make_optimizer=model_fn)
+
+
 @pytest.mark.parametrize('given, parts', [
     ({}, ['model_fn', 'make_estimator']),
     (dict(model_fn=model_fn, make_estimator=model_fn), ['model_fn', 'make_estimator']),
+    (dict(make_model=model_fn), ['make_model and parts']),
+    (dict(model_fn=model_fn, parts=PARTS), ['make_model and parts']),
+    (dict(make_model=model_fn, parts=PARTS, make_estimator=model_fn), ['make_estimator']),
     (dict(model_fn=model_fn, best_mode='most'), ['best_mode', "'most'"]),
     (dict(model_fn=model_fn, params={'layers': [1]}), ["'layers'", 'list']),
     (dict(model_fn=model_fn, params={'rate': None}), ["'rate'", 'NoneType']),
@@ -123,7 +129,8 @@ def test_what_is_no_job(given, parts):
     assert all(part in str(caught.value) for part in parts), caught.value
 
 
-@pytest.mark.parametrize('given', [dict(model_fn=model_fn), dict(make_estimator=model_fn)])
+@pytest.mark.parametrize('given', [dict(model_fn=model_fn), dict(make_estimator=model_fn),
+                                   dict(make_model=model_fn, parts=PARTS)])
 def test_the_least_job(given):
     job = Job(**given, params={'a': True, 'b': 1, 'c': 1.5, 'd': 'x'})
     assert (job.best_metric, job.best_mode, job.input_fn, job.check) == ('loss', 'min', None, None)
@@ -131,7 +138,7 @@ def test_the_least_job(given):
 
 def test_the_params_that_the_trainer_sets():
     assert set(RUN_PARAMS) == {'batch_size', 'num_replicas', 'global_batch_size', 'max_steps',
-                               'steps_per_epoch', 'seed', 'start_step'}
+                               'steps_per_epoch', 'seed', 'start_step', 'image_shape'}
 
 
 DEFAULTS = {'layers': 2, 'rate': 0.5, 'name': 'x', 'bias': False, 'norm': True}

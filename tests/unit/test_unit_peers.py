@@ -187,15 +187,6 @@ def test_any_is_enough(looks, gone):
     assert results == [None] * (len(looks) - 1) + [gone]
 
 
-def test_one_that_was_dismissed_may_leave():
-    watch = Watch()
-    watch.look(0, *BOTH)
-    watch.watch.dismiss('worker:2')
-    watch.watch.dismiss('worker:7')
-    assert watch.look(100, 'a:1') is None
-    assert watch.asked[-1] == ['a:1']
-
-
 def test_without_peers_nobody_is_asked():
     assert peers.PeerWatch({}, 0, 0, probe=lambda addresses: 1 / 0).look() is None
 

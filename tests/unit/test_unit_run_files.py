@@ -42,7 +42,7 @@ def test_what_is_written(tmp_path):
     assert written == new
     flags = written.pop('flags')
     assert written == {
-        'job': 'mnist', 'dataset': 'mnist_5k', 'params': PARAMS, 'seed': 3,
+        'job': 'mnist', 'loop': 'estimator', 'dataset': 'mnist_5k', 'params': PARAMS, 'seed': 3,
         'strategy': 'multi_worker_mirrored', 'global_batch_size': 16, 'num_replicas': 2,
         'cluster': {'worker': ['host0:1', 'host1:1']}, 'versions': {'tensorflow': '2'}}
     assert (flags['param'], flags['export'], flags['batch_size']) == (['rate=0.1'], ['best', 'final'], 8)
@@ -135,3 +135,17 @@ def test_a_config_that_cannot_be_read(tmp_path, content, argv):
 def test_a_model_dir_below_a_file(model_dir):
     with pytest.raises(UsageError):
         run_files.check(f'{model_dir}/config.json/model', resolved())
+
+
+def test_another_loop_is_another_run(model_dir):
+    with pytest.raises(UsageError, match="loop: 'estimator' there, 'keras_fit' now"):
+        run_files.check(model_dir, resolved('--seed=3', '--loop=keras_fit'))
+
+
+def test_a_run_from_before_there_were_loops_is_estimators(tmp_path):
+    old = resolved('--seed=3')
+    del old['loop']
+    run_files.write(str(tmp_path), old)
+    assert run_files.check(str(tmp_path), resolved('--seed=3'))
+    with pytest.raises(UsageError, match='loop'):
+        run_files.check(str(tmp_path), resolved('--seed=3', '--loop=custom_loop'))

@@ -1,0 +1,96 @@
+"""What keras_fit and custom_loop have in common: both train a job's Keras model."""
+
+import math
+import time
+
+import tensorflow as tf
+
+from estimator_trainer import protocol
+from estimator_trainer.jobs import losses
+from estimator_trainer.loops import keras_evaluation, task, training_run
+
+_SAVE_SECS = 600
+
+
+class KerasLoop(task.Loop):
+    """One task's part of a run whose loop fills in `_train_steps`."""
+    _default_save_epochs = None
+    _keras = None
+    _evaluate_at = math.inf  # monotonic seconds
+
+    def _train_steps(self, run) -> None:
+        """Trains from run.step on, until `run.stepped` says to stop or the data end."""
+        raise NotImplementedError
+
+    def _train_and_evaluate(self) -> None:
+        self._evaluate_at = time.monotonic() + self._plan.config.eval_throttle_secs
+        self._train()
+
+    def _train_as_task(self) -> None:
+        self._train()
+
+    def _train(self) -> None:
+        config = self._plan.config
+        by_steps_or_epochs = config.save_checkpoints_steps or config.save_checkpoints_epochs
+        tf.keras.utils.set_random_seed(config.seed)
+        run = training_run.TrainingRun(
+            self._plan, self._lifeline, self._job, self._params, self.strategy, self._step_watch,
+            self._metrics, self._saved,
+            save_secs=config.save_checkpoints_secs or (None if by_steps_or_epochs else _SAVE_SECS),
+            save_steps=config.save_checkpoints_steps,
+            save_epochs=config.save_checkpoints_epochs or self._default_save_epochs)
+        if run.start():
+            self._train_steps(run)
+        run.finish()
+
+    @property
+    def strategy(self):
+        """Of the training; None without."""
+        return self._run_configs.own.train_distribute
+
+    def _batches(self, run):
+        """The distributed data set of the training, from run.step on."""
+        params = {**self._params, 'start_step': run.step}
+        return run.strategy.distribute_datasets_from_function(
+            lambda context: self._input_fn(tf.estimator.ModeKeys.TRAIN, params, context))
+
+    def _model_to_evaluate(self):
+        if self._keras is None:
+            strategy = self._run_configs.local.eval_distribute
+            if strategy and self._plan.strategy == 'mirrored' and self.strategy:
+                strategy = self.strategy  # the collectives of a second one would get in its way
+            self._keras = keras_evaluation.KerasEvaluation(
+                self._job, self._params, self._plan.config.model_dir,
+                strategy,
+                lambda: self._lifeline.enter(protocol.EVALUATING))
+            self._spec = super()._eval_spec()
+        return self._keras
+
+    def _eval_spec(self):
+        self._model_to_evaluate()
+        return self._spec  # one input_fn: one data set, for all evaluations
+
+    def _saved(self, step) -> None:
+        """Evaluates on the way, where this process does."""
+        if time.monotonic() < self._evaluate_at or step == self._params['max_steps']:
+            return
+        model, spec = self._model_to_evaluate(), self._eval_spec()
+        checkpoint = model.latest_checkpoint()
+        results = model.evaluate(spec.input_fn, spec.steps, checkpoint_path=checkpoint)
+        for exporter in spec.exporters:
+            exporter.export(model, f'{model.model_dir}/export/{exporter.name}', checkpoint, results,
+                            is_the_final_export=False)
+        self._evaluate_at = time.monotonic() + self._plan.config.eval_throttle_secs
+        self._lifeline.enter(protocol.TRAINING)
+
+
+def loss_of(model, parts, params, features, labels):
+    """One replica's part of a training step.
+
+    Returns:
+        (the losses of its examples [batch, ...], its share of the global batch's loss, the outputs)
+    """
+    outputs = losses.outputs_of(model, features)
+    of_examples = parts.loss(labels, outputs, params)
+    penalty = parts.penalty(model, params) if parts.penalty else None
+    return of_examples, losses.share(of_examples, penalty), outputs
