@@ -15,6 +15,7 @@ _CLIENT_PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\0\0\0' + b'\x04' + b'
 _FRAME_HEADER_BYTES = 9
 _SETTINGS = 4  # the frame's type, its fourth byte
 PROBE_SECS = 3
+CLOSED_SECS = 4  # a server that has answered closes its port as it ends; a link that is down does not
 _PROBES_AT_A_TIME = 32
 
 
@@ -52,21 +53,22 @@ class PeerWatch:
     Args:
         peers: name -> address.
         join_secs: how long a peer may take to answer for the first time.
-        lost_secs: how long one that has answered may be silent.
-        any_is_enough: the peers are lost only when all of them are. A parameter server goes on for
-            the workers that are left.
+        lost_secs: how long one that has answered may be silent; CLOSED_SECS if its port is closed.
+        any_is_enough: the peers are lost only when all of them are, and may come back. A parameter server
+            goes on for the workers that are left.
         probe: addresses -> those that answer.
+        closed: addresses -> those whose port is closed.
         now: seconds, monotonic.
     """
 
     def __init__(self, peers: Mapping[str, str], join_secs: float, lost_secs: float,
-                 any_is_enough: bool = False, probe=None, now: Optional[float] = None):
+                 any_is_enough: bool = False, probe=None, closed=None, now: Optional[float] = None):
         self._peers = dict(peers)
         self._join_secs, self._lost_secs = join_secs, lost_secs
         self._any_is_enough = any_is_enough
-        self._probe = probe or answering
+        self._probe, self._closed = probe or answering, closed or refusing
         self._began = time.monotonic() if now is None else now
-        self._seen = {}
+        self._seen, self._closed_since = {}, {}
 
     def look(self, clock=time.monotonic) -> Optional[Gone]:
         """Asks every peer once. The one that has been silent for too long, if any."""
@@ -75,12 +77,21 @@ class PeerWatch:
         there = self._probe(list(self._peers.values()))
         now = clock()
         self._seen.update({name: now for name, address in self._peers.items() if address in there})
+        self._look_for_closed(now)
         gone = [self._gone(name, now) for name in self._peers]
         too_long = [peer for peer in gone
-                    if peer.secs >= (self._lost_secs if peer.ever_seen else self._join_secs)]
+                    if peer.secs >= (self._lost_secs if peer.ever_seen else self._join_secs)
+                    or now - self._closed_since.get(peer.name, now) >= CLOSED_SECS]
         if self._any_is_enough and len(too_long) < len(self._peers):
             return None
         return too_long[0] if too_long else None
+
+    def _look_for_closed(self, now) -> None:
+        """Keeps account of the peers that have answered, and whose ports have been closed since."""
+        silent = {name: self._peers[name] for name, seen in self._seen.items() if seen < now}
+        closed = self._closed(list(silent.values())) if silent and not self._any_is_enough else ()
+        self._closed_since = {name: self._closed_since.get(name, now)
+                              for name, address in silent.items() if address in closed}
 
     def missing_now(self) -> list:
         """The peers that do not answer at this moment."""
@@ -95,9 +106,30 @@ class PeerWatch:
                     now - (self._began if seen is None else seen))
 
 
+def refuses(address: str) -> bool:
+    """Whether the machine of 'host:port' says that nobody listens there."""
+    host, _, port = address.rpartition(':')
+    try:
+        socket.create_connection((host.strip('[]'), int(port)), PROBE_SECS).close()
+    except ConnectionRefusedError:
+        return True
+    except (OSError, UnicodeError):
+        return False
+    return False
+
+
 def answering(addresses) -> set:
     """Those of the addresses that answer, asked all at once."""
+    return _those(answers, addresses)
+
+
+def refusing(addresses) -> set:
+    """Those of the addresses that refuse, asked all at once."""
+    return _those(refuses, addresses)
+
+
+def _those(satisfy, addresses) -> set:
     if not addresses:
         return set()
     with concurrent.futures.ThreadPoolExecutor(min(len(addresses), _PROBES_AT_A_TIME)) as pool:
-        return {address for address, yes in zip(addresses, pool.map(answers, addresses)) if yes}
+        return {address for address, yes in zip(addresses, pool.map(satisfy, addresses)) if yes}

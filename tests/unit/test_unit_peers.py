@@ -102,7 +102,15 @@ def full_backlog():
 
 
 def test_nobody_there():
-    assert not peers.answers(closed_port())
+    address = closed_port()
+    assert not peers.answers(address)
+    assert peers.refuses(address) and peers.refusing([address]) == {address}
+
+
+def test_a_port_that_is_taken_refuses_nobody():
+    with server(close=False) as (address, _):
+        assert not peers.refuses(address)
+    assert not peers.refuses('a..b:1')
 
 
 @pytest.mark.parametrize('host', ['a..b', 'x' * 64])
@@ -141,9 +149,9 @@ class Watch:
     """A PeerWatch of a and b whose peers answer as told, from time START on."""
 
     def __init__(self, **kwargs):
-        self.there, self.asked = set(), []
-        self.watch = peers.PeerWatch({'worker:1': 'a:1', 'worker:2': 'b:1'}, JOIN, LOST,
-                                     probe=self._probe, now=START, **kwargs)
+        self.there, self.closed, self.asked = set(), set(), []
+        self.watch = peers.PeerWatch({'worker:1': 'a:1', 'worker:2': 'b:1'}, JOIN, LOST, probe=self._probe,
+                                     closed=lambda addresses: self.closed & set(addresses), now=START, **kwargs)
 
     def _probe(self, addresses):
         self.asked.append(addresses)
@@ -185,6 +193,28 @@ def test_any_is_enough(looks, gone):
     watch = Watch(any_is_enough=True)
     results = [watch.look(*look) for look in looks]
     assert results == [None] * (len(looks) - 1) + [gone]
+
+
+@pytest.mark.parametrize('looks, gone', [
+    ([(0, '', BOTH), (5, 'b:1', BOTH), (8.9, 'b:1', BOTH)], None),
+    ([(0, '', BOTH), (5, 'b:1', BOTH), (9, 'b:1', BOTH)], ('worker:2', 'b:1', True, 9)),
+    ([(0, '', BOTH), (5, 'b:1', BOTH), (7, '', BOTH), (9, 'b:1', BOTH)], None),  # its machine was silent between
+    ([(0, '', BOTH), (5, '', BOTH), (20, '', BOTH)], None),
+    ([(0, 'b:1', ()), (30, 'b:1', ())], None),  # it has not come yet
+], ids=['not long enough', 'long enough', 'not all the time', 'silent', 'never came'])
+def test_a_port_that_is_closed_again(looks, gone):
+    watch = Watch()
+    results = []
+    for number, (secs, closed, there) in enumerate(looks):
+        watch.closed = {closed}
+        results.append(watch.look(secs, *(there if not number else {'a:1'} & set(there))))
+    assert results == [None] * (len(looks) - 1) + [gone]
+
+
+def test_a_parameter_server_waits_for_workers_to_come_back():
+    watch = Watch(any_is_enough=True)
+    watch.closed = set(BOTH)
+    assert [watch.look(0, *BOTH), watch.look(5), watch.look(29)] == [None] * 3
 
 
 def test_without_peers_nobody_is_asked():
