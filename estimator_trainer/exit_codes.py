@@ -22,6 +22,7 @@ STALLED = 195
 NOT_SAVED = 196
 RESTARTS_SPENT = 197
 PORT_TAKEN = 198
+MODEL_DIR_TAKEN = 199
 
 MEANINGS = {
     OK: 'done',
@@ -40,6 +41,7 @@ MEANINGS = {
     NOT_SAVED: 'told to stop, and could not save in time; the same command resumes at the last checkpoint',
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
+    MODEL_DIR_TAKEN: 'a trainer on another machine has the model_dir, or is lost and about to lose it',
 }
 
 # Of the ends of one gang these tell of somebody else's: the cause is another task.

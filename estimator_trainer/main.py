@@ -26,9 +26,11 @@ _ENDED_BY = {'early_stopping': 'early stopping', 'max_secs': '--max_secs', 'end_
 def main(argv) -> int:
     """Runs the trainer; returns its exit code. Prints one clear error for what the user can mend."""
     _set_up_log()
+    task = 'trainer'
     try:
         config = trainer_config.parse(argv)
         plan = planning.make(config, os.environ)
+        task = str(plan.task or task)
         job = jobs.load_early(config.job)
         params = _checked_params(job, config) if job else None
         if job:
@@ -47,14 +49,24 @@ def main(argv) -> int:
         print(help_requested)
         return exit_codes.OK
     except (UsageError, jobs.JobError) as error:
-        print(f'error: {error}', file=sys.stderr)
-        return exit_codes.USAGE
-    except Exception:  # of the job's or of TensorFlow's: its traceback is what the user needs
+        return _refused(exit_codes.USAGE, error, task)
+    except run_files.TakenElsewhere as error:
+        return _refused(exit_codes.MODEL_DIR_TAKEN, error, task)
+    except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
+        lines = traceback.format_exc().splitlines()
+        ending.record(ending.End(exit_codes.FAILED, f'{type(error).__name__}: {error}', traceback=tuple(lines)),
+                      task, None, os.environ)
         return exit_codes.FAILED
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from the last checkpoint')
         return exit_codes.INTERRUPTED
+
+
+def _refused(code, error, task) -> int:
+    print(f'error: {error}', file=sys.stderr)
+    ending.record(ending.End(code, str(error)), task, None, os.environ)
+    return code
 
 
 def _train(plan, job) -> int:

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pathlib
 import time
 
 from estimator_trainer import protocol
@@ -81,12 +82,18 @@ def write(model_dir: str, new: dict) -> None:
     protocol.write_json(os.path.join(model_dir, _NAME), new)
 
 
+class TakenElsewhere(Exception):
+    """A process of another machine trains in the model_dir."""
+
+
 @contextlib.contextmanager
-def claim(model_dir: str, wait_secs: float = 5):
+def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
     """Holds the model_dir as its only trainer. The kernel gives it back however this process ends.
 
     Raises:
         UsageError: another process trains in it, and goes on doing so for `wait_secs`.
+        TakenElsewhere: the same, for `elsewhere_secs`, on another machine. One that is lost may go on until it
+            finds out (--lost_peer_secs), or until the file system takes its lock away.
     """
     try:
         os.makedirs(model_dir, exist_ok=True)
@@ -94,22 +101,29 @@ def claim(model_dir: str, wait_secs: float = 5):
     except OSError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
     with lock:
-        deadline = time.monotonic() + wait_secs
+        began = time.monotonic()
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    lock.seek(0)
-                    raise UsageError(
-                        f'--model_dir={model_dir}: process {lock.read() or "?"} trains there. Wait for '
-                        'it, stop it, or name another folder.') from None
+                lock.seek(0)
+                process, machine, boot = [*lock.read().split(), '?', '?', '?'][:3]
+                here = boot in (_boot(), '?')
+                if time.monotonic() - began >= (wait_secs if here else elsewhere_secs):
+                    raise (UsageError if here else TakenElsewhere)(
+                        f'--model_dir={model_dir}: process {process} {"" if here else f"on {machine} "}'
+                        'trains there. Wait for it, stop it, or name another folder.') from None
                 time.sleep(0.1)
         lock.truncate(0)
-        lock.write(str(os.getpid()))
+        lock.write(f'{os.getpid()} {os.uname().nodename} {_boot()}')
         lock.flush()
         yield
+
+
+def _boot() -> str:
+    """Of the machine: host names and process numbers come again in other containers."""
+    return pathlib.Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()
 
 
 def _differences(old, new) -> list:

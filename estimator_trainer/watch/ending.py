@@ -34,8 +34,8 @@ class End:
     follows: bool = False
 
 
-def report(end: End, task: str, step: Optional[int], environ) -> None:
-    """Prints the last line, and writes the error file if the environment names one."""
+def record(end: End, task: str, step: Optional[int], environ) -> None:
+    """Writes the error file, if the environment names one."""
     path = environ.get(protocol.ERROR_FILE)
     if path and end.code != exit_codes.OK:
         try:
@@ -45,6 +45,11 @@ def report(end: End, task: str, step: Optional[int], environ) -> None:
                 'traceback': list(end.traceback[-_TRACEBACK_LINES:]), 'time': time.time()})
         except OSError as error:
             within(READER_SECS, _say, f'{path}: {error.strerror}')
+
+
+def report(end: End, task: str, step: Optional[int], environ) -> None:
+    """Prints the last line, and writes the error file."""
+    record(end, task, step, environ)
     at = '' if step is None else f', step {step}'
     within(READER_SECS, _say, f'{task}{at}: {end.message} [exit code {end.code}: '
             f'{exit_codes.describe(end.code)}]')

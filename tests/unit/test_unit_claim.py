@@ -44,7 +44,7 @@ def holder(model_dir, body='time.sleep(600)'):
 
 
 def claimed(model_dir, wait_secs=0):
-    with run_files.claim(str(model_dir), wait_secs):
+    with run_files.claim(str(model_dir), wait_secs, wait_secs):
         return True
 
 
@@ -53,6 +53,13 @@ def test_the_second_is_refused_and_told_who_is_there(tmp_path):
         with pytest.raises(UsageError) as caught:
             claimed(tmp_path)
     assert f'--model_dir={tmp_path}: process {process.pid} trains there' in str(caught.value)
+
+
+def test_one_on_another_machine_may_be_lost(tmp_path, monkeypatch):
+    with holder(tmp_path) as process:
+        monkeypatch.setattr(run_files, '_boot', lambda: 'of another machine')
+        with pytest.raises(run_files.TakenElsewhere, match=f'process {process.pid} on {os.uname().nodename} '):
+            claimed(tmp_path)
 
 
 def test_free_again_after_kill_9(tmp_path):
@@ -89,7 +96,7 @@ def test_the_name_of_the_last_holder_stands_there(tmp_path):
     with holder(tmp_path):
         pass
     with run_files.claim(str(tmp_path)):
-        assert (tmp_path / '.trainer.lock').read_text() == str(os.getpid())
+        assert (tmp_path / '.trainer.lock').read_text().split()[0] == str(os.getpid())
     assert os.listdir(tmp_path) == ['.trainer.lock']
 
 

@@ -49,9 +49,9 @@ class Done(NamedTuple):
     seen: list
 
 
-def run(folder, *argv, module='estimator_trainer', tf_config=None):
-    """Runs in `folder`, which is empty but for what the test has put there."""
-    environ = {**os.environ, 'PYTHONPATH': str(ROOT), 'PYTHONDONTWRITEBYTECODE': '1'}
+def run(folder, *argv, module='estimator_trainer', tf_config=None, **more):
+    """Runs in `folder`, which is empty but for what the test has put there. `more`: of the environment."""
+    environ = {**os.environ, 'PYTHONPATH': str(ROOT), 'PYTHONDONTWRITEBYTECODE': '1', **more}
     environ.pop('TF_CONFIG', None)
     if tf_config is not None:
         environ['TF_CONFIG'] = tf_config
@@ -190,3 +190,13 @@ def test_a_loop_that_cannot_train_the_job_is_refused(tmp_path):
         with_ps = run(tmp_path, *DRY, f'--loop={loop}', tf_config=cluster(
             'worker:0', chief=['a:1'], worker=['b:1'], ps=['p:1']))
         assert (with_ps.code, with_ps.seen) == (64, []) and 'parameter servers' in with_ps.err
+
+
+@pytest.mark.parametrize('flags, task', [(['--no_such=1'], 'trainer'), (['--job=no_such'], 'worker:1')])
+def test_a_usage_error_stands_in_the_error_file(tmp_path, flags, task):
+    error_file = tmp_path / 'error.json'
+    done = run(tmp_path, *GIVEN, *flags, tf_config=cluster('worker:1', worker=['a:1', 'b:1']),
+               ESTIMATOR_TRAINER_ERROR_FILE=str(error_file))
+    told = json.loads(error_file.read_text())
+    assert (done.code, told['code'], told['task']) == (64, 64, task)
+    assert f'error: {told["message"]}\n' == done.err

@@ -69,6 +69,7 @@ def test_an_error_file_that_cannot_be_written(tmp_path, capsys):
 
 def test_a_reader_who_has_stopped_to_read(tmp_path, monkeypatch):
     monkeypatch.setattr(ending, 'READER_SECS', 0.05)
+    before = set(threading.enumerate())
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):
@@ -80,9 +81,9 @@ def test_a_reader_who_has_stopped_to_read(tmp_path, monkeypatch):
         assert reported(tmp_path, ending.End(1, 'boom'))['message'] == 'boom'
         monkeypatch.undo()
         os.close(reader)  # lets the writing thread go
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread():
-                thread.join(5)
+        for thread in set(threading.enumerate()) - before:
+            thread.join(5)
+            assert not thread.is_alive()
 
 
 def run(body, streams='', timeout=BOUND_SECS):
