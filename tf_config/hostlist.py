@@ -5,7 +5,7 @@ import re
 
 MOST = 65536  # nodes; more is a slip, not a cluster
 _BETWEEN_ITEMS = re.compile(r',(?![^][]*\])')
-_ITEM = re.compile(r'([A-Za-z0-9._-]+|\[[^][]*\])+')
+_ITEM = re.compile(r'(?:[A-Za-z0-9._-]|\[[^][]*\])+')
 _PART = re.compile(r'\[(.*?)\]|([^][]+)')
 _RANGE = re.compile(r'([0-9]{1,18})(?:-([0-9]{1,18}))?')
 

@@ -25,7 +25,7 @@ def test_lists(text, names):
 
 @pytest.mark.parametrize('text', [
     '', ',', 'a,', ',a', 'a,,b', 'a b', 'n[1-2', 'n1-2]', 'n[[1-2]]', 'n[1-2]]', 'n{1-2}', 'fd00::1',
-    'n;reboot'])
+    'n;reboot', 60 * 'n' + '[1-'])
 def test_what_is_no_list(text):
     with pytest.raises(ValueError, match='is not a list of nodes'):
         expand(text)

@@ -392,6 +392,15 @@ def test_the_strategy_is_judged_as_with_tf_config():
     assert found(step(0), strategy='parameter_server', roles='chief:1,ps:1').cluster.ps == ('n2:12060',)
 
 
+def test_jobs_that_meet_part_when_one_is_requeued():
+    def addresses(job, restarts):
+        environ = {**step(0, 'n1', '2', 2), 'SLURM_JOB_ID': str(job), 'SLURM_RESTART_COUNT': str(restarts)}
+        return found(environ, own_numbers).cluster.worker
+
+    assert addresses(7, 0) == addresses(1007, 0)
+    assert not set(addresses(7, 0)) & set(addresses(1007, 1))
+
+
 def test_two_tasks_on_one_address_never_share_a_port():
     shapes = [(1, 3), (2, 2), (3, 1), (4, 4)]
     for (first, second), look_up, how in itertools.product(
@@ -404,8 +413,9 @@ def test_two_tasks_on_one_address_never_share_a_port():
 
 
 def test_jobs_that_share_a_node_have_ports_of_their_own():
-    assert slurm.base_port(3, 0) == FIRST_PORT
-    near = [slurm.base_port(job, step) for job in range(2000, 2050) for step in range(3)]
+    assert slurm.base_port(3, 0, 0) == FIRST_PORT
+    near = [slurm.base_port(job, step, 0) for job in range(2000, 2050) for step in range(3)]
     assert len(set(near)) == len(near)
-    every = {slurm.base_port(job, step) for job in range(10_000) for step in range(3)}
+    every = {slurm.base_port(job, step, restarts)
+             for job in range(10_000) for step in range(3) for restarts in range(3)}
     assert 12000 <= min(every) and max(every) + 20 <= 32768  # Linux gives the rest to outgoing connections

@@ -4,6 +4,7 @@
     SLURM_STEP_NUM_TASKS       how many tasks the step has (SLURM_NTASKS where it is missing)
     SLURM_STEP_NODELIST        its nodes: 'n[1-2]'
     SLURM_STEP_TASKS_PER_NODE  tasks on each of them, in the same order: '1(x2)', '2,1'
+    SLURM_RESTART_COUNT        how often the job has been requeued; absent: never
     SLURM_DISTRIBUTION         how ranks go over nodes: 'block', 'cyclic:block'; absent: block
     SLURM_HET_SIZE             components of a heterogeneous job, whose ranks come one after the other.
                                The list above is sorted through all of them: which nodes are whose is in
@@ -25,9 +26,11 @@ _OF_A_TASK = ('SLURM_JOB_ID', 'SLURM_STEP_ID', 'SLURM_PROCID')
 _OF_ITS_STEP = ('SLURM_STEP_NODELIST', 'SLURM_STEP_TASKS_PER_NODE')
 
 # Where --base_port is not given: jobs share nodes, so each gets ports of its own, far below those of
-# outgoing connections (from 32768 up). Jobs with neighbouring ids never meet.
+# outgoing connections (from 32768 up). Jobs with neighbouring ids never meet; those that do, because they are
+# a multiple of _BLOCKS apart, part when one of them is requeued.
 _FIRST_PORT, _BLOCKS, _PORTS_OF_A_BLOCK = 12000, 1000, 20
 _BLOCKS_BETWEEN_STEPS = 101  # of one job
+_BLOCKS_BETWEEN_RESTARTS = 307
 
 
 def is_step(environ):
@@ -58,7 +61,8 @@ def resolve(environ, layout, look_up):
     nodes = _deal(environ, _tasks_on(environ))
     _check_own_node(environ, nodes, rank)
     where = f'step {job}.{step} on {environ["SLURM_STEP_NODELIST"]}'
-    first_port = layout.base_port or base_port(job, step)
+    restarts = _whole(environ, 'SLURM_RESTART_COUNT') if environ.get('SLURM_RESTART_COUNT') else 0
+    first_port = layout.base_port or base_port(job, step, restarts)
     if len(nodes) == 1:
         return Ranks(NAME, where, rank, 'SLURM_PROCID', (f'{nodes[0]}:{first_port}',))
     found = look_up(tuple(dict.fromkeys(nodes)))
@@ -73,9 +77,10 @@ def resolve(environ, layout, look_up):
     return Ranks(NAME, where, rank, 'SLURM_PROCID', addresses)
 
 
-def base_port(job, step):
+def base_port(job, step, restarts):
     """The first port of a step, where --base_port says none."""
-    return _FIRST_PORT + _PORTS_OF_A_BLOCK * ((job + _BLOCKS_BETWEEN_STEPS * step) % _BLOCKS)
+    block = job + _BLOCKS_BETWEEN_STEPS * step + _BLOCKS_BETWEEN_RESTARTS * restarts
+    return _FIRST_PORT + _PORTS_OF_A_BLOCK * (block % _BLOCKS)
 
 
 def _whole(environ, name):
