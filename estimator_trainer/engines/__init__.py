@@ -1,0 +1,11 @@
+"""One job description, rendered for and submitted to the engines of other people's clusters.
+
+`description.py` is what the YAML file says; each of `slurm`, `kubernetes` and `ray` has
+
+    render(description) -> {file name: text}           the same text for the same description
+    submit(description, folder, run) -> exit code      what `render` gives lies in `folder`
+
+where `run` is subprocess.run.
+
+Nothing in here imports TensorFlow, nor a client library of an engine.
+"""
