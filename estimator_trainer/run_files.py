@@ -3,12 +3,15 @@
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import pathlib
 import time
 
 from estimator_trainer import protocol
 from estimator_trainer.config import UsageError
+
+_log = logging.getLogger('estimator_trainer')
 
 _NAME = 'config.json'
 _LOCK = '.trainer.lock'
@@ -101,7 +104,7 @@ def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
     except OSError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
     with lock:
-        began = time.monotonic()
+        began, said = time.monotonic(), False
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,7 +117,14 @@ def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
                     raise (UsageError if here else TakenElsewhere)(
                         f'--model_dir={model_dir}: process {process} {"" if here else f"on {machine} "}'
                         'trains there. Wait for it, stop it, or name another folder.') from None
+                if not (here or said):
+                    _log.info('process %s on %s trains in the model_dir: waiting for its end, at most %g s',
+                              process, machine, elsewhere_secs)
+                    said = True
                 time.sleep(0.1)
+            except OSError as error:
+                raise UsageError(f'--model_dir={model_dir}: cannot be locked against a second trainer '
+                                 f'({error.strerror}); name a folder on a file system that has locks.') from error
         lock.truncate(0)
         lock.write(f'{os.getpid()} {os.uname().nodename} {_boot()}')
         lock.flush()

@@ -1,6 +1,7 @@
 """run_files.claim: one trainer in a model_dir, and none that haunts it."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import signal
@@ -55,11 +56,14 @@ def test_the_second_is_refused_and_told_who_is_there(tmp_path):
     assert f'--model_dir={tmp_path}: process {process.pid} trains there' in str(caught.value)
 
 
-def test_one_on_another_machine_may_be_lost(tmp_path, monkeypatch):
+def test_one_on_another_machine_may_be_lost(tmp_path, monkeypatch, caplog):
+    caplog.set_level('INFO')
     with holder(tmp_path) as process:
         monkeypatch.setattr(run_files, '_boot', lambda: 'of another machine')
         with pytest.raises(run_files.TakenElsewhere, match=f'process {process.pid} on {os.uname().nodename} '):
-            claimed(tmp_path)
+            claimed(tmp_path, 0.2)
+    waiting, = caplog.messages  # said once
+    assert f'process {process.pid} on' in waiting and 'at most 0.2 s' in waiting
 
 
 def test_free_again_after_kill_9(tmp_path):
@@ -124,6 +128,15 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         claimed(tmp_path / 'file')
     with pytest.raises(UsageError, match='name another folder'):
         claimed(tmp_path / 'file' / 'folder')
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def flock(file, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(run_files.fcntl, 'flock', flock)
+    with pytest.raises(UsageError, match='No locks available.*name a folder on a file system that has locks'):
+        claimed(tmp_path)
 
 
 def test_a_lock_that_cannot_be_opened(tmp_path):
