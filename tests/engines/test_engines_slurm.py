@@ -179,7 +179,12 @@ exec {sys.executable} -m tf_config show "${{flags[@]}}"
 
 
 def test_a_permanent_failure_is_not_tried_again(slurm, tmp_path):
-    job = Job.played(slurm, tmp_path, 'say $(( SLURM_PROCID ? 70 : 193 ))\n', {})
+    job = Job.played(slurm, tmp_path, '''
+(( SLURM_PROCID )) && say 70
+trap '' TERM  # srun ends the step as soon as one has failed
+until [ -s "${ESTIMATOR_TRAINER_ERROR_FILE%0.error.json}1.error.json" ]; do sleep .05; done
+say 193
+''', {})
     ended = job.wait(START_SECS)
     assert (ended['JobState'], ended['ExitCode'], ended['Restarts']) == ('FAILED', '70:0', '0'), job.story
     assert 'the end, the same command would fail the same way: rank:1' in job.output
