@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Mapping
 
+import tf_config
 from estimator_trainer import exit_codes, protocol
 from estimator_trainer.cluster import policy, report, restarts
 from estimator_trainer.cluster.plan import restarts_alone
@@ -88,17 +89,13 @@ def said(decision: restarts.Decision, why: policy.Cause, max_restarts: int, sile
     return f'the end, {decision.reason.value}: {what}'
 
 
-def _roles(text: str) -> dict[str, int]:
-    return {name: int(count) for name, _, count in (one.partition(':') for one in text.split(','))}
-
-
 def main(argv, now=time.time) -> int:
     """Runs the command line `argv`, without program name. The exit code."""
     parser = argparse.ArgumentParser(prog='python -m estimator_trainer.engines.verdict', allow_abbrev=False)
     parser.add_argument('--model_dir', type=pathlib.Path, required=True)
     parser.add_argument('--folder', type=pathlib.Path, required=True)
     parser.add_argument('--attempt', type=int, required=True)
-    parser.add_argument('--roles', type=_roles, required=True)
+    parser.add_argument('--roles', type=lambda text: dict(tf_config.read_layout(roles=text).roles), required=True)
     parser.add_argument('--max_restarts', type=int, required=True)
     parser.add_argument('code', type=int)
     args = parser.parse_args(argv)

@@ -111,11 +111,9 @@ def refuses(address: str) -> bool:
     host, _, port = address.rpartition(':')
     try:
         socket.create_connection((host.strip('[]'), int(port)), PROBE_SECS).close()
-    except ConnectionRefusedError:
-        return True
-    except (OSError, UnicodeError):
         return False
-    return False
+    except (OSError, UnicodeError) as error:
+        return isinstance(error, ConnectionRefusedError)
 
 
 def answering(addresses) -> set:

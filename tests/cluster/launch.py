@@ -86,6 +86,24 @@ def weights(model_dir, timeout=60) -> dict:
     return json.loads(finished.output.splitlines()[-1])
 
 
+def trainer_process(model_dir, is_it) -> int:
+    """The number of the trainer's process in that model_dir whose environment satisfies `is_it`."""
+    for folder in pathlib.Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):
+            words, environ = ((folder / name).read_text(errors='replace').split('\0')
+                              for name in ('cmdline', 'environ'))
+            if (words[1:3] == ['-m', 'estimator_trainer'] and f'--model_dir={model_dir}' in words
+                    and is_it(dict(line.split('=', 1) for line in environ if '=' in line))):
+                return int(folder.name)
+    raise AssertionError(f'no such trainer in {model_dir}')
+
+
+def worker_process(model_dir, index) -> int:
+    """The process of a worker that has a TF_CONFIG."""
+    place = {'type': 'worker', 'index': index}
+    return trainer_process(model_dir, lambda environ: json.loads(environ['TF_CONFIG'])['task'] == place)
+
+
 def processes_naming(text) -> list:
     """Command lines of running processes that name `text`, this one's aside."""
     found = []

@@ -1,9 +1,7 @@
 """Every loop as a real program: alone and as two workers, stopped and resumed, with what it leaves."""
 
-import contextlib
 import json
 import os
-import pathlib
 import shutil
 import signal
 import sys
@@ -158,23 +156,11 @@ def test_a_worker_is_stopped_or_killed(loop, signum, tmp_path, data_dir, undistu
         for line in process.stdout:
             if 'step 85/' in line:
                 break
-        os.kill(worker(model_dir, 1), signum)
+        os.kill(launch.worker_process(model_dir, 1), signum)
         output, _ = process.communicate(timeout=180)
     assert process.returncode == 0, output
     assert 'resumes at step' in output
     assert differ(launch.weights(model_dir), undisturbed(loop, 2)) == 0
-
-
-def worker(model_dir, index) -> int:
-    """The process of a worker."""
-    for folder in pathlib.Path('/proc').glob('[0-9]*'):
-        with contextlib.suppress(OSError):
-            command = (folder / 'cmdline').read_bytes()
-            environment = (folder / 'environ').read_bytes().replace(b' ', b'')
-            if (f'--model_dir={model_dir}'.encode() in command and b'estimator_trainer.cluster' not in command
-                    and f'"worker","index":{index}'.encode() in environment):
-                return int(folder.name)
-    raise AssertionError(f'no worker {index}')
 
 
 def test_a_loss_that_is_not_a_number_ends_the_run(tmp_path, data_dir):

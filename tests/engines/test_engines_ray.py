@@ -1,7 +1,6 @@
 """A real Ray cluster of two nodes runs what the driver of a job asks of it."""
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -60,20 +59,13 @@ def ended(running) -> str:
     return output
 
 
-def process(is_it) -> int:
-    """The number of the process whose words and environment satisfy `is_it`."""
+def raylets(job) -> int:
+    """The process of the Ray cluster that runs the job."""
     for folder in pathlib.Path('/proc').glob('[0-9]*'):
         with contextlib.suppress(OSError):
-            words, environ = ((folder / name).read_text(errors='replace').split('\0') for name in ('cmdline', 'environ'))
-            if is_it(words, dict(line.split('=', 1) for line in environ if '=' in line)):
+            if (folder / 'cmdline').read_text().split('\0')[1:3] == [str(PROGRAM), str(job)]:
                 return int(folder.name)
     raise AssertionError('no such process')
-
-
-def task(model_dir, index) -> int:
-    """The process of a worker."""
-    return process(lambda words, environ: words[1:3] == ['-m', 'estimator_trainer'] and
-                   f'--model_dir={model_dir}' in words and json.loads(environ['TF_CONFIG'])['task']['index'] == index)
 
 
 def wait_for_step(model_dir, step, driver) -> None:
@@ -97,9 +89,9 @@ def test_a_killed_task_and_a_lost_node_change_nothing(ray_python, hosts, tmp_pat
     model_dir = tmp_path / 'run'
     with driver(ray_python, hosts, tmp_path, description) as running:
         wait_for_step(model_dir, 25, running)
-        os.kill(task(model_dir, 1), signal.SIGKILL)
+        os.kill(launch.worker_process(model_dir, 1), signal.SIGKILL)
         wait_for_step(model_dir, 45, running)
-        os.kill(process(lambda words, environ: words[1:3] == [str(PROGRAM), f'{tmp_path}/job.yaml']), signal.SIGUSR1)
+        os.kill(raylets(tmp_path / 'job.yaml'), signal.SIGUSR1)
         output = ended(running)
     assert 'worker:1 ended with SIGKILL' in output
     assert 'a node was replaced' in output

@@ -1,8 +1,6 @@
 """A real Slurm runs what `python -m estimator_trainer.engines slurm submit` hands it."""
 
-import contextlib
 import os
-import pathlib
 import re
 import signal
 import sys
@@ -104,15 +102,7 @@ class Job:
 
     def task(self, rank) -> int:
         """The process of a task."""
-        for folder in pathlib.Path('/proc').glob('[0-9]*'):
-            with contextlib.suppress(OSError):
-                words = (folder / 'cmdline').read_bytes().split(b'\0')
-                variables = (folder / 'environ').read_bytes().split(b'\0')
-                if (words[1:3] == [b'-m', b'estimator_trainer']
-                        and f'--model_dir={self.model_dir}'.encode() in words
-                        and f'SLURM_PROCID={rank}'.encode() in variables):
-                    return int(folder.name)
-        raise AssertionError(f'no task of rank {rank}\n{self.story}')
+        return launch.trainer_process(self.model_dir, lambda environ: environ['SLURM_PROCID'] == str(rank))
 
 
 @pytest.fixture(scope='module')

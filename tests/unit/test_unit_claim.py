@@ -130,6 +130,12 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         claimed(tmp_path / 'file' / 'folder')
 
 
+def test_a_machine_that_does_not_say_which_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_files.pathlib, 'Path', lambda path: tmp_path / 'no_such')
+    with run_files.claim(str(tmp_path)):
+        assert (tmp_path / '.trainer.lock').read_text().split() == [str(os.getpid()), os.uname().nodename, '?']
+
+
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def flock(file, operation):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
