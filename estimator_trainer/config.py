@@ -109,7 +109,9 @@ def parse(argv) -> TrainerConfig:
         fields[name] = os.path.expanduser(fields[name])
     config = TrainerConfig(**fields)
     _check(config)
-    return config
+    # Absolute from here on: the job's code may change the current folder.
+    folders = {name: os.path.abspath(fields[name]) for name in ('model_dir', 'data_dir') if fields[name]}
+    return dataclasses.replace(config, **folders)
 
 
 def help_text() -> str:

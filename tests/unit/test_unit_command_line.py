@@ -93,7 +93,7 @@ job = Job(model_fn=model_fn, params={'hidden': 8})
 
 DRY_RUNS = {  # argv, TF_CONFIG, what is said
     'one process': ((), None, [
-        'job mnist, data set mnist_5k, model_dir model', 'strategy none; this process',
+        'job mnist, data set mnist_5k, model_dir /', 'strategy none; this process',
         'batch: 8 per replica x 1 replica(s) = 8 global', 'evaluation: by this process',
         "'optimizer': 'sgd'"]),
     'params': (('--param=optimizer=adam', '--param=shift_pixels=2'), None, [

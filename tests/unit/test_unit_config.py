@@ -74,6 +74,13 @@ def test_the_home_folder(tmp_path, monkeypatch):
     assert (config.model_dir, config.data_dir) == (f'{tmp_path}/runs', f'{tmp_path}/data')
 
 
+def test_folders_are_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = parsed('--model_dir=runs', '--data_dir=data')
+    assert (config.model_dir, config.data_dir) == (f'{tmp_path}/runs', f'{tmp_path}/data')
+    assert parsed('--model_dir=runs').data_dir == ''
+
+
 def test_the_config_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         parsed().seed = 2
