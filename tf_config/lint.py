@@ -7,6 +7,9 @@ from tf_config.cluster import ROLES, STRATEGIES, Cluster, Task, render
 from tf_config.reader import ABSENT, Problem, Reader, example_host, shown
 
 
+MOST_SHOWN = 20  # findings in a message: about a screen
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing wrong with a TF_CONFIG. `corrected` mends this and all the others."""
@@ -28,9 +31,14 @@ class TfConfigError(ValueError):
         self.findings = tuple(findings)
 
     def __str__(self):
-        lines = [f'  {finding}' for finding in self.findings]
         corrected = self.findings[0].corrected
-        return '\n'.join(['TF_CONFIG is refused:', *lines, f'corrected: {corrected}'])
+        return '\n'.join(['TF_CONFIG is refused:', *self.lines(), f'corrected: {corrected}'])
+
+    def lines(self):
+        """The findings as lines of a message, which a cluster of thousands must not flood."""
+        lines = [f'  {finding}' for finding in self.findings[:MOST_SHOWN]]
+        left = len(self.findings) - len(lines)
+        return [*lines, f'  and {left} more like these'] if left else lines
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,8 @@ def parse(text, strategy='auto'):
 
 
 def _findings(problems, cluster, task):
-    return tuple(Finding(*problem, corrected=render(cluster, task)) for problem in problems)
+    corrected = render(cluster, task) if problems else ''
+    return tuple(Finding(*problem, corrected=corrected) for problem in problems)
 
 
 def _example(task):
@@ -101,8 +110,8 @@ def _example(task):
 
 def _with_one(cluster, role):
     """The cluster with an example task of `role`, which has none."""
-    taken = {addresses.place(cluster.address(task)) for task in cluster.tasks}
-    return replace(cluster, **{role: (addresses.unused(example_host(role, 0), taken),)})
+    places = addresses.Places(map(cluster.address, cluster.tasks))
+    return replace(cluster, **{role: (places.unused(example_host(role, 0)),)})
 
 
 def _mend(cluster, task, strategy):
