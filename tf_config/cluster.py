@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 ROLES = ('chief', 'worker', 'ps', 'evaluator')
 STRATEGIES = ('auto', 'none', 'mirrored', 'multi_worker_mirrored', 'parameter_server')
+OF_CLUSTERS = ('multi_worker_mirrored', 'parameter_server')  # strategies that a process of its own cannot have
 
 
 @dataclass(frozen=True, order=True)

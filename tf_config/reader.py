@@ -52,6 +52,7 @@ class Reader:
     def __init__(self):
         self.problems = []
         self.notes = []
+        self.no_task_in = ABSENT  # the "cluster" of the text, where it lists no task
         self._places = None  # of the addresses, once one has to be mended
 
     def document(self, text):
@@ -89,6 +90,8 @@ class Reader:
                 self._address(role, index, f'{key}[{index}]', value, first_at, roles)
                 for index, value in enumerate(values))
             for role, (key, values) in roles.items()})
+        if not cluster and 'cluster' in document:
+            self.no_task_in = raw
         return cluster if cluster or not self.problems else None
 
     def task(self, document, cluster):
@@ -122,7 +125,9 @@ class Reader:
 
     def _roles(self, raw):
         """role -> (key in the text, list of unchecked addresses), empty roles left out."""
-        given = {name: value for name, value in raw.items() if value != []}
+        # An unknown name is a mistake with an empty list as well: some role is missing then.
+        given = {name: value for name, value in raw.items()
+                 if value != [] or name not in (*ROLES, 'master')}
         roles = {}
         for name, value in given.items():
             key, role = f'cluster.{name}', name

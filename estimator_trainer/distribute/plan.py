@@ -147,10 +147,6 @@ def make(config: TrainerConfig, environ) -> Plan:
     if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
         raise UsageError(f'--num_replicas={config.num_replicas} needs --strategy=mirrored or '
                          f'multi_worker_mirrored; the strategy is {strategy}.')
-    if strategy in ('multi_worker_mirrored', 'parameter_server') and not found.cluster:
-        raise UsageError(f'--strategy={strategy} needs a cluster: set TF_CONFIG (python -m tf_config '
-                         'make --help), start the task with an engine (--cluster_from), or start all with '
-                         './run_local_cluster.sh')
     if config.eval_strategy == 'mirrored' and config.num_replicas == 1:
         raise UsageError('--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
                          'mirror; set --num_replicas=2 or more.')
