@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import exit_codes
+from estimator_trainer import checkpoint_file, exit_codes
 from estimator_trainer.cluster import (
     logs, oom, plan, ports, report, restarts, status, story, training)
 from estimator_trainer.cluster.attempt import Attempt
@@ -68,8 +68,9 @@ class Run:
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = status.StatusFile(opts.model_dir, self._say)
         before = training.read(opts.model_dir) if opts.model_dir else None
-        self._checkpoint = before.checkpoint_step if before else None
-        self._saved = self._checkpoint or 0  # the highest step ever saved
+        self._checkpoint = self._named_step()  # of which the next attempt goes on
+        if self._checkpoint is None and before:
+            self._checkpoint = before.checkpoint_step
         self._last: dict = {}  # what status.json says, but for what changes by itself
 
     def run(self, claim: ports.Claim, folder: pathlib.Path) -> int:
@@ -100,6 +101,9 @@ class Run:
                     self._say(f'no restart: {error}')
                     no_ports = isinstance(error, ports.NoPorts)
                     return self._end(exit_codes.FAILED if no_ports else exit_codes.CANNOT_WRITE)
+
+    def _named_step(self) -> int | None:
+        return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None
 
     def _claim(self) -> ports.Claim:
         shape = dataclasses.replace(self._opts.shape, workers=self._workers)
@@ -139,10 +143,10 @@ class Run:
         outcome = supervisor.run(commands, folder, signals)
         attempt = Attempt(
             number, generation, self._workers, addresses, folder, started, outcome,
-            watch.training, self._checkpoint, (oom.kills() or 0) - (kills or 0),
+            watch.training, self._checkpoint, self._named_step(),
+            (oom.kills() or 0) - (kills or 0),
         )
         self._checkpoint = attempt.checkpoint
-        self._saved = max(self._saved, attempt.checkpoint or 0)
         show(status.View(tasks=status.task_views(addresses, {}, (), outcome.ended)), over=True)
         return attempt
 
@@ -174,7 +178,7 @@ class Run:
         return restarts.Failure(
             at=time.monotonic(),
             code=cause.code,
-            checkpoint=self._saved,
+            checkpoint=self._checkpoint or 0,
             task=cause.name,
             step=error.step if error else None,
             workers=self._workers,

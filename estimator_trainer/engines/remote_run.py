@@ -75,7 +75,7 @@ class Run:
         self._limits = Limits(grace_secs=description.grace_secs)
         self._began = time.time()
         self._failures: list[restarts.Failure] = []
-        self._saved = 0  # the highest step ever saved
+        self._saved = 0  # the step of the last checkpoint
 
     def run(self) -> int:
         """The exit code: 0, 128 + N after signal N to us, NO_PEER where there is no room, or the cause's."""
