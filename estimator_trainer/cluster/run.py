@@ -116,7 +116,9 @@ class Run:
         opts, machine, number = self._opts, self._machine, len(self._story) + 1
         self._ports.append(list(claimed))
         generation = f'{number}-{secrets.token_hex(4)}'
-        environ = plan.environment(machine.environ, generation, self._began_at, machine.isolated)
+        environ = plan.environment(
+            machine.environ, generation, self._began_at, machine.isolated, opts.shape.workers
+        )
         commands = gang(opts, machine, self._workers, claimed, environ)
         addresses = {command.name: command.address for command in commands}
         self._say(report.start(commands, len(machine.cores), folder))
