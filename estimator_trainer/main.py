@@ -106,7 +106,8 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     config = plan.config
     params = _checked_params(job, config)
     _check_loop(job, config)
-    resolved = run_files.resolved(plan, params, versions)
+    initial_replicas = run_files.initial_replicas(plan, os.environ)
+    resolved = run_files.resolved(plan, params, versions, initial_replicas)
     run_files.check(config.model_dir, resolved)
 
     runtime.set_devices(plan)
@@ -128,7 +129,7 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     if plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1:
         runtime.wait_for_all('checkpoints', config.join_timeout_secs)  # the chief has looked at them
     start_step = checkpoints.last_step(config.model_dir) if plan.trains else 0
-    params.update(_run_params(plan, job, dataset, start_step))
+    params.update(_run_params(plan, job, dataset, start_step), initial_replicas=initial_replicas)
     if plan.is_chief:
         lifeline.checkpoint_step = start_step or None
         lifeline.keep_board(os.path.join(config.model_dir, protocol.TRAINING_FILE), params['max_steps'])
@@ -214,7 +215,9 @@ def _say_start(plan, dataset, params, can_serve) -> None:
     else:
         _log.info('trains from step 0 to %d', end)
     if params.get('scale_rate_with_replicas'):
-        _log.info('learning rate: scaled linearly, x %d replicas', plan.num_replicas)
+        replicas = params['initial_replicas']
+        now = '' if replicas == plan.num_replicas else f', with which the run began (now {plan.num_replicas})'
+        _log.info('learning rate: scaled linearly, x %d replicas%s', replicas, now)
     if dataset is not None and not dataset.in_memory:
         _log.info('data: streamed (over --in_memory_mb=%d): shuffled through a buffer; a resumed run '
                   'starts a new pass, and the order depends on the number of workers',

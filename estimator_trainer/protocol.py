@@ -32,7 +32,8 @@ ERROR_FILE = 'ESTIMATOR_TRAINER_ERROR_FILE'  # path of this task's error file
 GENERATION = 'ESTIMATOR_TRAINER_GENERATION'  # one id for all tasks of one gang
 STARTED = 'ESTIMATOR_TRAINER_STARTED'  # when the run was first started, seconds since the epoch
 ISOLATED = 'ESTIMATOR_TRAINER_ISOLATED'  # '1': in a network namespace that has only loopback
-VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED)
+WORKERS = 'ESTIMATOR_TRAINER_WORKERS'  # chief and workers with which the run was started; there may be fewer now
+VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED, WORKERS)
 
 TRAINING_FILE = 'training.json'
 BEAT_SECS = 2

@@ -19,12 +19,30 @@ _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
 _BEFORE = {'loop': 'estimator'}  # where a run was made before there were others
 
 
-def resolved(plan, params, versions) -> dict:
+def initial_replicas(plan, environ) -> int:
+    """The number of replicas with which the run of a plan began; the plan's own where it begins now.
+
+    A run may go on with fewer replicas and the same global batch, as it does under `--min_workers`. Its learning
+    rate, where it is scaled, stays what it was. With another global batch a run begins anew.
+    """
+    old = protocol.read_json(os.path.join(plan.config.model_dir, _NAME))
+    if old.get('global_batch_size') == plan.global_batch_size:
+        for name in ('initial_replicas', 'num_replicas'):  # older runs have the second only
+            if type(old.get(name)) is int and old[name] > 0:
+                return old[name]
+    workers = environ.get(protocol.WORKERS, '')
+    if workers.isdecimal() and int(workers) > plan.num_training_tasks and not plan.asynchronous:
+        return int(workers) * plan.config.num_replicas  # it was killed before it had written config.json
+    return plan.num_replicas
+
+
+def resolved(plan, params, versions, replicas=None) -> dict:
     """The whole of a run, as config.json holds it.
 
     Args:
         params: of the job, after --param.
         versions: of what computes.
+        replicas: `initial_replicas`; by default those of the plan.
     """
     config = plan.config
     flags = {name: list(value) if isinstance(value, tuple) else value
@@ -38,6 +56,7 @@ def resolved(plan, params, versions) -> dict:
         'strategy': plan.strategy,
         'global_batch_size': plan.global_batch_size,
         'num_replicas': plan.num_replicas,
+        'initial_replicas': replicas or plan.num_replicas,
         'cluster': {role: list(plan.cluster.addresses(role))
                     for role in ('chief', 'worker', 'ps', 'evaluator')
                     if plan.cluster.addresses(role)},

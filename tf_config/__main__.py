@@ -84,7 +84,7 @@ def _show(args):
         return f'{nothing}: a single process'
     rows = [('role', 'index', 'address', '')]
     for task in dict.fromkeys((*cluster.tasks, me)):
-        address = cluster.address(task) if task in cluster.tasks else '(not in the cluster)'
+        address = cluster.address(task) if task in cluster else '(not in the cluster)'
         marks = [mark for mark, whose in (('chief', cluster.chief_task), ('this task', me))
                  if whose == task]
         rows.append((task.role, str(task.index), address, ', '.join(marks)))
@@ -106,9 +106,9 @@ def _make(args):
 
 def _addresses(hosts, base_port):
     """Addresses without end, host after host. Raises ValueError on a bad host or port."""
-    taken = set()
+    places = addresses.Places()
     for host in itertools.cycle(hosts):
-        address = addresses.unused(host, taken, base_port)
+        address = places.unused(host, base_port)
         problem = addresses.problem(address)
         if problem:
             raise ValueError(f'address "{address}" {problem}')

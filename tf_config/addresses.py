@@ -44,12 +44,34 @@ def host_in(text):
     return next((h for h in (text, host, f'[{host}]') if _HOST.fullmatch(h)), None)
 
 
-def unused(host, taken, port=2222):
-    """The first address of `host`, from `port` up, whose place is not in the set `taken`, to which
-    it is added. The port may pass 65535: `problem` finds it."""
-    free = next(p for p in itertools.count(port) if (machine(host), p) not in taken)
-    taken.add((machine(host), free))
-    return f'{host}:{free}'
+class Places:
+    """The places of a cluster's tasks that are taken, of which each has one of its own."""
+
+    def __init__(self, addresses=()):
+        self._taken = set(map(place, addresses))
+        self._tried = {}  # (machine, first port) -> the port from which on ports may be free
+
+    def take(self, address):
+        """Takes the place of a valid address. Whether it was free."""
+        size = len(self._taken)
+        self._taken.add(place(address))
+        return len(self._taken) > size
+
+    def unused(self, host, port=2222, on=None):
+        """Takes the first free place of `host` from `port` up. Returns its address, whose port may
+        pass 65535: `problem` finds it.
+
+        Thousands of tasks may ask for places of one host, so no search begins anew.
+
+        Args:
+            on: the host's machine, where it goes by several names; by default `host` names it.
+        """
+        name = machine(on or host)
+        first = self._tried.get((name, port), port)
+        free = next(p for p in itertools.count(first) if (name, p) not in self._taken)
+        self._taken.add((name, free))
+        self._tried[name, port] = free + 1
+        return f'{host}:{free}'
 
 
 def is_public(address):
@@ -69,4 +91,4 @@ def is_public(address):
 
 def public_addresses(cluster):
     """The addresses of a cluster that are public, in task order."""
-    return tuple(address for address in map(cluster.address, cluster.tasks) if is_public(address))
+    return tuple(filter(is_public, map(cluster.address, cluster.tasks)))

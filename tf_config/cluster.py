@@ -1,11 +1,13 @@
 """A cluster and the tasks in it, and their way into TF_CONFIG."""
 
+import functools
 import itertools
 import json
 from dataclasses import dataclass
 
 ROLES = ('chief', 'worker', 'ps', 'evaluator')
 STRATEGIES = ('auto', 'none', 'mirrored', 'multi_worker_mirrored', 'parameter_server')
+OF_CLUSTERS = ('multi_worker_mirrored', 'parameter_server')  # strategies that a process of its own cannot have
 
 
 @dataclass(frozen=True, order=True)
@@ -25,6 +27,9 @@ class Cluster:
 
     A cluster without a chief has worker 0 for its chief. The evaluator may be missing here and
     still exist: it talks to nobody.
+
+    A cluster may have thousands of tasks, and much of a run asks it something: only `tasks` and what is
+    made of it go through all of them, once.
     """
 
     chief: tuple = ()
@@ -40,28 +45,37 @@ class Cluster:
 
     def address(self, task):
         """Raises KeyError where the cluster has no such task."""
-        if task not in self.tasks:
+        if task not in self:
             raise KeyError(str(task))
-        return self.addresses(task.role)[task.index]
+        return getattr(self, task.role)[task.index]
 
-    @property
+    @functools.cached_property
     def tasks(self):
         """Every task, in the order chief, worker, ps, evaluator."""
-        return tuple(
-            Task(role, index) for role in ROLES for index in range(len(self.addresses(role))))
+        return tuple(itertools.chain.from_iterable(map(self.tasks_of, ROLES)))
 
-    @property
+    def tasks_of(self, role):
+        """The tasks of a role. Raises KeyError on an unknown one."""
+        return tuple(Task(role, index) for index in range(len(self.addresses(role))))
+
+    @functools.cached_property
     def training_tasks(self):
-        """Chief and workers."""
-        return tuple(task for task in self.tasks if task.role in ('chief', 'worker'))
+        """Chief and workers, the first ones of `tasks`."""
+        return self.tasks[:len(self.chief) + len(self.worker)]
 
     @property
     def chief_task(self):
         """The task that owns checkpoints; None where nobody trains."""
-        return next(iter(self.training_tasks), None)
+        role = 'chief' if self.chief else 'worker'
+        return Task(role, 0) if self.addresses(role) else None
 
-    def __bool__(self):
-        return bool(self.tasks)
+    def __contains__(self, task):
+        """Whether the cluster has an address for `task`."""
+        return task.role in ROLES and 0 <= task.index < len(getattr(self, task.role))
+
+    def __len__(self):
+        """The number of tasks."""
+        return sum(len(getattr(self, role)) for role in ROLES)
 
 
 def render(cluster, task):
@@ -90,7 +104,7 @@ def for_tensorflow(cluster, task, strategy):
         return None
     ps = cluster.ps if strategy == 'parameter_server' else ()
     seen = Cluster(chief=cluster.chief, worker=cluster.worker, ps=ps)
-    if task not in seen.tasks:
+    if task not in seen:
         raise ValueError(f'{task} has no place in this cluster under {strategy}')
     return render(seen, task)
 

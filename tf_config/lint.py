@@ -3,8 +3,11 @@
 from dataclasses import dataclass, replace
 
 from tf_config import addresses
-from tf_config.cluster import ROLES, STRATEGIES, Cluster, Task, render
+from tf_config.cluster import OF_CLUSTERS, ROLES, STRATEGIES, Cluster, Task, render
 from tf_config.reader import ABSENT, Problem, Reader, example_host, shown
+
+
+MOST_SHOWN = 20  # findings in a message: about a screen
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,14 @@ class TfConfigError(ValueError):
         self.findings = tuple(findings)
 
     def __str__(self):
-        lines = [f'  {finding}' for finding in self.findings]
         corrected = self.findings[0].corrected
-        return '\n'.join(['TF_CONFIG is refused:', *lines, f'corrected: {corrected}'])
+        return '\n'.join(['TF_CONFIG is refused:', *self.lines(), f'corrected: {corrected}'])
+
+    def lines(self):
+        """The findings as lines of a message, which a cluster of thousands must not flood."""
+        lines = [f'  {finding}' for finding in self.findings[:MOST_SHOWN]]
+        left = len(self.findings) - len(lines)
+        return [*lines, f'  and {left} more like these'] if left else lines
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,8 @@ def parse(text, strategy='auto'):
     cluster = None if document is None else reader.cluster(document)
     task = None if document is None else reader.task(document, cluster)
     alone = cluster is not None and not cluster
-    if alone and not reader.problems and task in (Task('chief', 0), Task('worker', 0)):
+    first = task in (Task('chief', 0), Task('worker', 0))
+    if alone and first and strategy not in OF_CLUSTERS and not reader.problems:
         reader.notes.append(f'task {task} is in no cluster: a single process')
         task = None
     problems = reader.problems
@@ -78,7 +87,7 @@ def parse(text, strategy='auto'):
         task = task or Task('chief', 0)
         _, cluster, task = _mend(_example(task), task, strategy)
     else:
-        found, cluster, task = _mend(cluster, task, strategy)
+        found, cluster, task = _mend(cluster, task, strategy, reader.no_task_in)
         problems = problems + found
     if problems:
         raise TfConfigError(_findings(problems, cluster, task))
@@ -86,7 +95,8 @@ def parse(text, strategy='auto'):
 
 
 def _findings(problems, cluster, task):
-    return tuple(Finding(*problem, corrected=render(cluster, task)) for problem in problems)
+    corrected = render(cluster, task) if problems else ''
+    return tuple(Finding(*problem, corrected=corrected) for problem in problems)
 
 
 def _example(task):
@@ -101,12 +111,15 @@ def _example(task):
 
 def _with_one(cluster, role):
     """The cluster with an example task of `role`, which has none."""
-    taken = {addresses.place(cluster.address(task)) for task in cluster.tasks}
-    return replace(cluster, **{role: (addresses.unused(example_host(role, 0), taken),)})
+    places = addresses.Places(map(cluster.address, cluster.tasks))
+    return replace(cluster, **{role: (places.unused(example_host(role, 0)),)})
 
 
-def _mend(cluster, task, strategy):
-    """What is wrong, and the nearest cluster and task with which nothing is."""
+def _mend(cluster, task, strategy, no_task_in=ABSENT):
+    """What is wrong, and the nearest cluster and task with which nothing is.
+
+    `no_task_in`: what the text has for a cluster, where there is no task in it.
+    """
     if strategy not in STRATEGIES:
         raise ValueError(f'strategy = {strategy!r}: one of {", ".join(STRATEGIES)} is wanted')
     problems = []
@@ -115,10 +128,11 @@ def _mend(cluster, task, strategy):
         problems.append(Problem(key, shown(seen), problem))
 
     if not cluster:
-        if task is None and strategy != 'parameter_server':  # which alone has no form without one
+        if task is None and strategy not in OF_CLUSTERS:
             return problems, cluster, task
-        who = 'parameter_server' if task is None else f'task {task}'
-        blame('cluster', ABSENT, f'is missing: {who} needs a cluster')
+        who = f'strategy {strategy}' if strategy in OF_CLUSTERS else f'task {task}'
+        what = 'is missing' if no_task_in is ABSENT else 'lists no task'
+        blame('cluster', no_task_in, f'{what}: {who} needs a cluster, with the "host:port" of every task')
         task = task or Task('chief', 0)
         return problems, *_mend(_example(task), task, strategy)[1:]
 

@@ -4,6 +4,7 @@ What is wrong is mended on the way, so that reading goes on and all problems are
 """
 
 import difflib
+import functools
 import json
 import re
 from typing import NamedTuple
@@ -51,6 +52,8 @@ class Reader:
     def __init__(self):
         self.problems = []
         self.notes = []
+        self.no_task_in = ABSENT  # the "cluster" of the text, where it lists no task
+        self._places = None  # of the addresses, once one has to be mended
 
     def document(self, text):
         """The JSON object, {} for blank text; None where there is none."""
@@ -81,13 +84,14 @@ class Reader:
             self._blame('cluster', raw, 'is not an object of role: ["host:port", ...]')
             return None
         roles = self._roles(raw)
-        taken = self._taken(roles)
         first_at = {}
         cluster = Cluster(**{
             role: tuple(
-                self._address(role, index, f'{key}[{index}]', value, first_at, taken)
+                self._address(role, index, f'{key}[{index}]', value, first_at, roles)
                 for index, value in enumerate(values))
             for role, (key, values) in roles.items()})
+        if not cluster and 'cluster' in document:
+            self.no_task_in = raw
         return cluster if cluster or not self.problems else None
 
     def task(self, document, cluster):
@@ -121,7 +125,9 @@ class Reader:
 
     def _roles(self, raw):
         """role -> (key in the text, list of unchecked addresses), empty roles left out."""
-        given = {name: value for name, value in raw.items() if value != []}
+        # An unknown name is a mistake with an empty list as well: some role is missing then.
+        given = {name: value for name, value in raw.items()
+                 if value != [] or name not in (*ROLES, 'master')}
         roles = {}
         for name, value in given.items():
             key, role = f'cluster.{name}', name
@@ -150,18 +156,18 @@ class Reader:
             return []
         return [value if isinstance(value, str) else f'{example_host(role, 0)}:2222']
 
-    @staticmethod
-    def _taken(roles):
-        """Places of all valid addresses, so that a mended one does not take another's."""
-        return {
-            addresses.place(value)
-            for _, values in roles.values() for value in values
-            if isinstance(value, str) and not addresses.problem(value)}
+    def _unused(self, host, roles):
+        """An address of `host` whose place no valid address has, nor another that was mended."""
+        if self._places is None:
+            self._places = addresses.Places(
+                value for _, values in roles.values() for value in values
+                if isinstance(value, str) and not addresses.problem(value))
+        return self._places.unused(host)
 
-    def _address(self, role, index, key, value, first_at, taken):
+    def _address(self, role, index, key, value, first_at, roles):
         if not isinstance(value, str):
             self._blame(key, value, 'is not a "host:port" string')
-            return addresses.unused(example_host(role, index), taken)
+            return self._unused(example_host(role, index), roles)
         problem = addresses.problem(value)
         if not problem:
             host = value.rpartition(':')[0]
@@ -172,11 +178,10 @@ class Reader:
             problem = f'is the address of {first} too: each task needs its own'
         self._blame(key, value, problem)
         host = addresses.host_in(value) or example_host(role, index)
-        return addresses.unused(host, taken)
+        return self._unused(host, roles)
 
     def _doubt(self, host):
-        if host.lower() != 'localhost' and host.isalpha() and difflib.get_close_matches(
-                host.lower(), ['localhost'], cutoff=0.8):
+        if _looks_like_localhost(host.lower()):
             self._note(f'host "{host}" looks like a misspelled "localhost"')
 
     def _task_role(self, value):
@@ -204,6 +209,12 @@ class Reader:
             return int(text)
         self._blame('task.index', value, problem)
         return 0
+
+
+@functools.lru_cache  # many tasks may be on one host
+def _looks_like_localhost(host):
+    return host != 'localhost' and host.isalpha() and bool(
+        difflib.get_close_matches(host, ['localhost'], cutoff=0.8))
 
 
 def _did_you_mean(role):

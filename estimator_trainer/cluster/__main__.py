@@ -52,7 +52,9 @@ def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) 
     """Runs the cluster, its first gang at the claimed ports. Its exit code."""
     out, err = (logs.Console.of(stream.fileno(), os.environ) for stream in (sys.stdout, sys.stderr))
     machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
-    environ = plan.environment(os.environ, 'check', time.time(), isolated.isolated)
+    environ = plan.environment(
+        os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers
+    )
     gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
     just_asks = bool({flag.lstrip('-') for flag in opts.trainer_flags} & JUST_ASKING)
     code = check_flags(plan.check(gang), just_asks)

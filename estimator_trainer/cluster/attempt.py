@@ -21,14 +21,19 @@ class Attempt:
     started: float  # seconds since the epoch
     outcome: Outcome
     training: Training | None = None  # its last word
-    checkpoint_before: int | None = None
+    checkpoint_before: int | None = None  # step of the checkpoint that it began with
+    checkpoint_named: int | None = None  # by the file `checkpoint`, after it
     oom_kills: int = 0  # of the kernel in our control group, meanwhile
 
     @property
     def checkpoint(self) -> int | None:
-        """The step of the last checkpoint; None: none, as far as is known."""
-        known = self.training.checkpoint_step if self.training else None
-        return self.checkpoint_before if known is None else known
+        """The step of the checkpoint that the next attempt goes on from; None: none, as far as is known.
+
+        It may be lower than `checkpoint_before`: this attempt has then set aside damaged ones.
+        """
+        told = self.training.checkpoint_step if self.training else None
+        known = (self.checkpoint_named, told, self.checkpoint_before)
+        return next((step for step in known if step is not None), None)
 
     @property
     def steps_lost(self) -> int | None:

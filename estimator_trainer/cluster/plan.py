@@ -53,7 +53,7 @@ def restarts_alone(name: str, ps: int) -> bool:
 
 
 def environment(
-    environ: Mapping[str, str], generation: str, started: float, isolated: bool
+    environ: Mapping[str, str], generation: str, started: float, isolated: bool, workers: int
 ) -> dict[str, str]:
     """What all tasks of one gang inherit.
 
@@ -62,9 +62,11 @@ def environment(
       generation: of the gang.
       started: when our first gang was, in seconds since the epoch.
       isolated: the gang is alone in its network namespace.
+      workers: of our first gang.
     """
     inherited = {name: v for name, v in environ.items() if name not in protocol.VARIABLES}
     inherited[protocol.GENERATION] = generation
+    inherited[protocol.WORKERS] = str(workers)
     inherited[protocol.STARTED] = environ.get(protocol.STARTED) or f'{started:.3f}'
     if isolated:
         inherited[protocol.ISOLATED] = '1'

@@ -34,7 +34,7 @@ class Failure:
 
     at: float  # seconds of a clock that never goes back
     code: int  # of the cause, as a shell gives it
-    checkpoint: int = 0  # the highest step ever saved until then; 0 before the first
+    checkpoint: int = 0  # step of the checkpoint that the next gang goes on from; 0: there is none
     task: str = ''  # at fault; '' if none is
     step: int | None = None  # at which the task failed
     workers: int = 1  # of the gang
@@ -70,7 +70,11 @@ def is_permanent(code: int) -> bool:
 
 
 def progressed(failures: Sequence[Failure], number: int) -> bool:
-    """Whether there was a new checkpoint since the failure before failures[number]."""
+    """Whether the gang of failures[number] has saved a checkpoint beyond the one that it began with.
+
+    That is the one with which the gang before it ended. If it was damaged and an older one was taken, the gang
+    after this one is measured by what this one has left.
+    """
     return number > 0 and failures[number].checkpoint > failures[number - 1].checkpoint
 
 
@@ -107,8 +111,9 @@ def _repeats(failures: Sequence[Failure]) -> bool:
     if len(exceptions) < 2 or exceptions[-1] is not failures[-1]:
         return False
     before, last = exceptions[-2:]
+    since = range(failures.index(before) + 1, len(failures))
     same_step = last.step is not None and last.step == before.step
-    return same_step or last.checkpoint <= before.checkpoint
+    return same_step or not any(progressed(failures, number) for number in since)
 
 
 class Alone:

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import exit_codes
+from estimator_trainer import checkpoint_file, exit_codes
 from estimator_trainer.cluster import (
     logs, oom, plan, ports, report, restarts, status, story, training)
 from estimator_trainer.cluster.attempt import Attempt
@@ -68,8 +68,9 @@ class Run:
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = status.StatusFile(opts.model_dir, self._say)
         before = training.read(opts.model_dir) if opts.model_dir else None
-        self._checkpoint = before.checkpoint_step if before else None
-        self._saved = self._checkpoint or 0  # the highest step ever saved
+        self._checkpoint = self._named_step()  # of which the next attempt goes on
+        if self._checkpoint is None and before:
+            self._checkpoint = before.checkpoint_step
         self._last: dict = {}  # what status.json says, but for what changes by itself
 
     def run(self, claim: ports.Claim, folder: pathlib.Path) -> int:
@@ -101,6 +102,9 @@ class Run:
                     no_ports = isinstance(error, ports.NoPorts)
                     return self._end(exit_codes.FAILED if no_ports else exit_codes.CANNOT_WRITE)
 
+    def _named_step(self) -> int | None:
+        return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None
+
     def _claim(self) -> ports.Claim:
         shape = dataclasses.replace(self._opts.shape, workers=self._workers)
         return ports.claim(shape.size, {port for taken in self._ports for port in taken})
@@ -112,7 +116,9 @@ class Run:
         opts, machine, number = self._opts, self._machine, len(self._story) + 1
         self._ports.append(list(claimed))
         generation = f'{number}-{secrets.token_hex(4)}'
-        environ = plan.environment(machine.environ, generation, self._began_at, machine.isolated)
+        environ = plan.environment(
+            machine.environ, generation, self._began_at, machine.isolated, opts.shape.workers
+        )
         commands = gang(opts, machine, self._workers, claimed, environ)
         addresses = {command.name: command.address for command in commands}
         self._say(report.start(commands, len(machine.cores), folder))
@@ -139,10 +145,10 @@ class Run:
         outcome = supervisor.run(commands, folder, signals)
         attempt = Attempt(
             number, generation, self._workers, addresses, folder, started, outcome,
-            watch.training, self._checkpoint, (oom.kills() or 0) - (kills or 0),
+            watch.training, self._checkpoint, self._named_step(),
+            (oom.kills() or 0) - (kills or 0),
         )
         self._checkpoint = attempt.checkpoint
-        self._saved = max(self._saved, attempt.checkpoint or 0)
         show(status.View(tasks=status.task_views(addresses, {}, (), outcome.ended)), over=True)
         return attempt
 
@@ -174,7 +180,7 @@ class Run:
         return restarts.Failure(
             at=time.monotonic(),
             code=cause.code,
-            checkpoint=self._saved,
+            checkpoint=self._checkpoint or 0,
             task=cause.name,
             step=error.step if error else None,
             workers=self._workers,

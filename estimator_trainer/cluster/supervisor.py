@@ -61,6 +61,7 @@ class Supervisor:
         self._watch = watch or Watch(None, '', 0, 0)
         self._show = show
         self._gang: Sequence[Command] = ()
+        self._numbers: dict[str, int] = {}  # by name of task
         self._running: list[RunningTask] = []
         self._waiting: list[Waiting] = []
         self._ended: list[Ended] = []
@@ -92,6 +93,7 @@ class Supervisor:
           signals: entered.
         """
         self._started, self._gang = time.monotonic(), gang
+        self._numbers = {command.name: number for number, command in enumerate(gang)}
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
             self._place = Place(selector, folder, self._out, self._err)
@@ -168,7 +170,7 @@ class Supervisor:
     def _spawn(self, command: Command, life: int) -> Ended | None:
         """Starts a task; its end, if it cannot be started."""
         try:
-            task = RunningTask(command, self._gang.index(command), self._place, life)
+            task = RunningTask(command, self._numbers[command.name], self._place, life)
         except CannotStart as error:
             secs = time.monotonic() - self._started
             self._ended.append(never_started(command.name, life, secs, error))
@@ -207,7 +209,7 @@ class Supervisor:
         self._end(Stop(Why.FAILED, cause), report.cause(cause))
 
     def _restarts_alone(self, task: Ended, now: float) -> bool:
-        command = next(command for command in self._gang if command.name == task.name)
+        command = self._gang[self._numbers[task.name]]
         if not command.alone or (command.trains and not self._chief_runs()):
             return False
         decision = self._alone.decide(task.name, task.exit_code, now)

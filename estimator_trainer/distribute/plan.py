@@ -40,13 +40,14 @@ class Plan:
 
     @property
     def num_training_tasks(self) -> int:
-        return max(1, len(self.cluster.training_tasks))
+        return max(1, len(self.cluster.chief) + len(self.cluster.worker))
 
     @property
     def training_index(self) -> int:
         """This task's place among the chief and the workers; 0 for every other task."""
-        tasks = list(self.cluster.training_tasks)
-        return tasks.index(self.task) if self.task in tasks else 0
+        if self.task is None or self.task.role != 'worker':
+            return 0
+        return len(self.cluster.chief) + self.task.index
 
     @property
     def num_replicas(self) -> int:
@@ -62,7 +63,8 @@ class Plan:
     @property
     def num_tasks(self) -> int:
         """Tasks of the cluster, an evaluator that it does not list included where it is this task."""
-        return max(1, len({*self.cluster.tasks, *([self.task] if self.task else [])}))
+        outside = self.task is not None and self.task not in self.cluster
+        return max(1, len(self.cluster) + outside)
 
     @property
     def has_evaluator(self) -> bool:
@@ -86,12 +88,12 @@ class Plan:
         if self.role == 'ps':
             watched = cluster.training_tasks
         elif self.asynchronous:
-            watched = [other for other in cluster.tasks if other.role == 'ps']
+            watched = cluster.tasks_of('ps')
         elif self.is_chief:
             watched = [other for other in cluster.training_tasks if other != task]
         else:
             watched = [cluster.chief_task]
-        return {str(other): cluster.addresses(other.role)[other.index] for other in watched}
+        return {str(other): cluster.address(other) for other in watched}
 
     def describe(self, own_data: bool = False) -> list:
         """The lines that say what will happen, for the log and for --dry_run.
@@ -145,10 +147,6 @@ def make(config: TrainerConfig, environ) -> Plan:
     if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
         raise UsageError(f'--num_replicas={config.num_replicas} needs --strategy=mirrored or '
                          f'multi_worker_mirrored; the strategy is {strategy}.')
-    if strategy in ('multi_worker_mirrored', 'parameter_server') and not found.cluster:
-        raise UsageError(f'--strategy={strategy} needs a cluster: set TF_CONFIG (python -m tf_config '
-                         'make --help), start the task with an engine (--cluster_from), or start all with '
-                         './run_local_cluster.sh')
     if config.eval_strategy == 'mirrored' and config.num_replicas == 1:
         raise UsageError('--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
                          'mirror; set --num_replicas=2 or more.')

@@ -107,7 +107,8 @@ class RemoteWatch(training.Watch):
     """Looks at the training through the host of the chief.
 
     Attributes:
-        saved: the highest step that any gang has saved, as far as was seen.
+        saved: the step of the last checkpoint, whichever gang has it, as far as was seen. It falls where a gang
+            sets aside damaged ones.
     """
 
     def __init__(self, host: Host, model_dir: str, generation: str, stall_secs: float, now: float, saved: int = 0):
@@ -121,6 +122,7 @@ class RemoteWatch(training.Watch):
             return
         if found is None:
             return
-        self.saved = max(self.saved, found.checkpoint_step or 0)
+        if found.checkpoint_step is not None:
+            self.saved = found.checkpoint_step
         if found.generation == self._generation:
             self.training = found

@@ -51,13 +51,13 @@ def commands(description: Description, addresses: Mapping[str, str], environ: Ma
     python, *words = description.command('--cluster_from=tf_config')
     made = []
     for task in cluster.tasks:
-        place = {'TF_CONFIG': tf_config.render(cluster, task)} if len(cluster.tasks) > 1 else {}
+        place = {'TF_CONFIG': tf_config.render(cluster, task)} if len(cluster) > 1 else {}
         made.append(Command(
             name=str(task),
             # Before the flagfile and the job's own flags, which therefore win.
             argv=(python, *TRAINER, f'--intra_op_threads={roles[task.role].cores}', *words[len(TRAINER):]),
             env={**environ, **place},
-            trains=task in cluster.training_tasks,
+            trains=task.role in ('chief', 'worker'),
             alone=restarts_alone(str(task), len(cluster.ps)),
             address=cluster.address(task),
         ))
@@ -75,7 +75,7 @@ class Run:
         self._limits = Limits(grace_secs=description.grace_secs)
         self._began = time.time()
         self._failures: list[restarts.Failure] = []
-        self._saved = 0  # the highest step ever saved
+        self._saved = 0  # the step of the last checkpoint
 
     def run(self) -> int:
         """The exit code: 0, 128 + N after signal N to us, NO_PEER where there is no room, or the cause's."""

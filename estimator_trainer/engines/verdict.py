@@ -16,13 +16,12 @@ import dataclasses
 import math
 import pathlib
 import random
-import re
 import sys
 import time
 from collections.abc import Mapping
 
 import tf_config
-from estimator_trainer import exit_codes, protocol
+from estimator_trainer import checkpoint_file, exit_codes, protocol
 from estimator_trainer.cluster import policy, report, restarts
 from estimator_trainer.cluster.plan import restarts_alone
 
@@ -52,13 +51,6 @@ def cause(code: int, ended: list[policy.Ended]) -> policy.Cause:
     return policy.blame(ended, ended) if ended else policy.Cause('', code)
 
 
-def last_checkpoint(model_dir: pathlib.Path) -> int:
-    """The step of the newest checkpoint; 0: there is none."""
-    found = (re.fullmatch(r'model\.ckpt-(\d+)\.index', path.name)
-             for path in model_dir.glob('model.ckpt-*.index'))
-    return max((int(match[1]) for match in found if match), default=0)
-
-
 def decide(code: int, model_dir: pathlib.Path, folder: pathlib.Path, attempt: int, roles: Mapping[str, int],
            max_restarts: int, now: float) -> tuple[restarts.Decision, policy.Cause, int]:
     """(Decision, Cause, how many tasks left a word) of an attempt, numbered from 0. It is put on record."""
@@ -68,7 +60,7 @@ def decide(code: int, model_dir: pathlib.Path, folder: pathlib.Path, attempt: in
     ended = ends(folder / str(attempt))
     why = cause(code, ended)
     error = why.ended.error if why.ended else None
-    saved = max(last_checkpoint(model_dir), *(failure.checkpoint for failure in failures), 0)
+    saved = checkpoint_file.named_step(str(model_dir)) or 0
     failures.append(restarts.Failure(
         now, why.code, saved, why.name, error.step if error else None,
         alone=restarts_alone(why.name, roles.get('ps', 0))))

@@ -23,8 +23,9 @@ _HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
 # `image_shape` is there where the job reads --dataset.
-RUN_PARAMS = ('batch_size', 'num_replicas', 'global_batch_size', 'max_steps', 'steps_per_epoch',
-              'seed', 'start_step', 'image_shape')
+# `initial_replicas` is `num_replicas` as the run began: what a learning rate may be scaled by.
+RUN_PARAMS = ('batch_size', 'num_replicas', 'initial_replicas', 'global_batch_size', 'max_steps',
+              'steps_per_epoch', 'seed', 'start_step', 'image_shape')
 
 
 class JobError(ValueError):

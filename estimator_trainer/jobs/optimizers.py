@@ -24,7 +24,7 @@ class Rate(tf.keras.optimizers.schedules.LearningRateSchedule):
     Args:
         params: schedules.SCHEDULE_PARAMS and the run's; others are ignored.
     """
-    _RUN_PARAMS = ('num_replicas', 'steps_per_epoch', 'max_steps')
+    _RUN_PARAMS = ('initial_replicas', 'steps_per_epoch', 'max_steps')
 
     def __init__(self, params):
         self._params = {name: params[name] for name in (*schedules.SCHEDULE_PARAMS, *self._RUN_PARAMS)

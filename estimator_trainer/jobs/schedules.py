@@ -37,7 +37,7 @@ def learning_rate(params, global_step):
     step = tf.cast(global_step, tf.float32)
     peak = params['learning_rate']
     if params['scale_rate_with_replicas']:
-        peak *= params['num_replicas']
+        peak *= params['initial_replicas']  # not those of now, who share the same global batch
     rate = tf.constant(peak, tf.float32)
     if params['schedule'] == 'step':
         for epoch in _decay_epochs(params):

@@ -78,6 +78,7 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
     steps_per_epoch = examples / config['global_batch_size'] if examples else flags.get('max_steps') or 1
     params = {
         **config['params'], 'seed': config['seed'], 'start_step': start_step, 'num_replicas': replicas,
+        'initial_replicas': config.get('initial_replicas', replicas),
         'batch_size': flags.get('batch_size', config['global_batch_size'] // replicas),
         'global_batch_size': config['global_batch_size'], 'steps_per_epoch': steps_per_epoch,
         'max_steps': flags.get('max_steps') or int(-(-flags['epochs'] * steps_per_epoch // 1))}

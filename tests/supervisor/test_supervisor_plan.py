@@ -97,12 +97,14 @@ def test_addresses_are_those_of_tf_config():
 
 
 def test_what_tasks_inherit():
-    stale = {protocol.ERROR_FILE: '/e', protocol.GENERATION: 'g', protocol.ISOLATED: '1', 'A': 'b'}
-    assert plan.environment(stale, '1-ab', 12.5, isolated=False) == {
-        'A': 'b', protocol.GENERATION: '1-ab', protocol.STARTED: '12.500'}
-    env = plan.environment({protocol.STARTED: '3.5'}, '2-cd', 12.5, isolated=True)
+    stale = {protocol.ERROR_FILE: '/e', protocol.GENERATION: 'g', protocol.ISOLATED: '1', 'A': 'b',
+             protocol.WORKERS: '7'}
+    assert plan.environment(stale, '1-ab', 12.5, isolated=False, workers=3) == {
+        'A': 'b', protocol.GENERATION: '1-ab', protocol.STARTED: '12.500', protocol.WORKERS: '3'}
+    env = plan.environment({protocol.STARTED: '3.5'}, '2-cd', 12.5, isolated=True, workers=2)
     assert env == {
-        protocol.STARTED: '3.5', protocol.GENERATION: '2-cd', protocol.ISOLATED: '1'}
+        protocol.STARTED: '3.5', protocol.GENERATION: '2-cd', protocol.ISOLATED: '1',
+        protocol.WORKERS: '2'}
 
 
 def test_the_start_line():

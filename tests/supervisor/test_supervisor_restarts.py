@@ -108,6 +108,10 @@ def test_the_window_slides(times, number):
         ((0, 0, 0, 100), 1),
         ((0, 100, 200, 300, 400, 500), 1),
         ((0, 100, 100, 100), 3),
+        ((100, 60), 2),  # an older one was taken: that is no progress
+        ((100, 60, 80), 1),  # and this is
+        ((100, 60, 60, 60), None),
+        ((100, 60, 100, 60, 60, 60), None),
         ((0, 100, 100, 100, 100), None),
         ((0, 0, 0, 0), None),
     ],
@@ -137,6 +141,8 @@ def test_checkpoints_do_not_excuse_an_evaluator():
         ([(1, 0, 7), (193, 0, 7), (1, 0, 7)], False),  # with something else between
         ([(1, 0, 7), (193, 100, 7), (1, 100, 107)], True),
         ([(1, 0, 7), (193, 0, 7)], True),
+        ([(1, 80, 90), (193, 40, 45), (1, 60, 65)], True),  # saved since an older checkpoint was taken
+        ([(1, 80, 90), (193, 40, 45), (1, 40, 50)], False),
         ([(193, 0, 7), (193, 0, 7)], True),
     ],
 )

@@ -90,6 +90,26 @@ def test_without_restarts_the_code_is_that_of_the_cause(cluster):
     assert run.said('no restart: --max_restarts=0')
 
 
+def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
+    """Gang 1 leaves step 80, which is damaged; gang 2 falls back to 40; each of the next saves further."""
+    run = cluster(
+        """
+        set -- 80 40 60 80
+        [ $attempt = 5 ] && exit 0
+        shift $((attempt - 1))
+        board training $(($1 + 3)) $1
+        echo "model_checkpoint_path: \\"model.ckpt-$1\\"" > model/checkpoint
+        exit 196
+        """,
+        '--workers=1', '--noevaluator', '--max_restarts=2',
+    ).finish()
+    assert run.code == 0, run.err
+    attempts = run.report['attempts']
+    assert [attempt['checkpoint_before'] for attempt in attempts] == [None, 80, 40, 60, 80]
+    assert [attempt['checkpoint_step'] for attempt in attempts] == [80, 40, 60, 80, 80]
+    assert run.said('restart 2 of 2 in') and run.said('from the checkpoint at step 40')
+
+
 def test_a_new_checkpoint_gives_the_restarts_back(cluster):
     run = cluster(
         """

@@ -11,7 +11,7 @@ from estimator_trainer.loops import custom_loop, keras_evaluation, keras_fit
 
 v1 = tf.compat.v1
 PARAMS = dict(jobs.load('mnist').params, optimizer='momentum', learning_rate=0.05, l2=0.001,
-              schedule='cosine', batch_size=8, num_replicas=2, global_batch_size=16, max_steps=10,
+              schedule='cosine', batch_size=8, num_replicas=2, initial_replicas=2, global_batch_size=16, max_steps=10,
               steps_per_epoch=4, seed=1, start_step=0)
 
 

@@ -62,7 +62,7 @@ class Run:
         plan = planning.make(config, {})
         self.params = dict(
             jobs.typed_params(self.job.params, ['learning_rate=0.1']), batch_size=batch_size,
-            num_replicas=plan.num_replicas, global_batch_size=plan.global_batch_size, max_steps=5,
+            num_replicas=plan.num_replicas, initial_replicas=plan.num_replicas, global_batch_size=plan.global_batch_size, max_steps=5,
             seed=config.seed, steps_per_epoch=4000 / plan.global_batch_size,
             start_step=checkpoints.last_step(self.model_dir))
         with lifelines.Lifeline('trainer', lifelines.Bounds()) as lifeline:

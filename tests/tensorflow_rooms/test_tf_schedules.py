@@ -9,7 +9,7 @@ from estimator_trainer.jobs import schedules
 
 
 def rate(step, in_graph=False, **changes):
-    params = dict(schedules.SCHEDULE_PARAMS, learning_rate=0.4, num_replicas=3, steps_per_epoch=10.4,
+    params = dict(schedules.SCHEDULE_PARAMS, learning_rate=0.4, num_replicas=2, initial_replicas=3, steps_per_epoch=10.4,
                   max_steps=100, **changes)
     schedules.check(params)
 

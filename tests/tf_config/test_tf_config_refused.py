@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tf_config import TfConfigError, parse
+from tf_config.cluster import OF_CLUSTERS
 
 CHIEF = {'type': 'chief', 'index': 0}
 WORKER = {'type': 'worker', 'index': 0}
@@ -112,6 +113,11 @@ ROWS = {
     'chief and master': Row(
         text({'master': ['a:1'], 'chief': ['b:1']}, CHIEF), 'cluster.master', '["a:1"]',
         'old name', corrected={'chief': ['b:1']}),
+    'unknown role without addresses': Row(
+        text({'wroker': []}, WORKER), 'cluster.wroker', '[]', 'did you mean "worker"?'),
+    'unknown role without addresses beside another': Row(
+        text({'chief': ['a:1'], 'wroker': []}, CHIEF), 'cluster.wroker', '[]', 'did you mean "worker"?',
+        corrected={'chief': ['a:1']}),
     'one key twice': Row(
         '{"cluster":{"chief":["a:1"],"chief":["b:1"]},"task":{"type":"chief","index":0}}',
         'chief', '[["a:1"], ["b:1"]]', 'twice'),
@@ -180,9 +186,19 @@ ROWS = {
     'parameter_server without ps': Row(
         text({'chief': ['a:1'], 'worker': ['b:1']}, WORKER), 'cluster.ps', 'absent',
         'at least one ps', 'parameter_server', task='worker:0'),
-    'parameter_server without a cluster': Row(
-        '', 'cluster', 'absent', 'parameter_server needs', 'parameter_server'),
+    'evaluator of a cluster without tasks': Row(
+        text({'worker': []}, {'type': 'evaluator', 'index': 0}), 'cluster', '{"worker": []}',
+        'lists no task: task evaluator:0 needs', task='evaluator:0'),
 }
+for strategy in OF_CLUSTERS:
+    ROWS[f'{strategy} without a cluster'] = Row(
+        '', 'cluster', 'absent', f'is missing: strategy {strategy} needs', strategy)
+    ROWS[f'{strategy} without a cluster, but a task'] = Row(
+        text(task=WORKER), 'cluster', 'absent', f'is missing: strategy {strategy} needs', strategy, task='worker:0')
+    for cluster in ({}, {'worker': []}, {'chief': [], 'worker': [], 'ps': []}):
+        for task in (None, WORKER, CHIEF):
+            ROWS[f'{strategy} with {cluster} for {task}'] = Row(
+                text(cluster, task), 'cluster', json.dumps(cluster), 'lists no task', strategy)
 for strategy in ('none', 'mirrored', 'multi_worker_mirrored'):
     ROWS[f'ps under {strategy}'] = Row(
         text({'chief': ['a:1'], 'ps': ['p:1']}, {'type': 'ps', 'index': 0}), 'cluster.ps',

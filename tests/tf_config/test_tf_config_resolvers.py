@@ -387,8 +387,9 @@ def test_the_strategy_is_judged_as_with_tf_config():
         found(step(0), strategy='none')
     with pytest.raises(ResolverError, match='use parameter_server'):
         found(step(0), strategy='multi_worker_mirrored', roles='chief:1,ps:1')
-    with pytest.raises(TfConfigError, match='parameter_server needs a cluster'):
-        found(step(0, 'n1', '1', 1), strategy='parameter_server')
+    for strategy in ('multi_worker_mirrored', 'parameter_server'):
+        with pytest.raises(TfConfigError, match=f'--strategy = {strategy}: needs a cluster, and step .* has one task'):
+            found(step(0, 'n1', '1', 1), strategy=strategy)
     assert found(step(0), strategy='parameter_server', roles='chief:1,ps:1').cluster.ps == ('n2:12060',)
 
 

@@ -137,7 +137,7 @@ def test_the_least_job(given):
 
 
 def test_the_params_that_the_trainer_sets():
-    assert set(RUN_PARAMS) == {'batch_size', 'num_replicas', 'global_batch_size', 'max_steps',
+    assert set(RUN_PARAMS) == {'batch_size', 'num_replicas', 'initial_replicas', 'global_batch_size', 'max_steps',
                                'steps_per_epoch', 'seed', 'start_step', 'image_shape'}
 
 

@@ -116,7 +116,12 @@ def test_notes_of_tf_config_are_kept():
 
 @pytest.mark.parametrize('cluster, task, argv, parts', [
     (None, '', [SYNC], [SYNC, 'needs a cluster', 'TF_CONFIG', 'run_local_cluster.sh']),
-    (None, '', ['--strategy=parameter_server'], ['parameter_server needs a cluster', 'corrected']),
+    (None, '', ['--strategy=parameter_server'],
+     ['--strategy=parameter_server', 'needs a cluster', 'TF_CONFIG', 'run_local_cluster.sh']),
+    ({'worker': []}, 'worker:0', [SYNC], ['cluster = {"worker": []}', 'lists no task', 'multi_worker_mirrored']),
+    ({}, 'worker:0', [SYNC], ['cluster = {}', 'lists no task', 'multi_worker_mirrored needs a cluster']),
+    ({'chief': [], 'worker': [], 'ps': []}, 'chief:0', ['--strategy=parameter_server'],
+     ['lists no task', 'parameter_server needs a cluster', 'corrected']),
     (None, '', [TWO, '--strategy=none'], [TWO, 'mirrored', 'the strategy is none']),
     (PS, 'worker:0', [TWO], [TWO, 'the strategy is parameter_server']),
     (PS, 'worker:0', [TWO, '--strategy=parameter_server'], [TWO, 'the strategy is parameter_server']),

@@ -43,7 +43,7 @@ def test_what_is_written(tmp_path):
     flags = written.pop('flags')
     assert written == {
         'job': 'mnist', 'loop': 'estimator', 'dataset': 'mnist_5k', 'params': PARAMS, 'seed': 3,
-        'strategy': 'multi_worker_mirrored', 'global_batch_size': 16, 'num_replicas': 2,
+        'strategy': 'multi_worker_mirrored', 'global_batch_size': 16, 'num_replicas': 2, 'initial_replicas': 2,
         'cluster': {'worker': ['host0:1', 'host1:1']}, 'versions': {'tensorflow': '2'}}
     assert (flags['param'], flags['export'], flags['batch_size']) == (['rate=0.1'], ['best', 'final'], 8)
     assert not {'dry_run', 'progress'} & set(flags)
@@ -59,6 +59,41 @@ def test_a_write_that_fails_leaves_the_old_one(model_dir):
     with pytest.raises(TypeError):
         run_files.write(model_dir, {**resolved(), 'versions': object()})
     assert run_files.check(model_dir, resolved()) is True
+
+
+@pytest.fixture
+def began(tmp_path):
+    """began(old, workers, *argv, **environ): the replicas with which the run of a plan with so many workers began,
+    in a model_dir with the config.json `old`."""
+    def replicas(old, workers, *argv, **environ):
+        if old is not None:
+            run_files.write(str(tmp_path), old)
+        config = parse(['trainer', f'--model_dir={tmp_path}', '--max_steps=5', *argv])
+        cluster = {'worker': [f'host{i}:1' for i in range(workers)]}
+        task = {'type': 'worker', 'index': 0}
+        environ['TF_CONFIG'] = json.dumps({'cluster': cluster, 'task': task})
+        return run_files.initial_replicas(planning.make(config, environ), environ)
+    return replicas
+
+
+@pytest.mark.parametrize('old, argv, replicas', [
+    (None, [], 2),
+    (dict(global_batch_size=16, num_replicas=2, initial_replicas=4), ['--batch_size=8'], 4),
+    (dict(global_batch_size=16, num_replicas=4), ['--batch_size=8'], 4),  # of a version without the other
+    (dict(global_batch_size=16, num_replicas=4, initial_replicas='4'), ['--batch_size=8'], 4),
+    (dict(global_batch_size=16, num_replicas=True), ['--batch_size=8'], 2),
+    (dict(global_batch_size=32, num_replicas=4, initial_replicas=4), ['--batch_size=8'], 2),  # begins anew
+])
+def test_with_how_many_replicas_a_run_began(began, old, argv, replicas):
+    assert began(old, 2, *argv) == replicas
+
+
+def test_the_supervisor_knows_it_before_config_json_does(began):
+    assert began(None, 2, ESTIMATOR_TRAINER_WORKERS='3') == 3
+    assert began(None, 2, ESTIMATOR_TRAINER_WORKERS='2') == 2
+    assert began(None, 2, ESTIMATOR_TRAINER_WORKERS='some') == 2
+    old = dict(global_batch_size=16, num_replicas=1, initial_replicas=1)
+    assert began(old, 2, '--batch_size=8', ESTIMATOR_TRAINER_WORKERS='3') == 1
 
 
 def test_nothing_there(tmp_path):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf_config.cluster import ROLES, render
+from tf_config.cluster import OF_CLUSTERS, ROLES, render
 from tf_config.lint import TfConfigError, parse
 from tf_config.resolvers import hosts, kubernetes, lookup, mpi, slurm
 from tf_config.resolvers.layout import (
@@ -51,6 +51,12 @@ def resolve(environ, layout=Layout(), strategy='auto', look_up=lookup.of_nodes):
     source, notes = layout.cluster_from, ()
     if source == 'auto':
         source, notes = _detect(environ, layout)
+    nobody = source is None or source == 'tf_config' and not environ.get('TF_CONFIG', '').strip()
+    if nobody and strategy in OF_CLUSTERS:
+        raise refusal(None, '--strategy', strategy,
+                      'needs a cluster, and neither TF_CONFIG nor an engine names one: set TF_CONFIG (python -m '
+                      'tf_config make --help), start the task with an engine (--cluster_from), or start all with '
+                      './run_local_cluster.sh')
     if source is None:
         return _with_notes(_alone(layout, strategy, notes), notes)
     if source == 'tf_config':
@@ -58,6 +64,10 @@ def resolve(environ, layout=Layout(), strategy='auto', look_up=lookup.of_nodes):
             from_environment(environ, strategy), (*notes, *_unused(layout, source, 'TF_CONFIG')))
     ranks = _RESOLVERS[source](environ, layout, look_up)
     cluster, task = cluster_of(ranks, layout)
+    if task is None and strategy in OF_CLUSTERS:
+        raise refusal(ranks.source, '--strategy', strategy,
+                      f'needs a cluster, and {ranks.where} has one task: start more of them, or use '
+                      '--strategy=auto')
     try:
         parsed = parse(render(cluster, task) if task else '', strategy)
     except TfConfigError as error:

@@ -29,9 +29,8 @@ class ResolverError(TfConfigError):
         if self.source is None:
             finding, = self.findings
             return f'{finding.key}={finding.seen}: {finding.problem}'
-        lines = [f'  {finding}' for finding in self.findings]
         corrected = self.findings[0].corrected
-        return '\n'.join([f'the cluster from {self.source} is refused:', *lines,
+        return '\n'.join([f'the cluster from {self.source} is refused:', *self.lines(),
                           *([f'corrected: {corrected}'] if corrected else [])])
 
 
@@ -155,21 +154,18 @@ def numbered(source, hosts, base_port, place=lambda host: host):
 
     `place` gives what names a machine, for hosts that have several names. Raises ResolverError.
     """
-    taken = set()
+    places, whole = addresses.Places(), {host: host != host_of(host) for host in hosts}
     for host in hosts:
-        if host != host_of(host):
-            if addresses.place(host) in taken:
-                raise refusal(source, '--hosts', host, 'is given twice: each rank needs its own address')
-            taken.add(addresses.place(host))
+        if whole[host] and not places.take(host):
+            raise refusal(source, '--hosts', host, 'is given twice: each rank needs its own address')
     result = []
     for host in hosts:
-        if host == host_of(host):
-            port = int(addresses.unused(place(host), taken, base_port).rpartition(':')[2])
-            if port > 65535:
-                raise refusal(source, '--base_port', base_port,
-                              f'leads to port {port} of {host}, and the last one is 65535')
-            host = f'{host}:{port}'
-        result.append(host)
+        address = host if whole[host] else places.unused(host, base_port, on=place(host))
+        port = address.rpartition(':')[2]
+        if int(port) > 65535:
+            raise refusal(source, '--base_port', base_port,
+                          f'leads to port {port} of {host}, and the last one is 65535')
+        result.append(address)
     return tuple(result)
 
 

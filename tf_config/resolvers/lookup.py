@@ -5,8 +5,10 @@ import re
 import socket
 import subprocess
 import threading
+import time
 
 RESOLVER_SECS = 10
+_AT_A_TIME = 16  # names: every task of a cluster asks for all of them, and name servers are shared
 SCONTROL_SECS = 10
 
 
@@ -55,18 +57,27 @@ def _number(host):
 
 def _numbers(hosts):
     """{host: number} of those that resolve in time."""
-    found = {}
+    found, left, lock = {}, list(dict.fromkeys(reversed(hosts))), threading.Lock()
 
     def resolve():
-        for host in hosts:
+        while True:
+            with lock:
+                if not left:
+                    return
+                host = left.pop()
             try:
                 family, _, _, _, place = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
             except (OSError, UnicodeError):
                 continue
             found[host] = f'[{place[0]}]' if family == socket.AF_INET6 else place[0]
 
-    # getaddrinfo knows no time limit: a thread that hangs in it is left behind.
-    thread = threading.Thread(target=resolve, daemon=True)
-    thread.start()
-    thread.join(RESOLVER_SECS)
+    # getaddrinfo knows no time limit: threads that hang in it are left behind.
+    threads = [threading.Thread(target=resolve, daemon=True) for _ in range(min(len(left), _AT_A_TIME))]
+    deadline = time.monotonic() + RESOLVER_SECS
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    with lock:
+        left.clear()  # what has not been asked is not asked any more
     return dict(found)
