@@ -4,14 +4,13 @@ import contextlib
 import logging
 import math
 import os
-import signal
 import sys
 import time
 import traceback
 from typing import Optional
 
 from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, jobs, loops, protocol, run_files
+from estimator_trainer import exit_codes, forks, jobs, loops, protocol, run_files
 from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import plan as planning
 from estimator_trainer.hooks import metrics_log
@@ -31,8 +30,9 @@ def main(argv) -> int:
         config = trainer_config.parse(argv)
         plan = planning.make(config, os.environ)
         task = str(plan.task or task)
-        job = jobs.load_early(config.job)
-        params = _checked_params(job, config) if job else None
+        with forks.parent_only():
+            job = jobs.load_early(config.job)
+            params = _checked_params(job, config) if job else None
         if job:
             _check_loop(job, config)
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
@@ -84,8 +84,9 @@ def _train(plan, job) -> int:
             quiet.import_tensorflow()
             compat.install()
             quiet.silence_deprecations()
-            end = _run(plan, lifeline, job or jobs.load(config.job), compat.versions())
-        except (UsageError, jobs.JobError):
+            with forks.parent_only():
+                end = _run(plan, lifeline, job or jobs.load(config.job), compat.versions())
+        except (UsageError, jobs.JobError, run_files.TakenElsewhere):
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why
             from estimator_trainer import failures
@@ -160,7 +161,7 @@ def _stopped(lifeline, step) -> Optional[ending.End]:
         return None
     whose = ' to another task' if lifeline.follows else ''
     saved = '' if step is None else f'; saved at step {step}, the same command resumes'
-    return ending.End(128 + signum, f'stopped by {signal.Signals(signum).name}{whose}{saved}',
+    return ending.End(128 + signum, f'stopped by {lifeline.name_of(signum)}{whose}{saved}',
                       follows=lifeline.follows)
 
 

@@ -1,4 +1,4 @@
-"""What a task and whoever started it tell each other. Files and environment; imports nothing of ours.
+"""What a task and whoever started it tell each other: files and environment.
 
 A supervisor, ours or another's, sets the environment variables below if it wants what they give. A
 task tells back by its exit code (`exit_codes`), by `model_dir/training.json` and by its error file.
@@ -28,6 +28,8 @@ import contextlib
 import json
 import os
 
+from estimator_trainer.run_dir import files
+
 ERROR_FILE = 'ESTIMATOR_TRAINER_ERROR_FILE'  # path of this task's error file
 GENERATION = 'ESTIMATOR_TRAINER_GENERATION'  # one id for all tasks of one gang
 STARTED = 'ESTIMATOR_TRAINER_STARTED'  # when the run was first started, seconds since the epoch
@@ -54,7 +56,7 @@ def write_json(path: str, value) -> None:
     """
     temporary = f'{path}.{os.getpid()}.tmp'
     try:
-        with open(temporary, 'w', encoding='utf-8') as file:
+        with files.create(temporary) as file:
             json.dump(value, file, indent=2, sort_keys=True)
             file.write('\n')
         os.replace(temporary, path)

@@ -1,15 +1,13 @@
 """config.json in the model_dir: what this run is, and whether the flags still say so."""
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
-import pathlib
-import time
 
 from estimator_trainer import protocol
 from estimator_trainer.config import UsageError
+from estimator_trainer.run_dir import locks
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -105,7 +103,7 @@ def write(model_dir: str, new: dict) -> None:
 
 
 class TakenElsewhere(Exception):
-    """A process of another machine trains in the model_dir."""
+    """A process of another machine trains in the model_dir, or evaluates what is trained there."""
 
 
 @contextlib.contextmanager
@@ -117,45 +115,49 @@ def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
         TakenElsewhere: the same, for `elsewhere_secs`, on another machine. One that is lost may go on until it
             finds out (--lost_peer_secs), or until the file system takes its lock away.
     """
-    try:
-        os.makedirs(model_dir, exist_ok=True)
-        lock = open(os.path.join(model_dir, _LOCK), 'a+', encoding='utf-8')
-    except OSError as error:
-        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
-    with lock:
-        began, said = time.monotonic(), False
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                lock.seek(0)
-                process, machine, boot = [*lock.read().split(), '?', '?', '?'][:3]
-                here = boot in (_boot(), '?')
-                if time.monotonic() - began >= (wait_secs if here else elsewhere_secs):
-                    raise (UsageError if here else TakenElsewhere)(
-                        f'--model_dir={model_dir}: process {process} {"" if here else f"on {machine} "}'
-                        'trains there. Wait for it, stop it, or name another folder.') from None
-                if not (here or said):
-                    _log.info('process %s on %s trains in the model_dir: waiting for its end, at most %g s',
-                              process, machine, elsewhere_secs)
-                    said = True
-                time.sleep(0.1)
-            except OSError as error:
-                raise UsageError(f'--model_dir={model_dir}: cannot be locked against a second trainer '
-                                 f'({error.strerror}); name a folder on a file system that has locks.') from error
-        lock.truncate(0)
-        lock.write(f'{os.getpid()} {os.uname().nodename} {_boot()}')
-        lock.flush()
+    with lock(model_dir, _LOCK) as trainer_lock:
+        take(trainer_lock, model_dir, 'trains there', wait_secs, elsewhere_secs)
         yield
 
 
-def _boot() -> str:
-    """Of the machine: host names and process numbers come again in other containers. '?': it does not say."""
+def lock(model_dir: str, name: str) -> locks.Lock:
+    """A lock file of the model_dir, which is made if need be. Not taken yet.
+
+    Raises:
+        UsageError: it cannot be made, or something else is there.
+    """
+    path = os.path.join(model_dir, name)
     try:
-        return pathlib.Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()
-    except OSError:  # a sandbox shows less of /proc
-        return '?'
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return locks.Lock(path)
+    except locks.NotALock as error:
+        raise UsageError(f'--model_dir={model_dir}: {error}.') from None
+    except OSError as error:
+        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
+
+
+def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, elsewhere_secs: float = 40) -> None:
+    """Takes a lock of the model_dir.
+
+    Args:
+        does: what its holder does, such as 'trains there'.
+
+    Raises:
+        UsageError, TakenElsewhere: as `claim`.
+    """
+    try:
+        lock.wait(
+            locks.patience(wait_secs, elsewhere_secs),
+            lambda holder, secs, bound: holder.here or _log.info(
+                '--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound))
+    except locks.Held as held:
+        raise (UsageError if held.holder.here else TakenElsewhere)(
+            f'--model_dir={model_dir}: {held.holder} {does}. Wait for it, stop it, or name another folder.') from None
+    except locks.NotALock as error:
+        raise UsageError(f'--model_dir={model_dir}: {error}.') from None
+    except OSError as error:
+        raise UsageError(f'--model_dir={model_dir}: cannot be locked against a second process ({error.strerror}); '
+                         'name a folder on a file system that has locks.') from error
 
 
 def _differences(old, new) -> list:

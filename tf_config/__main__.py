@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from tf_config import addresses
+from tf_config import addresses, streams
 from tf_config.cluster import ROLES, STRATEGIES, make, render
 from tf_config.lint import TfConfigError, auto_strategy
 from tf_config.resolvers import SOURCES, read_layout, resolve
@@ -129,4 +129,5 @@ def main(argv=None):
 
 
 if __name__ == '__main__':
+    streams.outlive_readers()
     sys.exit(main())

@@ -11,6 +11,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.cluster import isolate, lock, logs, options, plan, policy, ports, process
 from estimator_trainer.cluster import run as runs
 from estimator_trainer.cluster.usage import UsageError
+from tf_config import streams
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine
@@ -92,4 +93,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == '__main__':
+    streams.outlive_readers()
     sys.exit(main(sys.argv[1:]))

@@ -10,12 +10,13 @@ A port that is bound, closed and handed on can be taken by anybody in between. S
 
 import contextlib
 import errno
-import fcntl
 import os
 import pathlib
 import socket
 import tempfile
 from collections.abc import Container, Iterator
+
+from estimator_trainer.run_dir import locks
 
 _RANGE_FILE = pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range')
 _IANA_EPHEMERAL = (49152, 65535)  # also what macOS uses
@@ -77,17 +78,11 @@ class Claim:
 
     def add(self, port: int, folder: pathlib.Path) -> bool:
         """Locks `port` and keeps it if it is free. False: somebody else has it."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-        lock = os.open(folder / f'{port}.lock', flags, 0o600)  # not inherited by children
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            ours = is_free(port)
-        except BlockingIOError:
-            ours = False
-        if not ours:
-            os.close(lock)
-            return False
-        self._locks.callback(os.close, lock)
+        with contextlib.ExitStack() as stack:
+            lock = stack.enter_context(locks.Lock(folder / f'{port}.lock', 0o600))
+            if not lock.take() or not is_free(port):
+                return False
+            self._locks.push(stack.pop_all())
         self.ports.append(port)
         return True
 
@@ -130,8 +125,12 @@ def claim(count: int, avoid: Container[int] = ()) -> Claim:
     for port in candidates(ephemeral_range(), offset=os.getpid() * 16):
         if len(claimed.ports) == count:
             break
-        if port not in avoid:
-            claimed.add(port, folder)
+        try:
+            if port not in avoid:
+                claimed.add(port, folder)
+        except OSError as error:
+            claimed.close()
+            raise NoPorts(f'the lock of port {port}: {error}') from None
     if len(claimed.ports) < count:
         claimed.close()
         raise NoPorts(f'{count} free ports are needed, {len(claimed.ports)} were found')

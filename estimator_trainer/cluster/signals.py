@@ -3,6 +3,8 @@
 import os
 import signal
 
+from estimator_trainer import forks
+
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -14,20 +16,30 @@ class Signals:
     """
 
     def __enter__(self):
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._reader, False)
-        os.set_blocking(self._writer, False)
-        self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        caught = [s for s in STOP if signal.getsignal(s) is not signal.SIG_IGN]
-        self._old = {s: signal.signal(s, self._ignore) for s in (*caught, signal.SIGCHLD)}
+        with forks.none_meanwhile():
+            self._reader, self._writer = os.pipe()
+            os.set_blocking(self._reader, False)
+            os.set_blocking(self._writer, False)
+            self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            caught = [s for s in STOP if signal.getsignal(s) is not signal.SIG_IGN]
+            self._old = {s: signal.signal(s, self._ignore) for s in (*caught, signal.SIGCHLD)}
+            forks.in_child(self._give_up)
         return self
 
     def __exit__(self, *exc_info):
+        forks.forget(self._give_up)
+        self._end(self._old_fd)
+
+    def _give_up(self):
+        """In a forked child: its signals are its own, and what it would write to is its parent's."""
+        self._end(-1)
+
+    def _end(self, wakeup_fd):
         for signum, handler in self._old.items():
             signal.signal(signum, handler)
-        signal.set_wakeup_fd(self._old_fd)
-        os.close(self._reader)
-        os.close(self._writer)
+        signal.set_wakeup_fd(wakeup_fd)
+        for descriptor in (self._reader, self._writer):
+            os.close(descriptor)
 
     def fileno(self) -> int:
         return self._reader

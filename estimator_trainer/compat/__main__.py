@@ -2,6 +2,8 @@
 
 import sys
 
+from tf_config import streams
+
 _USAGE = '''usage: python -m estimator_trainer.compat run [--no-fixes] script.py [argument ...]
        python -m estimator_trainer.compat run [--no-fixes] -m package.module [argument ...]
        python -m estimator_trainer.compat doctor
@@ -32,4 +34,5 @@ def main(arguments) -> int:
 
 
 if __name__ == '__main__':
+    streams.outlive_readers()
     sys.exit(main(sys.argv[1:]))

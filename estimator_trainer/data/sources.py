@@ -1,22 +1,21 @@
 """Image classification sets by their TFDS name, and the embedded `mnist_5k`."""
 
 import contextlib
-import fcntl
 import functools
 import io
 import logging
+import math
 import os
-import time
 
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.data import augment, pipeline
+from estimator_trainer.run_dir import locks
 
 EMBEDDED = 'mnist_5k'
 _log = logging.getLogger('estimator_trainer')
 logging.getLogger('absl').setLevel(logging.ERROR)  # TFDS warns of a folder that it then prepares
-_PREPARE_SECS = 600  # how long one process waits for another that prepares the same data set
 
 
 class DatasetError(Exception):
@@ -170,22 +169,27 @@ def _short_retries():
 
 @contextlib.contextmanager
 def _only_one(folder):
-    """Holds the folder's lock: of the tasks of a cluster, one prepares and the others wait."""
+    """Holds the folder's lock: of the tasks of a cluster, one prepares and the others wait.
+
+    They wait as long as it is held: a large data set takes hours. The kernel takes the lock from a process
+    that dies.
+    """
+    path = os.path.join(folder, '.lock')
     try:
         os.makedirs(folder, exist_ok=True)
-        lock = open(os.path.join(folder, '.lock'), 'w')
+        lock = locks.Lock(path)
+    except locks.NotALock as error:
+        raise DatasetError(f'--data_dir: {error}.') from error
     except OSError as error:
         raise DatasetError(f'--data_dir: cannot write to {folder}: {error.strerror}; name another '
                            'folder.') from error
     with lock:
-        deadline = time.monotonic() + _PREPARE_SECS
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise DatasetError(f'--data_dir: another process has been preparing {folder} for '
-                                       f'{_PREPARE_SECS} s; wait for it, or end it.') from None
-                time.sleep(0.2)
+        try:
+            lock.wait(locks.patience(math.inf), lambda holder, secs, bound: _log.info(
+                '%s prepares the data set in %s: this task has waited for it for %.0f s', holder, folder, secs))
+        except locks.NotALock as error:
+            raise DatasetError(f'--data_dir: {error}.') from error
+        except OSError as error:
+            raise DatasetError(f'--data_dir: {path} cannot be locked ({error.strerror}); name a folder on a file '
+                               'system that has locks, or prepare the data set before.') from error
         yield

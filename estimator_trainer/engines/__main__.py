@@ -14,6 +14,7 @@ import tempfile
 from estimator_trainer import exit_codes
 from estimator_trainer.config import UsageError
 from estimator_trainer.engines import description as descriptions
+from tf_config import streams
 
 ENGINES = ('slurm', 'kubernetes', 'ray')
 
@@ -85,4 +86,5 @@ def main(argv, run=subprocess.run) -> int:
 
 
 if __name__ == '__main__':
+    streams.outlive_readers()
     sys.exit(main(sys.argv[1:]))

@@ -22,6 +22,7 @@ from estimator_trainer.engines import description as descriptions
 from estimator_trainer.engines.ray_host import Host as Actor
 from estimator_trainer.engines.remote import HostLost
 from estimator_trainer.engines.remote_run import Run
+from tf_config import streams
 
 START_SECS = 120  # for an actor to start and answer: Ray may have to start a process of Python first
 LOST_SECS = 60  # without an answer; Ray itself takes about half of that to give up a node
@@ -162,4 +163,5 @@ def _connect():
 
 
 if __name__ == '__main__':
+    streams.outlive_readers()
     sys.exit(main(sys.argv[1:]))

@@ -24,6 +24,7 @@ import tf_config
 from estimator_trainer import checkpoint_file, exit_codes, protocol
 from estimator_trainer.cluster import policy, report, restarts
 from estimator_trainer.cluster.plan import restarts_alone
+from tf_config import streams
 
 AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 ERROR_FILES = '*.error.json'
@@ -105,4 +106,5 @@ def main(argv, now=time.time) -> int:
 
 
 if __name__ == '__main__':
+    streams.outlive_readers()
     sys.exit(main(sys.argv[1:]))

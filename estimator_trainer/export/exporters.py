@@ -12,6 +12,8 @@ import shutil
 
 import tensorflow as tf
 
+from estimator_trainer import protocol
+
 _log = logging.getLogger('estimator_trainer')
 
 
@@ -42,7 +44,7 @@ class BestExporter(tf.estimator.Exporter):
         path = estimator.export_saved_model(export_path, self._serving_input_fn,
                                             checkpoint_path=checkpoint_path)
         path = tf.compat.as_str_any(path)
-        _write_json(os.path.join(export_path, 'best.json'), {
+        protocol.write_json(os.path.join(export_path, 'best.json'), {
             'metric': self._metric, 'mode': self._mode, 'value': value,
             'step': int(eval_result['global_step']), 'saved_model': os.path.basename(path)})
         for other in os.listdir(export_path):
@@ -104,9 +106,3 @@ def best_so_far(export_path):
     if not isinstance(best, dict) or {'metric', 'mode', 'value', 'saved_model'} - best.keys():
         return None
     return best if os.path.isdir(os.path.join(export_path, best['saved_model'])) else None
-
-
-def _write_json(path, value) -> None:
-    with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
-        json.dump(value, file, indent=2)
-    os.replace(f'{path}.tmp', path)

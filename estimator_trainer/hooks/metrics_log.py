@@ -6,6 +6,8 @@ import math
 import os
 import time
 
+from estimator_trainer.run_dir import files
+
 
 class MetricsLog:
     """Appends lines to one file, of which this process is the only writer.
@@ -21,7 +23,7 @@ class MetricsLog:
         line = {'kind': kind, 'step': int(step), 'time': round(time.time() if now is None else now, 3)}
         line = {**line, **{name: _plain(value) for name, value in values.items()}, **line}
         os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
-        with open(self._path, 'ab+') as file:
+        with files.append(self._path) as file:
             if file.tell() and not self._ends_a_line(file):
                 file.write(b'\n')
             file.write(json.dumps(line).encode() + b'\n')

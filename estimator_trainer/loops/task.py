@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import fcntl
 import logging
 import os
 import time
@@ -10,8 +9,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from estimator_trainer import checkpoints, early_stopping, protocol
-from estimator_trainer.config import UsageError
+from estimator_trainer import checkpoints, early_stopping, protocol, run_files
 from estimator_trainer.distribute import runtime
 from estimator_trainer.export import exporters
 from estimator_trainer.hooks import metrics_log, parameter_server, watched_step
@@ -177,10 +175,9 @@ class Loop:
             self._params['max_steps'], config.join_timeout_secs, config.lost_peer_secs,
             os.environ.get(protocol.GENERATION, ''),
             lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)))
-        with self._evaluating() as mine:
-            if not mine:
-                raise UsageError(f'--model_dir={config.model_dir}: another process evaluates this run '
-                                 'already. List the evaluator in TF_CONFIG of every task.')
+        with self._evaluation_lock() as lock:
+            run_files.take(lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of '
+                           'every task)')
             continuous_evaluation.ContinuousEvaluation(
                 self._model_to_evaluate, self._eval_spec(), watch,
                 self._params['max_steps'], self._evaluated_before()).run()
@@ -191,15 +188,11 @@ class Loop:
 
         An evaluator that TF_CONFIG's cluster does not list is unknown to the chief otherwise.
         """
-        folder = os.path.join(self._plan.config.model_dir, 'eval')
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, '.lock'), 'w') as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+        with self._evaluation_lock() as lock:
+            yield lock.take()
+
+    def _evaluation_lock(self):
+        return run_files.lock(self._plan.config.model_dir, os.path.join('eval', '.lock'))
 
     def _eval_spec(self):
         config = self._plan.config

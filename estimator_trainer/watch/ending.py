@@ -9,9 +9,11 @@ import threading
 import time
 from typing import NoReturn, Optional
 
-from estimator_trainer import exit_codes, protocol
+from estimator_trainer import exit_codes, forks, protocol
+from estimator_trainer.watch import helpers
 
-_THREADS_SECS = 30  # for threads of the job that are not daemons
+_LEAVE_SECS = 60  # for what the job has registered to be done at the end; half of it for its threads
+_STOPPED_SECS = 6  # the same for a task that was told to stop: its grace period is running
 READER_SECS = 5  # for whoever reads our output and has stopped to
 _TRACEBACK_LINES = 30
 
@@ -56,25 +58,45 @@ def report(end: End, task: str, step: Optional[int], environ) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process as the interpreter does, but for the native libraries' own endings.
+    """Ends the process as the interpreter does, but for the native libraries' own endings, and bounded.
 
-    Those of TensorFlow wait for threads that may wait for a peer which is no longer there.
+    Those of TensorFlow wait for threads that may wait for a peer which is no longer there. A thread, a helper
+    process or an atexit function of the job may never end either.
     """
+    secs = _STOPPED_SECS if code in (exit_codes.INTERRUPTED, exit_codes.TERMINATED) else _LEAVE_SECS
+    with contextlib.suppress(RuntimeError):  # no thread can be started any more
+        threading.Thread(target=_leave_later, args=(secs, code), daemon=True).start()
     try:
-        deadline = time.monotonic() + _THREADS_SECS
-        within(_THREADS_SECS, _end_pools)
+        deadline = time.monotonic() + secs / 2
+        within(secs / 2, _end_pools)
         for thread in threading.enumerate():
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join(max(0.0, deadline - time.monotonic()))
-        atexit._run_exitfuncs()
+        atexit._run_exitfuncs()  # that of multiprocessing waits for the helpers
     finally:
         leave_now(code)
 
 
 def leave_now(code: int) -> NoReturn:
-    """Ends the process at once, from any thread."""
+    """Ends the process at once, from any thread, and the helpers that it would leave behind."""
+    forks.no_more()
+    ended = helpers.end()
+    if ended:
+        within(READER_SECS, _say, f'helper processes of the job were still there and have been ended: {_list(ended)}. '
+               'A process that should outlive the task needs a session of its own (start_new_session=True)')
     within(READER_SECS, _flush)
     os._exit(code)
+
+
+def _leave_later(secs, code):
+    time.sleep(secs)
+    within(READER_SECS, _say, f'the threads, helper processes and atexit functions of the job have not ended within '
+           f'{secs:g} s')
+    leave_now(code)
+
+
+def _list(pids, most=10) -> str:
+    return ', '.join([*map(str, pids[:most]), *(['...'] if len(pids) > most else [])])
 
 
 def _end_pools() -> None:

@@ -17,11 +17,12 @@ import threading
 import time
 from typing import Optional
 
-from estimator_trainer import exit_codes, protocol
+from estimator_trainer import exit_codes, forks, protocol
 from estimator_trainer.watch import ending
 
 _log = logging.getLogger('estimator_trainer')
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_HUNG_UP = signal.SIGHUP  # of a terminal that is closed; an order to stop, as SIGTERM is
+SIGNALS = (signal.SIGINT, signal.SIGTERM, _HUNG_UP)
 _LOOK_SECS = 0.25
 _SHIELDED_LOOK_SECS = 0.01
 _PEERS_EVERY_SECS = 1.0
@@ -55,11 +56,13 @@ class Lifeline:
         self._lock = threading.RLock()
         self._over = threading.Event()
         self._phase, self._since = protocol.STARTING, clock()
-        self.signum: Optional[int] = None  # the first signal that asked this task to stop
+        self.signum: Optional[int] = None  # the first signal that asked this task to stop: SIGINT or SIGTERM
+        self._hung_up = False  # it was SIGHUP, which is taken for SIGTERM
         self._stop_at, self._insisted, self._foreseen = None, False, set()
         self._peers, self._gone = None, None
         self._board = None
-        self._reader, self._look_secs = None, _LOOK_SECS
+        self._reader = self._writer = None
+        self._look_secs = _LOOK_SECS
         self.step: Optional[int] = None
         self.checkpoint_step: Optional[int] = None
         self.examples_per_sec: Optional[float] = None
@@ -71,18 +74,23 @@ class Lifeline:
     def __enter__(self):
         if hasattr(faulthandler, 'register') and _has_descriptor(sys.stderr):
             faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._reader, False)
-        os.set_blocking(self._writer, False)
-        self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self._old = {signum: signal.getsignal(signum) for signum in _SIGNALS}
-        self._caught = [signum for signum in _SIGNALS if self._old[signum] is not signal.SIG_IGN]
-        self._install()
+        with forks.none_meanwhile():
+            self._reader, self._writer = os.pipe()
+            os.set_blocking(self._reader, False)
+            os.set_blocking(self._writer, False)
+            self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            self._old = {signum: signal.getsignal(signum) for signum in SIGNALS}
+            self._caught = [signum for signum in SIGNALS if self._old[signum] is not signal.SIG_IGN]
+            self._install()
+            forks.in_child(self._give_up)
         self._thread = threading.Thread(target=self._watch, name='lifeline', daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *exc_info):
+        if self._writer is None:  # a forked child has given up everything
+            return
+        forks.forget(self._give_up)
         self._over.set()
         os.write(self._writer, bytes(1))  # wakes the thread, which would take the handlers back
         self._thread.join(ending.READER_SECS)
@@ -91,19 +99,30 @@ class Lifeline:
             if self._old[signum] is not None:  # None: somebody's who is not Python
                 signal.signal(signum, self._old[signum])
 
+    def _give_up(self):
+        """In a forked child, which no task is: its signals do what they did before there was a lifeline."""
+        signal.set_wakeup_fd(-1)
+        for signum in self._caught:
+            signal.signal(signum, signal.SIG_DFL if self._old[signum] is None else self._old[signum])
+        os.close(self._reader)
+        os.close(self._writer)
+        self._writer = self._board = None
+        self._lock, self._over = threading.RLock(), threading.Event()  # a thread of the parent may have held them
+        self._over.set()
+
     @contextlib.contextmanager
     def shielded(self):
         """For code that takes SIGTERM away from us: TensorFlow's preemption notifier, which then does
         nothing with it. The signal waits meanwhile, and is seen all the same. It does not wait where a
         thread of a library takes it, so the handler is taken back as soon as that is seen."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         self._look_secs = _SHIELDED_LOOK_SECS
         try:
             yield
         finally:
             self._look_secs = _LOOK_SECS
             self._install()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     # -- told by the main thread
 
@@ -136,6 +155,10 @@ class Lifeline:
         with self._lock:
             self.stopped_by, self.follows = signum, self.signum is None
             self._stop_at = self._stop_at or self._clock()
+
+    def name_of(self, signum: int) -> str:
+        """The name of the signal that asked this task, or another one, to stop."""
+        return 'SIGHUP' if self._hung_up and signum == signal.SIGTERM else signal.Signals(signum).name
 
     def watch_peers(self, peers) -> None:
         """From here on a peer that is lost ends this task. `peers`: a PeerWatch."""
@@ -180,7 +203,7 @@ class Lifeline:
         self._actions = {signum: _c_action(signum) for signum in self._caught}
 
     def _watch(self):
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         beat_at = 0.0
         while not self._over.is_set():
             self._take_signals()
@@ -208,8 +231,11 @@ class Lifeline:
             now = self._clock()
             first = self.signum is None
             if first:
-                self.signum = signum
+                self._hung_up = signum == _HUNG_UP
+                self.signum = signal.SIGTERM if self._hung_up else signum
                 self._stop_at = self._stop_at or now
+            elif signum == _HUNG_UP:  # a closed terminal says it more than once, as a shell does
+                pass
             elif signum == signal.SIGINT or now - self._stop_at >= _SAME_ORDER_SECS:
                 self._insisted = True
         if first and self._phase == protocol.TRAINING:
@@ -217,7 +243,7 @@ class Lifeline:
                           signal.Signals(signum).name, self._bounds.grace)
 
     def _ask_peers(self, peers):
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         while self._peers is peers and not self._over.wait(_PEERS_EVERY_SECS):
             try:
                 gone = peers.look()
@@ -266,7 +292,7 @@ class Lifeline:
 
     def _judge_stop(self, now) -> Optional[ending.End]:
         signum = self.signum or self.stopped_by
-        name = signal.Signals(signum).name
+        name = self.name_of(signum)
         saved = '' if self.checkpoint_step is None else f' at step {self.checkpoint_step}'
         training = self._phase in (protocol.TRAINING, CLOSING, SERVING)
         if not training:

@@ -13,6 +13,7 @@ import pytest
 
 from estimator_trainer import run_files
 from estimator_trainer.config import UsageError
+from estimator_trainer.run_dir import locks
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 30
@@ -59,7 +60,7 @@ def test_the_second_is_refused_and_told_who_is_there(tmp_path):
 def test_one_on_another_machine_may_be_lost(tmp_path, monkeypatch, caplog):
     caplog.set_level('INFO')
     with holder(tmp_path) as process:
-        monkeypatch.setattr(run_files, '_boot', lambda: 'of another machine')
+        monkeypatch.setattr(locks, 'boot_id', lambda: 'of_another_machine')
         with pytest.raises(run_files.TakenElsewhere, match=f'process {process.pid} on {os.uname().nodename} '):
             claimed(tmp_path, 0.2)
     waiting, = caplog.messages  # said once
@@ -131,7 +132,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def test_a_machine_that_does_not_say_which_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_files.pathlib, 'Path', lambda path: tmp_path / 'no_such')
+    monkeypatch.setattr(locks.pathlib, 'Path', lambda path: tmp_path / 'no_such')
     with run_files.claim(str(tmp_path)):
         assert (tmp_path / '.trainer.lock').read_text().split() == [str(os.getpid()), os.uname().nodename, '?']
 
@@ -140,7 +141,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def flock(file, operation):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(run_files.fcntl, 'flock', flock)
+    monkeypatch.setattr(locks.fcntl, 'flock', flock)
     with pytest.raises(UsageError, match='No locks available.*name a folder on a file system that has locks'):
         claimed(tmp_path)
 
@@ -149,3 +150,11 @@ def test_a_lock_that_cannot_be_opened(tmp_path):
     (tmp_path / '.trainer.lock').mkdir()
     with pytest.raises(UsageError, match='Is a directory'):
         claimed(tmp_path)
+
+
+def test_a_lock_file_that_somebody_else_put_there(tmp_path):
+    (tmp_path / 'theirs').write_text('of value')
+    (tmp_path / '.trainer.lock').symlink_to(tmp_path / 'theirs')
+    with pytest.raises(UsageError, match=f'{tmp_path}/.trainer.lock should be a lock file, but is a symbolic link'):
+        claimed(tmp_path)
+    assert (tmp_path / 'theirs').read_text() == 'of value'

@@ -20,25 +20,26 @@ BOUND_SECS = 60
 
 # Runs `python -m MODULE ARGS` under an audit hook, and reports what it did into a file.
 WATCHED = """
-import json, os, runpy, sys
+import atexit, json, os, runpy, sys
 report, module, *args = sys.argv[1:]
 seen = []
 def hook(event, given):
     if event == 'open':
         path, mode, flags = given
-        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and path != os.devnull:
+        new = not isinstance(path, int)  # and not a descriptor that is there already
+        if new and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and path != os.devnull:
             seen.append(f'writes {path}')
     elif event.startswith('socket.') or event in ('os.mkdir', 'os.rename', 'subprocess.Popen', 'os.fork'):
         seen.append(event)
 sys.addaudithook(hook)
-sys.argv = [module, *args]
-try:
-    runpy.run_module(module, run_name='__main__', alter_sys=True)
-finally:
+def tell():
     loaded = {'tensorflow', 'tf_keras', 'numpy'} & set(sys.modules)
     done = sorted({*seen, *(f'imports {name}' for name in loaded)})
     with open(report, 'w') as file:
         json.dump(done, file)
+atexit.register(tell)
+sys.argv = [module, *args]
+runpy.run_module(module, run_name='__main__', alter_sys=True)
 """
 
 

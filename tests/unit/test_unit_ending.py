@@ -156,7 +156,7 @@ ending.leave(3)
 def test_leave_does_not_wait_for_ever(stuck):
     code, out, _, secs = run(f"""
 import atexit, concurrent.futures, time
-ending._THREADS_SECS = .1
+ending._LEAVE_SECS = 4
 atexit.register(print, 'at exit')
 {stuck}
 ending.leave(3)

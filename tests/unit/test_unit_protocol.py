@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from estimator_trainer import exit_codes, protocol
+from estimator_trainer.run_dir import files
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -36,8 +37,14 @@ def test_a_place_that_cannot_be_written(tmp_path):
     assert os.listdir(tmp_path) == ['folder'] and os.listdir(tmp_path / 'folder') == []
 
 
-def test_a_full_disk(tmp_path):
-    os.symlink('/dev/full', tmp_path / f'file.json.{os.getpid()}.tmp')
+def test_a_full_disk(tmp_path, monkeypatch):
+    create = files.create
+
+    def full(path):
+        create(path).close()
+        return open('/dev/full', 'w')
+
+    monkeypatch.setattr(files, 'create', full)
     with pytest.raises(OSError, match='No space left'):
         protocol.write_json(str(tmp_path / 'file.json'), {})
     assert os.listdir(tmp_path) == []

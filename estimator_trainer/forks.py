@@ -1,0 +1,107 @@
+"""What a forked child has to give up before it runs any code of the job's. Imports nothing of ours.
+
+A fork without exec copies the whole process: signal handlers, the descriptor that Python's C code writes
+signals to, and the descriptors of locks. A child that kept them would hand its own signals to its parent,
+and would hold its parent's locks after the parent is dead. So whoever sets up such a thing registers here
+how a child gets rid of it:
+
+    with forks.none_meanwhile():  # no child may be made between the two
+        descriptor = os.open(...)
+        forks.in_child(give_up)
+
+The signals below wait while a child is made: one that came before the child has given up the handlers
+would arrive in the parent.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import traceback
+
+_NO_MORE_SECS = 1  # for a fork that is under way; a thread in one holds up nobody's end
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+_functions = []
+_mutex = threading.Lock()
+_mask = set()  # signals that the thread which forks had blocked before; guarded by _mutex
+
+
+def in_child(function) -> None:
+    """From here on a forked child calls `function()` before anything else; the latest one first."""
+    _functions.append(function)
+
+
+def forget(function) -> None:
+    """Takes `in_child` back. In a child nothing is left to take back."""
+    with contextlib.suppress(ValueError):
+        _functions.remove(function)
+
+
+@contextlib.contextmanager
+def none_meanwhile():
+    """No thread of this process forks within it. Must not fork itself, nor wait for anything."""
+    with _mutex:
+        yield
+
+
+def no_more() -> None:
+    """From here on no thread of this process forks: it ends, and would leave children behind."""
+    _mutex.acquire(timeout=_NO_MORE_SECS)
+
+
+@contextlib.contextmanager
+def parent_only():
+    """Around a call of the job's code: a child that the job forked by hand (os.fork) and that comes out
+    here, by return, exception or SystemExit, ends here. What follows is its parent's business."""
+    parent = os.getpid()
+    code = 0
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() == parent:
+            raise
+        code = _exit_code(error)
+    if os.getpid() != parent:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
+                stream.flush()
+        os._exit(code)
+
+
+def _exit_code(error: BaseException) -> int:
+    """As the interpreter ends with: says what went wrong."""
+    if isinstance(error, SystemExit) and isinstance(error.code, (int, type(None))):
+        return (error.code or 0) & 0xff
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        if isinstance(error, SystemExit):
+            print(error.code, file=sys.stderr)
+        else:
+            traceback.print_exception(error)
+    return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _before():
+    global _mask
+    _mutex.acquire()
+    _mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+
+def _in_parent():
+    mask = _mask
+    _mutex.release()
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _in_child():
+    functions, _functions[:] = list(_functions), []
+    try:
+        with contextlib.ExitStack() as stack:  # all of them, whatever one raises
+            for function in functions:
+                stack.callback(function)
+    finally:
+        _in_parent()
+
+
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
