@@ -1,6 +1,7 @@
 """metrics.jsonl: one JSON object a line, appended whole."""
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -21,10 +22,14 @@ class MetricsLog:
         line = {'kind': kind, 'step': int(step), 'time': round(time.time() if now is None else now, 3)}
         line = {**line, **{name: _plain(value) for name, value in values.items()}, **line}
         os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
-        with open(self._path, 'ab+') as file:
-            if file.tell() and not self._ends_a_line(file):
-                file.write(b'\n')
-            file.write(json.dumps(line).encode() + b'\n')
+        with open(self._path, 'ab+', buffering=0) as file:
+            size = file.tell()
+            text = json.dumps(line).encode() + b'\n'
+            if size and not self._ends_a_line(file):
+                text = b'\n' + text
+            if file.write(text) < len(text):  # the disk is full
+                file.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
 
     def _ends_a_line(self, file) -> bool:
         file.seek(-1, os.SEEK_END)
