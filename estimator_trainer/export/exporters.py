@@ -15,6 +15,7 @@ import tensorflow as tf
 from estimator_trainer import protocol
 
 _log = logging.getLogger('estimator_trainer')
+_BEST_JSON = 'best.json'
 _FINAL = 'final'  # the exporter of the end of training
 _UNFINISHED = 'temp-'  # TensorFlow writes a SavedModel into temp-<timestamp>, then renames the folder
 
@@ -93,7 +94,7 @@ class BestExporter(tf.estimator.Exporter):
         path = estimator.export_saved_model(export_path, self._serving_input_fn,
                                             checkpoint_path=checkpoint_path)
         path = tf.compat.as_str_any(path)
-        protocol.write_json(os.path.join(export_path, 'best.json'), {
+        protocol.write_json(os.path.join(export_path, _BEST_JSON), {
             'metric': self._metric, 'mode': self._mode, 'value': value,
             'step': int(eval_result['global_step']), 'saved_model': os.path.basename(path)})
         _remove_others(export_path, os.path.basename(path))
@@ -134,7 +135,7 @@ def raw_images(image_shape):
 def best_so_far(export_path):
     """What best.json says; None where it is missing or not ours, or its SavedModel is gone."""
     try:
-        with open(os.path.join(export_path, 'best.json'), encoding='utf-8') as file:
+        with open(os.path.join(export_path, _BEST_JSON), encoding='utf-8') as file:
             best = json.load(file)
     except (FileNotFoundError, json.JSONDecodeError):
         return None
@@ -157,6 +158,7 @@ def _remove_others(folder, kept) -> None:
 
 
 def _remove_unfinished(folder) -> None:
+    protocol.remove_unfinished(os.path.join(folder, _BEST_JSON))
     if os.path.isdir(folder):
         for name in os.listdir(folder):
             if name.startswith(_UNFINISHED) and name[len(_UNFINISHED):].isdigit():

@@ -35,7 +35,8 @@ class Evaluation:
         self._model_dir, self._make_model, self._make_spec = model_dir, make_model, make_spec
         self._exports, self._rule, self._start_step = exports, rule, start_step
         self._lines = metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl'))
-        self._last = None
+        self._last = None  # entry
+        self._last_done = None  # the same, unless the last checkpoint could not be read
         self.results = {}
 
     def make_up(self) -> None:
@@ -47,9 +48,11 @@ class Evaluation:
     def find_undone(self) -> Optional[owed.Entry]:
         """Reads what an earlier process has left undone and can still be done; None for nothing.
 
-        Half-written exports are removed. Where the checkpoint is gone, a warning says what is missing.
+        Half-written exports and files are removed. Where the checkpoint is gone, a warning says what is missing.
         """
         self._exports.remove_unfinished()
+        early_stopping.remove_unfinished(self._model_dir)
+        owed.remove_unfinished(self._model_dir)
         newest = checkpoints.newest(self._model_dir)
         self._last = owed.read(self._model_dir) or self._of_an_earlier_version(newest)
         if self._last is None or self._last.done:
@@ -73,9 +76,10 @@ class Evaluation:
             final: training has ended with this checkpoint.
         """
         lines = self._lines.read()
-        entry = owed.take_up(self._last, owed.Entry(
-            os.path.basename(checkpoint), checkpoints.step_of(checkpoint), checkpoints.digest(checkpoint),
-            final, len(lines), self._exports.finals()), lines)
+        new = owed.Entry(os.path.basename(checkpoint), checkpoints.step_of(checkpoint),
+                         checkpoints.digest(checkpoint), final, len(lines), self._exports.finals())
+        known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
+        entry = owed.take_up(known, new, lines)
         if entry.done:
             return
         self._keep(entry)
@@ -107,6 +111,7 @@ class Evaluation:
 
     def _keep(self, entry) -> None:
         self._last = entry
+        self._last_done = entry if entry.done else self._last_done
         owed.write(self._model_dir, entry)
 
     def _of_an_earlier_version(self, newest) -> Optional[owed.Entry]:

@@ -78,5 +78,10 @@ def write(model_dir: str, entry: Entry) -> None:
     protocol.write_json(_path(model_dir), dataclasses.asdict(entry))
 
 
+def remove_unfinished(model_dir: str) -> None:
+    """Removes what a process that was killed within `write` has left."""
+    protocol.remove_unfinished(_path(model_dir))
+
+
 def _path(model_dir) -> str:
     return os.path.join(model_dir, 'eval', 'last.json')
