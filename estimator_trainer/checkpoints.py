@@ -1,10 +1,12 @@
 """Which checkpoint a run goes on from: the newest that can be read, all of it."""
 
 import glob
+import hashlib
 import logging
 import os
 import re
 import shutil
+import time
 from typing import Optional
 
 import tensorflow as tf
@@ -12,6 +14,8 @@ import tensorflow as tf
 _log = logging.getLogger('estimator_trainer')
 _FOLDER = 'damaged'
 UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)  # what a damaged one raises
+_VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
+_LOOK_SECS = 0.5
 _STEP = 'global_step'  # in Estimator's checkpoints
 _STEP_OF_OBJECTS = 'global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of tf.train.Checkpoint
 
@@ -22,8 +26,47 @@ class NoGoodCheckpoint(ValueError):
 
 def last_step(model_dir: str) -> int:
     """The global step of the newest checkpoint, 0 where there is none."""
-    checkpoint = tf.train.latest_checkpoint(model_dir)
+    checkpoint = newest(model_dir)
     return step_of(checkpoint) if checkpoint else 0
+
+
+def newest(model_dir: str, at_least: Optional[int] = None) -> Optional[str]:
+    """The prefix of the checkpoint that the file `checkpoint` names; None where it names none.
+
+    A remote file system may show the file `checkpoint` before it shows the checkpoint. This waits for
+    what is named, for at most _VISIBLE_SECS.
+
+    Args:
+        at_least: the step of a checkpoint that another process has saved; `checkpoint` itself may be
+            an older version until then.
+    """
+    began, said = time.monotonic(), False
+    while True:
+        found, named = tf.train.latest_checkpoint(model_dir), _named(model_dir)
+        late = bool(named) and not found
+        if not late and (at_least is None or (found and _step_of(found) >= at_least)):
+            return found
+        what = f'{os.path.basename(named)}, which the file `checkpoint` names,' if late else f'of step {at_least}'
+        if time.monotonic() - began >= _VISIBLE_SECS:
+            _log.warning('WARNING: checkpoint %s has not appeared in %s within %g s: goes on with %s', what,
+                         model_dir, _VISIBLE_SECS, os.path.basename(found) if found else 'no checkpoint')
+            return found
+        if not said:
+            _log.info('waits for checkpoint %s to appear in %s, at most %g s', what, model_dir, _VISIBLE_SECS)
+            said = True
+        time.sleep(_LOOK_SECS)
+
+
+def digest(prefix: str) -> str:
+    """Tells the weights of a checkpoint from others: a hash of its index, which has their checksums.
+
+    '' where there is no index.
+    """
+    try:
+        with open(f'{prefix}.index', 'rb') as file:
+            return hashlib.sha256(file.read()).hexdigest()[:16]
+    except FileNotFoundError:
+        return ''
 
 
 def step_of(prefix: str) -> int:

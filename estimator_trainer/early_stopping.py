@@ -62,6 +62,11 @@ def decide(rule: Rule, evaluations, model_dir) -> Optional[dict]:
     return verdict
 
 
+def remove_unfinished(model_dir) -> None:
+    """Removes what a process that was killed within `decide` has left. Only who evaluates may."""
+    protocol.remove_unfinished(_path(model_dir))
+
+
 def decided(rule: Rule, model_dir) -> bool:
     """Whether it was decided to stop, by this very rule."""
     verdict = protocol.read_json(_path(model_dir))

@@ -25,6 +25,7 @@ The error file, written by a task that ends with anything but 0:
 """
 
 import contextlib
+import glob
 import json
 import os
 
@@ -64,6 +65,13 @@ def write_json(path: str, value) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def remove_unfinished(path: str) -> None:
+    """Removes what processes that were killed within `write_json` have left. Only the file's owner may."""
+    for left in glob.glob(f'{glob.escape(path)}.*.tmp'):
+        with contextlib.suppress(OSError):
+            os.unlink(left)
 
 
 def read_json(path: str) -> dict:

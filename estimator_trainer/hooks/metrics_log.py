@@ -1,6 +1,7 @@
 """metrics.jsonl: one JSON object a line, appended whole."""
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -24,9 +25,13 @@ class MetricsLog:
         line = {**line, **{name: _plain(value) for name, value in values.items()}, **line}
         os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
         with files.append(self._path) as file:
-            if file.tell() and not self._ends_a_line(file):
-                file.write(b'\n')
-            file.write(json.dumps(line).encode() + b'\n')
+            size = file.tell()
+            text = json.dumps(line).encode() + b'\n'
+            if size and not self._ends_a_line(file):
+                text = b'\n' + text
+            if file.write(text) < len(text):  # the disk is full
+                file.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
 
     def _ends_a_line(self, file) -> bool:
         file.seek(-1, os.SEEK_END)

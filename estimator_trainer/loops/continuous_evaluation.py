@@ -29,20 +29,18 @@ class ContinuousEvaluation:
     """Evaluates the checkpoints of a run that other tasks train.
 
     Args:
-        make_estimator: () -> Estimator, or a KerasEvaluation, of this process alone.
-        spec: EvalSpec; its first exporter hears of every evaluation, the others export.
+        evaluation: loops.evaluation.Evaluation.
         watch: a TrainingWatch.
         max_steps: an evaluation from this step on is the last one.
-        skip: the step of an evaluation that need not be repeated, or None.
         on_look: called each time round with what is known of training.
     """
 
-    def __init__(self, make_estimator, spec, watch, max_steps, skip=None, on_look=lambda: None):
-        self._make_estimator, self._spec, self._watch = make_estimator, spec, watch
-        self._max_steps, self._skip, self._on_look = max_steps, skip, on_look
+    def __init__(self, model_dir, evaluation, watch, max_steps, on_look=lambda: None):
+        self._model_dir, self._evaluation, self._watch = model_dir, evaluation, watch
+        self._max_steps, self._on_look = max_steps, on_look
         self._done = None  # checkpoint
-        self._evaluated, self._results = None, None  # the last checkpoint that could be
-        self._exported = False  # as the final one
+        self._evaluated = None  # the last checkpoint that could be
+        self._waited = False  # for the last checkpoint to be visible
 
     def run(self) -> None:
         """Returns when the last checkpoint has been evaluated and exported.
@@ -50,16 +48,19 @@ class ContinuousEvaluation:
         Raises:
             TrainingStopped, TrainingLost: there is nothing more to wait for.
         """
-        model_dir = self._make_estimator().model_dir
+        undone = self._evaluation.find_undone()
+        if undone:
+            self._evaluate(os.path.join(self._model_dir, undone.checkpoint), undone.final)
         while True:
             self._on_look()
             news = self._watch.look()  # before the checkpoint: what was saved before the end is seen
             ended = news.state == protocol.ENDED
-            checkpoint = tf.train.latest_checkpoint(model_dir)
+            checkpoint = self._last(news) if ended else tf.train.latest_checkpoint(self._model_dir)
             if checkpoint and checkpoint != self._done:
                 self._evaluate(checkpoint, ended)
             elif ended:
-                self._finish()
+                if self._evaluated:  # maybe before training was known to have ended
+                    self._evaluate(self._evaluated, True)
                 return
             elif news.state == protocol.STOPPED:
                 raise TrainingStopped()
@@ -68,20 +69,18 @@ class ContinuousEvaluation:
             else:
                 time.sleep(_POLL_SECS)
 
+    def _last(self, news):
+        """The last checkpoint of a training that has ended; waits once for the file system to show it."""
+        if self._waited:
+            return tf.train.latest_checkpoint(self._model_dir)
+        self._waited = True
+        return checkpoints.newest(self._model_dir, news.checkpoint_step)
+
     def _evaluate(self, checkpoint, ended) -> None:
         self._done = checkpoint
         try:
-            step = checkpoints.step_of(checkpoint)
-            final = ended or step >= self._max_steps
-            if step == self._skip and final:  # a finished run that was started again
-                self._exported = True
-                return
-            estimator = self._make_estimator()
-            self._results = estimator.evaluate(
-                self._spec.input_fn, steps=self._spec.steps, hooks=self._spec.hooks,
-                checkpoint_path=checkpoint)
+            self._evaluation.of(checkpoint, ended or checkpoints.step_of(checkpoint) >= self._max_steps)
             self._evaluated = checkpoint
-            self._export(self._spec.exporters, estimator, final)
         except checkpoints.UNREADABLE as error:
             if checkpoints.damage(checkpoint) is None:
                 raise
@@ -89,14 +88,3 @@ class ContinuousEvaluation:
                          str(error).strip().splitlines()[0])
         finally:
             tf.keras.backend.clear_session()
-
-    def _finish(self) -> None:
-        """Exports as the final one what was evaluated before training was known to have ended."""
-        if self._results and not self._exported:
-            self._export(self._spec.exporters[1:], self._make_estimator(), True)
-
-    def _export(self, exporters, estimator, final) -> None:
-        for exporter in exporters:
-            exporter.export(estimator, os.path.join(estimator.model_dir, 'export', exporter.name),
-                            self._evaluated, self._results, is_the_final_export=final)
-        self._exported = final

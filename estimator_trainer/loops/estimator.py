@@ -1,4 +1,4 @@
-"""Trains, evaluates and exports a job with `tf.estimator.train_and_evaluate`."""
+"""Trains, evaluates and exports a job with an Estimator."""
 
 import tensorflow as tf
 
@@ -9,22 +9,17 @@ from estimator_trainer.loops import exact_evaluation, task
 
 class EstimatorLoop(task.Loop):
     """One task's part of a run that Estimator trains."""
-    _exports_the_last_itself = True
     _watch_class = watched_step.WatchedStepHook
-
-    def _train_and_evaluate(self) -> None:
-        tf.estimator.train_and_evaluate(
-            self._estimator(self._run_configs.own), self._train_spec(), self._eval_spec())
+    _evaluates_at_once = True
 
     def _train(self) -> None:
-        spec = self._train_spec()
-        self._estimator(self._run_configs.own).train(
-            spec.input_fn, hooks=list(spec.hooks), max_steps=spec.max_steps,
-            saving_listeners=list(spec.saving_listeners))
-
-    def _train_as_task(self) -> None:
-        sync_training.raise_when_a_task_is_lost()
-        self._train_and_evaluate()
+        estimator, spec = self._estimator(self._run_configs.own), self._train_spec()
+        if self._plan.strategy in ('none', 'mirrored'):
+            estimator.train(spec.input_fn, hooks=list(spec.hooks), max_steps=spec.max_steps,
+                            saving_listeners=list(spec.saving_listeners))
+        else:  # it brings up this task's server, and evaluates nothing
+            sync_training.raise_when_a_task_is_lost()
+            tf.estimator.train_and_evaluate(estimator, spec, self._eval_spec())
 
     def _model_to_evaluate(self):
         return self._estimator(self._run_configs.local)
@@ -44,7 +39,7 @@ class EstimatorLoop(task.Loop):
         plan, config = self._plan, self._plan.config
         hooks, listeners = [self._step_watch], []
         if plan.is_chief:
-            listeners.append(watched_step.SavedListener(self._lifeline))
+            listeners += [watched_step.SavedListener(self._lifeline), _EvaluatingListener(self._saved)]
             hooks.append(progress.ProgressHook(
                 max_steps=self._params['max_steps'], batch_size=plan.global_batch_size,
                 every_steps=config.log_every_steps, metrics=self._metrics,
@@ -62,3 +57,15 @@ class EstimatorLoop(task.Loop):
 
         return tf.estimator.TrainSpec(input_fn, max_steps=self._params['max_steps'], hooks=hooks,
                                       saving_listeners=listeners)
+
+
+class _EvaluatingListener(tf.estimator.CheckpointSaverListener):
+    """Tells `saved(step)` of each checkpoint but the first, which holds what training began with."""
+
+    def __init__(self, saved):
+        self._saved, self._began = saved, False
+
+    def after_save(self, session, global_step_value):
+        if self._began:
+            self._saved(int(global_step_value))
+        self._began = True

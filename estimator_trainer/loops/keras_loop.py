@@ -1,8 +1,5 @@
 """What keras_fit and custom_loop have in common: both train a job's Keras model."""
 
-import math
-import time
-
 import tensorflow as tf
 
 from estimator_trainer import protocol
@@ -16,18 +13,10 @@ class KerasLoop(task.Loop):
     """One task's part of a run whose loop fills in `_train_steps`."""
     _default_save_epochs = None
     _keras = None
-    _evaluate_at = math.inf  # monotonic seconds
 
     def _train_steps(self, run) -> None:
         """Trains from run.step on, until `run.stepped` says to stop or the data end."""
         raise NotImplementedError
-
-    def _train_and_evaluate(self) -> None:
-        self._evaluate_at = time.monotonic() + self._plan.config.eval_throttle_secs
-        self._train()
-
-    def _train_as_task(self) -> None:
-        self._train()
 
     def _train(self) -> None:
         config = self._plan.config
@@ -69,19 +58,6 @@ class KerasLoop(task.Loop):
     def _eval_spec(self):
         self._model_to_evaluate()
         return self._spec  # one input_fn: one data set, for all evaluations
-
-    def _saved(self, step) -> None:
-        """Evaluates on the way, where this process does."""
-        if time.monotonic() < self._evaluate_at or step == self._params['max_steps']:
-            return
-        model, spec = self._model_to_evaluate(), self._eval_spec()
-        checkpoint = model.latest_checkpoint()
-        results = model.evaluate(spec.input_fn, spec.steps, checkpoint_path=checkpoint)
-        for exporter in spec.exporters:
-            exporter.export(model, f'{model.model_dir}/export/{exporter.name}', checkpoint, results,
-                            is_the_final_export=False)
-        self._evaluate_at = time.monotonic() + self._plan.config.eval_throttle_secs
-        self._lifeline.enter(protocol.TRAINING)
 
 
 def loss_of(model, parts, params, features, labels):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import time
 from typing import Optional
@@ -13,7 +14,7 @@ from estimator_trainer import checkpoints, early_stopping, protocol, run_files
 from estimator_trainer.distribute import runtime
 from estimator_trainer.export import exporters
 from estimator_trainer.hooks import metrics_log, parameter_server, watched_step
-from estimator_trainer.loops import continuous_evaluation, exact_evaluation
+from estimator_trainer.loops import continuous_evaluation, evaluation, exact_evaluation
 from estimator_trainer.watch import training
 
 _log = logging.getLogger('estimator_trainer')
@@ -52,33 +53,26 @@ class Loop:
         input_fn: (mode, params, input_context) -> tf.data.Dataset.
         serving_input_fn: () -> ServingInputReceiver, or None.
     """
-    # Whether _train_and_evaluate exports the checkpoint of max_steps as the final one.
-    _exports_the_last_itself = False
     _watch_class = watched_step.StepWatch
+    _evaluates_at_once = False  # the first checkpoint that training saves, or only after --eval_throttle_secs
+    _evaluate_at = math.inf  # monotonic seconds; from then on this process evaluates on the way
 
     def __init__(self, plan, lifeline, started, run_configs, job, params, input_fn,
                  serving_input_fn):
         self._plan, self._run_configs, self._job, self._params = plan, run_configs, job, params
         self._lifeline, self._started, self._input_fn = lifeline, started, input_fn
-        self._evaluated = {}  # step -> metrics
         model_dir = plan.config.model_dir
         self._metrics = metrics_log.MetricsLog(os.path.join(model_dir, 'metrics.jsonl'))
-        self._eval_metrics = metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl'))
-        self._exporters = [exporters.EvalListener(self._heard),
-                           *exporters.make(plan.config.export, job, serving_input_fn)]
+        self._exports = exporters.Exports(
+            model_dir, exporters.make(plan.config.export, job, serving_input_fn))
+        self._evaluation = evaluation.Evaluation(
+            model_dir, self._model_to_evaluate, self._eval_spec, self._exports, plan.config.stop_rule,
+            params['start_step'] if plan.trains else None)
         self._step_watch = self._watch_class(
             lifeline, plan.is_chief, plan.asynchronous, self._reason_to_stop)
 
-    def _train_and_evaluate(self) -> None:
-        """Trains in one process, and evaluates on the way."""
-        raise NotImplementedError
-
     def _train(self) -> None:
-        """Trains in one process, which another evaluates."""
-        raise NotImplementedError
-
-    def _train_as_task(self) -> None:
-        """Trains as one of several tasks."""
+        """Trains, in one process or as one of several tasks. Calls `_saved` after each checkpoint."""
         raise NotImplementedError
 
     def _model_to_evaluate(self):
@@ -98,24 +92,25 @@ class Loop:
         else:
             self._train_alone()
         step = checkpoints.last_step(plan.config.model_dir)
-        return Outcome(step, self._evaluated.get(step), len(self._exporters) > 1,
+        return Outcome(step, self._evaluation.results.get(step), bool(self._exports),
                        self._why(step) if plan.trains else None, self._lifeline.stopped_by)
 
     def _train_alone(self) -> None:
         """Trains in one process, which evaluates as well unless another does."""
         with self._evaluating() as mine:
             if mine:
-                self._train_and_evaluate()
-                if not self._lifeline.stopped_by:
-                    self._evaluate_last()
-            else:
-                self._train()
+                self._evaluation.make_up()
+                self._evaluate_at = time.monotonic() + (
+                    0 if self._evaluates_at_once else self._plan.config.eval_throttle_secs)
+            self._train()
+            if mine and not self._lifeline.stopped_by:
+                self._evaluate_last()
         self._training_ended()
 
     def _train_in_cluster(self) -> None:
         """Trains as one of several tasks; the chief evaluates at the end if there is no evaluator."""
         plan = self._plan
-        self._train_as_task()
+        self._train()
         in_sync = plan.strategy == 'multi_worker_mirrored'
         if in_sync:
             runtime.wait_for_all('trained', _TRAINED_SECS)
@@ -131,6 +126,7 @@ class Loop:
         if plan.is_chief:
             with self._evaluating() as mine:
                 if mine:
+                    self._evaluation.make_up()
                     self._evaluate_last()
                 else:
                     _log.info('evaluation: another process does it')
@@ -179,8 +175,7 @@ class Loop:
             run_files.take(lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of '
                            'every task)')
             continuous_evaluation.ContinuousEvaluation(
-                self._model_to_evaluate, self._eval_spec(), watch,
-                self._params['max_steps'], self._evaluated_before()).run()
+                config.model_dir, self._evaluation, watch, self._params['max_steps']).run()
 
     @contextlib.contextmanager
     def _evaluating(self):
@@ -203,45 +198,21 @@ class Loop:
                 batches, input_context.num_replicas_in_sync if input_context else 1)
 
         return tf.estimator.EvalSpec(
-            input_fn, steps=config.eval_steps, exporters=self._exporters,
+            input_fn, steps=config.eval_steps,
             hooks=[watched_step.EvaluatingHook(self._lifeline)], start_delay_secs=0,
             throttle_secs=config.eval_throttle_secs)
+
+    def _saved(self, step) -> None:
+        """Evaluates a checkpoint on the way, where this process does. The last one is evaluated later."""
+        ends = (step >= self._params['max_steps'] or self._lifeline.stopped_by is not None
+                or self._step_watch.why is not None)
+        if ends or time.monotonic() < self._evaluate_at:
+            return
+        self._evaluation.of(tf.train.latest_checkpoint(self._plan.config.model_dir), final=False)
+        self._evaluate_at = time.monotonic() + self._plan.config.eval_throttle_secs
+        self._lifeline.enter(protocol.TRAINING)
 
     def _evaluate_last(self) -> None:
         """Evaluates and exports the last checkpoint, unless this has been done."""
         self._lifeline.enter(protocol.EVALUATING)
-        step = checkpoints.last_step(self._plan.config.model_dir)
-        # Nothing was trained in this run: it had ended before.
-        if step == self._evaluated_before() == self._params['start_step']:
-            return
-        estimator, spec = self._model_to_evaluate(), self._eval_spec()
-        checkpoint = estimator.latest_checkpoint()
-        exporters_left = spec.exporters
-        results = self._evaluated.get(step)
-        if results is None:
-            results = estimator.evaluate(spec.input_fn, steps=spec.steps, hooks=spec.hooks,
-                                         checkpoint_path=checkpoint)
-        elif self._exports_the_last_itself and step >= self._params['max_steps']:
-            return
-        else:
-            results, exporters_left = {**results, 'global_step': step}, spec.exporters[1:]
-        for exporter in exporters_left:
-            exporter.export(estimator, os.path.join(estimator.model_dir, 'export', exporter.name),
-                            checkpoint, results, is_the_final_export=True)
-
-    def _evaluated_before(self) -> Optional[int]:
-        """The step of the last evaluation that this model_dir has seen."""
-        lines = self._eval_metrics.read()
-        return lines[-1]['step'] if lines else None
-
-    def _heard(self, step, results) -> None:
-        self._evaluated[step] = results
-        self._eval_metrics.write('eval', step, results)
-        _log.info('evaluation at step %d: %s', step, metrics_log.shown(results))
-        config = self._plan.config
-        if config.stop_rule:
-            verdict = early_stopping.decide(config.stop_rule, self._eval_metrics.read(),
-                                            config.model_dir)
-            if verdict:
-                _log.info('early stopping: %(metric)s has not improved on %(best)s of step '
-                          '%(best_step)s for %(patience)d evaluations', verdict)
+        self._evaluation.of(checkpoints.newest(self._plan.config.model_dir), final=True)

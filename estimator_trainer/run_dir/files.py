@@ -25,18 +25,18 @@ def create(path: str, mode: str = 'w'):
 
 
 def append(path: str):
-    """A file to append bytes to, and to read.
+    """A file to append bytes to, and to read. It is not buffered: a write returns how much went through.
 
     Raises:
         OSError: it cannot be opened, or is a symbolic link.
     """
-    return _open(path, 'ab+', _APPEND)
+    return _open(path, 'ab+', _APPEND, buffering=0)
 
 
-def _open(path, mode, flags):
+def _open(path, mode, flags, buffering=-1):
     encoding = None if 'b' in mode else 'utf-8'
     try:
-        return open(path, mode, encoding=encoding, opener=lambda name, _: os.open(name, flags, 0o666))
+        return open(path, mode, buffering, encoding=encoding, opener=lambda name, _: os.open(name, flags, 0o666))
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK) and os.path.islink(path):
             raise OSError(error.errno, 'is a symbolic link, which this program does not write through; '

@@ -9,9 +9,16 @@ from estimator_trainer import protocol
 
 @dataclasses.dataclass(frozen=True)
 class News:
-    """`state`: of protocol.STATES, or 'lost' or 'absent'; `secs` since the last sign of life."""
+    """How training goes.
+
+    Attributes:
+        state: of protocol.STATES, or LOST or ABSENT.
+        secs: since the last sign of life.
+        checkpoint_step: of the last checkpoint of a training that has ended; None if that is not known.
+    """
     state: str
     secs: float = 0.0
+    checkpoint_step: Optional[int] = None
 
 
 LOST, ABSENT = 'lost', 'absent'
@@ -53,7 +60,7 @@ class TrainingWatch:
         if state == protocol.ENDED:
             reached = (training.get('step') or 0) >= self._max_steps
             if self._seen or reached or secs >= self._join_secs:
-                return News(protocol.ENDED)
+                return News(protocol.ENDED, checkpoint_step=training.get('checkpoint_step'))
             return News(protocol.STARTING, secs)
         if not self._seen:
             return News(ABSENT if secs >= self._join_secs else protocol.STARTING, secs)

@@ -7,8 +7,9 @@ import types
 import pytest
 import tensorflow as tf
 
-from estimator_trainer import protocol
-from estimator_trainer.loops import continuous_evaluation
+from estimator_trainer import checkpoints, protocol
+from estimator_trainer.hooks import metrics_log
+from estimator_trainer.loops import continuous_evaluation, evaluation
 from estimator_trainer.loops.continuous_evaluation import ContinuousEvaluation, TrainingLost, TrainingStopped
 from estimator_trainer.watch import training
 
@@ -64,32 +65,38 @@ def real_estimator(model_dir):
     return tf.estimator.Estimator(model_fn, model_dir)
 
 
-class Exporter(tf.estimator.Exporter):
-    """Notes (step, step of the checkpoint, final)."""
+class Exports:
+    """Notes (step, step of the checkpoint, final), in place of exporters.Exports."""
 
-    def __init__(self, name):
-        self._name, self.told = name, []
+    def __init__(self):
+        self.told = []
 
-    @property
-    def name(self):
-        return self._name
+    def finals(self):
+        return ()
 
-    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
-        assert export_path == os.path.join(estimator.model_dir, 'export', self._name)
-        saved_at = int(checkpoint_path.split('-')[-1])
-        self.told.append((eval_result['global_step'], saved_at, is_the_final_export))
+    def remove_unfinished(self):
+        pass
+
+    def write(self, estimator, checkpoint, results, final, finals_before):
+        self.told.append((results['global_step'], int(checkpoint.split('-')[-1]), final))
 
 
 class Run:
     """looks: what happens each time the evaluator looks: (state, what is done before to the model_dir)."""
 
-    def __init__(self, model_dir, *looks, skip=None, make=FakeEstimator, input_fn=input_fn):
+    def __init__(self, model_dir, *looks, make=FakeEstimator, input_fn=input_fn):
         self.model_dir, self.looks, self.round = str(model_dir), list(looks), 0
-        self.listener, self.exporter = Exporter('listener'), Exporter('final')
-        spec = types.SimpleNamespace(input_fn=input_fn, steps=None, hooks=(),
-                                     exporters=(self.listener, self.exporter))
+        self.exports, self.checkpoint_step = Exports(), None
+        spec = types.SimpleNamespace(input_fn=input_fn, steps=None, hooks=())
         self.evaluation = ContinuousEvaluation(
-            lambda: make(self.model_dir), spec, self, MAX_STEPS, skip, self.count)
+            self.model_dir, evaluation.Evaluation(
+                self.model_dir, lambda: make(self.model_dir), lambda: spec, self.exports),
+            self, MAX_STEPS, self.count)
+
+    @property
+    def evaluated(self):
+        """The steps of the lines of eval/metrics.jsonl."""
+        return [line['step'] for line in metrics_log.MetricsLog(f'{self.model_dir}/eval/metrics.jsonl').read()]
 
     def count(self):
         self.round += 1
@@ -98,7 +105,7 @@ class Run:
         state, *done = self.looks.pop(0)
         for function, step in done:
             function(self.model_dir, step)
-        return training.News(state, 31.)
+        return training.News(state, 31., self.checkpoint_step)
 
     def run(self):
         self.evaluation.run()
@@ -115,30 +122,30 @@ def at(step):
     return save, step
 
 
-@pytest.mark.parametrize('looks, heard, exported', [
+@pytest.mark.parametrize('looks, evaluated, exported', [
     # to max_steps
     ([(STARTING,), (TRAINING, at(0)), (TRAINING, at(50)), (TRAINING,), (TRAINING, at(100)), (ENDED,)],
-     [(0, False), (50, False), (100, True)], [(0, False), (50, False), (100, True)]),
+     [0, 50, 100], [(0, False), (50, False), (100, True)]),
     # early; the last checkpoint was evaluated before this was known
-    ([(TRAINING, at(50)), (TRAINING,), (ENDED,)], [(50, False)], [(50, False), (50, True)]),
+    ([(TRAINING, at(50)), (TRAINING,), (ENDED,)], [50], [(50, False), (50, True)]),
     ([(TRAINING, at(50)), (TRAINING, at(60)), (ENDED,)],
-     [(50, False), (60, False)], [(50, False), (60, False), (60, True)]),
+     [50, 60], [(50, False), (60, False), (60, True)]),
     # early; it is evaluated after that
     ([(TRAINING, at(50)), (ENDED, at(60)), (ENDED,)],
-     [(50, False), (60, True)], [(50, False), (60, True)]),
+     [50, 60], [(50, False), (60, True)]),
     # the end comes with the last checkpoint, late
-    ([(STARTING,), (ENDED, at(100)), (ENDED,)], [(100, True)], [(100, True)]),
+    ([(STARTING,), (ENDED, at(100)), (ENDED,)], [100], [(100, True)]),
     # past max_steps, by others
-    ([(TRAINING, at(103)), (TRAINING,), (ENDED,)], [(103, True)], [(103, True)]),
+    ([(TRAINING, at(103)), (TRAINING,), (ENDED,)], [103], [(103, True)]),
     # only the newest one
-    ([(TRAINING, at(10), at(20), at(30)), (ENDED,)], [(30, False)], [(30, False), (30, True)]),
+    ([(TRAINING, at(10), at(20), at(30)), (ENDED,)], [30], [(30, False), (30, True)]),
     ([(ENDED,)], [], []),
 ], ids=['max_steps', 'early', 'early, two', 'early, late', 'only the end', 'past it', 'newest', 'nothing'])
-def test_what_is_evaluated_and_exported(tmp_path, looks, heard, exported):
+def test_what_is_evaluated_and_exported(tmp_path, looks, evaluated, exported):
     run = Run(tmp_path, *looks).run()
-    assert run.listener.told == [(step, step, final) for step, final in heard]
-    assert run.exporter.told == [(step, step, final) for step, final in exported]
-    assert sum(final for *_, final in run.exporter.told) == bool(exported)
+    assert run.evaluated == evaluated
+    assert run.exports.told == [(step, step, final) for step, final in exported]
+    assert sum(final for *_, final in run.exports.told) == bool(exported)
     assert run.round == len(looks)
 
 
@@ -151,23 +158,106 @@ def test_there_is_nothing_more_to_wait_for(tmp_path, state, error, ever_seen, be
     run = Run(tmp_path, *looks, (state,))
     with pytest.raises(error) as caught:
         run.run()
-    assert [step for step, *_ in run.listener.told] == heard
-    assert not any(final for *_, final in run.exporter.told)
+    assert run.evaluated == heard
+    assert not any(final for *_, final in run.exports.told)
     if ever_seen is not None:
         assert caught.value.ever_seen == ever_seen and '31 s' in str(caught.value)
 
 
-@pytest.mark.parametrize('skip, looks, heard', [
-    (100, [(ENDED, at(100)), (ENDED,)], []),
-    (100, [(STARTING, at(100)), (ENDED,)], []),
-    (50, [(ENDED, at(50)), (ENDED,)], []),  # had stopped early
-    (50, [(TRAINING, at(50)), (TRAINING, at(100)), (ENDED,)], [50, 100]),
-    (50, [(ENDED, at(60)), (ENDED,)], [60]),
+@pytest.mark.parametrize('by', ['this version', 'an earlier one'])
+@pytest.mark.parametrize('before, looks, evaluated, exported', [
+    ((100, True), [(ENDED,), (ENDED,)], [], []),
+    ((100, True), [(STARTING,), (ENDED,)], [], []),
+    ((50, True), [(ENDED,), (ENDED,)], [], []),  # had stopped early
+    ((50, False), [(ENDED,), (ENDED,)], [], [(50, True)]),
+    ((50, True), [(TRAINING,), (TRAINING, at(100)), (ENDED,)], [100], [(100, True)]),
+    ((50, True), [(ENDED, at(60)), (ENDED,)], [60], [(60, True)]),
 ])
-def test_a_finished_run_that_is_started_again(tmp_path, skip, looks, heard):
-    run = Run(tmp_path, *looks, skip=skip).run()
-    assert [step for step, *_ in run.listener.told] == heard
-    assert bool(run.exporter.told) == bool(heard)
+def test_a_run_that_is_started_again(tmp_path, before, looks, evaluated, exported, by):
+    step, ended = before
+    save(tmp_path, step)
+    first = Run(tmp_path, (ENDED if ended else STOPPED,), *([(ENDED,)] if ended else [(STOPPED,)]))
+    if ended:
+        first.run()
+    else:
+        with pytest.raises(TrainingStopped):
+            first.run()
+    if by == 'an earlier one':  # it is not known there whether the export was the final one
+        os.unlink(tmp_path / 'eval/last.json')
+        exported = exported if looks[1:] != [(ENDED,)] or exported else [(step, True)]
+    run = Run(tmp_path, *looks).run()
+    assert run.evaluated == [step, *evaluated]
+    assert run.exports.told == [(at, at, final) for at, final in exported]
+
+
+@pytest.mark.parametrize('moment', ['evaluate', 'write'])
+def test_what_an_evaluator_has_left_undone_comes_first(tmp_path, moment):
+    class Killed(BaseException):
+        pass
+
+    def die(*args, **kwargs):
+        raise Killed
+
+    run = Run(tmp_path, (TRAINING, at(50)))
+    if moment == 'write':
+        run.exports.write = die
+    else:
+        run.evaluation._evaluation._evaluate = die
+    with pytest.raises(Killed):
+        run.run()
+    again = Run(tmp_path, (TRAINING, at(60)), (ENDED,)).run()
+    assert again.evaluated == [50, 60]
+    assert again.exports.told == [(50, 50, False), (60, 60, False), (60, 60, True)]
+
+
+class TestAFileSystemThatLags:
+    """`checkpoint` names what cannot be seen yet, or is an older one itself."""
+
+    @pytest.fixture
+    def hidden(self, tmp_path, monkeypatch):
+        """(function that hides the checkpoint of step 100, the looks after which it is seen again)"""
+        looks = []
+
+        def sleep(secs):
+            looks.append(secs)
+            if len(looks) == 3:
+                for name in os.listdir(tmp_path / 'elsewhere'):
+                    os.replace(tmp_path / 'elsewhere' / name, tmp_path / name)
+
+        def hide(names):
+            (tmp_path / 'elsewhere').mkdir()
+            for name in names:
+                os.replace(tmp_path / name, tmp_path / 'elsewhere' / name)
+
+        monkeypatch.setattr(checkpoints.time, 'sleep', sleep)
+        return hide, looks
+
+    def test_the_index_comes_later(self, tmp_path, hidden):
+        hide, looks = hidden
+        save(tmp_path, 50)
+        save(tmp_path, 100)
+        hide(['model.ckpt-100.index'])
+        run = Run(tmp_path, (ENDED,), (ENDED,)).run()
+        assert run.evaluated == [100] and len(looks) == 3
+
+    def test_checkpoint_itself_comes_later(self, tmp_path, hidden):
+        hide, looks = hidden
+        save(tmp_path, 100)
+        hide(['checkpoint'])
+        save(tmp_path, 50)
+        run = Run(tmp_path, (ENDED,), (ENDED,))
+        run.checkpoint_step = 100
+        run.run()
+        assert run.evaluated == [100] and len(looks) == 3
+
+    def test_it_never_comes(self, tmp_path, monkeypatch, warnings):
+        save(tmp_path, 50)
+        monkeypatch.setattr(checkpoints, '_VISIBLE_SECS', 0)
+        run = Run(tmp_path, (ENDED,), (ENDED,))
+        run.checkpoint_step = 100
+        run.run()
+        warning, = warnings()
+        assert run.evaluated == [50] and 'of step 100' in warning and 'goes on with model.ckpt-50' in warning
 
 
 @pytest.fixture
@@ -185,7 +275,7 @@ def delete_data(model_dir, step):
 def test_a_checkpoint_that_is_gone_or_damaged_is_skipped(tmp_path, make, damage, warnings):
     run = Run(tmp_path, (TRAINING, at(50), (damage, 50)), (TRAINING,), (TRAINING, at(60)), (ENDED,),
               make=make).run()
-    assert [step for step, *_ in run.listener.told] == [60]
+    assert run.evaluated == [60]
     warning, = warnings()
     assert 'model.ckpt-50' in warning and '\n' not in warning
 
@@ -198,13 +288,13 @@ def test_a_checkpoint_that_is_deleted_while_it_is_evaluated(tmp_path, warnings):
             return super().evaluate(input_fn, steps, hooks, checkpoint_path)
 
     run = Run(tmp_path, (TRAINING, at(50)), (TRAINING, at(60)), (ENDED,), make=Slow).run()
-    assert [step for step, *_ in run.listener.told] == [60] and len(warnings()) == 1
+    assert run.evaluated == [60] and len(warnings()) == 1
 
 
 def test_the_last_one_is_damaged_so_the_one_before_is_exported(tmp_path):
     run = Run(tmp_path, (TRAINING, at(50)), (ENDED, at(60), (cut_short, 60)), (ENDED,)).run()
-    assert run.listener.told == [(50, 50, False)]
-    assert run.exporter.told == [(50, 50, False), (50, 50, True)]
+    assert run.evaluated == [50]
+    assert run.exports.told == [(50, 50, False), (50, 50, True)]
 
 
 @pytest.mark.parametrize('error', [ValueError('a bug'), tf.errors.NotFoundError(None, None, 'data/x')])
@@ -219,5 +309,5 @@ def test_an_error_of_the_jobs_is_not_laid_to_the_checkpoint(tmp_path, error):
 
 def test_a_real_estimator(tmp_path):
     run = Run(tmp_path, (TRAINING, at(50)), (ENDED,), make=real_estimator).run()
-    assert run.listener.told == [(50, 50, False)] and run.exporter.told[-1] == (50, 50, True)
+    assert run.evaluated == [50] and run.exports.told[-1] == (50, 50, True)
     assert (tmp_path / 'eval').is_dir()
