@@ -43,6 +43,7 @@ class ContinuousEvaluation:
         self._done = None  # checkpoint
         self._evaluated, self._results = None, None  # the last checkpoint that could be
         self._exported = False  # as the final one
+        self._tried_again = None  # the last checkpoint that the file system refused once
 
     def run(self) -> None:
         """Returns when the last checkpoint has been evaluated and exported.
@@ -55,7 +56,7 @@ class ContinuousEvaluation:
             self._on_look()
             news = self._watch.look()  # before the checkpoint: what was saved before the end is seen
             ended = news.state == protocol.ENDED
-            checkpoint = tf.train.latest_checkpoint(model_dir)
+            checkpoint = checkpoints.latest(model_dir)
             if checkpoint and checkpoint != self._done:
                 self._evaluate(checkpoint, ended)
             elif ended:
@@ -84,7 +85,10 @@ class ContinuousEvaluation:
             self._export(self._spec.exporters, estimator, final)
         except checkpoints.UNREADABLE as error:
             if checkpoints.damage(checkpoint) is None:
-                raise
+                if checkpoint == self._tried_again or not checkpoints.was_refused(error, checkpoint):
+                    raise
+                self._tried_again, self._done = checkpoint, None  # it can be read by now
+                return
             _log.warning('WARNING: %s is gone or cannot be read (%s): not evaluated', checkpoint,
                          str(error).strip().splitlines()[0])
         finally:

@@ -69,7 +69,7 @@ class Loop:
         self._exporters = [exporters.EvalListener(self._heard),
                            *exporters.make(plan.config.export, job, serving_input_fn)]
         self._step_watch = self._watch_class(
-            lifeline, plan.is_chief, plan.asynchronous, self._reason_to_stop)
+            lifeline, plan.is_chief, plan.asynchronous, self._reason_to_stop, params.get('start_step', 0))
 
     def _train_and_evaluate(self) -> None:
         """Trains in one process, and evaluates on the way."""
