@@ -200,10 +200,10 @@ def damage(prefix: str) -> Optional[str]:
             for name in shapes:
                 tf.raw_ops.RestoreV2(prefix=prefix, tensor_names=[name], shape_and_slices=[''],
                                      dtypes=[dtypes[name].base_dtype])
-    except tf.errors.ResourceExhaustedError:  # this process has no memory: nobody has read it
-        raise
     except UNREADABLE as error:
         _raise_if_refused(error, prefix)
+        if isinstance(error, tf.errors.ResourceExhaustedError):  # of memory: that says nothing of the contents
+            raise
         return _one_line(error)
     return None if _STEP in shapes or _STEP_OF_OBJECTS in shapes else 'it has no global_step'
 
@@ -217,7 +217,8 @@ def was_refused(error: BaseException, prefix: str) -> bool:
 
 def _raise_if_refused(error, prefix) -> None:
     if was_refused(error, prefix):
-        raise CannotRead.because(error, prefix) from error
+        path = re.search(rf'{re.escape(prefix)}[^;]*', str(error))[0]
+        raise CannotRead.because(error, path) from error
 
 
 def _one_line(error) -> str:

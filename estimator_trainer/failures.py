@@ -58,7 +58,8 @@ def explain(error: BaseException, plan, lifeline) -> End:
                    'same command resumes', traceback=lines)
     number = _number_of_file_error(error, plan.config.model_dir)
     if number:
-        return End(file_errors.exit_code(number), f'{_short(text)}; {file_errors.cure(number)}', traceback=lines)
+        return End(file_errors.exit_code(number), f'{plan.config.model_dir}: a file failed ({os.strerror(number)}); '
+                   f'{file_errors.cure(number)}', traceback=lines)
     traceback.print_exception(type(error), error, error.__traceback__)
     if _out_of_memory(error):
         return End(exit_codes.OUT_OF_MEMORY, f'out of memory ({_short(text)}); try a smaller --batch_size',
