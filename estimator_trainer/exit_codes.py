@@ -23,6 +23,7 @@ NOT_SAVED = 196
 RESTARTS_SPENT = 197
 PORT_TAKEN = 198
 MODEL_DIR_TAKEN = 199
+FILES_AWAY = 200
 
 MEANINGS = {
     OK: 'done',
@@ -32,7 +33,7 @@ MEANINGS = {
     NO_DATA: 'the data set is not there and cannot be had',
     NOT_FINITE: 'the loss or a weight is NaN or infinite',
     OUT_OF_MEMORY: 'out of memory',
-    CANNOT_WRITE: 'the model_dir cannot be written: disk full, or no permission',
+    CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or a limit of this process',
     INTERRUPTED: 'interrupted (Ctrl-C), checkpoint saved; the same command resumes',
     TERMINATED: 'preempted (SIGTERM), checkpoint saved; the same command resumes',
     LOST_PEER: 'another task of the cluster was lost',
@@ -42,6 +43,7 @@ MEANINGS = {
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
     MODEL_DIR_TAKEN: 'a trainer on another machine has the model_dir, or is lost and about to lose it',
+    FILES_AWAY: 'the file system of the model_dir fails for now',
 }
 
 # Of the ends of one gang these tell of somebody else's: the cause is another task.

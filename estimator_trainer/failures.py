@@ -4,11 +4,13 @@ import errno
 import os
 import signal
 import traceback
+from typing import Optional
 
 import tensorflow as tf
 
-from estimator_trainer import checkpoints, exit_codes, protocol
+from estimator_trainer import checkpoints, exit_codes, file_errors, protocol
 from estimator_trainer.data.sources import DatasetError
+from estimator_trainer.distribute import agreed_start
 from estimator_trainer.hooks.watched_step import NotFiniteError
 from estimator_trainer.loops.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.watch.ending import End
@@ -43,12 +45,21 @@ def explain(error: BaseException, plan, lifeline) -> End:
         code = exit_codes.LOST_PEER if error.ever_seen else exit_codes.NO_PEER
         return End(code, f'{text}; restart all tasks: they resume',
                    peer=str(plan.cluster.chief_task) if plan.cluster else None)
+    if isinstance(error, checkpoints.CannotRead):
+        return End(file_errors.exit_code(error.errno), f'{error.filename} cannot be read ({error.strerror}), and '
+                   f'was left where it is; {file_errors.cure(error.errno)}')
+    if isinstance(error, agreed_start.Refused):
+        return End(error.code, text)
     trace = tuple(traceback.format_exception(type(error), error, error.__traceback__))
     lines = tuple(''.join(trace).rstrip().splitlines())
     if _cannot_write(error, plan.config.model_dir):
-        return End(exit_codes.CANNOT_WRITE, f'{plan.config.model_dir} cannot be written ({_short(text)}); '
+        return End(exit_codes.CANNOT_WRITE, f'{plan.config.model_dir} cannot be written or read ({_short(text)}); '
                    'make room or mend the permissions: the last good checkpoint is still there, the '
                    'same command resumes', traceback=lines)
+    number = _number_of_file_error(error, plan.config.model_dir)
+    if number:
+        return End(file_errors.exit_code(number), f'{plan.config.model_dir}: a file failed ({os.strerror(number)}); '
+                   f'{file_errors.cure(number)}', traceback=lines)
     traceback.print_exception(type(error), error, error.__traceback__)
     if _out_of_memory(error):
         return End(exit_codes.OUT_OF_MEMORY, f'out of memory ({_short(text)}); try a smaller --batch_size',
@@ -93,6 +104,14 @@ def _cannot_write(error, model_dir) -> bool:
         no_writing = ours and any(phrase in text for phrase in _NO_WRITING_TEXTS)
         no_permission = ours and _NO_PERMISSION_TEXT in text
     return no_writing or (no_permission and model_dir in text)  # permission to read data is another thing
+
+
+def _number_of_file_error(error, model_dir) -> Optional[int]:
+    """Of the operating system's error, where one of a file in the model_dir may pass, or is a limit of ours."""
+    if model_dir not in str(error) or not isinstance(error, (OSError, tf.errors.OpError)):
+        return None
+    number = error.errno if isinstance(error, OSError) else file_errors.number_in(str(error))
+    return number if number == errno.EMFILE or number in file_errors.MAY_PASS else None
 
 
 def _out_of_memory(error) -> bool:

@@ -101,7 +101,7 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     """Does this task's part. None when it is done; an End when it was stopped on the way."""
     from estimator_trainer import checkpoints
     from estimator_trainer.data import sources
-    from estimator_trainer.distribute import runtime
+    from estimator_trainer.distribute import agreed_start, runtime
     from estimator_trainer.export import exporters
     from estimator_trainer.hooks import parameter_server
     config = plan.config
@@ -121,19 +121,24 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     if job.input_fn is None:
         dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
         _check_classes(dataset, params)
-    if plan.is_chief:
+    params.update(_run_params(plan, job, dataset), initial_replicas=initial_replicas)
+    if plan.is_chief:  # before the port opens: who answers and has no board has another model_dir
+        lifeline.keep_board(os.path.join(config.model_dir, protocol.TRAINING_FILE), params['max_steps'])
+    lifeline.watch_peers(_watched(plan))
+    run_configs = runtime.make_run_configs(plan, lifeline)
+    in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1
+    if plan.is_chief:  # may take minutes: the others see by the open port that it lives
         checkpoints.set_aside_damaged(config.model_dir)
         checkpoints.remove_unfinished(config.model_dir)
         run_files.write(config.model_dir, resolved)
-    lifeline.watch_peers(_watched(plan))
-    run_configs = runtime.make_run_configs(plan, lifeline)
-    if plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1:
-        runtime.wait_for_all('checkpoints', config.join_timeout_secs)  # the chief has looked at them
-    start_step = checkpoints.last_step(config.model_dir) if plan.trains else 0
-    params.update(_run_params(plan, job, dataset, start_step), initial_replicas=initial_replicas)
+        if in_sync:
+            agreed_start.announce(plan)
+    if in_sync:
+        params['start_step'] = agreed_start.agree(plan)
+    elif plan.trains:
+        params['start_step'] = checkpoints.last_step(config.model_dir)
     if plan.is_chief:
-        lifeline.checkpoint_step = start_step or None
-        lifeline.keep_board(os.path.join(config.model_dir, protocol.TRAINING_FILE), params['max_steps'])
+        lifeline.checkpoint_step = params['start_step'] or None
     _say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
 
     serving_input_fn = job.serving_input_fn and (lambda: job.serving_input_fn(params))
@@ -187,7 +192,8 @@ def _check_classes(dataset, params) -> None:
                          f'{dataset.num_classes} classes.')
 
 
-def _run_params(plan, job, dataset, start_step) -> dict:
+def _run_params(plan, job, dataset) -> dict:
+    """Of a run that starts at step 0; `start_step` is not yet known."""
     config = plan.config
     examples = dataset.num_train if dataset else job.num_train_examples
     max_steps = config.max_steps
@@ -200,7 +206,7 @@ def _run_params(plan, job, dataset, start_step) -> dict:
         batch_size=config.batch_size, num_replicas=plan.num_replicas,
         global_batch_size=plan.global_batch_size, max_steps=max_steps, seed=config.seed,
         steps_per_epoch=examples / plan.global_batch_size if examples else max_steps,
-        start_step=start_step, **({'image_shape': tuple(dataset.image_shape)} if dataset else {}))
+        start_step=0, **({'image_shape': tuple(dataset.image_shape)} if dataset else {}))
 
 
 def _say_start(plan, dataset, params, can_serve) -> None:

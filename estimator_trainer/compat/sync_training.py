@@ -1,12 +1,15 @@
 """The training loop of one task under MultiWorkerMirroredStrategy, in place of upstream's."""
 
 import contextlib
+import math
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator_context
 from tensorflow.python.training import monitored_session
 
 from estimator_trainer.compat.agreement import Agreement
+
+_BITS = 40  # of a number of steps that the chief tells
 
 
 def train(self, estimator_spec, worker_hooks, saving_listeners):
@@ -28,16 +31,15 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
         hooks.append(tf.compat.v1.train.SummarySaverHook(
             scaffold=estimator_spec.scaffold, save_steps=config.save_summary_steps,
             output_dir=self._model_dir if is_chief else None, summary_writer=writer))
-    own_saver = any(isinstance(h, tf.compat.v1.train.CheckpointSaverHook) for h in hooks)
-    if (config.save_checkpoints_steps or config.save_checkpoints_secs) and not own_saver:
-        hooks.append(AgreedCheckpointSaverHook(
+    hooks, chief_hooks, savers = _without_savers(hooks, estimator_spec.training_chief_hooks)
+    if not savers and (config.save_checkpoints_steps or config.save_checkpoints_secs):
+        savers = [tf.compat.v1.train.CheckpointSaverHook(
             self._model_dir,
-            is_chief=is_chief,
             save_secs=config.save_checkpoints_secs,
             save_steps=config.save_checkpoints_steps,
             scaffold=estimator_spec.scaffold,
-            listeners=saving_listeners if is_chief else None,
-            save_graph_def=config.checkpoint_save_graph_def))
+            save_graph_def=config.checkpoint_save_graph_def)]
+    hooks.append(AgreedCheckpointSaverHook(savers, is_chief, estimator_spec.scaffold, saving_listeners))
     loss = None
     with _closed_if_well(tf.compat.v1.train.MonitoredTrainingSession(
             master=config.master,
@@ -45,7 +47,7 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
             checkpoint_dir=self._model_dir,
             scaffold=estimator_spec.scaffold,
             hooks=hooks,
-            chief_only_hooks=tuple(estimator_spec.training_chief_hooks),
+            chief_only_hooks=tuple(chief_hooks),
             save_checkpoint_secs=None,  # by the hooks above
             save_checkpoint_steps=None,
             save_summaries_steps=None,
@@ -87,55 +89,109 @@ def raise_when_a_task_is_lost() -> None:
     monitored_session._PREEMPTION_ERRORS = ()
 
 
-class AgreedCheckpointSaverHook(tf.compat.v1.train.CheckpointSaverHook):
-    """A CheckpointSaverHook whose tasks all save, and stop, at the same step.
+def _without_savers(hooks, chief_hooks):
+    """(hooks, chief_hooks, savers): the CheckpointSaverHooks of a job's own apart from its other hooks."""
 
-    Steps are the same in every task anyway. Seconds are not, nor is a listener's wish to stop
-    training: the tasks agree on these. A task other than the chief computes what the chief saves,
-    and writes nothing.
+    def is_saver(hook):
+        return isinstance(hook, tf.compat.v1.train.CheckpointSaverHook)
+
+    return ([hook for hook in hooks if not is_saver(hook)],
+            [hook for hook in chief_hooks if not is_saver(hook)],
+            [hook for hook in (*hooks, *chief_hooks) if is_saver(hook)])
+
+
+class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
+    """Lets the chief's CheckpointSaverHooks save, and stop, at steps at which every task takes part.
+
+    Only the chief writes. The other tasks compute what the chief saves: a variable that is averaged over the
+    replicas as it is saved needs all of them. Steps are the same in every task. Seconds are not, nor is a
+    listener's wish to stop training: the tasks agree on these. The chief tells the others its own steps, so
+    that a hook which a job makes on the chief alone is no reason to wait for ever.
+
+    Args:
+        savers: CheckpointSaverHooks: their folders, frequencies, savers and listeners count. At most MOST.
+        is_chief: of the tasks exactly one.
+        scaffold: of the training.
+        listeners: more of them, for the first of `savers`, as Estimator has it in a single process.
     """
+    MOST = 4
 
-    def __init__(self, checkpoint_dir, is_chief, save_secs, save_steps, **kwargs):
-        super().__init__(checkpoint_dir, save_secs=save_secs, save_steps=save_steps, **kwargs)
-        self._is_chief = is_chief
-        self._by_clock = bool(save_secs)
+    def __init__(self, savers, is_chief, scaffold, listeners=()):
+        self._savers, self._is_chief, self._scaffold = list(savers), is_chief, scaffold
+        if len(self._savers) > self.MOST:
+            raise ValueError(f'{len(self._savers)} CheckpointSaverHooks: under several workers at most '
+                             f'{self.MOST} can save.')
+        if is_chief and self._savers:
+            first = self._savers[0]
+            first._listeners = [*first._listeners,
+                                *(one for one in listeners or () if one not in first._listeners)]
 
     def begin(self):
         if self._is_chief:
-            super().begin()
-        else:
-            self._global_step_tensor = tf.compat.v1.train.get_global_step()
-        self._agreement = Agreement(1, self._is_chief)
+            for saver in self._savers:
+                saver.begin()
+        self._global_step = tf.compat.v1.train.get_global_step()
+        self._agreement = Agreement(self.MOST, self._is_chief)
+        self._frequency = Agreement(_BITS + 1, self._is_chief)
 
     def after_create_session(self, session, coord):
-        self._step = int(session.run(self._global_step_tensor))
-        if self._is_chief:
-            super().after_create_session(session, coord)
-        else:
-            self._values = [value.op for op in tf.compat.v1.get_default_graph().get_operations()
-                            if op.type == 'SaveV2' for value in op.inputs[3:]]
-            self._save(session, self._step)
-            self._timer.update_last_triggered_step(self._step)
+        self._step = self._first = int(session.run(self._global_step))
+        for saver in self._savers:  # under a strategy the model_fn's scaffold is another one, and never finalized
+            if saver._scaffold is not None and saver._scaffold.saver is None:
+                saver._scaffold = self._scaffold
+        self._hear_frequency(session)
+        self._save(session, self._savers, lambda saver: saver.after_create_session(session, coord))
 
     def after_run(self, run_context, run_values):
         self._step += 1  # a synchronous step each; what was fetched may be from before it
-        due = self._timer.should_trigger_for_step(self._step)
-        if self._by_clock:
-            if not self._agreement.due():
-                return
-            due, = self._agreement.meet(run_context.session, [self._is_chief and due])
-        if due:
-            self._timer.update_last_triggered_step(self._step)
-            if self._save(run_context.session, self._step):
-                run_context.request_stop()
+        by_steps = bool(self._every_steps) and (self._step - self._first) % self._every_steps == 0
+        by_clock = self._by_clock and self._agreement.due()
+        if not (by_steps or by_clock):
+            return
+        due = [saver for saver in self._savers if saver._timer.should_trigger_for_step(self._step)]
+        for saver in due:
+            saver._timer.update_last_triggered_step(self._step)
+        if self._save(run_context.session, due, lambda saver: saver._save(run_context.session, self._step)):
+            run_context.request_stop()
 
-    def before_run(self, run_context):
-        return None  # the step is counted
-
-    def _save(self, session, step):
-        stop = False
+    def end(self, session):
+        step = int(session.run(self._global_step))
+        late = [saver for saver in self._savers if saver._timer.last_triggered_step() != step]
+        self._save(session, late, lambda saver: saver._save(session, step))
         if self._is_chief:
-            stop = super()._save(session, step)
-        else:
-            session.run(self._values)
-        return self._agreement.meet(session, [stop])[0]
+            for saver in self._savers:
+                for listener in saver._listeners:
+                    listener.end(session, step)
+
+    def _hear_frequency(self, session) -> None:
+        """All tasks meet at the steps that the chief's savers go by, and by its clock if one of them does."""
+        timers = [saver._timer for saver in self._savers]
+        steps = math.gcd(*(timer._every_steps or 0 for timer in timers))
+        by_clock = any(timer._every_secs for timer in timers)
+        mine = [bool(steps >> bit & 1) for bit in range(_BITS)] + [by_clock]
+        *bits, self._by_clock = self._frequency.meet(session, [self._is_chief and value for value in mine])
+        self._every_steps = sum(1 << bit for bit, value in enumerate(bits) if value)
+
+    def _save(self, session, savers, save) -> bool:
+        """Lets each of the chief's `savers` save, while the others compute what it does. Whether a listener wants
+        to stop training."""
+        left, stops = [self._savers.index(saver) for saver in savers] if self._is_chief else [], False
+        while True:
+            next_one = left.pop(0) if left else None
+            agreed = self._agreement.meet(session, [number == next_one for number in range(self.MOST)])
+            if not any(agreed):
+                return stops
+            stop = False
+            if self._is_chief:
+                stop = save(self._savers[next_one])
+            else:
+                session.run(self._values(agreed.index(True)))
+            stops = self._agreement.meet(session, [stop] + [False] * (self.MOST - 1))[0] or stops
+
+    def _values(self, number):
+        """What the chief's saver of this number reads, in this task's graph."""
+        scope = ''
+        if number < len(self._savers):
+            scope = self._savers[number]._get_saver().saver_def.save_tensor_name.rpartition('/')[0]
+        return [value.op for op in tf.compat.v1.get_default_graph().get_operations()
+                if op.type == 'SaveV2' and op.name.startswith(scope and f'{scope}/') for value in op.inputs[3:]]

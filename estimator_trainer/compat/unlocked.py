@@ -1,7 +1,7 @@
 """Lets other Python threads run while TensorFlow waits for other tasks.
 
-To connect a MultiWorkerMirroredStrategy and to wait at a barrier, TensorFlow's bindings hold Python's
-global lock all the while: for an hour if a worker never comes, and no thread sees a signal or writes
+To connect a MultiWorkerMirroredStrategy, to wait at a barrier and to tell the others something, TensorFlow's
+bindings hold Python's global lock all the while: for an hour if a worker never comes, and no thread sees a signal or writes
 a log line meanwhile. The same C functions are called here through ctypes, which lets the lock go.
 """
 
@@ -16,6 +16,7 @@ _STATUS = ctypes.c_void_p
 _WAITING = {  # what follows the context and precedes the status
     'TFE_EnableCollectiveOps': (ctypes.c_char_p, ctypes.c_size_t),
     'TFE_WaitAtBarrier': (ctypes.c_char_p, ctypes.c_int64),
+    'TFE_InsertConfigKeyValue': (ctypes.c_char_p, ctypes.c_char_p),
 }
 
 
@@ -28,10 +29,12 @@ def install() -> bool:
                  for name, arguments in _WAITING.items()}
     except (OSError, AttributeError):
         return False
-    enable, wait = calls.values()
+    enable, wait, insert = calls.values()
     pywrap_tfe.TFE_EnableCollectiveOps = lambda context, proto: enable(context, proto, len(proto))
     pywrap_tfe.TFE_WaitAtBarrier = lambda context, barrier, timeout_ms: wait(
         context, barrier.encode(), timeout_ms)
+    pywrap_tfe.TFE_InsertConfigKeyValue = lambda context, key, value: insert(
+        context, key.encode(), value.encode())
     return True
 
 

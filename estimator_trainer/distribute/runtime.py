@@ -7,6 +7,7 @@ import os
 from typing import NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 import tf_config
 from estimator_trainer.compat import unblocked, unlocked
@@ -15,6 +16,7 @@ from estimator_trainer.watch import lifeline as lifelines
 
 _SAVE_SECS = 600
 _LEAST_SYNC_THREADS = 4
+_ASK_SECS = 10  # for an answer that is there already; Python stands still meanwhile
 
 
 class RunConfigs(NamedTuple):
@@ -75,8 +77,21 @@ def wait_for_all(moment: str, timeout_secs: int) -> None:
     Raises:
         tf.errors.OpError: a worker was lost, or `timeout_secs` have passed.
     """
-    from tensorflow.python.eager import context
     context.context().wait_at_barrier(f'estimator_trainer/{moment}', timeout_secs * 1000)
+
+
+def tell(what: str, text: str) -> None:
+    """Tells every synchronous worker something, which `told` gives. Once for each `what`."""
+    context.context().set_config_key_value(f'estimator_trainer/{what}', text)
+
+
+def told(what: str) -> str:
+    """What a task has told before a moment at which all have been.
+
+    Raises:
+        tf.errors.OpError: it can no longer be asked for.
+    """
+    return context.context().get_config_key_value(f'estimator_trainer/{what}', _ASK_SECS * 1000)
 
 
 def _set_tf_config(text) -> None:

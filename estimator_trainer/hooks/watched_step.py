@@ -1,12 +1,13 @@
 """What every training task looks at in every step: is the loss a number, should we stop?"""
 
+import errno
 import math
 import signal
 
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer import protocol
+from estimator_trainer import checkpoints, protocol
 from estimator_trainer.compat.agreement import Agreement
 from estimator_trainer.watch import lifeline as lifelines
 
@@ -29,19 +30,29 @@ class StepWatch:
         asynchronous: other tasks move the global step as well.
         reason: () -> EARLY_STOPPING, MAX_SECS or None; asked of the chief, or of every asynchronous
             task.
+        start_step: of the checkpoint that training goes on from.
 
     Attributes:
         why: the reason that stopped training, None if none did.
     """
     WISHES = len(_SIGNALS) + len(_REASONS)
 
-    def __init__(self, lifeline, is_chief: bool, asynchronous: bool, reason):
+    def __init__(self, lifeline, is_chief: bool, asynchronous: bool, reason, start_step: int = 0):
         self._lifeline, self._is_chief = lifeline, is_chief
         self._asynchronous, self._reason = asynchronous, reason
+        self._start_step = start_step
         self.why = None
 
     def start(self, step: int) -> None:
-        """Training begins, or goes on, after this step."""
+        """Training begins, or goes on, after this step.
+
+        Raises:
+            checkpoints.CannotRead: the checkpoint was not restored. Where TensorFlow may not read the file that
+                names it, it starts from the beginning without a word.
+        """
+        if step < self._start_step and not self._asynchronous:
+            raise checkpoints.CannotRead(
+                errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {self._start_step}')
         self._lifeline.step = step
         self._lifeline.enter(protocol.TRAINING)
 

@@ -41,6 +41,7 @@ class ContinuousEvaluation:
         self._done = None  # checkpoint
         self._evaluated = None  # the last checkpoint that could be
         self._waited = False  # for the last checkpoint to be visible
+        self._tried_again = None  # the last checkpoint that the file system refused once
 
     def run(self) -> None:
         """Returns when the last checkpoint has been evaluated and exported.
@@ -55,7 +56,7 @@ class ContinuousEvaluation:
             self._on_look()
             news = self._watch.look()  # before the checkpoint: what was saved before the end is seen
             ended = news.state == protocol.ENDED
-            checkpoint = self._last(news) if ended else tf.train.latest_checkpoint(self._model_dir)
+            checkpoint = self._last(news) if ended else checkpoints.latest(self._model_dir)
             if checkpoint and checkpoint != self._done:
                 self._evaluate(checkpoint, ended)
             elif ended:
@@ -72,7 +73,7 @@ class ContinuousEvaluation:
     def _last(self, news):
         """The last checkpoint of a training that has ended; waits once for the file system to show it."""
         if self._waited:
-            return tf.train.latest_checkpoint(self._model_dir)
+            return checkpoints.latest(self._model_dir)
         self._waited = True
         return checkpoints.newest(self._model_dir, news.checkpoint_step)
 
@@ -83,7 +84,10 @@ class ContinuousEvaluation:
             self._evaluated = checkpoint
         except checkpoints.UNREADABLE as error:
             if checkpoints.damage(checkpoint) is None:
-                raise
+                if checkpoint == self._tried_again or not checkpoints.was_refused(error, checkpoint):
+                    raise
+                self._tried_again, self._done = checkpoint, None  # it can be read by now
+                return
             _log.warning('WARNING: %s is gone or cannot be read (%s): not evaluated', checkpoint,
                          str(error).strip().splitlines()[0])
         finally:

@@ -69,7 +69,7 @@ class Loop:
             model_dir, self._model_to_evaluate, self._eval_spec, self._exports, plan.config.stop_rule,
             params['start_step'] if plan.trains else None)
         self._step_watch = self._watch_class(
-            lifeline, plan.is_chief, plan.asynchronous, self._reason_to_stop)
+            lifeline, plan.is_chief, plan.asynchronous, self._reason_to_stop, params.get('start_step', 0))
 
     def _train(self) -> None:
         """Trains, in one process or as one of several tasks. Calls `_saved` after each checkpoint."""

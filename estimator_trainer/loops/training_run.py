@@ -68,10 +68,10 @@ class TrainingRun:
                 summary=lambda step, rate: self._writer.write(step, {'examples_per_sec': rate}))
 
     def _restore(self, model_dir) -> None:
-        # Of start_step, which all tasks have read before any of them could save.
-        checkpoint = tf.train.latest_checkpoint(model_dir) if self._params['start_step'] else None
+        # All tasks have agreed on start_step, and none of them can save before all have restored.
+        checkpoint = checkpoints.latest(model_dir) if self._params['start_step'] else None
         if checkpoint is None:
-            return
+            return  # StepWatch.start refuses what should have been restored
         if not checkpoints.is_of_objects(checkpoint):
             raise UsageError(f'--model_dir={model_dir}: {os.path.basename(checkpoint)} is an Estimator\'s '
                              'checkpoint; python -m estimator_trainer migrate makes a Keras one of it.')

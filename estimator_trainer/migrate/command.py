@@ -24,7 +24,8 @@ TOLERANCE = 1e-6  # of predictions, absolute
 
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, FAILED where a variable is
-    unmatched and not allowed or the predictions differ, USAGE, DAMAGED or NO_DATA."""
+    unmatched and not allowed or the predictions differ, USAGE, DAMAGED, NO_DATA, or that of a file which
+    cannot be read now."""
     values = _flags()
     try:
         rest = values(['migrate', *argv])[1:]
@@ -78,19 +79,22 @@ def _migrate(values) -> int:
     compat.install()
     quiet.silence_deprecations()
     from estimator_trainer.data.sources import DatasetError
+    from estimator_trainer import checkpoints, file_errors
     try:
         return _with_tensorflow(values, model_dir, to)
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.NO_DATA
+    except checkpoints.CannotRead as error:
+        print(f'error: {error.filename} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
+              file=sys.stderr)
+        return file_errors.exit_code(error.errno)
 
 
 def _with_tensorflow(values, model_dir, to) -> int:
-    import tensorflow as tf
-
     from estimator_trainer import checkpoints
     from estimator_trainer.migrate import to_estimator, to_keras
-    checkpoint = tf.train.latest_checkpoint(model_dir)
+    checkpoint = checkpoints.latest(model_dir)
     if checkpoint is None:
         raise UsageError(f'--model_dir={model_dir}: holds no checkpoint.')
     problem = checkpoints.damage(checkpoint)

@@ -10,6 +10,7 @@ import time
 
 from tests.chaos import case as chaos
 from tests.chaos import alone, broken, chance, hostile_exports, stopping, supervised
+from tests.chaos import alone, broken, chance, hostile_checkpoints, stopping, supervised
 
 
 def main(argv) -> int:
@@ -24,6 +25,7 @@ def main(argv) -> int:
     wanted = [text.strip() for text in args.only.split(',') if text.strip()]
     everything = [*supervised.cases(), *chance.cases(args.random_kills, args.seed), *broken.cases(),
                   *alone.cases(), *stopping.cases(), *hostile_exports.cases()]
+                  *alone.cases(), *stopping.cases(), *hostile_checkpoints.cases()]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
     if args.list:
         print(*(case.name for case in cases), sep='\n')
