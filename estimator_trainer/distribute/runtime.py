@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat import unlocked
+from estimator_trainer.compat import heartbeat, unlocked
 from estimator_trainer.config import UsageError
 
 _SAVE_SECS = 600
@@ -102,7 +102,8 @@ def _train_strategy(plan):
     if plan.strategy == 'mirrored':
         return _mirrored(plan)
     unlocked.install()  # so that the lifeline runs while this task waits for the others
-    return tf.distribute.MultiWorkerMirroredStrategy()
+    with heartbeat.patient(plan.config.lost_peer_secs):
+        return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def _mirrored(plan):

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import fcntl
 import logging
+import math
 import os
 import time
 from typing import Optional
@@ -176,7 +177,8 @@ class Loop:
         watch = training.TrainingWatch(
             self._params['max_steps'], config.join_timeout_secs, config.lost_peer_secs,
             os.environ.get(protocol.GENERATION, ''),
-            lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)))
+            lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)),
+            training.greeting_of(self._plan.chief_address), config.step_timeout_secs or math.inf)
         with self._evaluating() as mine:
             if not mine:
                 raise UsageError(f'--model_dir={config.model_dir}: another process evaluates this run '
