@@ -110,13 +110,13 @@ def _cannot_write(error, model_dir) -> bool:
 
 
 def _is_within(path, folder) -> bool:
-    path, folder = os.path.realpath(path), os.path.realpath(folder)
-    return path == folder or path.startswith(os.path.join(folder, ''))
+    return any(form(path).startswith(os.path.join(form(folder), '')) for form in (os.path.abspath, os.path.realpath))
 
 
 def _out_of_memory(error) -> bool:
-    return isinstance(error, MemoryError) or (
-        isinstance(error, tf.errors.ResourceExhaustedError)) or 'bad_alloc' in str(error)
+    of_memory = isinstance(error, tf.errors.ResourceExhaustedError) and not any(
+        phrase in error.message for phrase in _NO_WRITING_TEXTS)
+    return isinstance(error, MemoryError) or of_memory or 'bad_alloc' in str(error)
 
 
 def _first_line(error) -> str:

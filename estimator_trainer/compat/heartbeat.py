@@ -1,23 +1,25 @@
-"""How long TensorFlow's own coordination service lets a task be silent."""
+"""TensorFlow's coordination service takes a task for lost after 10 s, however patient the job is."""
 
 import contextlib
 import functools
 
 from tensorflow.python.eager import context
 
+_PUT_OFF_SECS = 7 * 24 * 3600
+
 
 @contextlib.contextmanager
-def patient(lost_secs: float):
-    """A multi-worker strategy that is made meanwhile bears tasks that are silent for `lost_secs`.
+def put_off():
+    """A multi-worker strategy that is made meanwhile does without TensorFlow's heartbeats.
 
-    TensorFlow's default is 10 s, after which no collective operation works any more. A task sends a
-    heartbeat every half of the bound, and gives up when the answer takes longer than that; so the bound is
-    twice what a task may be silent for. Whoever is silent for longer is found by the lifeline.
+    When a task has missed them, no collective operation of the gang works any more, also if all tasks were
+    stopped, or suspended with their allocation, and go on. The lifeline watches the same tasks, and knows
+    --lost_peer_secs and its own pauses.
     """
     now = context.context()
     configure = now.configure_coordination_service
     now.configure_coordination_service = functools.partial(
-        configure, heartbeat_timeout_in_ms=int(2000 * lost_secs))
+        configure, heartbeat_timeout_in_ms=_PUT_OFF_SECS * 1000)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 `--job=tests.chaos.hostile_job:job`. A linear model learns from batches that a Python generator makes.
 """
 
+import errno
 import json
 import os
 
@@ -39,7 +40,8 @@ def the_exception(name) -> Exception:
     if of_tensorflow:
         return of_tensorflow(None, None, TEXT)
     return {'KeyError': KeyError(TEXT), 'OSError': OSError(5, TEXT), 'ValueError': ValueError(TEXT),
-            'RuntimeError': RuntimeError(TEXT), 'ConnectionError': ConnectionResetError(104, TEXT)}[name]
+            'RuntimeError': RuntimeError(TEXT), 'ConnectionResetError': ConnectionResetError(104, TEXT),
+            'ENOSPC': OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f'/{TEXT}')}[name]
 
 
 def input_fn(mode, params, input_context):
