@@ -2,13 +2,15 @@
 
 import errno
 import os
+import re
 import signal
 import traceback
 from typing import Optional
 
 import tensorflow as tf
 
-from estimator_trainer import checkpoints, exit_codes, file_errors, protocol
+from estimator_trainer import blame, checkpoints, exit_codes, file_errors, protocol
+from estimator_trainer.compat import unlocked
 from estimator_trainer.data.sources import DatasetError
 from estimator_trainer.distribute import agreed_start
 from estimator_trainer.hooks.watched_step import NotFiniteError
@@ -19,12 +21,14 @@ _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_PERMISSION = {errno.EACCES, errno.EPERM}
 _NO_WRITING_TEXTS = ('No space left on device', 'Disk quota exceeded', 'Read-only file system')
 _NO_PERMISSION_TEXT = 'Permission denied'
-_TELLS_NOTHING = ('Graph execution error', 'Detected at node', 'From /job:', 'File "', 'Node:')
-_TAKEN_TEXTS = ('Could not start gRPC server', 'Address already in use')
-# What a synchronous task, or the worker of a parameter server, gets when another task is lost.
-_OF_A_PEER = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError,
-              tf.errors.CancelledError, tf.errors.InternalError, tf.errors.UnknownError,
-              tf.errors.FailedPreconditionError)
+# TensorFlow names the file before, Python after what went wrong.
+_NAMED_FILE = re.compile('(\\S+); (?:{0})|(?:{0}): \'([^\']+)\''.format('|'.join(_NO_WRITING_TEXTS)))
+_TELLS_NOTHING = ('Graph execution error', 'Detected at node', 'From /job:', 'File "', 'Node:',
+                  '<stack traces unavailable>')
+_FUNCTION = re.compile(r'^\{\{function_node [^}]*\}\} *')
+_TAKEN_TEXT = 'Could not start gRPC server'
+# Where TensorFlow raises what its runtime reports.
+_RAISING = (os.path.join(os.path.dirname(tf.__file__), 'python', ''), os.path.abspath(unlocked.__file__))
 
 
 def explain(error: BaseException, plan, lifeline) -> End:
@@ -64,28 +68,32 @@ def explain(error: BaseException, plan, lifeline) -> End:
     if _out_of_memory(error):
         return End(exit_codes.OUT_OF_MEMORY, f'out of memory ({_short(text)}); try a smaller --batch_size',
                    traceback=lines)
-    if plan.task and any(phrase in str(error) for phrase in _TAKEN_TEXTS):
+    if plan.task and isinstance(error, tf.errors.OpError) and _TAKEN_TEXT in error.message:
         return End(exit_codes.PORT_TAKEN, "this task's port is taken by another process: "
                    f'{plan.cluster.addresses(plan.task.role)[plan.task.index]}', traceback=lines)
-    if plan.watched_peers() and isinstance(error, tf.errors.OpError):
-        lost = _lost(error, text, lifeline, lines)
-        if lost:
-            return lost
+    if plan.watched_peers() and isinstance(error, tf.errors.OpError) and blame.is_of_a_peer(
+            type(error).__name__, error.message, _is_raised_by_tensorflow(error)):
+        return _lost(error, text, lifeline, lines)
     if isinstance(error, KeyboardInterrupt):
         return End(128 + signal.SIGINT, 'interrupted; the same command resumes')
     return End(exit_codes.FAILED, f'{type(error).__name__}: {_short(text)}', traceback=lines)
 
 
-def _lost(error, text, lifeline, lines):
+def _lost(error, text, lifeline, lines) -> End:
     missing = lifeline.missing_peers()
     if missing:
         peer = missing[0]
         return End(exit_codes.LOST_PEER, f'lost {peer.name} at {peer.address} ({_short(text)}); restart '
                    'all tasks: they resume', peer=peer.name, traceback=lines)
-    if isinstance(error, _OF_A_PEER):
-        return End(exit_codes.LOST_PEER, f'an operation with another task failed ({_short(text)}); '
-                   'restart all tasks: they resume', traceback=lines)
-    return None
+    peer = blame.peer_of(error.message)
+    return End(exit_codes.LOST_PEER, f'an operation with {peer or "another task"} failed ({_short(text)}); '
+               'restart all tasks: they resume', peer=peer, traceback=lines)
+
+
+def _is_raised_by_tensorflow(error) -> bool:
+    """Whether TensorFlow's runtime has reported the error; code of a job raises the same classes."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and os.path.abspath(frames[-1].filename).startswith(_RAISING)
 
 
 def _not_finite(text, plan, lifeline) -> str:
@@ -99,11 +107,21 @@ def _cannot_write(error, model_dir) -> bool:
     text = str(error)
     if isinstance(error, OSError):
         no_writing, no_permission = error.errno in _NO_WRITING, error.errno in _NO_PERMISSION
+        path = error.filename
+        elsewhere = isinstance(path, str) and not _is_within(path, model_dir)
     else:
         ours = isinstance(error, tf.errors.OpError)
         no_writing = ours and any(phrase in text for phrase in _NO_WRITING_TEXTS)
         no_permission = ours and _NO_PERMISSION_TEXT in text
-    return no_writing or (no_permission and model_dir in text)  # permission to read data is another thing
+        named = _NAMED_FILE.search(text)
+        path = named and (named[1] or named[2])
+        elsewhere = not _is_within(path, model_dir) if path else blame.is_of_python(text)
+    # What the job writes or reads somewhere else is the job's.
+    return (no_writing and not elsewhere) or (no_permission and model_dir in text)
+
+
+def _is_within(path, folder) -> bool:
+    return any(form(path).startswith(os.path.join(form(folder), '')) for form in (os.path.abspath, os.path.realpath))
 
 
 def _number_of_file_error(error, model_dir) -> Optional[int]:
@@ -115,13 +133,15 @@ def _number_of_file_error(error, model_dir) -> Optional[int]:
 
 
 def _out_of_memory(error) -> bool:
-    return isinstance(error, MemoryError) or (
-        isinstance(error, tf.errors.ResourceExhaustedError)) or 'bad_alloc' in str(error)
+    of_memory = isinstance(error, tf.errors.ResourceExhaustedError) and not any(
+        phrase in error.message for phrase in _NO_WRITING_TEXTS)
+    return isinstance(error, MemoryError) or of_memory or 'bad_alloc' in str(error)
 
 
 def _first_line(error) -> str:
     """The first line of an error that tells something; TensorFlow's begin with two that do not."""
-    lines = [line.strip() for line in (getattr(error, 'message', None) or str(error)).splitlines()]
+    lines = [_FUNCTION.sub('', line.strip())
+             for line in (getattr(error, 'message', None) or str(error)).splitlines()]
     telling = [line for line in lines if line and not line.startswith(_TELLS_NOTHING)]
     return telling[0] if telling else type(error).__name__
 

@@ -157,7 +157,7 @@ def _watched(plan) -> peers.PeerWatch:
     """A watch over the peers that begins now: data may have taken long to get here."""
     config = plan.config
     return peers.PeerWatch(plan.watched_peers(), config.join_timeout_secs, config.lost_peer_secs,
-                           any_is_enough=plan.role == 'ps')
+                           any_is_enough=plan.role == 'ps', askers=plan.num_watchers)
 
 
 def _stopped(lifeline, step) -> Optional[ending.End]:

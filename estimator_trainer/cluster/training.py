@@ -49,20 +49,26 @@ def _whole(value) -> int | None:
 class StallClock:
     """Since when nothing has moved. Pure: told the time.
 
-    It runs while the gang starts and trains. Evaluating takes as long as it takes.
+    It runs while the gang starts and trains. Evaluating takes as long as it takes. A gap between two
+    looks that is longer than MOST_SECS is a pause of this process (it was stopped, or suspended with its
+    machine, and the tasks may have been as well): of that no more than MOST_SECS count.
     """
 
+    MOST_SECS = 10 * LOOK_SECS
+
     def __init__(self, now: float):
-        self._since = now
+        self._still, self._looked_at = 0.0, now
         self._seen = None
 
     def still_secs(self, training: Training | None, now: float) -> float:
         """For how long `training` has been what it is now."""
+        self._still += min(now - self._looked_at, self.MOST_SECS)
+        self._looked_at = now
         at = (training.state, training.step) if training else None
         runs = training is None or training.state in (protocol.STARTING, protocol.TRAINING)
         if at != self._seen or not runs:
-            self._seen, self._since = at, now
-        return now - self._since
+            self._seen, self._still = at, 0.0
+        return self._still
 
 
 class Pace:

@@ -35,6 +35,12 @@ class Plan:
         return self.role == 'chief'
 
     @property
+    def chief_address(self) -> Optional[str]:
+        """'host:port'; None where there is no cluster."""
+        chief = self.cluster.chief_task
+        return self.cluster.address(chief) if chief else None
+
+    @property
     def trains(self) -> bool:
         return self.role in ('chief', 'worker')
 
@@ -94,6 +100,15 @@ class Plan:
         else:
             watched = [cluster.chief_task]
         return {str(other): cluster.address(other) for other in watched}
+
+    @property
+    def num_watchers(self) -> int:
+        """How many tasks watch the peers that this task watches, itself included."""
+        if self.role == 'ps':
+            return len(self.cluster.ps)
+        if self.asynchronous:
+            return self.num_training_tasks
+        return 1 if self.is_chief else self.num_training_tasks - 1
 
     def describe(self, own_data: bool = False) -> list:
         """The lines that say what will happen, for the log and for --dry_run.

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 import tf_config
-from estimator_trainer.compat import unblocked, unlocked
+from estimator_trainer.compat import heartbeat, unblocked, unlocked
 from estimator_trainer.config import UsageError
 from estimator_trainer.watch import lifeline as lifelines
 
@@ -119,7 +119,8 @@ def _train_strategy(plan):
     if plan.strategy == 'mirrored':
         return _mirrored(plan)
     unlocked.install()  # so that the lifeline runs while this task waits for the others
-    return tf.distribute.MultiWorkerMirroredStrategy()
+    with heartbeat.put_off():
+        return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def _mirrored(plan):

@@ -170,7 +170,8 @@ class Loop:
         watch = training.TrainingWatch(
             self._params['max_steps'], config.join_timeout_secs, config.lost_peer_secs,
             os.environ.get(protocol.GENERATION, ''),
-            lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)))
+            lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)),
+            training.greeting_of(self._plan.chief_address), config.step_timeout_secs or math.inf)
         with self._evaluation_lock() as lock:
             run_files.take(lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of '
                            'every task)')

@@ -19,6 +19,7 @@ from typing import Optional
 
 from estimator_trainer import exit_codes, forks, protocol
 from estimator_trainer.watch import ending
+from estimator_trainer.watch.clock import AwakeClock
 
 _log = logging.getLogger('estimator_trainer')
 _HUNG_UP = signal.SIGHUP  # of a terminal that is closed; an order to stop, as SIGTERM is
@@ -46,16 +47,17 @@ class Lifeline:
 
     Args:
         task: 'worker:1'.
+        clock: seconds; by default those in which this process could run (AwakeClock).
         leave: ends the process with an exit code.
     """
 
-    def __init__(self, task: str, bounds: Bounds, environ=os.environ, clock=time.monotonic,
+    def __init__(self, task: str, bounds: Bounds, environ=os.environ, clock=None,
                  leave=ending.leave_now):
         self._task, self._bounds, self._environ = task, bounds, environ
-        self._clock, self._leave = clock, leave
+        self._clock, self._leave = clock or AwakeClock(), leave
         self._lock = threading.RLock()
         self._over = threading.Event()
-        self._phase, self._since = protocol.STARTING, clock()
+        self._phase, self._since = protocol.STARTING, self._clock()
         self.signum: Optional[int] = None  # the first signal that asked this task to stop: SIGINT or SIGTERM
         self._hung_up = False  # it was SIGHUP, which is taken for SIGTERM
         self._stop_at, self._insisted, self._foreseen = None, False, set()
@@ -245,10 +247,7 @@ class Lifeline:
     def _ask_peers(self, peers):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         while self._peers is peers and not self._over.wait(_PEERS_EVERY_SECS):
-            try:
-                gone = peers.look()
-            except RuntimeError:  # no thread can be started: the interpreter is leaving
-                return
+            gone = peers.look()
             with self._lock:
                 if gone and self._peers is peers:
                     self._gone = gone

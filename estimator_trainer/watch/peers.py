@@ -1,54 +1,82 @@
 """Are the other tasks alive? Asked of their TensorFlow port itself, so that no second port is needed.
 
-A TensorFlow server speaks gRPC, which is HTTP/2: a server greets every client with a SETTINGS frame
-(RFC 9113, 3.4). It is the process that greets, not the kernel: the port of a process that is stopped
-or frozen still takes connections, and says nothing.
+This module keeps account; `probes` asks.
 """
 
-import concurrent.futures
 import dataclasses
-import socket
+import random
 import time
 from typing import Mapping, Optional
 
-_CLIENT_PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\0\0\0' + b'\x04' + b'\0' + b'\0\0\0\0'
-_FRAME_HEADER_BYTES = 9
-_SETTINGS = 4  # the frame's type, its fourth byte
-PROBE_SECS = 3
+from estimator_trainer.watch import probes
+from estimator_trainer.watch.clock import PAUSE_SECS
+from estimator_trainer.watch.probes import Answer
+
 CLOSED_SECS = 4  # a server that has answered closes its port as it ends; a link that is down does not
-_PROBES_AT_A_TIME = 32
-
-
-def answers(address: str, timeout_secs: float = PROBE_SECS) -> bool:
-    """Whether a gRPC server at 'host:port' greets within `timeout_secs`."""
-    host, _, port = address.rpartition(':')
-    deadline = time.monotonic() + timeout_secs
-    try:
-        with socket.create_connection((host.strip('[]'), int(port)), timeout_secs) as connection:
-            connection.sendall(_CLIENT_PREFACE)
-            header = b''
-            while len(header) < _FRAME_HEADER_BYTES:
-                connection.settimeout(max(0.001, deadline - time.monotonic()))
-                more = connection.recv(_FRAME_HEADER_BYTES - len(header))
-                if not more:
-                    return False
-                header += more
-            return header[3] == _SETTINGS
-    except (OSError, UnicodeError):  # UnicodeError: a host's name that no name can be
-        return False
+FAILURES = 3  # in a row; one may be an accident
+RETRY_SECS = 1  # between two probes of a peer that has failed one
+MOST_A_SECOND = 100  # probes that a task makes, and that it gets
 
 
 @dataclasses.dataclass(frozen=True)
 class Gone:
-    """A peer that is not there. `secs`: since its last answer, or since the watch began."""
+    """A peer that is not there. `secs`: since the first probe in vain, or since the watch began."""
     name: str
     address: str
     ever_seen: bool
     secs: float
 
 
+def every_secs(peers: int, askers: int) -> float:
+    """Seconds between two probes of a peer that answers.
+
+    Args:
+        peers: how many a task asks.
+        askers: how many tasks ask each of them.
+    """
+    return max(1.0, peers / MOST_A_SECOND, askers / MOST_A_SECOND)
+
+
+@dataclasses.dataclass
+class _Peer:
+    """What is known of one. Seconds are of the clock that `PeerWatch.look` is given."""
+    name: str
+    address: str
+    next_at: float  # it is asked
+    failing_since: float  # the first of its failures; before it has ever answered, the begin of the watch
+    failures: int = 0  # in a row
+    closed_since: Optional[float] = None
+    ever_seen: bool = False
+
+    def greets(self) -> None:
+        self.ever_seen, self.failures, self.closed_since = True, 0, None
+
+    def fails(self, asked_at: float, refuses: bool) -> None:
+        if self.ever_seen and not self.failures:
+            self.failing_since = asked_at
+        self.failures += 1
+        closed_since = asked_at if self.closed_since is None else self.closed_since
+        self.closed_since = closed_since if refuses and self.ever_seen else None
+
+    def begin_anew(self, pause: float) -> None:
+        """This process was not running for so long: what came before says nothing."""
+        self.failures, self.closed_since = 0, None
+        self.failing_since += pause
+
+    def gone(self, now: float) -> Gone:
+        silent = now - self.failing_since if self.failures or not self.ever_seen else 0.0
+        return Gone(self.name, self.address, self.ever_seen, silent)
+
+
 class PeerWatch:
-    """Keeps account of when each peer last answered.
+    """Keeps account of which peers answer. To be asked (`look`) every second.
+
+    A peer is lost when FAILURES probes in a row, over `lost_secs`, were in vain. Where this process itself has
+    not run for a while, counting begins anew: it could not hear.
+
+    In one second no more than MOST_A_SECOND peers are asked. Where there are more, or where more tasks than
+    that ask the same peers, each is asked less often (`every_secs`), at moments of chance; one that has
+    failed a probe is asked again after RETRY_SECS.
 
     Args:
         peers: name -> address.
@@ -56,78 +84,75 @@ class PeerWatch:
         lost_secs: how long one that has answered may be silent; CLOSED_SECS if its port is closed.
         any_is_enough: the peers are lost only when all of them are, and may come back. A parameter server
             goes on for the workers that are left.
-        probe: addresses -> those that answer.
-        closed: addresses -> those whose port is closed.
+        askers: how many tasks watch these peers.
+        probe: addresses -> {address: Answer}, within probes.PROBE_SECS.
+        chance: () -> [0, 1).
         now: seconds, monotonic.
     """
 
     def __init__(self, peers: Mapping[str, str], join_secs: float, lost_secs: float,
-                 any_is_enough: bool = False, probe=None, closed=None, now: Optional[float] = None):
-        self._peers = dict(peers)
+                 any_is_enough: bool = False, askers: int = 1, probe=None, chance=random.random,
+                 now: Optional[float] = None):
         self._join_secs, self._lost_secs = join_secs, lost_secs
         self._any_is_enough = any_is_enough
-        self._probe, self._closed = probe or answering, closed or refusing
-        self._began = time.monotonic() if now is None else now
-        self._seen, self._closed_since = {}, {}
+        self._probe = probe or probes.Prober(may_move=any_is_enough)
+        self._every = every_secs(len(peers), askers)
+        self._looked_at = began = time.monotonic() if now is None else now
+        spread = self._every if self._every > 1 else 0
+        self._peers = [_Peer(name, address, next_at=began + spread * chance(), failing_since=began)
+                       for name, address in peers.items()]
 
     def look(self, clock=time.monotonic) -> Optional[Gone]:
-        """Asks every peer once. The one that has been silent for too long, if any."""
+        """Asks the peers whose turn it is. The one that has been silent for too long, if any."""
         if not self._peers:
             return None
-        there = self._probe(list(self._peers.values()))
-        now = clock()
-        self._seen.update({name: now for name, address in self._peers.items() if address in there})
-        self._look_for_closed(now)
-        gone = [self._gone(name, now) for name in self._peers]
-        too_long = [peer for peer in gone
-                    if peer.secs >= (self._lost_secs if peer.ever_seen else self._join_secs)
-                    or now - self._closed_since.get(peer.name, now) >= CLOSED_SECS]
-        if self._any_is_enough and len(too_long) < len(self._peers):
+        began = clock()
+        self._count_pause(began - self._looked_at)
+        due = self._due(began)
+        answers = self._probe([peer.address for peer in due])
+        now = self._looked_at = clock()
+        for peer in due:
+            answer = answers[peer.address]
+            peer.next_at = began + (self._every if answer is Answer.GREETS else RETRY_SECS)
+            if answer is Answer.GREETS:
+                peer.greets()
+            elif answer is not Answer.NOT_ASKED:
+                peer.fails(began, refuses=answer is Answer.REFUSES)
+        self._count_pause(now - began - probes.PROBE_SECS)
+        gone = [peer.gone(now) for peer in self._peers if self._is_gone(peer, now)]
+        if self._any_is_enough and len(gone) < len(self._peers):
             return None
-        return too_long[0] if too_long else None
+        return gone[0] if gone else None
 
-    def _look_for_closed(self, now) -> None:
-        """Keeps account of the peers that have answered, and whose ports have been closed since."""
-        silent = {name: self._peers[name] for name, seen in self._seen.items() if seen < now}
-        closed = self._closed(list(silent.values())) if silent and not self._any_is_enough else ()
-        self._closed_since = {name: self._closed_since.get(name, now)
-                              for name, address in silent.items() if address in closed}
+    def _due(self, now) -> list:
+        """The peers to ask now. At most half of them are those that have failed most often, so that one that
+        is lost is soon known to be, even if many are; the rest are asked in turn."""
+        due = sorted((peer for peer in self._peers if peer.next_at <= now), key=lambda peer: peer.next_at)
+        failing = sorted((peer for peer in due if peer.ever_seen and peer.failures),
+                         key=lambda peer: -peer.failures)[:MOST_A_SECOND // 2]
+        chosen = {peer.name for peer in failing}
+        others = [peer for peer in due if peer.name not in chosen]
+        return failing + others[:MOST_A_SECOND - len(failing)]
 
-    def missing_now(self) -> list:
+    def _count_pause(self, secs) -> None:
+        """`secs`: more than what was waited for, between two looks or within one."""
+        if secs > PAUSE_SECS:
+            for peer in self._peers:
+                peer.begin_anew(secs)
+
+    def _is_gone(self, peer, now) -> bool:
+        if peer.failures < FAILURES:
+            return False
+        most = self._lost_secs if peer.ever_seen else self._join_secs
+        closed = peer.closed_since is not None and not self._any_is_enough
+        return peer.gone(now).secs >= most or (closed and now - peer.closed_since >= CLOSED_SECS)
+
+    def missing_now(self, clock=time.monotonic) -> list:
         """The peers that do not answer at this moment."""
-        there = self._probe(list(self._peers.values()))
-        now = time.monotonic()
-        return [self._gone(name, now) for name, address in self._peers.items()
-                if address not in there]
-
-    def _gone(self, name, now) -> Gone:
-        seen = self._seen.get(name)
-        return Gone(name, self._peers[name], seen is not None,
-                    now - (self._began if seen is None else seen))
-
-
-def refuses(address: str) -> bool:
-    """Whether the machine of 'host:port' says that nobody listens there."""
-    host, _, port = address.rpartition(':')
-    try:
-        socket.create_connection((host.strip('[]'), int(port)), PROBE_SECS).close()
-        return False
-    except (OSError, UnicodeError) as error:
-        return isinstance(error, ConnectionRefusedError)
-
-
-def answering(addresses) -> set:
-    """Those of the addresses that answer, asked all at once."""
-    return _those(answers, addresses)
-
-
-def refusing(addresses) -> set:
-    """Those of the addresses that refuse, asked all at once."""
-    return _those(refuses, addresses)
-
-
-def _those(satisfy, addresses) -> set:
-    if not addresses:
-        return set()
-    with concurrent.futures.ThreadPoolExecutor(min(len(addresses), _PROBES_AT_A_TIME)) as pool:
-        return {address for address, yes in zip(addresses, pool.map(satisfy, addresses)) if yes}
+        missing, now = [], clock()
+        for first in range(0, len(self._peers), MOST_A_SECOND):
+            some = self._peers[first:first + MOST_A_SECOND]
+            answers = self._probe([peer.address for peer in some])
+            missing += [peer.gone(now) for peer in some
+                        if answers[peer.address] in (Answer.REFUSES, Answer.SILENT)]
+        return missing

@@ -1,10 +1,13 @@
-"""How training goes, as an evaluator sees it: in the chief's training.json."""
+"""How training goes, as an evaluator sees it: in the chief's training.json, and by its port."""
 
 import dataclasses
-import time
+import math
 from typing import Optional
 
 from estimator_trainer import protocol
+from estimator_trainer.watch import probes
+from estimator_trainer.watch.clock import AwakeClock
+from estimator_trainer.watch.probes import Answer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,22 +40,28 @@ class TrainingWatch:
         lost_secs: how long it may be silent after that.
         generation: of the gang, '' without.
         read: () -> the file's object, {} without.
+        greets: () -> whether the chief's server does. C code that holds Python's global lock keeps the chief
+            from writing, and not from greeting.
+        stuck_secs: a chief that greets, and writes nothing for so long, is lost all the same.
+        clock: seconds in which this process could run.
     """
 
     def __init__(self, max_steps: int, join_secs: float, lost_secs: float, generation: str, read,
-                 now: Optional[float] = None):
+                 greets=lambda: False, stuck_secs: float = math.inf, clock=None):
         self._max_steps, self._generation, self._read = max_steps, generation, read
         self._join_secs, self._lost_secs = join_secs, lost_secs
         self._first = self._last = self._key(read())
         self._seen = False
-        self._alive_at = time.monotonic() if now is None else now
+        self._greets, self._stuck_secs = greets, stuck_secs
+        self._clock = clock or AwakeClock()
+        self._alive_at = self._wrote_at = self._clock()
 
-    def look(self, clock=time.monotonic) -> News:
-        """What is known now."""
+    def look(self) -> News:
+        """What is known now. To be asked every second, unless there is something else to do."""
         training = self._read()
-        now, key = clock(), self._key(training)
+        now, key = self._clock(), self._key(training)
         if key != self._last:
-            self._last, self._alive_at = key, now
+            self._last, self._alive_at, self._wrote_at = key, now, now
         state = training.get('state')
         self._seen = self._seen or key != self._first or (
             bool(self._generation) and training.get('generation') == self._generation)
@@ -66,8 +75,16 @@ class TrainingWatch:
             return News(ABSENT if secs >= self._join_secs else protocol.STARTING, secs)
         if state == protocol.STOPPED:
             return News(protocol.STOPPED)
+        if self._lost_secs / 2 <= secs and now - self._wrote_at < self._stuck_secs and self._greets():
+            self._alive_at, secs = now, 0.0
         return News(LOST if secs >= self._lost_secs else state, secs)
 
     @staticmethod
     def _key(training):
         return training.get('pid'), training.get('time'), training.get('beat')
+
+
+def greeting_of(address: Optional[str]):
+    """() -> whether the server at 'host:port' greets. Nobody does where there is no address."""
+    prober = probes.Prober(may_move=True)
+    return lambda: bool(address) and prober([address])[address] is Answer.GREETS

@@ -11,6 +11,8 @@ import time
 from tests.chaos import case as chaos
 from tests.chaos import alone, broken, chance, hostile_exports, stopping, supervised
 from tests.chaos import alone, broken, chance, hostile_checkpoints, stopping, supervised
+from tests.chaos import (
+    alone, broken, chance, hostile_blame, hostile_pauses, stopping, supervised)
 
 
 def main(argv) -> int:
@@ -26,6 +28,7 @@ def main(argv) -> int:
     everything = [*supervised.cases(), *chance.cases(args.random_kills, args.seed), *broken.cases(),
                   *alone.cases(), *stopping.cases(), *hostile_exports.cases()]
                   *alone.cases(), *stopping.cases(), *hostile_checkpoints.cases()]
+                  *alone.cases(), *stopping.cases(), *hostile_blame.cases(), *hostile_pauses.cases()]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
     if args.list:
         print(*(case.name for case in cases), sep='\n')

@@ -74,7 +74,8 @@ def still(*seen):
     [
         ([(10, None)], 10),  # nobody has written anything yet
         ([(10, None), (20, Training('starting'))], 0),
-        ([(20, Training('starting')), (50, Training('starting'))], 30),
+        ([(now, Training('starting')) for now in (20, 30, 40, 50)], 30),
+        ([(20, Training('starting')), (21, Training('starting')), (9999, Training('starting'))], 11),  # a pause
         ([(10, Training('training', 5)), (20, Training('training', 6))], 0),
         ([(10, Training('training', 5)), (20, Training('training', 5))], 10),
         ([(10, Training('training', 5, checkpoint_step=1)), (20, Training('training', 5))], 10),

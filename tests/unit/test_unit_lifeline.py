@@ -16,8 +16,9 @@ import types
 import pytest
 
 from estimator_trainer import protocol
-from estimator_trainer.watch import ending, peers
+from estimator_trainer.watch import clock, ending, peers
 from estimator_trainer.watch import lifeline as lifelines
+from estimator_trainer.watch.probes import Answer
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 30
@@ -156,6 +157,23 @@ def test_the_bound_of_a_step_begins_anew(tell):
     task = Task(TRAINING).at(STEP - 1)
     tell(task.lifeline)
     assert task.at(2 * STEP - 2).codes == []
+
+
+@pytest.mark.parametrize('bounds, code', [(dict(step=60), 195), (dict(grace=60), 196)])
+def test_a_pause_of_this_process_is_no_slow_step(bounds, code):
+    """It was stopped, its machine was suspended, or C code has held Python's global lock."""
+    now, codes = 0, []
+    lifeline = lifelines.Lifeline('worker:1', lifelines.Bounds(**{'step': STEP, 'grace': STEP, **bounds}), {},
+                                  clock.AwakeClock(lambda: now), codes.append)
+    lifeline.stepped(7)
+    if code == 196:
+        lifeline._received(TERM)
+    for now in [*range(50), *range(10_000, 10_004)]:
+        lifeline._act()
+    assert codes == []
+    for now in range(10_004, 10_050):
+        lifeline._act()
+    assert codes == [code]
 
 
 def test_training_goes_on_after_an_evaluation():
@@ -318,11 +336,13 @@ def test_the_board_beats(live, tmp_path, monkeypatch):
 def test_lost_peers_are_looked_for(live, monkeypatch):
     monkeypatch.setattr(lifelines, '_PEERS_EVERY_SECS', 0.01)
     monkeypatch.setattr(lifelines, '_LOOK_SECS', 0.01)
+    monkeypatch.setattr(peers, 'RETRY_SECS', 0)
+    monkeypatch.setattr(peers, 'every_secs', lambda *numbers: 0)
     there, asked = {'host:1'}, []
 
     def probe(addresses):
         asked.append(addresses)
-        return set(there)
+        return {address: Answer.GREETS if address in there else Answer.SILENT for address in addresses}
 
     task = live()
     task.lifeline.watch_peers(peers.PeerWatch({'worker:0': 'host:1'}, 60, 0.05, probe=probe))
@@ -339,7 +359,8 @@ def test_released_peers_are_not_asked(live, monkeypatch):
     asked = []
     task = live()
     task.lifeline.watch_peers(peers.PeerWatch(
-        {'worker:0': 'host:1'}, 60, 60, probe=lambda addresses: asked.append(addresses) or set()))
+        {'worker:0': 'host:1'}, 60, 60, probe=lambda addresses: asked.append(addresses) or dict.fromkeys(
+            addresses, Answer.SILENT)))
     until(lambda: asked)
     task.lifeline.release_peers()
     until(lambda: 'peers' not in {thread.name for thread in threading.enumerate()})

@@ -1,220 +1,238 @@
-"""watch.peers: servers of every kind on loopback, and a watch with a probe and a clock of its own."""
+"""watch.peers: when a peer is lost, and how many are asked how often; by a probe and a clock of the test's."""
 
-import contextlib
-import socket
-import threading
-import time
+import collections
 
 import pytest
 
 from estimator_trainer.watch import peers
+from estimator_trainer.watch.probes import PROBE_SECS, Answer
 
-SETTINGS = b'\0\0\0\x04\0\0\0\0\0'
-PING = b'\0\0\x08\x06\0\0\0\0\0' + bytes(8)
-HTTP_1 = b'HTTP/1.1 400 Bad Request\r\n\r\n'
-NO_TIME = 0.1
-
-
-@contextlib.contextmanager
-def server(*sends, close=True, family=socket.AF_INET):
-    """A server that sends each client these bytes, one write each. Yields its address and what it heard.
-
-    close=False: it then says nothing more and leaves the connection open.
-    """
-    listening = socket.socket(family)
-    listening.bind(('::1' if family == socket.AF_INET6 else '127.0.0.1', 0))
-    listening.listen()
-    heard, clients = [], []
-
-    def serve():
-        with contextlib.suppress(OSError):
-            while True:
-                client = listening.accept()[0]
-                clients.append(client)
-                heard.append(client.recv(100))
-                for part in sends:
-                    client.sendall(part)
-                if close:
-                    client.close()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    host = '[::1]' if family == socket.AF_INET6 else 'localhost'
-    try:
-        yield f'{host}:{listening.getsockname()[1]}', heard
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join(5)
-        for client in clients:
-            client.close()
-        assert not thread.is_alive()
-
-
-@pytest.mark.parametrize('sends, close, yes', [
-    ([SETTINGS], False, True),
-    ([SETTINGS + PING], True, True),
-    ([SETTINGS[:4], SETTINGS[4:]], False, True),
-    ([b'\0\0\x06\x04\0\0\0\0\0' + bytes(6)], False, True),  # one setting
-    ([], False, False),
-    ([], True, False),
-    ([SETTINGS[:5]], False, False),
-    ([SETTINGS[:5]], True, False),
-    ([PING], False, False),
-    ([HTTP_1], True, False),
-], ids=['greets', 'greets and closes', 'greets in two parts', 'greets with a setting', 'says nothing',
-        'closes', 'half a header', 'half a header and closes', 'another frame', 'another protocol'])
-def test_who_answers(sends, close, yes):
-    with server(*sends, close=close) as (address, heard):
-        assert peers.answers(address, 5 if yes or close else NO_TIME) == yes
-        assert heard[0].startswith(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + SETTINGS)
-
-
-def test_a_server_that_drips_has_no_more_time_than_one_that_is_silent():
-    drips = threading.Event()
-    listening = socket.create_server(('127.0.0.1', 0))
-
-    def serve():
-        client = listening.accept()[0]
-        with client, contextlib.suppress(OSError):
-            while not drips.wait(0.05):
-                client.sendall(b'\0')
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    began = time.monotonic()
-    assert not peers.answers(f'127.0.0.1:{listening.getsockname()[1]}', NO_TIME)
-    assert time.monotonic() - began < 0.3
-    drips.set()
-    thread.join(5)
-    listening.close()
-
-
-def closed_port():
-    with socket.create_server(('127.0.0.1', 0)) as listening:
-        return f'127.0.0.1:{listening.getsockname()[1]}'
-
-
-def full_backlog():
-    """A port whose process accepts nothing, as one that is frozen."""
-    listening = socket.create_server(('127.0.0.1', 0), backlog=0)
-    return listening, f'127.0.0.1:{listening.getsockname()[1]}'
-
-
-def test_nobody_there():
-    address = closed_port()
-    assert not peers.answers(address)
-    assert peers.refuses(address) and peers.refusing([address]) == {address}
-
-
-def test_a_port_that_is_taken_refuses_nobody():
-    with server(close=False) as (address, _):
-        assert not peers.refuses(address)
-    assert not peers.refuses('a..b:1')
-
-
-@pytest.mark.parametrize('host', ['a..b', 'x' * 64])
-def test_a_name_that_is_none(host):
-    assert not peers.answers(f'{host}:1')
-
-
-def test_a_process_that_accepts_nothing():
-    listening, address = full_backlog()
-    with listening:
-        for _ in range(3):  # past the backlog connections are not even taken
-            assert not peers.answers(address, 0.05)
-
-
-@pytest.mark.skipif(not socket.has_ipv6, reason='no IPv6 here')
-def test_ipv6():
-    try:
-        with server(SETTINGS, close=False, family=socket.AF_INET6) as (address, _):
-            assert address.startswith('[::1]:') and peers.answers(address)
-    except OSError:
-        pytest.skip('no IPv6 loopback here')
-
-
-def test_all_are_asked_at_once():
-    with contextlib.ExitStack() as stack:
-        there = [stack.enter_context(server(SETTINGS))[0] for _ in range(3)]
-        away = [closed_port()]
-        assert peers.answering([*there, *away]) == set(there)
-    assert peers.answering([]) == set()
-
-
+GREETS, REFUSES, SILENT, NOT_ASKED = Answer.GREETS, Answer.REFUSES, Answer.SILENT, Answer.NOT_ASKED
 JOIN, LOST, START = 60, 30, 1000
+A, B = 'worker:1', 'worker:2'
+NOBODY = {}
+BOTH = {A: GREETS, B: GREETS}
+ONLY_A = {A: GREETS}
+CLOSED = {A: GREETS, B: REFUSES}
 
 
 class Watch:
-    """A PeerWatch of a and b whose peers answer as told, from time START on."""
+    """A PeerWatch whose peers answer as told, looked at once a second from START on. SILENT unless told."""
 
-    def __init__(self, **kwargs):
-        self.there, self.closed, self.asked = set(), set(), []
-        self.watch = peers.PeerWatch({'worker:1': 'a:1', 'worker:2': 'b:1'}, JOIN, LOST, probe=self._probe,
-                                     closed=lambda addresses: self.closed & set(addresses), now=START, **kwargs)
+    def __init__(self, names=(A, B), **kwargs):
+        self.now, self.answers, self.probe_secs = START, NOBODY, 0.0
+        self.rounds = []  # addresses
+        self.watch = peers.PeerWatch({name: name for name in names}, JOIN, LOST, probe=self._probe,
+                                     now=START, **kwargs)
 
     def _probe(self, addresses):
-        self.asked.append(addresses)
-        return self.there & set(addresses)
+        self.rounds.append((self.now, list(addresses)))
+        self.now += self.probe_secs
+        return {address: self.answers.get(address, SILENT) for address in addresses}
 
-    def look(self, secs, *there):
-        self.there = set(there)
-        gone = self.watch.look(lambda: START + secs)
-        return gone and (gone.name, gone.address, gone.ever_seen, gone.secs)
+    def look(self, secs=1):
+        """After so many seconds, at once."""
+        self.now += secs
+        return self.watch.look(lambda: self.now)
+
+    def until(self, secs, answers):
+        """Looks every second up to and with `secs`. The first one that is gone, and when it is said."""
+        self.answers = answers
+        while self.now < START + secs:
+            gone = self.look()
+            if gone:
+                return gone.name, gone.ever_seen, gone.secs, self.now - START
+        return None
 
 
-BOTH = ('a:1', 'b:1')
-
-
-@pytest.mark.parametrize('looks, gone', [
-    ([(0,), (59.9,)], None),
-    ([(0,), (60,)], ('worker:1', 'a:1', False, 60)),
-    ([(0, 'a:1'), (20, 'a:1'), (60, 'a:1')], ('worker:2', 'b:1', False, 60)),
-    ([(59.9, *BOTH), (60, *BOTH), (89, *BOTH)], None),
-    ([(0, *BOTH), (10, *BOTH), (39.9, 'a:1')], None),
-    ([(0, *BOTH), (10, *BOTH), (40, 'a:1')], ('worker:2', 'b:1', True, 30)),
-    ([(0, *BOTH), (29, 'a:1'), (35, *BOTH), (64, 'a:1')], None),  # back in time
-    ([(0, 'a:1'), (59, 'b:1')], ('worker:1', 'a:1', True, 59)),
+@pytest.mark.parametrize('times, gone', [
+    ([(59, NOBODY)], None),
+    ([(99, NOBODY)], (A, False, 60, 60)),
+    ([(99, ONLY_A)], (B, False, 60, 60)),
+    ([(59, NOBODY), (99, BOTH)], None),
+    ([(10, BOTH), (40, ONLY_A)], None),
+    ([(10, BOTH), (99, ONLY_A)], (B, True, 30, 41)),
+    ([(10, BOTH), (39, ONLY_A), (40, BOTH), (69, ONLY_A)], None),  # back in time
+    ([(10, ONLY_A), (99, {B: GREETS})], (A, True, 30, 41)),
 ], ids=['has not come yet', 'never came', 'the other never came', 'came late', 'silent', 'lost', 'came back',
         'first one lost'])
-def test_when_a_peer_is_gone(looks, gone):
+def test_when_a_peer_is_gone(times, gone):
     watch = Watch()
-    results = [watch.look(*look) for look in looks]
-    assert results == [None] * (len(looks) - 1) + [gone]
+    results = [watch.until(*time) for time in times]
+    assert results == [None] * (len(times) - 1) + [gone]
 
 
-@pytest.mark.parametrize('looks, gone', [
-    ([(0,), (60,)], ('worker:1', 'a:1', False, 60)),
-    ([(0, 'b:1'), (70,)], ('worker:1', 'a:1', False, 70)),
-    ([(0, 'b:1'), (60, 'b:1'), (80,)], None),
-    ([(0, *BOTH), (500, 'b:1')], None),
+@pytest.mark.parametrize('times, gone', [
+    ([(99, NOBODY)], (A, False, 60, 60)),
+    ([(10, {B: GREETS}), (99, NOBODY)], (A, False, 60, 60)),
+    ([(50, {B: GREETS}), (99, NOBODY)], (A, False, 81, 81)),
+    ([(10, BOTH), (500, ONLY_A)], None),
+    ([(10, BOTH), (40, CLOSED), (41, {A: REFUSES, B: REFUSES})], None),  # workers may come back
 ])
-def test_any_is_enough(looks, gone):
+def test_any_is_enough(times, gone):
     watch = Watch(any_is_enough=True)
-    results = [watch.look(*look) for look in looks]
-    assert results == [None] * (len(looks) - 1) + [gone]
+    results = [watch.until(*time) for time in times]
+    assert results == [None] * (len(times) - 1) + [gone]
 
 
-@pytest.mark.parametrize('looks, gone', [
-    ([(0, '', BOTH), (5, 'b:1', BOTH), (8.9, 'b:1', BOTH)], None),
-    ([(0, '', BOTH), (5, 'b:1', BOTH), (9, 'b:1', BOTH)], ('worker:2', 'b:1', True, 9)),
-    ([(0, '', BOTH), (5, 'b:1', BOTH), (7, '', BOTH), (9, 'b:1', BOTH)], None),  # its machine was silent between
-    ([(0, '', BOTH), (5, '', BOTH), (20, '', BOTH)], None),
-    ([(0, 'b:1', ()), (30, 'b:1', ())], None),  # it has not come yet
-], ids=['not long enough', 'long enough', 'not all the time', 'silent', 'never came'])
-def test_a_port_that_is_closed_again(looks, gone):
+@pytest.mark.parametrize('times, gone', [
+    ([(10, BOTH), (14, CLOSED)], None),
+    ([(10, BOTH), (20, CLOSED)], (B, True, 4, 15)),
+    ([(10, BOTH), (13, CLOSED), (14, ONLY_A), (17, CLOSED)], None),  # its machine was silent between
+    ([(59, CLOSED)], None),  # it has not come yet
+], ids=['not long enough', 'long enough', 'not all the time', 'never came'])
+def test_a_port_that_is_closed_again(times, gone):
     watch = Watch()
-    results = []
-    for number, (secs, closed, there) in enumerate(looks):
-        watch.closed = {closed}
-        results.append(watch.look(secs, *(there if not number else {'a:1'} & set(there))))
-    assert results == [None] * (len(looks) - 1) + [gone]
+    results = [watch.until(*time) for time in times]
+    assert results == [None] * (len(times) - 1) + [gone]
 
 
-def test_a_parameter_server_waits_for_workers_to_come_back():
-    watch = Watch(any_is_enough=True)
-    watch.closed = set(BOTH)
-    assert [watch.look(0, *BOTH), watch.look(5), watch.look(29)] == [None] * 3
+def test_one_probe_in_vain_is_an_accident():
+    watch = peers.PeerWatch({A: A}, JOIN, 0.5, probe=lambda addresses: {A: answers.pop(0)}, now=START)
+    answers = [GREETS, SILENT, SILENT, GREETS, SILENT, SILENT, SILENT]
+    gone = [watch.look(lambda: START + secs) for secs in range(1, 8)]
+    assert [bool(each) for each in gone] == [False] * 6 + [True] and gone[-1].secs == 2
+
+
+# This process's own pauses
+
+
+@pytest.mark.parametrize('pause', [10, 40, 10_000])
+def test_after_a_pause_of_this_process_silence_is_counted_anew(pause):
+    watch = Watch()
+    assert watch.until(10, BOTH) is None
+    watch.answers = ONLY_A
+    assert watch.look(pause) is None  # this probe was in vain, and what was before is not known
+    assert watch.until(10 + pause + LOST - 1, ONLY_A) is None
+    assert watch.until(10 + pause + LOST + 1, ONLY_A) == (B, True, LOST, 10 + pause + LOST)
+
+
+def test_silence_before_a_pause_does_not_count():
+    watch = Watch()
+    watch.until(10, BOTH)
+    assert watch.until(39, ONLY_A) is None
+    assert watch.look(40) is None
+    assert watch.until(79 + LOST - 1, ONLY_A) is None
+    assert watch.until(200, ONLY_A) == (B, True, LOST, 79 + LOST)
+
+
+def test_a_pause_in_the_midst_of_a_probe():
+    """The global lock was held while a probe waited for its greeting."""
+    watch = Watch()
+    watch.until(10, BOTH)
+    watch.answers, watch.probe_secs = ONLY_A, 40.0
+    assert watch.look() is None
+    watch.probe_secs = 0.0
+    assert watch.until(51 + LOST - 1, ONLY_A) is None
+    assert watch.until(200, BOTH) is None
+
+
+def test_a_pause_is_no_time_to_come_in():
+    watch = Watch()
+    assert watch.until(50, ONLY_A) is None
+    assert watch.look(1000) is None
+    assert watch.until(1059, ONLY_A) is None
+    assert watch.until(1200, ONLY_A) == (B, False, 60, 1060)
+
+
+def test_a_closed_port_counts_anew_after_a_pause():
+    watch = Watch()
+    watch.until(10, BOTH)
+    watch.until(12, CLOSED)
+    assert watch.look(40) is None
+    assert watch.until(55, CLOSED) is None
+    assert watch.until(56, CLOSED) == (B, True, 4, 56)
+
+
+def test_probes_that_take_their_time_are_no_pause():
+    watch = Watch()
+    watch.until(10, BOTH)
+    watch.probe_secs = float(PROBE_SECS)
+    gone = watch.until(99, ONLY_A)
+    assert gone[:2] == (B, True) and LOST <= gone[2] <= LOST + 4 and gone[3] <= 10 + LOST + 5
+
+
+def test_a_process_without_descriptors_takes_nobody_for_lost():
+    watch = Watch()
+    watch.until(10, BOTH)
+    assert watch.until(500, {A: NOT_ASKED, B: NOT_ASKED}) is None
+    assert watch.until(540, {A: NOT_ASKED, B: SILENT}) == (B, True, 30, 531)
+
+
+# Many peers
+
+
+THOUSAND = [f'worker:{number}' for number in range(1, 1000)]
+
+
+def test_few_peers_are_asked_every_second():
+    watch = Watch()
+    watch.until(10, BOTH)
+    assert watch.rounds == [(START + secs, [A, B]) for secs in range(1, 11)]
+
+
+@pytest.mark.parametrize('names, askers, secs', [
+    ([A], 1, 1), ([A], 99, 1), (THOUSAND[:100], 1, 1), ([A], 1000, 10), (THOUSAND, 1, 9.99), (THOUSAND, 5000, 50)])
+def test_how_often_a_peer_is_asked(names, askers, secs):
+    assert peers.every_secs(len(names), askers) == secs
+
+
+def test_the_chief_of_a_thousand_spreads_its_probes():
+    watch = Watch(THOUSAND)
+    everybody = dict.fromkeys(THOUSAND, GREETS)
+    assert watch.until(100, everybody) is None
+    sizes = [len(addresses) for _, addresses in watch.rounds[20:]]
+    assert max(sizes) <= peers.MOST_A_SECOND and min(sizes) > 0.7 * peers.MOST_A_SECOND
+    counts = collections.Counter(address for _, addresses in watch.rounds for address in addresses)
+    assert len(counts) == 999 and 9 <= min(counts.values()) <= max(counts.values()) <= 11
+
+
+def test_a_thousand_workers_ask_one_chief_at_different_moments():
+    moments = collections.Counter()
+    for _ in range(1000):
+        watch = Watch([A], askers=999)
+        watch.until(40, {A: GREETS})
+        moments.update(now for now, addresses in watch.rounds if addresses)
+    assert max(moments.values()) < 1.5 * peers.MOST_A_SECOND
+
+
+def test_one_of_a_thousand_is_lost():
+    watch = Watch(THOUSAND)
+    everybody = dict.fromkeys(THOUSAND, GREETS)
+    watch.until(50, everybody)
+    gone = watch.until(200, {**everybody, 'worker:7': REFUSES})
+    assert gone[:2] == ('worker:7', True) and gone[3] <= 50 + 10 + 4 + 2  # a round, CLOSED_SECS
+    watch = Watch(THOUSAND)
+    watch.until(50, everybody)
+    watch.probe_secs = float(PROBE_SECS)
+    gone = watch.until(200, {**everybody, 'worker:7': SILENT})
+    assert gone[:2] == ('worker:7', True) and gone[3] <= 50 + 4 * 10 + LOST + 4
+
+
+def test_all_of_a_thousand_are_lost():
+    watch = Watch(THOUSAND)
+    watch.until(50, dict.fromkeys(THOUSAND, GREETS))
+    watch.probe_secs = float(PROBE_SECS)
+    gone = watch.until(500, NOBODY)
+    assert gone[1] and gone[3] <= 50 + LOST + 20
+
+
+def test_peers_that_are_lost_for_good_do_not_keep_the_others_from_being_asked():
+    """A parameter server whose workers have mostly left."""
+    watch = Watch(THOUSAND, any_is_enough=True)
+    watch.until(50, dict.fromkeys(THOUSAND, GREETS))
+    left = dict.fromkeys(THOUSAND[:10], GREETS)
+    assert watch.until(250, left) is None
+    last = [now for now, addresses in watch.rounds if THOUSAND[0] in addresses]
+    assert max(later - now for now, later in zip(last[10:], last[11:])) < 40
+
+
+def test_one_of_a_thousand_never_came():
+    watch = Watch(THOUSAND)
+    assert watch.until(500, dict.fromkeys(THOUSAND[1:], GREETS)) == ('worker:1', False, 60, 60)
+
+
+# Beside the watch
 
 
 def test_without_peers_nobody_is_asked():
@@ -222,13 +240,15 @@ def test_without_peers_nobody_is_asked():
 
 
 def test_who_is_missing_now():
-    watch = Watch()
-    watch.look(0, *BOTH)
-    watch.there = {'a:1'}
+    watch = Watch([A, B, 'worker:3'])
+    watch.until(5, {**BOTH, 'worker:3': GREETS})
+    watch.answers = {A: GREETS, 'worker:3': NOT_ASKED}
     missing, = watch.watch.missing_now()
-    assert (missing.name, missing.address, missing.ever_seen) == ('worker:2', 'b:1', True)
+    assert (missing.name, missing.address, missing.ever_seen) == (B, B, True)
 
 
 def test_two_names_of_one_address_both_answer():
-    watch = peers.PeerWatch({'x': 'a:1', 'y': 'a:1'}, JOIN, LOST, probe=set, now=START)
-    assert watch.look(lambda: START + JOIN) is None
+    watch = peers.PeerWatch({'x': 'a:1', 'y': 'a:1'}, JOIN, LOST, probe=lambda found: dict.fromkeys(found, GREETS),
+                            now=START)
+    for secs in range(JOIN + 2):
+        assert watch.look(lambda: START + secs) is None

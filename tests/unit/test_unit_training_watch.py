@@ -3,6 +3,7 @@
 import pytest
 
 from estimator_trainer import protocol
+from estimator_trainer.watch import clock as training_clock
 from estimator_trainer.watch import training
 
 MAX_STEPS, JOIN, LOST = 100, 60, 30
@@ -18,12 +19,12 @@ def file(state, beat=1, step=50, generation='', pid=11, time=5.0):
 
 def states(before, *looks, generation=''):
     """The states at looks (secs, file), by a watch that is made when `before` lies there."""
-    there = before
-    watch = training.TrainingWatch(
-        MAX_STEPS, JOIN, LOST, generation, lambda: there, now=START)
+    there, now = before, START
+    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, generation, lambda: there, clock=lambda: now)
     found = []
     for secs, there in looks:
-        found.append(watch.look(lambda: START + secs).state)
+        now = START + secs
+        found.append(watch.look().state)
     return found
 
 
@@ -87,9 +88,56 @@ def test_any_sign_of_life_counts(change):
 
 
 def test_seconds_since_the_last_sign():
-    there = NEW
-    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: there, now=START)
-    assert watch.look(lambda: START + 70) == training.News(ABSENT, 70)
-    there = LATER
-    watch.look(lambda: START + 75)
-    assert watch.look(lambda: START + 110) == training.News(LOST_STATE, 35)
+    there, now = NEW, START
+    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: there, clock=lambda: now)
+    now = START + 70
+    assert watch.look() == training.News(ABSENT, 70)
+    there, now = LATER, START + 75
+    watch.look()
+    now = START + 110
+    assert watch.look() == training.News(LOST_STATE, 35)
+
+
+def every_second(secs, files, greets=lambda now: False, stuck_secs=1800):
+    """Looks every second; the seconds at which the chief is first lost."""
+    now = 0
+    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: files(now), greets=lambda: greets(now),
+                                   stuck_secs=stuck_secs, clock=lambda: now)
+    for now in range(secs):
+        if watch.look().state == LOST_STATE:
+            return now
+    return None
+
+
+def beats(now):
+    """Up to second 10."""
+    return file(TRAINING, beat=min(now, 10))
+
+
+def test_a_chief_that_greets_and_does_not_write_is_stuck_and_not_lost():
+    assert every_second(100, beats) == 10 + LOST
+    assert every_second(100, beats, greets=lambda now: True) is None
+    assert 10 + 1800 <= every_second(3000, beats, lambda now: True) <= 10 + 1800 + LOST
+    assert 10 + 60 <= every_second(3000, beats, lambda now: True, stuck_secs=60) <= 10 + 60 + LOST
+    assert 50 <= every_second(300, beats, lambda now: now < 50) <= 50 + LOST
+
+
+def test_a_chief_that_writes_is_not_asked():
+    assert every_second(100, lambda now: file(TRAINING, beat=now // 2), greets=lambda now: 1 / 0) is None
+
+
+def test_a_pause_of_the_evaluator_is_no_silence_of_the_chief(monkeypatch):
+    """All of an allocation were suspended, the chief as well."""
+    now = 0
+    monkeypatch.setattr(training, 'AwakeClock', lambda: training_clock.AwakeClock(lambda: now))
+    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: beats(now))
+    for now in [*range(12), *range(1000, 1024)]:
+        assert watch.look().state == (TRAINING if now else STARTING)
+    states = {}
+    for now in range(1024, 1060):
+        states[now] = watch.look().state
+    assert states[1025] == LOST_STATE
+
+
+def test_nobody_greets_where_there_is_no_address():
+    assert training.greeting_of(None)() is False
