@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import math
 import os
 import sys
 import time
@@ -10,7 +9,7 @@ import traceback
 from typing import Optional
 
 from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, forks, jobs, loops, protocol, run_files
+from estimator_trainer import epochs, exit_codes, forks, jobs, loops, protocol, run_files
 from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import plan as planning
 from estimator_trainer.hooks import metrics_log
@@ -196,17 +195,11 @@ def _run_params(plan, job, dataset) -> dict:
     """Of a run that starts at step 0; `start_step` is not yet known."""
     config = plan.config
     examples = dataset.num_train if dataset else job.num_train_examples
-    max_steps = config.max_steps
-    if max_steps is None:
-        if examples is None:
-            raise UsageError(f'--epochs={config.epochs}: the job does not say how many examples it '
-                             'has (Job.num_train_examples); use --max_steps.')
-        max_steps = math.ceil(config.epochs * examples / plan.global_batch_size)
     return dict(
         batch_size=config.batch_size, num_replicas=plan.num_replicas,
-        global_batch_size=plan.global_batch_size, max_steps=max_steps, seed=config.seed,
-        steps_per_epoch=examples / plan.global_batch_size if examples else max_steps,
-        start_step=0, **({'image_shape': tuple(dataset.image_shape)} if dataset else {}))
+        global_batch_size=plan.global_batch_size, seed=config.seed, start_step=0,
+        **epochs.run_params(config.max_steps, config.epochs, examples, plan.global_batch_size),
+        **({'image_shape': tuple(dataset.image_shape)} if dataset else {}))
 
 
 def _say_start(plan, dataset, params, can_serve) -> None:

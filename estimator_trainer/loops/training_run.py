@@ -1,7 +1,6 @@
 """What keras_fit and custom_loop do around their steps: checkpoints, reports, and when to stop."""
 
 import logging
-import math
 import os
 import tempfile
 import time
@@ -9,7 +8,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer import checkpoints
+from estimator_trainer import checkpoints, epochs
 from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.config import UsageError
 from estimator_trainer.hooks import progress, summaries
@@ -44,6 +43,7 @@ class TrainingRun:
         self.strategy = strategy or tf.distribute.get_strategy()
         self._plan, self._lifeline, self._params = plan, lifeline, params
         self._watch, self._saved = watch, saved
+        self._examples = epochs.examples_of(params)
         self._save_secs, self._save_steps, self._save_epochs = save_secs, save_steps, save_epochs
         with self.strategy.scope():
             self.model = job.make_model(dict(params))
@@ -122,15 +122,12 @@ class TrainingRun:
 
     def end_of_epoch(self, epoch: int) -> int:
         """The step at which `epoch` epochs have been trained, and maybe a part of the next one."""
-        return math.ceil(round(epoch * self._params['steps_per_epoch'], 6))
+        return epochs.steps(epoch, self._examples, self._params['global_batch_size'])
 
     @property
     def epoch(self) -> int:
         """Epochs that have been trained."""
-        epoch = int(self.step / self._params['steps_per_epoch']) + 1
-        while self.end_of_epoch(epoch) > self.step:
-            epoch -= 1
-        return epoch
+        return epochs.finished(self.step, self._examples, self._params['global_batch_size'])
 
     def steps_to(self, *, epoch=True, report=False, meeting=False) -> int:
         """Steps until something has to be done outside the graph, at least 1.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from estimator_trainer import jobs
+from estimator_trainer import epochs, jobs
 from estimator_trainer.config import UsageError
 
 CONFIG = 'config.json'
@@ -75,13 +75,13 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
         dataset = sources.load(config['dataset'], data_dir or flags.get('data_dir', ''),
                                flags.get('in_memory_mb', 1024))
     examples = dataset.num_train if dataset else job.num_train_examples
-    steps_per_epoch = examples / config['global_batch_size'] if examples else flags.get('max_steps') or 1
     params = {
         **config['params'], 'seed': config['seed'], 'start_step': start_step, 'num_replicas': replicas,
         'initial_replicas': config.get('initial_replicas', replicas),
         'batch_size': flags.get('batch_size', config['global_batch_size'] // replicas),
-        'global_batch_size': config['global_batch_size'], 'steps_per_epoch': steps_per_epoch,
-        'max_steps': flags.get('max_steps') or int(-(-flags['epochs'] * steps_per_epoch // 1))}
+        'global_batch_size': config['global_batch_size'],
+        **epochs.run_params(flags.get('max_steps'), flags.get('epochs'), examples,
+                            config['global_batch_size'])}
     if dataset:
         params['image_shape'] = tuple(dataset.image_shape)
     batches = (job.input_fn or dataset.input_fn)(tf.estimator.ModeKeys.EVAL, dict(params), None)
