@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 import tf_config
-from estimator_trainer.compat import heartbeat, unblocked, unlocked
+from estimator_trainer.compat import heartbeat, python_functions, unlocked
 from estimator_trainer.config import UsageError
 from estimator_trainer.watch import lifeline as lifelines
 
@@ -63,7 +63,7 @@ def make_run_configs(plan, lifeline) -> RunConfigs:
     _set_tf_config(for_tensorflow)
     with lifeline.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
         train_strategy = _train_strategy(plan)
-    unblocked.install(lifelines.SIGNALS)
+    python_functions.install(lifelines.SIGNALS)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
     return RunConfigs(own, local)
 

@@ -12,7 +12,7 @@ from typing import NoReturn, Optional
 from estimator_trainer import exit_codes, forks, protocol
 from estimator_trainer.watch import helpers
 
-_LEAVE_SECS = 60  # for what the job has registered to be done at the end; half of it for its threads
+_LEAVE_SECS = 30  # for what the job has registered to be done at the end; half of it for its threads
 _STOPPED_SECS = 6  # the same for a task that was told to stop: its grace period is running
 READER_SECS = 5  # for whoever reads our output and has stopped to
 _TRACEBACK_LINES = 30

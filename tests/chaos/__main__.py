@@ -13,6 +13,7 @@ from tests.chaos import alone, broken, chance, hostile_exports, stopping, superv
 from tests.chaos import alone, broken, chance, hostile_checkpoints, stopping, supervised
 from tests.chaos import (
     alone, broken, chance, hostile_blame, hostile_pauses, stopping, supervised)
+from tests.chaos import alone, broken, chance, hostile_forks, stopping, supervised
 
 
 def main(argv) -> int:
@@ -29,6 +30,7 @@ def main(argv) -> int:
                   *alone.cases(), *stopping.cases(), *hostile_exports.cases()]
                   *alone.cases(), *stopping.cases(), *hostile_checkpoints.cases()]
                   *alone.cases(), *stopping.cases(), *hostile_blame.cases(), *hostile_pauses.cases()]
+                  *alone.cases(), *stopping.cases(), *hostile_forks.cases()]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
     if args.list:
         print(*(case.name for case in cases), sep='\n')

@@ -1,0 +1,266 @@
+"""Jobs with helper processes, terminals that are closed, locks that somebody else holds or has put there."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+from estimator_trainer import exit_codes, protocol
+from tests.chaos import alone, faults, files, hostile_helpers
+from tests.chaos.case import Case, Row
+from tests.chaos.faults import TRAINING
+from tests.chaos.stage import JOB as SMALL_JOB
+from tests.chaos.stage import REPOSITORY, SAVING, Stage
+
+JOB = '--job=tests.chaos.hostile_fork_job:job'
+SLOWLY = '--param=slow_ms=30'  # so that helpers are ahead of the steps, and there is time to strike
+PLACES = ('generator', 'numpy_function', 'hook')
+HELPERS_SECS = 10  # from the end of the trainer to that of its helpers
+STRIKE_STEP = 30
+
+
+def _reached(stage, step) -> bool:
+    return any(event['step'] >= step for event in stage.scene.events(TRAINING))
+
+
+def _until_step(stage, program, step=STRIKE_STEP) -> None:
+    faults.until(lambda: _reached(stage, step) or program.poll() is not None, f'no step {step}')
+    assert program.poll() is None, program.output
+
+
+def _ended(row, stage, program, code) -> None:
+    found = program.wait()
+    row.happened += f'{", " if row.happened else ""}exit {found}'
+    row.expect(found == code, f'exit code {found}, not {code}:\n{program.output}')
+    row.expect(stage.is_empty(HELPERS_SECS), f'left running: {stage.running()}')
+
+
+def _saved_where_it_stopped(row, stage, task='trainer') -> None:
+    last = max(event['step'] for event in stage.scene.events(TRAINING) if event['task'] == task)
+    row.happened += f' at step {last}'
+    row.expect(files.named(stage.model_dir) == last, f'saved at step {files.named(stage.model_dir)}, not {last}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Works:
+    """Helpers of several kinds at once, which the job never ends: the run does."""
+    where: str
+    helpers: tuple = hostile_helpers.KINDS
+
+    def __call__(self, folder, undisturbed) -> Row:
+        row = Row()
+        with Stage(folder) as stage:
+            error = stage.folder / 'error.json'
+            program = stage.trainer(JOB, f'--param=where={self.where}', f'--param=helpers={"+".join(self.helpers)}', **{protocol.ERROR_FILE: str(error)})
+            _ended(row, stage, program, exit_codes.OK)
+            row.expect(not error.exists(), 'there is an error file')
+            board = protocol.read_json(str(stage.model_dir / protocol.TRAINING_FILE))
+            row.expect(board.get('state') == protocol.ENDED, f'training.json says {board}')
+            row.judge(stage, undisturbed.alone())
+        return row
+
+
+@dataclasses.dataclass(frozen=True)
+class Stops:
+    """A signal to the trainer, or to all of its group as a terminal sends it; then the same command again."""
+    signum: signal.Signals
+    group: bool
+    where: str = 'generator'
+
+    def __call__(self, folder, undisturbed) -> Row:
+        row = Row()
+        with Stage(folder) as stage:
+            program = stage.trainer(JOB, SLOWLY, f'--param=where={self.where}')
+            _until_step(stage, program)
+            (os.killpg if self.group else os.kill)(program.pid, self.signum)
+            _ended(row, stage, program, 128 + self.signum)
+            _saved_where_it_stopped(row, stage)
+            _ended(row, stage, stage.trainer(JOB, f'--param=where={self.where}'), exit_codes.OK)
+            row.judge(stage, undisturbed.alone())
+        return row
+
+
+def orphan(folder, undisturbed) -> Row:
+    """kill -9 of the trainer; its helpers live on; the same command again trains at once."""
+    row = Row()
+    with Stage(folder) as stage:
+        program = stage.trainer(JOB, SLOWLY, '--param=helpers=sleeper+fork')
+        _until_step(stage, program)
+        program.send(signal.SIGKILL)
+        program.wait()
+        row.expect(stage.running(), 'no helper is left')
+        again = stage.trainer(JOB, SLOWLY, '--param=helpers=fork')
+        code = again.wait()
+        row.happened = f'exit 137, exit {code}'
+        row.expect(code == exit_codes.OK, again.output)
+        row.expect(files.named(stage.model_dir) == 100, 'the run is not done')
+    return row
+
+
+def two_workers(folder, undisturbed) -> Row:
+    """Under a supervisor: a signal to it, and the same command again."""
+    row = Row()
+    with Stage(folder) as stage:
+
+        def start(*flags):
+            return stage.cluster(['--workers=2', '--noevaluator', '--max_restarts=0'], JOB, *flags)
+
+        program = start(SLOWLY)
+        _until_step(stage, program)
+        program.send(signal.SIGTERM)
+        _ended(row, stage, program, exit_codes.TERMINATED)
+        _saved_where_it_stopped(row, stage, 'worker:0')
+        _ended(row, stage, start(), exit_codes.OK)
+        row.judge(stage, undisturbed.two_workers())
+    return row
+
+
+def closed_terminal(folder, undisturbed) -> Row:
+    """The terminal of a lone trainer is closed while a progress bar is drawn there."""
+    row = Row()
+    with Stage(folder) as stage:
+        error = stage.folder / 'error.json'
+        parent, child = pty.openpty()
+        process = _in_terminal(stage, child, error)
+        try:
+            os.close(child)
+            faults.until(lambda: _reached(stage, STRIKE_STEP), f'no step {STRIKE_STEP}')
+            os.close(parent)  # the kernel sends SIGHUP
+            code = process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+        told = protocol.read_json(str(error))
+        row.happened, row.said = f'exit {code}', [told.get('message', '')]
+        row.expect(code == exit_codes.TERMINATED, f'exit code {code}: {told}')
+        row.expect('SIGHUP' in told.get('message', ''), 'the message does not name SIGHUP')
+        _saved_where_it_stopped(row, stage)
+        _ended(row, stage, stage.trainer(), exit_codes.OK)
+        row.judge(stage, undisturbed.alone())
+    return row
+
+
+def _in_terminal(stage, terminal, error):
+    """A trainer whose terminal is `terminal`, as a shell starts it."""
+    command = [sys.executable, '-m', 'estimator_trainer', *SMALL_JOB, *SAVING,
+               f'--model_dir={stage.model_dir}', SLOWLY, '--progress=on']
+    environ = {**os.environ, faults.FOLDER: str(stage.folder), protocol.ERROR_FILE: str(error)}
+    environ.pop('TF_CONFIG', None)
+    return subprocess.Popen(
+        [sys.executable, '-c', 'import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); '
+         'os.execv(sys.argv[1], sys.argv[1:])', *command],
+        stdin=terminal, stdout=terminal, stderr=terminal, env=environ, start_new_session=True,
+        cwd=REPOSITORY)
+
+
+def hang_up_without_terminal(folder, undisturbed) -> Row:
+    """kill -HUP; under nohup it does nothing."""
+    row = Row()
+    with Stage(folder) as stage:
+        program = stage.trainer(SLOWLY)
+        _until_step(stage, program)
+        for _ in range(2):  # the kernel and the shell both say it
+            program.send(signal.SIGHUP)
+        _ended(row, stage, program, exit_codes.TERMINATED)
+        row.said = [program.last_line]
+        row.expect('stopped by SIGHUP' in program.last_line, program.output)
+        _saved_where_it_stopped(row, stage)
+        again = stage.trainer(before=('nohup',))
+        with contextlib.suppress(ProcessLookupError):
+            while again.poll() is None:  # whatever it is at
+                again.send(signal.SIGHUP)
+                time.sleep(0.2)
+        _ended(row, stage, again, exit_codes.OK)
+        row.judge(stage, undisturbed.alone())
+    return row
+
+
+def linked_lock(folder, undisturbed) -> Row:
+    """Somebody has put symbolic links under the names of our files."""
+    row = Row()
+    with Stage(folder) as stage:
+        stage.model_dir.mkdir()
+        theirs = stage.folder / 'theirs'
+        theirs.write_text('of value')
+        for name in ('.trainer.lock', '.cluster.lock'):
+            (stage.model_dir / name).symlink_to(theirs)
+        for program in (stage.trainer(), stage.cluster(['--workers=1', '--noevaluator'])):
+            _ended(row, stage, program, exit_codes.USAGE)
+            row.said.append(program.last_line)
+            row.expect('is a symbolic link' in program.last_line, program.output)
+        row.expect(theirs.read_text() == 'of value', 'it was written through the link')
+    return row
+
+
+@contextlib.contextmanager
+def _held(path, content):
+    """A lock that a process of another machine holds, as far as the file says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    holder = subprocess.Popen(
+        [sys.executable, '-c', 'import fcntl, sys; file = open(sys.argv[1], "a+"); '
+         'fcntl.flock(file, fcntl.LOCK_EX); file.truncate(0); file.write(sys.argv[2]); file.flush(); '
+         'print("held", flush=True); input()', str(path), content],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == 'held\n'
+        yield holder
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def evaluator_of_a_dead_machine(folder, undisturbed) -> Row:
+    """The evaluator's predecessor was on a machine that is lost, whose lock the file system still has."""
+    row = Row()
+    with Stage(folder) as stage, alone.two_addresses() as hosts, _held(
+            stage.model_dir / 'eval' / '.lock', '7 node7 another-boot'):
+        place = {'cluster': {'chief': hosts[:1]}, 'task': {'type': 'evaluator', 'index': 0}}
+        program = stage.trainer(TF_CONFIG=json.dumps(place))
+        _ended(row, stage, program, exit_codes.MODEL_DIR_TAKEN)
+        row.said = [program.last_line]
+        row.expect('process 7 on node7 evaluates this run' in program.last_line, program.output)
+    return row
+
+
+def data_set_of_another(folder, undisturbed) -> Row:
+    """Another process prepares the data set. It is waited for, and SIGTERM is obeyed meanwhile."""
+    row = Row()
+    with Stage(folder) as stage, _held(stage.folder / 'data' / 'mnist_5k' / '.lock', '7') as holder:
+        flags = ('--job=mnist', '--max_steps=1', '--export=none', f'--data_dir={stage.folder}/data')
+        program = stage.trainer(*flags)
+        program.says('process 7 prepares the data set in')
+        program.send(signal.SIGTERM)
+        _ended(row, stage, program, exit_codes.TERMINATED)
+        again = stage.trainer(*flags)
+        again.says('process 7 prepares the data set in')
+        holder.kill()
+        _ended(row, stage, again, exit_codes.OK)
+    return row
+
+
+def cases() -> list:
+    found = []
+
+    def add(fault, moment, play):
+        found.append(Case('hostile', fault, moment, play))
+
+    for where in PLACES:
+        add('helpers', where, Works(where, tuple(set(hostile_helpers.KINDS) - {'sleeper'})))
+    add('helpers that never end', 'generator', Works('generator'))
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        for group in (False, True):
+            for where in PLACES:
+                add(f'{signum.name}, {"group" if group else "process"}, helpers', where, Stops(signum, group, where))
+    add('kill -9, helpers live on', TRAINING, orphan)
+    add('SIGTERM, supervisor, helpers', TRAINING, two_workers)
+    add('terminal closed', TRAINING, closed_terminal)
+    add('SIGHUP', TRAINING, hang_up_without_terminal)
+    add('locks are links', 'before', linked_lock)
+    add('evaluator, machine lost', 'before', evaluator_of_a_dead_machine)
+    add('data set is prepared', 'start-up', data_set_of_another)
+    return found
