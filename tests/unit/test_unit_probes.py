@@ -1,6 +1,7 @@
 """watch.probes and watch.names: servers of every kind on loopback, and a name server that is away."""
 
 import contextlib
+import gc
 import os
 import resource
 import socket
@@ -169,6 +170,21 @@ def test_all_are_asked_at_once_in_this_thread():
         began, threads = time.monotonic(), threading.active_count()
         assert asked(*there, closed_port(), *silent, secs=0.5) == [GREETS] * 3 + [REFUSES] + [SILENT] * 20
         assert time.monotonic() - began < 5 and threading.active_count() == threads
+
+
+def test_probes_leave_nothing_to_the_garbage_collector():
+    """A job may have switched it off."""
+    with server(SETTINGS, close=False) as (address, _):
+        found = {address: sockaddrs(address), 'closed': sockaddrs(closed_port())}
+        probes.ask(found)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                probes.ask(found)
+            assert gc.collect() < 20
+        finally:
+            gc.enable()
 
 
 class NameServer:
