@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.chaos import alone, hostile_blame, hostile_job, hostile_pauses
+from tests.chaos import hostile_blame, hostile_job, hostile_pauses
 from tests.chaos.case import Undisturbed
 
 
@@ -20,4 +20,4 @@ def test_an_exception_of_a_generator_is_its_tasks_own(check):
 
 
 def test_c_code_that_holds_the_global_lock_loses_nobody(check):
-    check(hostile_pauses.HoldsTheLock(alone.BOTH[1], secs=10, flags=('--lost_peer_secs=4',)))
+    check(hostile_pauses.OFTEN)
