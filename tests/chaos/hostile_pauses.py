@@ -54,7 +54,7 @@ class HoldsTheLock:
         return row
 
 
-OFTEN = HoldsTheLock(WORKER, secs=5, flags=('--lost_peer_secs=4',), times=4)
+OFTEN = HoldsTheLock(WORKER, secs=6, flags=('--lost_peer_secs=5',), times=4)
 
 
 def holds_the_lock_before_an_evaluator(folder, undisturbed) -> Row:
@@ -118,7 +118,7 @@ def cases() -> list:
 
     for task in alone.BOTH:
         add(f'lock held 40 s by {task}', TRAINING, HoldsTheLock(task))
-    add('lock held 4 times', '--lost_peer_secs=4', OFTEN)
+    add('lock held 6 s, 4 times', '--lost_peer_secs=5', OFTEN)
     add('lock held 40 s, evaluator', TRAINING, holds_the_lock_before_an_evaluator)
     for tasks in ((WORKER,), (CHIEF,), (CHIEF, WORKER)):
         add(f'stopped 40 s: {"+".join(tasks)}', TRAINING, Stopped(tasks))
