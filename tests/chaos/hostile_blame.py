@@ -85,7 +85,7 @@ def while_the_chief_is_stopped(folder, undisturbed) -> Row:
     fault = Fault(at=WORKER, moment=TRAINING, step=20, target=CHIEF, signal='SIGSTOP')
     with Stage(folder, fault) as stage, alone.two_addresses() as hosts:
         chief, worker = alone.start_pair(
-            stage, hosts, *job_flags(where=hostile_job.HOOK, raises='InternalError'))
+            stage, hosts, *job_flags(where=hostile_job.HOOK, raises='InternalError', at=fault.step))
         _expect_own(row, worker, 'InternalError')
         chief.send(signal.SIGKILL)
     return row

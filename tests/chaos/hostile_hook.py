@@ -14,7 +14,7 @@ class Hook(tf.estimator.SessionRunHook):
     """Does after a step what the params say."""
 
     def __init__(self, scene, params):
-        self._scene, self._params, self._held = scene, params, 0
+        self._scene, self._params, self._held = scene, params, False
 
     def begin(self):
         self._step = tf.compat.v1.train.get_global_step()
@@ -28,9 +28,8 @@ class Hook(tf.estimator.SessionRunHook):
             return
         if hostile_job.is_to_fail(params, hostile_job.HOOK):
             raise hostile_job.the_exception(params)
-        if hostile_job.is_to_fail(params, hostile_job.HOLDS_THE_GIL) and (
-                self._held < params['times']):
-            self._held += 1
+        if hostile_job.is_to_fail(params, hostile_job.HOLDS_THE_GIL) and not self._held:
+            self._held = True
             hold_the_lock(params['secs'])
 
 

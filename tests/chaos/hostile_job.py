@@ -128,6 +128,5 @@ job = Job(
         'at': 25,  # step
         'lingers': 0,  # seconds for which the process goes on after it has failed
         'secs': 40,  # for which the process is held up
-        'times': 1,  # how often it is
         'slow_ms': 0,  # that a step takes longer, with Estimator
     })
