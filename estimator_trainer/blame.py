@@ -3,8 +3,8 @@
 import re
 from typing import Optional
 
-# What Python's own exceptions look like in the text of an error, where an operation runs a Python function.
-_PYTHON = 'Traceback (most recent call last):'
+# Python code in the text of an error: of a function that an operation runs, or of one that AutoGraph has traced.
+_PYTHON = re.compile(r'Traceback \(most recent call last\):|\Ain user code:')
 
 # Another task has answered, or failed to.
 _REMOTE = re.compile(r'GRPC error information from remote target /job:(\w+)/(?:replica:\d+/)?task:(\d+)')
@@ -72,8 +72,8 @@ def is_of_a_peer(kind: str, text: str, by_tensorflow: bool) -> bool:
 
 
 def is_of_python(text: str) -> bool:
-    """Whether an operation has failed because a Python function in it has."""
-    return _PYTHON in text
+    """Whether Python code of the job has failed, and TensorFlow has reported it."""
+    return bool(_PYTHON.search(text))
 
 
 def peer_of(text: str) -> Optional[str]:

@@ -59,17 +59,19 @@ class Supervised:
     """The supervisor blames the task whose code has failed, and tries once more: an exception may be bad luck."""
     where: str
     raises: str
+    lingers: int = 0  # seconds for which the task goes on after that
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder) as stage:
-            program = stage.cluster(['--workers=2', '--noevaluator'],
-                                    *job_flags(where=self.where, raises=self.raises))
+            program = stage.cluster(['--workers=2', '--noevaluator'], *job_flags(
+                where=self.where, raises=self.raises, lingers=self.lingers))
             code = program.wait()
             report = json.loads((stage.model_dir / 'report.json').read_text())
-            causes = [(attempt['cause']['task'], attempt['cause']['code']) for attempt in report['attempts']]
-            row.happened = ', '.join([f'{task} {found}' for task, found in causes] + [f'exit {code}'])
-            row.said = [report['attempts'][-1]['cause']['message']]
+            found = [attempt['cause'] or {} for attempt in report['attempts']]
+            causes = [(cause.get('task'), cause.get('code')) for cause in found]
+            row.happened = ', '.join([' '.join(map(str, cause)) for cause in causes] + [f'exit {code}'])
+            row.said = [str(found[-1].get('message'))]
             row.expect(code == exit_codes.FAILED, program.output)
             row.expect(causes == [(WORKER, exit_codes.FAILED)] * 2, f'the causes are {causes}')
             row.expect(hostile_job.TEXT in row.said[0], 'the report does not tell what has failed')
@@ -83,7 +85,7 @@ def while_the_chief_is_stopped(folder, undisturbed) -> Row:
     fault = Fault(at=WORKER, moment=TRAINING, step=20, target=CHIEF, signal='SIGSTOP')
     with Stage(folder, fault) as stage, alone.two_addresses() as hosts:
         chief, worker = alone.start_pair(
-            stage, hosts, *job_flags(where=hostile_job.HOOK, raises='InternalError'))
+            stage, hosts, *job_flags(where=hostile_job.HOOK, raises='InternalError', at=fault.step))
         _expect_own(row, worker, 'InternalError')
         chief.send(signal.SIGKILL)
     return row
@@ -133,6 +135,7 @@ def cases() -> list:
     for raises in ('InternalError', 'FailedPreconditionError', 'UnavailableError'):
         add(raises, hook, Own(hook, raises))
     add('InternalError, supervisor', hook, Supervised(hook, 'InternalError'))
+    add('KeyError, leaves slowly', generator, Supervised(generator, 'KeyError', lingers=20))
     for loop in ('keras_fit', 'custom_loop'):
         add(f'KeyError, {loop}', generator, Own(generator, 'KeyError', loop))
     add('OSError, keras_fit', 'py_function', Own(hostile_job.PY_FUNCTION, 'OSError', 'keras_fit'))

@@ -27,7 +27,7 @@ class Hook(tf.estimator.SessionRunHook):
         if step < params['at']:
             return
         if hostile_job.is_to_fail(params, hostile_job.HOOK):
-            raise hostile_job.the_exception(params['raises'])
+            raise hostile_job.the_exception(params)
         if hostile_job.is_to_fail(params, hostile_job.HOLDS_THE_GIL) and not self._held:
             self._held = True
             hold_the_lock(params['secs'])

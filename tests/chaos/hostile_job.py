@@ -6,6 +6,8 @@
 import errno
 import json
 import os
+import threading
+import time
 
 import numpy as np
 
@@ -33,9 +35,12 @@ def is_to_fail(params, where) -> bool:
     return params['where'] == where and this_task() == params['task']
 
 
-def the_exception(name) -> Exception:
-    """What the job raises."""
+def the_exception(params) -> Exception:
+    """What the job raises. It may leave a thread behind, for which Python waits."""
     import tensorflow as tf
+    if params['lingers']:
+        threading.Thread(target=time.sleep, args=[params['lingers']]).start()
+    name = params['raises']
     of_tensorflow = getattr(tf.errors, name, None)
     if of_tensorflow:
         return of_tensorflow(None, None, TEXT)
@@ -50,11 +55,11 @@ def input_fn(mode, params, input_context):
 
     def batches():
         random = np.random.RandomState(7)
-        number = 0
-        while mode == 'train' or number < 2:
+        number = start = params['start_step'] if mode == 'train' else 0
+        while mode == 'train' or number < start + 2:
             number += 1
             if mode == 'train' and number > params['at'] and is_to_fail(params, GENERATOR):
-                raise the_exception(params['raises'])
+                raise the_exception(params)
             xy = random.uniform(-1, 1, [size, 2]).astype(np.float32)
             yield {'xy': xy}, (xy.sum(axis=1) > 0).astype(np.int64)
 
@@ -63,10 +68,10 @@ def input_fn(mode, params, input_context):
                 params, params['where']):
             look.batches += 1
             if look.batches > params['at']:
-                raise the_exception(params['raises'])
+                raise the_exception(params)
         return xy
 
-    look.batches = 0
+    look.batches = params['start_step']
     data = tf.data.Dataset.from_generator(batches, output_signature=(
         {'xy': tf.TensorSpec([None, 2], tf.float32)}, tf.TensorSpec([None], tf.int64)))
 
@@ -120,7 +125,8 @@ job = Job(
         'where': '',  # the code that fails
         'task': 'worker:1',  # in which task
         'raises': 'KeyError',
-        'at': 20,  # step or batch
+        'at': 25,  # step
+        'lingers': 0,  # seconds for which the process goes on after it has failed
         'secs': 40,  # for which the process is held up
         'slow_ms': 0,  # that a step takes longer, with Estimator
     })

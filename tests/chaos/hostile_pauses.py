@@ -85,7 +85,7 @@ class Stopped:
             for task in self.tasks:
                 programs[task].send(signal.SIGCONT)
             _end_well(row, list(programs.values()))
-            row.judge(stage, undisturbed.two_workers())
+            row.judge(stage, undisturbed and undisturbed.two_workers())
         return row
 
 

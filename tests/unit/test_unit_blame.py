@@ -54,6 +54,8 @@ OF_THE_JOB = [
      'traces unavailable>\n' + python('ConnectionResetError: [Errno 104] Connection reset by peer')),
     ('UnavailableError', python('Unavailable: the data base is away')),
     ('InvalidArgumentError', python('ValueError: x')),
+    ('UnavailableError', 'in user code:\n\n    File "/home/me/job.py", line 3, in model_fn  *\n        raise x\n\n'
+     '    UnavailableError: x\n'),
     ('InternalError', python('InternalError: x')),
     ('CancelledError', python('CancelledError: x')),
     ('InvalidArgumentError', 'assertion failed: [no heartbeat in the signal] [Condition x > y did not hold]'),

@@ -67,6 +67,21 @@ def test_the_part_of_each_task(
     assert (plan.num_replicas, plan.global_batch_size) == (replicas, 8 * replicas)
 
 
+@pytest.mark.parametrize('cluster, task, watchers, chief', [
+    (None, '', 1, None),
+    (WORKERS, 'worker:0', 1, WORKERS['worker'][0]),
+    (WORKERS, 'worker:2', 2, WORKERS['worker'][0]),
+    (CHIEF_WORKER, 'worker:0', 1, CHIEF_WORKER['chief'][0]),
+    (CHIEF_WORKER, 'evaluator:0', 1, CHIEF_WORKER['chief'][0]),
+    (PS, 'chief:0', 3, PS['chief'][0]),
+    (PS, 'ps:1', 2, PS['chief'][0]),
+])
+def test_who_else_watches_the_same_peers(cluster, task, watchers, chief):
+    plan = planned(cluster, task)
+    assert plan.chief_address == chief
+    assert plan.num_watchers == watchers or not plan.watched_peers()
+
+
 def test_blank_tf_config_is_a_process_of_its_own():
     config = planned().config
     assert planning.make(config, {'TF_CONFIG': ' '}) == planning.make(config, {})
