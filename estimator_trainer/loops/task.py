@@ -16,7 +16,7 @@ from estimator_trainer.distribute import runtime
 from estimator_trainer.export import exporters
 from estimator_trainer.hooks import metrics_log, parameter_server, watched_step
 from estimator_trainer.loops import continuous_evaluation, exact_evaluation
-from estimator_trainer.watch import training
+from estimator_trainer.watch import peers, training
 
 _log = logging.getLogger('estimator_trainer')
 _TRAINED_SECS = 600  # between the first and the last worker that has done its last step
@@ -183,7 +183,25 @@ class Loop:
                                  'already. List the evaluator in TF_CONFIG of every task.')
             continuous_evaluation.ContinuousEvaluation(
                 self._model_to_evaluate, self._eval_spec(), watch,
-                self._params['max_steps'], self._evaluated_before()).run()
+                self._params['max_steps'], self._evaluated_before(), self._refuses_another_folder(watch)).run()
+
+    def _refuses_another_folder(self, watch):
+        """What the evaluator asks each time round: does the chief live, and write into another model_dir?"""
+        plan = self._plan
+        chief = plan.cluster.chief_task
+        if chief is None:
+            return lambda: None
+        address = plan.cluster.addresses(chief.role)[chief.index]
+        folder = training.FolderWatch(
+            lambda: watch.seen, lambda: peers.answers(address), plan.config.join_timeout_secs / 2)
+
+        def look():
+            if folder.is_elsewhere():
+                raise UsageError(f'{plan.task} does not find in --model_dir={plan.config.model_dir} what the chief '
+                                 f'{chief} at {address} writes there: the folder is not shared. Name one on '
+                                 'storage that every task sees at this path.')
+
+        return look
 
     @contextlib.contextmanager
     def _evaluating(self):
