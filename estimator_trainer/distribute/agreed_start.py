@@ -8,6 +8,7 @@
    chief's files, every task refuses, and names it.
 """
 
+import contextlib
 import json
 import os
 import time
@@ -104,28 +105,30 @@ def look(model_dir: str, start: dict, secs: float, clock=time.monotonic, sleep=t
 
 def _look_once(model_dir, start):
     try:
-        os.listdir(model_dir)  # so that a network file system asks its server anew
+        with contextlib.suppress(FileNotFoundError):
+            os.listdir(model_dir)  # so that a network file system asks its server anew
         if protocol.read_json(os.path.join(model_dir, FILE)) != start:
-            return _not_shared(model_dir)
-        if not start['checkpoint']:
-            return exit_codes.OK, ''
-        prefix = os.path.join(model_dir, start['checkpoint'])
-        named = tf.train.latest_checkpoint(model_dir)
-        if not named or os.path.basename(named) != start['checkpoint'] or (
-                checkpoints.digest(prefix) != start['digest']):
-            return exit_codes.FILES_AWAY, (f'does not see {start["checkpoint"]}, from which the chief goes on, as '
-                                           f'the chief sees it: the file system of {model_dir} lags')
-    except FileNotFoundError:
-        return _not_shared(model_dir)
+            return exit_codes.USAGE, (
+                f'does not find in --model_dir={model_dir} what the chief has written there: the folder is not '
+                'shared. Name one on storage that every task sees at this path.')
+        if start['checkpoint'] and not _sees(model_dir, start):
+            return exit_codes.FILES_AWAY, (
+                f'does not see {start["checkpoint"]}, from which the chief goes on, as the chief sees it: the file '
+                f'system of {model_dir} lags')
     except OSError as error:
         return file_errors.exit_code(error.errno), (
             f'cannot read {error.filename} ({error.strerror}); {file_errors.cure(error.errno)}')
     return exit_codes.OK, ''
 
 
-def _not_shared(model_dir):
-    return exit_codes.USAGE, (f'does not find in --model_dir={model_dir} what the chief has written there: the '
-                              'folder is not shared. Name one on storage that every task sees at this path.')
+def _sees(model_dir, start) -> bool:
+    """Whether the newest checkpoint is the chief's, with the chief's weights."""
+    try:
+        found = checkpoints.digest(os.path.join(model_dir, start['checkpoint']))
+    except FileNotFoundError:
+        return False
+    named = tf.train.latest_checkpoint(model_dir)
+    return found == start['digest'] and bool(named) and os.path.basename(named) == start['checkpoint']
 
 
 def _outcome(plan):

@@ -21,7 +21,8 @@ class TrainingLost(Exception):
     """The chief has not come, or is gone. `ever_seen`: it had come."""
 
     def __init__(self, ever_seen: bool, secs: float):
-        super().__init__(f'the chief has given no sign of life for {secs:.0f} s')
+        never = '' if ever_seen else ' in this model_dir, which has to be shared with it'
+        super().__init__(f'the chief has given no sign of life for {secs:.0f} s{never}')
         self.ever_seen = ever_seen
 
 

@@ -167,16 +167,31 @@ class Loop:
 
     def _evaluate_continuously(self) -> None:
         config = self._plan.config
+        greeting = training.greeting_of(self._plan.chief_address)
         watch = training.TrainingWatch(
             self._params['max_steps'], config.join_timeout_secs, config.lost_peer_secs,
             os.environ.get(protocol.GENERATION, ''),
             lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)),
-            training.greeting_of(self._plan.chief_address), config.step_timeout_secs or math.inf)
+            greeting, config.step_timeout_secs or math.inf)
         with self._evaluation_lock() as lock:
             run_files.take(lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of '
                            'every task)')
             continuous_evaluation.ContinuousEvaluation(
-                config.model_dir, self._evaluation, watch, self._params['max_steps']).run()
+                config.model_dir, self._evaluation, watch, self._params['max_steps'],
+                self._refuses_another_folder(watch, greeting)).run()
+
+    def _refuses_another_folder(self, watch, greeting):
+        """What the evaluator asks each time round: does the chief live, and write into another model_dir?"""
+        plan = self._plan
+        folder = training.FolderWatch(lambda: watch.seen, greeting, plan.config.join_timeout_secs / 2)
+
+        def look():
+            if folder.is_elsewhere():
+                raise UsageError(f'{plan.task} does not find in --model_dir={plan.config.model_dir} what the chief '
+                                 f'{plan.cluster.chief_task} at {plan.chief_address} writes there: the folder is '
+                                 'not shared. Name one on storage that every task sees at this path.')
+
+        return look
 
     @contextlib.contextmanager
     def _evaluating(self):

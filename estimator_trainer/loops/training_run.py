@@ -2,13 +2,13 @@
 
 import logging
 import os
-import tempfile
 import time
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer import checkpoints, epochs
+from estimator_trainer.compat import replica_averages
 from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.config import UsageError
 from estimator_trainer.hooks import progress, summaries
@@ -176,15 +176,13 @@ class TrainingRun:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a
         BatchNormalization, needs all of them."""
         self._saved_step, self._saved_at = self.step, time.monotonic()
-        if not self._plan.is_chief:
-            if any(v.synchronization == tf.VariableSynchronization.ON_READ for v in self.model.variables):
-                with tempfile.TemporaryDirectory() as nowhere:
-                    self._checkpoint.write(os.path.join(nowhere, 'of-the-chief'))
-            return
-        for variable in self.model.trainable_variables:
-            if not np.all(np.isfinite(variable.numpy())):
-                raise NotFiniteError(f'{variable.name} is not finite at step {self.step}')
-        self._manager.save(checkpoint_number=self.step)
+        with replica_averages.read_beforehand(self.model.variables):
+            if not self._plan.is_chief:
+                return
+            for variable in self.model.trainable_variables:
+                if not np.all(np.isfinite(variable.numpy())):
+                    raise NotFiniteError(f'{variable.name} is not finite at step {self.step}')
+            self._manager.save(checkpoint_number=self.step)
         self._lifeline.saved(self.step)
         self._saved(self.step)
 

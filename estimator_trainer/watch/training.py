@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import time
 from typing import Optional
 
 from estimator_trainer import protocol
@@ -79,6 +80,11 @@ class TrainingWatch:
             self._alive_at, secs = now, 0.0
         return News(LOST if secs >= self._lost_secs else state, secs)
 
+    @property
+    def seen(self) -> bool:
+        """Whether the chief of this run has been seen."""
+        return self._seen
+
     @staticmethod
     def _key(training):
         return training.get('pid'), training.get('time'), training.get('beat')
@@ -88,3 +94,28 @@ def greeting_of(address: Optional[str]):
     """() -> whether the server at 'host:port' greets. Nobody does where there is no address."""
     prober = probes.Prober(may_move=True)
     return lambda: bool(address) and prober([address])[address] is Answer.GREETS
+
+
+class FolderWatch:
+    """Knows whether the chief lives and writes into another folder.
+
+    The chief writes training.json before it opens its port. Where its port answers for so long that no file
+    system lags, and the file is not there, the folder is not shared with it.
+
+    Args:
+        seen: () -> whether the chief has been seen in the folder.
+        answers: () -> whether its port answers; False where it has none.
+        secs: for how long it must have answered.
+    """
+
+    def __init__(self, seen, answers, secs: float):
+        self._seen, self._answers, self._secs = seen, answers, secs
+        self._since = None
+
+    def is_elsewhere(self, clock=time.monotonic) -> bool:
+        if self._seen() or not self._answers():
+            self._since = None
+            return False
+        now = clock()
+        self._since = now if self._since is None else self._since
+        return now - self._since >= self._secs

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from estimator_trainer import exit_codes
-from tests.chaos import alone, broken, files, own_saver, slow_disk
+from tests.chaos import alone, averages, broken, files, own_saver, slow_disk
 from tests.chaos.case import Case, Row
 from tests.chaos.stage import REPOSITORY, SAVE_STEPS, Stage
 
@@ -199,6 +199,23 @@ def _own_saver(stage, workers, *flags):
     return stage.trainer(*flags)
 
 
+@dataclasses.dataclass(frozen=True)
+class Averages:
+    """A model whose averages all workers compute as the chief saves: only the chief writes."""
+    loop: str
+
+    def __call__(self, folder, undisturbed) -> Row:
+        row = Row()
+        with Stage(folder) as stage:
+            program = stage.cluster(['--workers=2', '--noevaluator', '--max_restarts=0'],
+                                    '--job=tests.chaos.averages:job', f'--loop={self.loop}', '--export=none')
+            broken._end(row, program, exit_codes.OK)
+            made = [event['task'] for event in stage.scene.events(averages.TEMPORARY)]
+            row.expect('worker:1' not in made, f'worker:1 has made {made.count("worker:1")} temporary folders')
+            row.judge(stage)
+        return row
+
+
 def cases() -> list:
     found = []
 
@@ -220,4 +237,6 @@ def cases() -> list:
     add('own CheckpointSaverHook', 'one process', OwnSaver('training_hooks', 1))
     add('own CheckpointSaverHook', 'NaN', OwnSaverNotFinite())
     add('own CheckpointSaverHook', 'NaN, one process', OwnSaverNotFinite(1))
+    for loop in ('keras_fit', 'custom_loop'):
+        add('averages of all workers', loop, Averages(loop))
     return found

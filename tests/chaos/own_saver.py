@@ -21,10 +21,12 @@ def model_fn(features, labels, mode, params, config):
     if params['spoil_at']:
         features = {'xy': features['xy'] + _spoiled(tf.equal(step, params['spoil_at'] - 1))}
     spec = plain.model_fn(features, labels, mode, params, config)
-    saver = {'saver': v1.train.Saver(max_to_keep=3, save_relative_paths=True)
-             } if params['where'] == 'own saver' else {'scaffold': spec.scaffold}
-    folder = config.model_dir + params['elsewhere']
-    hook = v1.train.CheckpointSaverHook(folder, save_steps=params['save_every'], listeners=[_listener()], **saver)
+    how = {'scaffold': spec.scaffold}
+    if params['where'] == 'own saver':
+        own = v1.train.Saver(max_to_keep=3, save_relative_paths=True, defer_build=True)
+        spec, how = spec._replace(scaffold=v1.train.Scaffold(saver=own)), {'saver': own}
+    hook = v1.train.CheckpointSaverHook(
+        config.model_dir, save_steps=params['save_every'], listeners=[_listener()], **how)
     if params['where'] == 'training_chief_hooks':
         return spec._replace(training_chief_hooks=[hook])
     if params['where'] == 'the chief alone' and not config.is_chief:
@@ -66,5 +68,4 @@ job = dataclasses.replace(plain.job, model_fn=model_fn, serving_input_fn=None, p
     'where': WHERE[0],  # the CheckpointSaverHook is
     'save_every': 30,  # steps
     'spoil_at': 0,  # after this step a weight is NaN; 0: never
-    'elsewhere': '',  # is added to the model_dir that it writes to
 })

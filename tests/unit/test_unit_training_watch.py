@@ -141,3 +141,29 @@ def test_a_pause_of_the_evaluator_is_no_silence_of_the_chief(monkeypatch):
 
 def test_nobody_greets_where_there_is_no_address():
     assert training.greeting_of(None)() is False
+
+
+    there = NEW
+    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: there, now=START)
+    assert watch.look(lambda: START + 70) == training.News(ABSENT, 70)
+    there = LATER
+    watch.look(lambda: START + 75)
+    assert watch.look(lambda: START + 110) == training.News(LOST_STATE, 35)
+
+
+@pytest.mark.parametrize('looks, elsewhere_at', [
+    # (seconds, seen in the folder, answers)
+    ([(0, False, True), (9, False, True), (10, False, True)], 10),
+    ([(0, False, False), (30, False, False)], None),  # not started yet
+    ([(0, False, True), (5, True, True), (60, True, True)], None),
+    ([(0, False, True), (5, False, False), (9, False, True), (18, False, True), (19, False, True)], 19),
+])
+def test_a_chief_that_answers_and_is_not_seen_writes_elsewhere(looks, elsewhere_at):
+    now = {}
+    watch = training.FolderWatch(lambda: now['seen'], lambda: now['answers'], 10)
+    found = None
+    for secs, seen, answers in looks:
+        now.update(seen=seen, answers=answers)
+        if watch.is_elsewhere(lambda: secs) and found is None:
+            found = secs
+    assert found == elsewhere_at
