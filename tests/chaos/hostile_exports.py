@@ -104,7 +104,7 @@ class Interrupted:
             found = What.of(stage.model_dir)
             row.problems += found.problems(files.named(stage.model_dir))
             if self.moment == DECISION:  # the next run decides before it trains
-                row.expect(files.named(stage.model_dir) == self.lines * SAVE_STEPS, 'training went on')
+                row.expect(files.named(stage.model_dir) == expected.stop['step'], 'training went on')
             if self.early:
                 found, expected = (dataclasses.replace(what, evaluations=what.evaluations[:2], best=())
                                    for what in (found, expected))
@@ -161,6 +161,11 @@ def _make_room(stage):
     (stage.folder / 'disk' / 'ballast').unlink(missing_ok=True)
 
 
+def _at_zero(loop) -> int:
+    """The Keras loops evaluate the checkpoint of step 0 as well."""
+    return int(loop != 'estimator')
+
+
 def _read(path):
     return path.read_text() if path.exists() else None
 
@@ -177,13 +182,14 @@ def cases() -> list:
                (BEST, RAISE, 3), (FINAL, RAISE, _EVALUATIONS)]
     for loop in ('estimator', 'keras_fit'):
         for moment, action, lines in moments:
-            add(action, f'{loop} {moment} {lines}', Interrupted(moment, action, lines, (f'--loop={loop}',)))
+            add(action, f'{loop} {moment} {lines}',
+                Interrupted(moment, action, lines + _at_zero(loop), (f'--loop={loop}',)))
         for moment, lines in ((DECISION, 2), (FINAL, 0)):
             add(KILL, f'{loop} {moment} early', Interrupted(
                 moment, KILL, lines, (f'--loop={loop}', *_STOPS), early=True))
-    for flags in (('--loop=custom_loop',), ('--num_replicas=2',), ('--num_replicas=2', '--loop=keras_fit')):
-        shown = ' '.join(flag.partition('=')[2] for flag in flags)
-        add(KILL, f'{shown} {FINAL}', Interrupted(FINAL, KILL, _EVALUATIONS, flags))
+    for loop, replicas in (('custom_loop', 1), ('estimator', 2), ('keras_fit', 2)):
+        add(KILL, f'{loop} x {replicas} {FINAL}', Interrupted(
+            FINAL, KILL, _EVALUATIONS + _at_zero(loop), (f'--loop={loop}', f'--num_replicas={replicas}')))
     with_evaluator, without = ('--workers=2',), ('--workers=2', '--noevaluator')
     add(KILL, f'evaluator {BEST}', InCluster(BEST, KILL, with_evaluator, (0,), lines=1))
     add(KILL, f'evaluator {LINE}', InCluster(LINE, KILL, with_evaluator, (0,), lines=0))
