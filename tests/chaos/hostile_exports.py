@@ -16,9 +16,9 @@ from tests.chaos.case import Case, Row
 from tests.chaos.exporting_job import BEST, BEST_JSON, DECISION, DONE, FILL, FINAL, KILL, LINE, RAISE, STRIKE
 from tests.chaos.stage import MAX_STEPS, SAVE_STEPS, Stage
 
-_JOB = ('--job=tests.chaos.exporting_job:job', '--eval_throttle_secs=0')
+JOB = ('--job=tests.chaos.exporting_job:job', '--eval_throttle_secs=0')
 _STOPS = ('--stop_metric=loss', '--stop_patience=1', '--stop_min_delta=10')  # after the second evaluation
-_EVALUATIONS = MAX_STEPS // SAVE_STEPS
+EVALUATIONS = MAX_STEPS // SAVE_STEPS
 _CODES = {KILL: 128 + 9, FILL: exit_codes.CANNOT_WRITE, RAISE: exit_codes.FAILED}
 _DISK_MB = 16
 
@@ -84,12 +84,12 @@ class Interrupted:
     """
     moment: str
     action: str
-    lines: int = _EVALUATIONS
+    lines: int = EVALUATIONS
     flags: tuple = ()
     early: bool = False
 
     def __call__(self, folder, undisturbed) -> Row:
-        row, flags = Row(), (*_JOB, *self.flags)
+        row, flags = Row(), (*JOB, *self.flags)
         name = 'exports' + ''.join(flag.replace('=', '-').replace('--', '-') for flag in self.flags)
         expected = What.of(undisturbed.other(name, lambda stage: stage.trainer(*flags)))
         with Stage(folder) as stage, _disk(stage, self.action) as there:
@@ -135,7 +135,7 @@ class InCluster:
                 return Row(happened='skipped: no tmpfs can be mounted')
             strike = {STRIKE: f'{self.moment} {self.lines} {self.action}'}
             for code in self.codes:
-                broken._end(row, stage.cluster(self.shape, *_JOB, '--lost_peer_secs=5', **strike), code)
+                broken._end(row, stage.cluster(self.shape, *JOB, '--lost_peer_secs=5', **strike), code)
                 row.expect((stage.folder / 'struck').exists(), 'never struck')
                 _make_room(stage)
             row.problems += What.of(stage.model_dir).problems(MAX_STEPS)
@@ -176,10 +176,10 @@ def cases() -> list:
     def add(fault, moment, play):
         found.append(Case('hostile', fault, f'in {moment}', play))
 
-    moments = [(LINE, KILL, 2), (BEST, KILL, 3), (LINE, KILL, _EVALUATIONS - 1), (BEST, KILL, _EVALUATIONS),
-               (BEST_JSON, KILL, _EVALUATIONS), (FINAL, KILL, _EVALUATIONS), (DONE, KILL, _EVALUATIONS),
-               (LINE, FILL, _EVALUATIONS - 1), (BEST, FILL, 3), (FINAL, FILL, _EVALUATIONS),
-               (BEST, RAISE, 3), (FINAL, RAISE, _EVALUATIONS)]
+    moments = [(LINE, KILL, 2), (BEST, KILL, 3), (LINE, KILL, EVALUATIONS - 1), (BEST, KILL, EVALUATIONS),
+               (BEST_JSON, KILL, EVALUATIONS), (FINAL, KILL, EVALUATIONS), (DONE, KILL, EVALUATIONS),
+               (LINE, FILL, EVALUATIONS - 1), (BEST, FILL, 3), (FINAL, FILL, EVALUATIONS),
+               (BEST, RAISE, 3), (FINAL, RAISE, EVALUATIONS)]
     for loop in ('estimator', 'keras_fit'):
         for moment, action, lines in moments:
             add(action, f'{loop} {moment} {lines}',
@@ -189,7 +189,7 @@ def cases() -> list:
                 moment, KILL, lines, (f'--loop={loop}', *_STOPS), early=True))
     for loop, replicas in (('custom_loop', 1), ('estimator', 2), ('keras_fit', 2)):
         add(KILL, f'{loop} x {replicas} {FINAL}', Interrupted(
-            FINAL, KILL, _EVALUATIONS + _at_zero(loop), (f'--loop={loop}', f'--num_replicas={replicas}')))
+            FINAL, KILL, EVALUATIONS + _at_zero(loop), (f'--loop={loop}', f'--num_replicas={replicas}')))
     with_evaluator, without = ('--workers=2',), ('--workers=2', '--noevaluator')
     add(KILL, f'evaluator {BEST}', InCluster(BEST, KILL, with_evaluator, (0,), lines=1))
     add(KILL, f'evaluator {LINE}', InCluster(LINE, KILL, with_evaluator, (0,), lines=0))
