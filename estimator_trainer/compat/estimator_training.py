@@ -24,6 +24,8 @@ from tensorflow.python.distribute import distribute_coordinator_context as coord
 from tensorflow.python.platform import tf_logging as logging
 from tensorflow.python.training import server_lib
 
+from estimator_trainer.compat import training_end
+
 _CHIEF, _WORKER, _PS, _EVALUATOR = 'chief', 'worker', 'ps', 'evaluator'
 _MODE = coordinator.CoordinatorMode
 
@@ -88,11 +90,12 @@ def train_and_evaluate(estimator, train_spec, eval_spec, executor_cls) -> None:
         local = _as_task(estimator, context)
         local._config._train_distribute = local._train_distribution = strategy
         watched = mode == _MODE.INDEPENDENT_WORKER or context.is_chief
-        local.train(
-            input_fn=train_spec.input_fn,
-            max_steps=train_spec.max_steps,
-            hooks=list(train_spec.hooks) if watched else [],
-            saving_listeners=train_spec.saving_listeners or None)
+        with training_end.told(local.model_dir, context.is_chief, train_spec.max_steps):
+            local.train(
+                input_fn=train_spec.input_fn,
+                max_steps=train_spec.max_steps,
+                hooks=list(train_spec.hooks) if watched else [],
+                saving_listeners=train_spec.saving_listeners or None)
 
     if mode == _MODE.INDEPENDENT_WORKER and task.get('type') == _EVALUATOR:
         coordinator._run_single_worker(

@@ -66,6 +66,12 @@ def _mend_coordinator(module) -> None:
     module.distribute_coordinator_training = estimator_training
 
 
+def _mend_training(module) -> None:
+    from estimator_trainer.compat import training_end
+    _mend_coordinator(module)
+    training_end.mend(module)
+
+
 def _mend_strategy(module) -> None:
     """The strategy of an evaluator that the cluster does not list is one for this process alone."""
     extended = module.CollectiveAllReduceExtended
@@ -107,9 +113,10 @@ FIXES = (
         'as much as a full one',
         'with parameter servers a worker looks only every 30 s whether the chief is ready')),
     Fix(_UPSTREAM + 'run_config', _mend_coordinator, ()),
-    Fix(_UPSTREAM + 'training', _mend_coordinator, (
+    Fix(_UPSTREAM + 'training', _mend_training, (
         "train_and_evaluate under a strategy: a bare KeyError: 'evaluator' for an evaluator that the "
-        'cluster does not list, TrainSpec.saving_listeners dropped, silence when nobody evaluates',)),
+        'cluster does not list, TrainSpec.saving_listeners dropped, silence when nobody evaluates',
+        'the evaluator of train_and_evaluate waits for ever after early stopping, and with max_steps=None')),
     Fix('tensorflow.python.distribute.collective_all_reduce_strategy', _mend_strategy, ()),
     Fix(_UPSTREAM + 'early_stopping', _mend_early_stopping, (
         'stop_if_*_hook with default arguments raises under any strategy',)),

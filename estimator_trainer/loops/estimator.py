@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from estimator_trainer.compat import sync_training
+from estimator_trainer.compat import sync_training, training_end
 from estimator_trainer.hooks import progress, watched_step
 from estimator_trainer.loops import exact_evaluation, task
 
@@ -19,6 +19,7 @@ class EstimatorLoop(task.Loop):
                             saving_listeners=list(spec.saving_listeners))
         else:  # it brings up this task's server, and evaluates nothing
             sync_training.raise_when_a_task_is_lost()
+            training_end.withhold()  # our evaluator reads training.json
             tf.estimator.train_and_evaluate(estimator, spec, self._eval_spec())
 
     def _model_to_evaluate(self):

@@ -16,9 +16,9 @@ from tests.chaos.case import Case, Row
 from tests.chaos.exporting_job import BEST, BEST_JSON, DECISION, DONE, FILL, FINAL, KILL, LINE, RAISE, STRIKE
 from tests.chaos.stage import MAX_STEPS, SAVE_STEPS, Stage
 
-_JOB = ('--job=tests.chaos.exporting_job:job', '--eval_throttle_secs=0')
+JOB = ('--job=tests.chaos.exporting_job:job', '--eval_throttle_secs=0')
 _STOPS = ('--stop_metric=loss', '--stop_patience=1', '--stop_min_delta=10')  # after the second evaluation
-_EVALUATIONS = MAX_STEPS // SAVE_STEPS
+EVALUATIONS = MAX_STEPS // SAVE_STEPS
 _CODES = {KILL: 128 + 9, FILL: exit_codes.CANNOT_WRITE, RAISE: exit_codes.FAILED}
 _DISK_MB = 16
 
@@ -84,12 +84,12 @@ class Interrupted:
     """
     moment: str
     action: str
-    lines: int = _EVALUATIONS
+    lines: int = EVALUATIONS
     flags: tuple = ()
     early: bool = False
 
     def __call__(self, folder, undisturbed) -> Row:
-        row, flags = Row(), (*_JOB, *self.flags)
+        row, flags = Row(), (*JOB, *self.flags)
         name = 'exports' + ''.join(flag.replace('=', '-').replace('--', '-') for flag in self.flags)
         expected = What.of(undisturbed.other(name, lambda stage: stage.trainer(*flags)))
         with Stage(folder) as stage, _disk(stage, self.action) as there:
@@ -104,7 +104,7 @@ class Interrupted:
             found = What.of(stage.model_dir)
             row.problems += found.problems(files.named(stage.model_dir))
             if self.moment == DECISION:  # the next run decides before it trains
-                row.expect(files.named(stage.model_dir) == self.lines * SAVE_STEPS, 'training went on')
+                row.expect(files.named(stage.model_dir) == expected.stop['step'], 'training went on')
             if self.early:
                 found, expected = (dataclasses.replace(what, evaluations=what.evaluations[:2], best=())
                                    for what in (found, expected))
@@ -135,7 +135,7 @@ class InCluster:
                 return Row(happened='skipped: no tmpfs can be mounted')
             strike = {STRIKE: f'{self.moment} {self.lines} {self.action}'}
             for code in self.codes:
-                broken._end(row, stage.cluster(self.shape, *_JOB, '--lost_peer_secs=5', **strike), code)
+                broken._end(row, stage.cluster(self.shape, *JOB, '--lost_peer_secs=5', **strike), code)
                 row.expect((stage.folder / 'struck').exists(), 'never struck')
                 _make_room(stage)
             row.problems += What.of(stage.model_dir).problems(MAX_STEPS)
@@ -161,6 +161,11 @@ def _make_room(stage):
     (stage.folder / 'disk' / 'ballast').unlink(missing_ok=True)
 
 
+def _at_zero(loop) -> int:
+    """The Keras loops evaluate the checkpoint of step 0 as well."""
+    return int(loop != 'estimator')
+
+
 def _read(path):
     return path.read_text() if path.exists() else None
 
@@ -171,19 +176,20 @@ def cases() -> list:
     def add(fault, moment, play):
         found.append(Case('hostile', fault, f'in {moment}', play))
 
-    moments = [(LINE, KILL, 2), (BEST, KILL, 3), (LINE, KILL, _EVALUATIONS - 1), (BEST, KILL, _EVALUATIONS),
-               (BEST_JSON, KILL, _EVALUATIONS), (FINAL, KILL, _EVALUATIONS), (DONE, KILL, _EVALUATIONS),
-               (LINE, FILL, _EVALUATIONS - 1), (BEST, FILL, 3), (FINAL, FILL, _EVALUATIONS),
-               (BEST, RAISE, 3), (FINAL, RAISE, _EVALUATIONS)]
+    moments = [(LINE, KILL, 2), (BEST, KILL, 3), (LINE, KILL, EVALUATIONS - 1), (BEST, KILL, EVALUATIONS),
+               (BEST_JSON, KILL, EVALUATIONS), (FINAL, KILL, EVALUATIONS), (DONE, KILL, EVALUATIONS),
+               (LINE, FILL, EVALUATIONS - 1), (BEST, FILL, 3), (FINAL, FILL, EVALUATIONS),
+               (BEST, RAISE, 3), (FINAL, RAISE, EVALUATIONS)]
     for loop in ('estimator', 'keras_fit'):
         for moment, action, lines in moments:
-            add(action, f'{loop} {moment} {lines}', Interrupted(moment, action, lines, (f'--loop={loop}',)))
+            add(action, f'{loop} {moment} {lines}',
+                Interrupted(moment, action, lines + _at_zero(loop), (f'--loop={loop}',)))
         for moment, lines in ((DECISION, 2), (FINAL, 0)):
             add(KILL, f'{loop} {moment} early', Interrupted(
                 moment, KILL, lines, (f'--loop={loop}', *_STOPS), early=True))
-    for flags in (('--loop=custom_loop',), ('--num_replicas=2',), ('--num_replicas=2', '--loop=keras_fit')):
-        shown = ' '.join(flag.partition('=')[2] for flag in flags)
-        add(KILL, f'{shown} {FINAL}', Interrupted(FINAL, KILL, _EVALUATIONS, flags))
+    for loop, replicas in (('custom_loop', 1), ('estimator', 2), ('keras_fit', 2)):
+        add(KILL, f'{loop} x {replicas} {FINAL}', Interrupted(
+            FINAL, KILL, EVALUATIONS + _at_zero(loop), (f'--loop={loop}', f'--num_replicas={replicas}')))
     with_evaluator, without = ('--workers=2',), ('--workers=2', '--noevaluator')
     add(KILL, f'evaluator {BEST}', InCluster(BEST, KILL, with_evaluator, (0,), lines=1))
     add(KILL, f'evaluator {LINE}', InCluster(LINE, KILL, with_evaluator, (0,), lines=0))
