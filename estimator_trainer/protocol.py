@@ -54,13 +54,25 @@ def write_json(path: str, value) -> None:
     temporary = f'{path}.{os.getpid()}.tmp'
     try:
         with open(temporary, 'w', encoding='utf-8') as file:
-            json.dump(value, file, indent=2, sort_keys=True)
-            file.write('\n')
+            file.write(indented(value) + '\n')
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def indented(value, margin: str = '') -> str:
+    """What json.dumps gives with indent=2 and sort_keys=True. That one leaves reference cycles behind at
+    each call; status files are written every second, and a job may have turned the garbage collector off.
+    """
+    inner = margin + '  '
+    if isinstance(value, dict) and value:
+        parts = [f'{inner}{json.dumps(str(key))}: {indented(value[key], inner)}' for key in sorted(value)]
+        return '{\n' + ',\n'.join(parts) + f'\n{margin}}}'
+    if isinstance(value, (list, tuple)) and value:
+        return '[\n' + ',\n'.join(inner + indented(part, inner) for part in value) + f'\n{margin}]'
+    return json.dumps(value)
 
 
 def read_json(path: str) -> dict:
