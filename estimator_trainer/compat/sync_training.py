@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator_context
 from tensorflow.python.training import monitored_session
 
-from estimator_trainer.compat.agreement import Agreement
+from estimator_trainer.compat import agreement
 
 
 def train(self, estimator_spec, worker_hooks, saving_listeners):
@@ -105,7 +105,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.CheckpointSaverHook):
             super().begin()
         else:
             self._global_step_tensor = tf.compat.v1.train.get_global_step()
-        self._agreement = Agreement(1, self._is_chief)
+        self._voice = agreement.join(lambda: [self._is_due()], 1)
 
     def after_create_session(self, session, coord):
         self._step = int(session.run(self._global_step_tensor))
@@ -117,20 +117,22 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.CheckpointSaverHook):
             self._save(session, self._step)
             self._timer.update_last_triggered_step(self._step)
 
+    def before_run(self, run_context):
+        return tf.compat.v1.train.SessionRunArgs(*self._voice.before_run())
+
     def after_run(self, run_context, run_values):
         self._step += 1  # a synchronous step each; what was fetched may be from before it
-        due = self._timer.should_trigger_for_step(self._step)
-        if self._by_clock:
-            if not self._agreement.due():
-                return
-            due, = self._agreement.meet(run_context.session, [self._is_chief and due])
+        due, = self._voice.after_run(run_values.results)
+        if not self._by_clock:
+            due = self._timer.should_trigger_for_step(self._step)
         if due:
             self._timer.update_last_triggered_step(self._step)
             if self._save(run_context.session, self._step):
                 run_context.request_stop()
 
-    def before_run(self, run_context):
-        return None  # the step is counted
+    def _is_due(self) -> bool:
+        """Whether this task wishes to save after the next step."""
+        return self._by_clock and self._is_chief and self._timer.should_trigger_for_step(self._step)
 
     def _save(self, session, step):
         stop = False
@@ -138,4 +140,4 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.CheckpointSaverHook):
             stop = super()._save(session, step)
         else:
             session.run(self._values)
-        return self._agreement.meet(session, [stop])[0]
+        return self._voice.meet(session, [stop])[0]
