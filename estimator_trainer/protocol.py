@@ -58,8 +58,7 @@ def write_json(path: str, value) -> None:
     temporary = f'{path}.{os.getpid()}.tmp'
     try:
         with files.create(temporary) as file:
-            json.dump(value, file, indent=2, sort_keys=True)
-            file.write('\n')
+            file.write(indented(value) + '\n')
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -72,6 +71,19 @@ def remove_unfinished(path: str) -> None:
     for left in glob.glob(f'{glob.escape(path)}.*.tmp'):
         with contextlib.suppress(OSError):
             os.unlink(left)
+
+
+def indented(value, margin: str = '') -> str:
+    """What json.dumps gives with indent=2 and sort_keys=True. That one leaves reference cycles behind at
+    each call; status files are written every second, and a job may have turned the garbage collector off.
+    """
+    inner = margin + '  '
+    if isinstance(value, dict) and value:
+        parts = [f'{inner}{json.dumps(str(key))}: {indented(value[key], inner)}' for key in sorted(value)]
+        return '{\n' + ',\n'.join(parts) + f'\n{margin}}}'
+    if isinstance(value, (list, tuple)) and value:
+        return '[\n' + ',\n'.join(inner + indented(part, inner) for part in value) + f'\n{margin}]'
+    return json.dumps(value)
 
 
 def read_json(path: str) -> dict:

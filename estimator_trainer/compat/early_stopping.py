@@ -7,7 +7,6 @@ takes the path of MultiWorkerMirroredStrategy, and that refuses its own default 
 import functools
 import time
 
-_AGREE_EVERY_STEPS = 10  # an all-reduce of one number, about 1.5 ms between local processes
 _MULTI_WORKER = ('CollectiveAllReduceStrategy', 'MultiWorkerMirroredStrategy')
 
 
@@ -34,11 +33,12 @@ def make_hook(upstream):
 def _agreed_hook_class():
     import tensorflow as tf
 
-    class AgreedStopHook(tf.compat.v1.train.SessionRunHook):
-        """Stops all workers at the same step, as soon as one of them would stop.
+    from estimator_trainer.compat import agreement
 
-        They ask each other at the same steps, which they count themselves: a step that is fetched may
-        be from before the step. A clock only decides whether a worker looks. No variable is made for
+    class AgreedStopHook(tf.compat.v1.train.SessionRunHook):
+        """Stops all workers at the same step, after the one before which one of them would stop.
+
+        A step that is fetched may be from before the step, so steps are counted. No variable is made for
         it, so that it works on a model_dir that was begun without it.
         """
 
@@ -52,30 +52,23 @@ def _agreed_hook_class():
 
         def begin(self):
             self._global_step = tf.compat.v1.train.get_global_step()
-            strategy = tf.distribute.get_strategy()
-            self._alone = not strategy.extended._in_multi_worker_mode()
-            if self._alone:
-                return
-            self._mine = tf.compat.v1.placeholder(tf.float32, [])
-            self._all = strategy.reduce(
-                tf.distribute.ReduceOp.SUM,
-                strategy.extended.call_for_each_replica(lambda: tf.identity(self._mine)), axis=None)
+            self._voice = agreement.join(lambda: [self._is_time() and self._should_stop()], 1)
 
         def after_create_session(self, session, coord):
             self._step = int(session.run(self._global_step))
 
+        def before_run(self, run_context):
+            return tf.compat.v1.train.SessionRunArgs(*self._voice.before_run())
+
         def after_run(self, run_context, run_values):
             self._step += 1
-            if self._step % (self._every_steps or (1 if self._alone else _AGREE_EVERY_STEPS)):
-                return
-            wish = self._is_time() and self._should_stop()
-            if not self._alone:
-                wish = run_context.session.run(self._all, {self._mine: float(bool(wish))}) > 0
-            if wish:
+            if any(self._voice.after_run(run_values.results)):
                 tf.compat.v1.logging.info('Stops early at step %d.', self._step)
                 run_context.request_stop()
 
         def _is_time(self) -> bool:
+            if self._every_steps and self._step % self._every_steps:
+                return False
             now = time.monotonic()
             if self._every_secs and self._looked is not None and now - self._looked < self._every_secs:
                 return False

@@ -52,9 +52,11 @@ def _mend_estimator(module) -> None:
     from tensorflow.python.data.ops import multi_device_iterator_ops
     from tensorflow.python.training import session_manager
 
-    from estimator_trainer.compat import device_iterators, garbage, sync_training
+    from estimator_trainer.compat import agreement, device_iterators, garbage, sync_training
     _mend_coordinator(module)
     module.Estimator._train_with_estimator_spec_distributed = sync_training.train
+    module.Estimator._actual_train_model_distributed = agreement.with_the_loss(
+        module.Estimator._actual_train_model_distributed)
     device_iterators.mend(multi_device_iterator_ops)
     module._verify_and_create_loss_metric = keep_own_loss_metric(module._verify_and_create_loss_metric)
     garbage.collect_after(module.Estimator)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator_context
 from tensorflow.python.training import monitored_session
 
-from estimator_trainer.compat.agreement import Agreement
+from estimator_trainer.compat import agreement
 
 _BITS = 40  # of a number of steps that the chief tells
 
@@ -131,21 +131,23 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             for saver in self._savers:
                 saver.begin()
         self._global_step = tf.compat.v1.train.get_global_step()
-        self._agreement = Agreement(self.MOST, self._is_chief)
-        self._frequency = Agreement(_BITS + 1, self._is_chief)
+        self._voice = agreement.join(self._due_by_clock, self.MOST)
 
     def after_create_session(self, session, coord):
         self._step = self._first = int(session.run(self._global_step))
         for saver in self._savers:  # under a strategy the model_fn's scaffold is another one, and never finalized
             if saver._scaffold is not None and saver._scaffold.saver is None:
                 saver._scaffold = self._scaffold
-        self._hear_frequency(session)
+        self._every_steps = self._hear_frequency(session)
         self._save(session, self._savers, lambda saver: saver.after_create_session(session, coord))
+
+    def before_run(self, run_context):
+        return tf.compat.v1.train.SessionRunArgs(*self._voice.before_run())
 
     def after_run(self, run_context, run_values):
         self._step += 1  # a synchronous step each; what was fetched may be from before it
+        by_clock = any(self._voice.after_run(run_values.results))
         by_steps = bool(self._every_steps) and (self._step - self._first) % self._every_steps == 0
-        by_clock = self._by_clock and self._agreement.due()
         if not (by_steps or by_clock):
             return
         due = [saver for saver in self._savers if saver._timer.should_trigger_for_step(self._step)]
@@ -163,14 +165,21 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
                 for listener in saver._listeners:
                     listener.end(session, step)
 
-    def _hear_frequency(self, session) -> None:
-        """All tasks meet at the steps that the chief's savers go by, and by its clock if one of them does."""
-        timers = [saver._timer for saver in self._savers]
-        steps = math.gcd(*(timer._every_steps or 0 for timer in timers))
-        by_clock = any(timer._every_secs for timer in timers)
-        mine = [bool(steps >> bit & 1) for bit in range(_BITS)] + [by_clock]
-        *bits, self._by_clock = self._frequency.meet(session, [self._is_chief and value for value in mine])
-        self._every_steps = sum(1 << bit for bit, value in enumerate(bits) if value)
+    def _due_by_clock(self) -> list:
+        """For each saver whether it is the chief's, and due by the clock after the next step."""
+        due = [self._is_chief and bool(saver._timer._every_secs) and saver._timer.should_trigger_for_step(self._step)
+               for saver in self._savers]
+        return due + [False] * (self.MOST - len(due))
+
+    def _hear_frequency(self, session) -> int:
+        """The greatest number of steps that divides those of all the chief's savers; 0 if none goes by steps. The
+        chief tells it, a few bits at a time."""
+        steps = math.gcd(*(saver._timer._every_steps or 0 for saver in self._savers)) if self._is_chief else 0
+        heard = 0
+        for first in range(0, _BITS, self.MOST):
+            bits = self._voice.meet(session, [bool(steps >> bit & 1) for bit in range(first, first + self.MOST)])
+            heard |= sum(1 << first + number for number, bit in enumerate(bits) if bit)
+        return heard
 
     def _save(self, session, savers, save) -> bool:
         """Lets each of the chief's `savers` save, while the others compute what it does. Whether a listener wants
@@ -178,7 +187,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         left, stops = [self._savers.index(saver) for saver in savers] if self._is_chief else [], False
         while True:
             next_one = left.pop(0) if left else None
-            agreed = self._agreement.meet(session, [number == next_one for number in range(self.MOST)])
+            agreed = self._voice.meet(session, [number == next_one for number in range(self.MOST)])
             if not any(agreed):
                 return stops
             stop = False
@@ -186,7 +195,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
                 stop = save(self._savers[next_one])
             else:
                 session.run(self._values(agreed.index(True)))
-            stops = self._agreement.meet(session, [stop] + [False] * (self.MOST - 1))[0] or stops
+            stops = self._voice.meet(session, [stop] + [False] * (self.MOST - 1))[0] or stops
 
     def _values(self, number):
         """What the chief's saver of this number reads, in this task's graph."""

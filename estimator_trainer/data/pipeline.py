@@ -7,7 +7,6 @@ from estimator_trainer.data import order
 
 _PREFETCH_BATCHES = 4
 _STREAM_SHUFFLE_EXAMPLES = 10_000
-_MAX_ARRAY_BYTES = 1 << 30  # arrays become constants of the graph, whose limit is 2 GiB
 
 
 def array_batches(features, labels, mode, params, input_context=None):
@@ -26,18 +25,54 @@ def array_batches(features, labels, mode, params, input_context=None):
         tf.data.Dataset of (dict of [batch_size, ...], [batch_size, ...]).
 
     Raises:
-        ValueError: arrays of different lengths, none at all, or more than 1 GiB of them.
+        ValueError: arrays of different lengths, or none at all.
     """
     arrays = ({name: np.asarray(array) for name, array in features.items()}, np.asarray(labels))
     flat = tf.nest.flatten(arrays)
     lengths = sorted({len(array) for array in flat})
     if len(lengths) != 1 or lengths[0] == 0:
         raise ValueError(f'Arrays of one length, with at least one example, are needed; got {lengths}.')
-    if sum(array.nbytes for array in flat) > _MAX_ARRAY_BYTES:
-        raise ValueError('Arrays over 1 GiB do not fit into a graph: make them a TFDS data set.')
+    whole = _one_element(arrays)
     if mode != tf.estimator.ModeKeys.TRAIN:
-        return tf.data.Dataset.from_tensor_slices(arrays).batch(params['batch_size'])
-    return ordered_batches(tf.data.Dataset.from_tensors(arrays), lengths[0], params, input_context)
+        return _batches_in_order(whole, lengths[0], params['batch_size'])
+    return ordered_batches(whole, lengths[0], params, input_context)
+
+
+def _one_element(arrays):
+    """A data set with one element, the arrays.
+
+    A graph only holds a call that gives them: as constants they would be written into graph.pbtxt, the
+    events and the .meta file of each checkpoint, and a graph over 2 GiB cannot be run. Outside a graph
+    the data set refers to the arrays itself, and they are freed with it.
+    """
+    if tf.executing_eagerly():
+        return tf.data.Dataset.from_tensors(arrays)
+    flat = [_plain(array) for array in tf.nest.flatten(arrays)]
+
+    def give(_):
+        tensors = tf.numpy_function(lambda: flat, [], [tf.as_dtype(array.dtype) for array in flat])
+        for tensor, array in zip(tensors, flat):
+            tensor.set_shape(array.shape)
+        return tf.nest.pack_sequence_as(arrays, tensors)
+
+    return tf.data.Dataset.range(1).map(give)
+
+
+def _plain(array):
+    """The array in the form in which TensorFlow takes it over from Python code unchanged."""
+    if array.dtype.kind in 'SUO':  # NumPy pads strings of different lengths with zeros, but not objects
+        return np.frompyfunc(tf.compat.as_bytes, 1, 1)(array)
+    return array.astype(array.dtype.newbyteorder('='), copy=False)
+
+
+def _batches_in_order(whole, num_examples, batch_size):
+    """Each example once, in order. The last batch may be short."""
+    def batch(tensors, first):
+        return tf.nest.map_structure(lambda tensor: tensor[first:first + batch_size], tensors)
+
+    batches = whole.flat_map(lambda *tensors: tf.data.Dataset.range(0, num_examples, batch_size).map(
+        lambda first: batch(tensors, first)))
+    return batches.apply(tf.data.experimental.assert_cardinality(-(-num_examples // batch_size)))
 
 
 def ordered_batches(whole, num_examples, params, input_context=None, change=None):

@@ -3,18 +3,20 @@
 import errno
 import math
 import signal
+import time
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer import checkpoints, protocol
-from estimator_trainer.compat.agreement import Agreement
+from estimator_trainer.compat import agreement
 from estimator_trainer.watch import lifeline as lifelines
 
 EARLY_STOPPING = 'early_stopping'
 MAX_SECS = 'max_secs'
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _REASONS = (EARLY_STOPPING, MAX_SECS)
+_ASK_SECS = 0.5  # between two looks for a reason, which reads a file
 
 
 class NotFiniteError(ArithmeticError):
@@ -28,8 +30,8 @@ class StepWatch:
         lifeline: watch.Lifeline.
         is_chief: of the tasks exactly one.
         asynchronous: other tasks move the global step as well.
-        reason: () -> EARLY_STOPPING, MAX_SECS or None; asked of the chief, or of every asynchronous
-            task.
+        reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
+            task, about twice a second.
         start_step: of the checkpoint that training goes on from.
 
     Attributes:
@@ -41,6 +43,7 @@ class StepWatch:
         self._lifeline, self._is_chief = lifeline, is_chief
         self._asynchronous, self._reason = asynchronous, reason
         self._start_step = start_step
+        self._asked = self._asked_at = None
         self.why = None
 
     def start(self, step: int) -> None:
@@ -65,8 +68,11 @@ class StepWatch:
     def wishes(self) -> list:
         """This task's, of which there are WISHES."""
         signum = self._lifeline.signum
-        reason = self._reason() if self._is_chief or self._asynchronous else None
-        return [signum == number for number in _SIGNALS] + [reason == name for name in _REASONS]
+        now = time.monotonic()
+        if (self._is_chief or self._asynchronous) and (
+                self._asked_at is None or now - self._asked_at >= _ASK_SECS):
+            self._asked, self._asked_at = self._reason(), now
+        return [signum == number for number in _SIGNALS] + [self._asked == name for name in _REASONS]
 
     def obey(self, agreed) -> bool:
         """Whether the wishes of all tasks say to stop."""
@@ -81,37 +87,35 @@ class StepWatch:
 class WatchedStepHook(StepWatch, tf.estimator.SessionRunHook):
     """A StepWatch for Estimator. Stops all synchronous tasks at the same step.
 
-    A signal to any task, or a reason of the chief's, is agreed on by all (`Agreement`), at most about
-    half a second later.
+    A signal to any task, or a reason of the chief's, is obeyed by all after the next step.
     """
 
     def begin(self):
         self._global_step = tf.compat.v1.train.get_global_step()
         self._loss = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)[-1]
-        self._agreement = Agreement(self.WISHES, self._is_chief)
+        self._voice = agreement.join(self.wishes, self.WISHES)
 
     def after_create_session(self, session, coord):
         self._step = int(session.run(self._global_step))
         self.start(self._step)
-        if self._stops(session):  # before the first step: what ended the last run may still stand
+        # Before the first step: what ended the last run may still stand.
+        if self.obey(self._voice.meet(session, self.wishes())):
             coord.request_stop()
 
     def before_run(self, run_context):
         step = [self._global_step] if self._asynchronous else []
-        return tf.estimator.SessionRunArgs([self._loss, *step])
+        fetches, feeds = self._voice.before_run()
+        return tf.estimator.SessionRunArgs([self._loss, fetches, *step], feeds)
 
     def after_run(self, run_context, run_values):
-        loss, *step = run_values.results
+        loss, fetched, *step = run_values.results
         self._step = int(step[0]) if step else self._step + 1
         self.stepped(self._step, loss)
-        if self._agreement.due() and self._stops(run_context.session):
+        if self.obey(self._voice.after_run(fetched)):
             run_context.request_stop()
 
     def end(self, session):
         self._lifeline.enter(lifelines.CLOSING)
-
-    def _stops(self, session) -> bool:
-        return self.obey(self._agreement.meet(session, self.wishes()))
 
 
 class SavedListener(tf.estimator.CheckpointSaverListener):

@@ -11,8 +11,10 @@ def make(make_model, parts):
         from estimator_trainer.jobs import losses
         modes = tf.estimator.ModeKeys
         model = make_model(params)
-        outputs = losses.outputs_of(model, features) if mode == modes.TRAIN else model(
-            features, training=False)
+        if mode == modes.PREDICT:  # of what a server is asked, nothing is ever empty
+            outputs = model(features, training=False)
+        else:
+            outputs = losses.outputs_of(model, features, training=mode == modes.TRAIN)
         predictions = parts.predictions(outputs)
         if mode == modes.PREDICT:
             return tf.estimator.EstimatorSpec(

@@ -8,6 +8,8 @@ with (5/4 + 9/4) / 2 = 1.75.
 
 import tensorflow as tf
 
+from estimator_trainer.data import batch
+
 
 def of_examples(losses):
     """One loss for each example, [batch], of losses [batch, ...]: the mean over an example's own parts,
@@ -56,22 +58,15 @@ def of_replica(losses, penalty=None):
     return loss if penalty is None else loss + penalty
 
 
-def outputs_of(model, features):
-    """What a model gives for a training batch that may be empty.
+def outputs_of(model, features, training: bool):
+    """What a model gives for a batch that may be empty.
 
     A replica that has come to the end of the data computes one example of zeros, which counts nothing:
     the gradient of a convolution over no example ends the process, and a mean over none is not a number.
     """
-    first = tf.nest.flatten(features)[0]
-    if first.shape[0] is not None:
-        return model(features, training=True)
-    count = tf.shape(first)[0]
-
-    def filled(tensor):
-        missing = tf.cast(tf.equal(count, 0), tf.int32)
-        both = tf.concat([tensor, tf.zeros(tf.concat([[missing], tf.shape(tensor)[1:]], 0), tensor.dtype)], 0)
-        both.set_shape(tensor.shape)
-        return both
-
-    outputs = model(tf.nest.map_structure(filled, features), training=True)
+    if batch.static_size(features) is not None:
+        return model(features, training=training)
+    count = batch.size(features)
+    missing = tf.cast(tf.equal(count, 0), tf.int32)
+    outputs = model(batch.with_zeros(features, missing), training=training)
     return tf.nest.map_structure(lambda tensor: tensor[:count], outputs)

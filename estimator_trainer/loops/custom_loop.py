@@ -1,11 +1,15 @@
 """Trains a Keras model with a loop of our own: strategy.run, a tape, and three ways of stepping."""
 
+import time
+
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import config as tensorflow_config
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.loops import keras_loop
 
+_AGREE_EVERY_SECS = 0.5
 STEPPING = ('dataset', 'iterator', 'epoch_function')
 
 
@@ -13,8 +17,8 @@ class CustomLoop(keras_loop.KerasLoop):
     """One task's part of a run. `--stepping` says what happens outside the graph:
 
     - dataset: Python goes over the distributed data set, each step is one call of a tf.function;
-    - iterator: a tf.function takes several steps from an iterator, up to the next one that is reported,
-      saved or agreed on;
+    - iterator: a tf.function takes several steps from an iterator, up to the next one that is reported
+      or saved, and for half a second at most: then the tasks agree on what to do;
     - epoch_function: one tf.function trains what is left of the epoch. A signal is obeyed after it.
     """
 
@@ -38,12 +42,20 @@ class CustomLoop(keras_loop.KerasLoop):
     def _several(self, run, steps, iterator):
         whole_epochs = self._plan.config.stepping == 'epoch_function'
         while True:
-            wanted = run.steps_to() if whole_epochs else run.steps_to(report=True, meeting=True)
-            done = steps.several(iterator, tf.constant(wanted)).numpy()
+            wanted = run.steps_to(report=not whole_epochs)
+            done, ended = steps.several(
+                iterator, tf.constant(wanted), float('inf') if whole_epochs else _AGREE_EVERY_SECS)
             if len(done):
-                yield done
-            if len(done) < wanted:  # the data have ended
+                yield done.numpy()
+            if ended:
                 return
+
+
+def _now():
+    """Seconds by some clock. TensorFlow's own may not be read where its operations have to be deterministic."""
+    if tensorflow_config.is_op_determinism_enabled():
+        return tf.ensure_shape(tf.numpy_function(time.monotonic, [], tf.float64), [])
+    return tf.timestamp()
 
 
 class Steps:
@@ -75,15 +87,35 @@ class Steps:
         return results
 
     @tf.function(reduce_retracing=True)
-    def several(self, iterator, count):
-        """Trains `count` steps, fewer where the data end. Returns the loss of each."""
+    def several(self, iterator, count, secs):
+        """Trains `count` steps; fewer where the data end, or where they have taken `secs` by the clock of
+        the chief: it is told in the reduction of the loss, so that all tasks take the same steps.
+
+        Returns:
+            (the loss of each step, whether the data have ended)
+        """
         of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+        began, ended = _now(), False
         for number in tf.range(count):
             batch = iterator.get_next_as_optional()
             if not batch.has_value():
+                ended = True
                 break
-            of_steps = of_steps.write(number, self._step(batch.get_value()))
-        return of_steps.stack()
+            shares = self._strategy.run(self.replica_step, batch.get_value())
+            loss, passed = tf.unstack(self._strategy.reduce(
+                tf.distribute.ReduceOp.SUM,
+                self._strategy.run(lambda share: self._with_time(share, began), (shares,)), axis=None))
+            of_steps = of_steps.write(number, loss)
+            if passed >= secs:
+                break
+        return of_steps.stack(), ended
+
+    def _with_time(self, share, began):
+        """A replica's share of the loss, and of the first replica the seconds since `began`."""
+        with tf.control_dependencies([share]), tf.device('/cpu:0'):
+            passed = tf.cast(_now() - began, tf.float32)
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return tf.stack([tf.cast(share, tf.float32), tf.where(tf.equal(replica, 0), passed, 0.)])
 
     def _step(self, batch):
         shares = self._strategy.run(self.replica_step, batch)

@@ -5,6 +5,7 @@ import inspect
 import tensorflow as tf
 
 from estimator_trainer.compat import fixes
+from estimator_trainer.data import batch
 
 
 def for_all(batches, replicas: int):
@@ -15,8 +16,8 @@ def for_all(batches, replicas: int):
     """
     if replicas == 1:
         return batches
-    empty = batches.take(1).map(lambda *batch: tf.nest.map_structure(
-        lambda tensor: tensor[:0], batch if len(batch) > 1 else batch[0]))
+    empty = batches.take(1).map(lambda *parts: batch.without_examples(
+        parts if len(parts) > 1 else parts[0]))
     return batches.concatenate(empty.repeat(replicas - 1))
 
 
@@ -37,8 +38,7 @@ def with_exact_loss(model_fn):
                                      if takes_all or name in takes})
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
             return spec
-        first = tf.nest.flatten(features)[0]
-        examples = tf.cast(tf.shape(first)[0], tf.float32)
+        examples = tf.cast(batch.size(labels, features), tf.float32)
         loss = tf.where(examples > 0, tf.cast(spec.loss, tf.float32), 0.0)
         tf.compat.v1.add_to_collection(fixes.OWN_LOSS_METRIC, 1)
         return spec._replace(eval_metric_ops={

@@ -87,7 +87,7 @@ class KerasEvaluation:
         self._strategy.run(self._replica_step, batch)
 
     def _replica_step(self, features, labels):
-        outputs = self.model(features, training=False)
+        outputs = losses.outputs_of(self.model, features, training=False)
         self._loss.update_state(losses.of_examples(self._parts.loss(labels, outputs, self._params)))
         for metric in self._metrics.values():
             metric.update_state(labels, outputs)

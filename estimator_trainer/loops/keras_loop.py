@@ -66,7 +66,7 @@ def loss_of(model, parts, params, features, labels):
     Returns:
         (the losses of its examples [batch, ...], its share of the global batch's loss, the outputs)
     """
-    outputs = losses.outputs_of(model, features)
+    outputs = losses.outputs_of(model, features, training=True)
     of_examples = parts.loss(labels, outputs, params)
     penalty = parts.penalty(model, params) if parts.penalty else None
     return of_examples, losses.share(of_examples, penalty), outputs

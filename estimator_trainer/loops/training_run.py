@@ -129,13 +129,12 @@ class TrainingRun:
         """Epochs that have been trained."""
         return epochs.finished(self.step, self._examples, self._params['global_batch_size'])
 
-    def steps_to(self, *, epoch=True, report=False, meeting=False) -> int:
+    def steps_to(self, *, epoch=True, report=False) -> int:
         """Steps until something has to be done outside the graph, at least 1.
 
         Args:
             epoch: stop at the end of the epoch.
             report: and wherever progress or a summary is due.
-            meeting: and where the tasks agree on what to do.
         """
         config = self._plan.config
         ends = [self._params['max_steps']]
@@ -146,8 +145,6 @@ class TrainingRun:
         if report:
             ends += [_next(self.step, every, self._first)
                      for every in (config.log_every_steps, config.save_summary_steps) if every]
-        if meeting:
-            ends.append(self.step + self._agreement.left)
         return max(1, min(ends) - self.step)
 
     def rate(self) -> float:
@@ -160,7 +157,7 @@ class TrainingRun:
     def _agrees_to_stop(self) -> bool:
         due = bool(self._save_secs) and time.monotonic() - self._saved_at >= self._save_secs
         *wishes, self._save_now = self._agreement.meet(
-            None, [*self._watch.wishes(), self._plan.is_chief and due])
+            [*self._watch.wishes(), self._plan.is_chief and due])
         return self._watch.obey(wishes)
 
     def _is_to_be_saved(self) -> bool:

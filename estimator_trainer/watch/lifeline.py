@@ -342,10 +342,15 @@ def _has_descriptor(stream) -> bool:
         return False
 
 
+# Made once: each CDLL is a class of its own, which only a garbage collector frees, and a job may turn it off.
+_LIBC = ctypes.CDLL(None)
+_Action = ctypes.c_char * 256  # a struct sigaction takes 152 bytes
+
+
 def _c_action(signum, new=None):
     """What happens on a signal, as C has it, in any thread: sigaction(2). Returns what it was."""
-    old = ctypes.create_string_buffer(256)  # a struct sigaction takes 152 bytes
-    ctypes.CDLL(None).sigaction(signum, new, old)
+    old = _Action()
+    _LIBC.sigaction(signum, new, old)
     return old
 
 

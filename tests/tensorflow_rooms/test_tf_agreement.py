@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from estimator_trainer.cluster import ports
 from estimator_trainer.compat import agreement, unlocked
-from estimator_trainer.compat.agreement import Agreement
+from estimator_trainer.compat.agreement import EagerAgreement
 
 v1 = tf.compat.v1
 
@@ -33,69 +33,68 @@ class Clock:
 
 
 def meetings(clock, steps):
-    """At which of the steps one process alone looks."""
-    alone = Agreement(1, True, clock)
-    alone.meet(None, [False])
+    """At which of the steps a task meets the others, as its clock has it."""
+    mine = EagerAgreement(1, True, clock)
+    mine._alone, mine._own_replicas, mine._sum = False, 1, lambda values: values
+    mine.meet([False])
     met = []
     for step in range(1, steps + 1):
         clock.step()
-        if alone.due():
+        if mine.due():
             met.append(step)
-            alone.meet(None, [False])
+            mine.meet([False])
     return met
 
 
-@pytest.mark.parametrize('secs, steps', [(.00101, 495), (.099, 5), (.3, 1), (10, 1), (1e-5, 1000), (0, 1000)])
-def test_twice_a_second(secs, steps):
-    met = meetings(Clock(secs), 5000)
-    assert met == list(range(1, 5001, steps))
+@pytest.mark.parametrize('secs, steps', [(.00101, 10), (.099, 5), (.3, 1), (10, 1), (1e-5, 10), (0, 10)])
+def test_twice_a_second_and_in_every_tenth_step(secs, steps):
+    met = meetings(Clock(secs), 500)
+    assert met == list(range(1, 501, steps))
 
 
-def test_after_a_pause_the_next_steps_are_looked_at_anew():
-    met = meetings(Clock(*[.01] * 200, 600, .01), 400)
-    after = next(step for step in met if step > 200)
-    assert after <= 251 and after + 1 in met
+def test_steps_that_become_slow():
+    met = meetings(Clock(*[.001] * 60, 1), 100)
+    after = next(step for step in met if step > 60)
+    assert after <= 70
+    assert met[-5:] == [96, 97, 98, 99, 100]
 
 
 @pytest.mark.parametrize('wishes', [[False, False], [True, False], [None, 3]])
-def test_alone_one_agrees_with_oneself(wishes):
-    assert Agreement(2, True).meet(None, wishes) == [bool(wish) for wish in wishes]
+def test_alone_one_agrees_with_oneself_in_every_step(wishes):
+    mine = EagerAgreement(2, True)
+    assert mine.meet(wishes) == [bool(wish) for wish in wishes]
+    assert mine.due() and mine.due() and mine.due(5)
 
 
 class Gang:
-    """Tasks in threads, whose sessions add up what they are fed: an all-reduce."""
+    """Tasks in threads that add up what they give: an all-reduce."""
 
     def __init__(self, num_tasks, own_replicas=1):
         self._barrier = threading.Barrier(num_tasks)
         self._own_replicas, self._fed, self.problems = own_replicas, {}, []
 
-    def session(self, number):
-        gang = self
+    def sum(self, number):
+        def add_up(mine):
+            self._fed[number] = mine
+            self._barrier.wait(10)
+            total = [self._own_replicas * sum(column) for column in zip(*self._fed.values())]
+            self._barrier.wait(10)
+            return total
 
-        class Session:
-            def run(self, fetch, feed):
-                value, = feed.values()
-                gang._fed[number] = value
-                gang._barrier.wait(10)
-                total = [gang._own_replicas * sum(column) for column in zip(*gang._fed.values())]
-                gang._barrier.wait(10)
-                return total
-
-        return Session()
+        return add_up
 
     def task(self, number, clock, wants_at, steps):
         """(steps at which it met, step at which it was told of a wish)."""
-        mine = Agreement(2, number == 0, clock)
-        mine._alone, mine._own_replicas = False, self._own_replicas
-        mine._mine, mine._all = 'placeholder', 'reduced'
-        session, met = self.session(number), []
-        mine.meet(session, [False, False])
+        mine = EagerAgreement(2, number == 0, clock)
+        mine._alone, mine._own_replicas, mine._sum = False, self._own_replicas, self.sum(number)
+        met = []
+        mine.meet([False, False])
         for step in range(1, steps + 1):
             clock.step()
             if mine.due():
                 met.append(step)
                 wants = wants_at is not None and step >= wants_at
-                if mine.meet(session, [False, wants]) == [False, True]:
+                if mine.meet([False, wants]) == [False, True]:
                     return met, step
         return met, None
 
@@ -127,8 +126,8 @@ def test_two_tasks_meet_and_stop_at_the_same_steps(rates, who, own_replicas):
     (met, told), (other_met, other_told) = results
     assert (met, told) == (other_met, other_told)
     assert (told is None) == (who is None)
-    if who is not None:  # about half a second of the chief's later
-        assert 300 <= told <= 300 + max(1, .5 / rates[0]) + 2
+    if who is not None:  # ten steps later at most
+        assert 300 <= told <= 310
 
 
 def test_rates_that_change_by_chance():
@@ -138,21 +137,113 @@ def test_rates_that_change_by_chance():
     assert results[0] == results[1] == results[2] and len(results[0][0]) > 10
 
 
-def test_what_is_reduced_is_the_wish_of_all_replicas(monkeypatch):
-    strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
-    monkeypatch.setattr(type(strategy.extended), '_in_multi_worker_mode', lambda self: True)
-    monkeypatch.setattr(agreement, '_EVERY_SECS', 5.05)
+@pytest.fixture
+def as_workers(two, monkeypatch):
+    """A strategy with two replicas, which believes that its tasks are several."""
+    monkeypatch.setattr(type(two.extended), '_in_multi_worker_mode', lambda self: True)
+    return two
+
+
+def test_what_is_reduced_is_the_wish_of_all_replicas(as_workers, monkeypatch):
     clock = Clock(.1)
-    with tf.Graph().as_default(), strategy.scope(), v1.Session() as session:
-        mine = Agreement(2, True, clock)
-        assert mine.meet(session, [False, True]) == [False, True]
-        assert mine.meet(session, [False, False]) == [False, False]
-        for _ in range(3):
-            clock.step()
-            mine.due()
-        assert mine.meet(session, [1, 1]) == [True, True]
-        due = [mine.due() for _ in range(50)]
-        assert due == [False] * 49 + [True]  # the chief's number of steps, not the sum of both replicas'
+    monkeypatch.setattr(agreement, '_EVERY_SECS', .55)
+    with as_workers.scope():
+        mine = EagerAgreement(2, True, clock)
+    assert mine.meet([False, True]) == [False, True]
+    assert mine.meet([False, False]) == [False, False]
+    for _ in range(3):
+        clock.step()
+        mine.due()
+    assert mine.meet([1, 1]) == [True, True]
+    due = [mine.due() for _ in range(5)]
+    assert due == [False] * 4 + [True]  # the chief's number of steps, not the sum of both replicas'
+
+
+class Wishing(v1.train.SessionRunHook):
+    """Wishes from a step on, and keeps what it hears."""
+
+    def __init__(self, *from_steps):
+        self._from_steps, self.asked, self.heard, self.apart = from_steps, 0, [], []
+
+    def _wishes(self):
+        self.asked += 1
+        return [len(self.heard) >= step for step in self._from_steps]
+
+    def begin(self):
+        self._voice = agreement.join(self._wishes, len(self._from_steps))
+
+    def after_create_session(self, session, coord):
+        self.apart = self._voice.meet(session, [step == 0 for step in self._from_steps])
+
+    def before_run(self, run_context):
+        return v1.train.SessionRunArgs(*self._voice.before_run())
+
+    def after_run(self, run_context, run_values):
+        self.heard.append(self._voice.after_run(run_values.results))
+
+
+def model_fn(features, labels, mode):
+    return tf.estimator.EstimatorSpec(mode, loss=tf.cast(features, tf.float32) / 8,
+                                      train_op=v1.train.get_global_step().assign_add(1))
+
+
+def train(folder, strategy, hooks):
+    """The loss that was reported in each of five steps."""
+    losses = []
+
+    class Losses(v1.train.SessionRunHook):
+        def before_run(self, run_context):
+            return v1.train.SessionRunArgs(v1.get_collection(v1.GraphKeys.LOSSES)[-1])
+
+        def after_run(self, run_context, run_values):
+            losses.append(float(run_values.results))
+
+    config = tf.estimator.RunConfig(str(folder), train_distribute=strategy, log_step_count_steps=None,
+                                    save_summary_steps=0)
+    tf.estimator.Estimator(model_fn, config=config).train(
+        lambda: tf.data.Dataset.range(20), max_steps=5, hooks=[*hooks, Losses()])
+    return losses
+
+
+def test_the_hooks_of_an_estimator_wish_together(tmp_path, as_workers):
+    one, other = Wishing(2, 99), Wishing(0)
+    losses = train(tmp_path, as_workers, [one, other])
+    assert losses == [(4 * step + 1) / 8 for step in range(5)]  # two examples in each step, 0 and 1 in the first
+    assert one.heard == [[False, False]] * 2 + [[True, False]] * 3
+    assert other.heard == [[True]] * 5
+    assert (one.apart, other.apart) == ([False, False], [True])
+    assert one.asked == other.asked == 5
+
+
+def test_the_wishes_travel_with_the_loss_and_change_no_loss(tmp_path, as_workers, monkeypatch):
+    reduced = []
+    reduce = type(as_workers).reduce
+
+    def keep(self, reduce_op, value, axis):
+        total = reduce(self, reduce_op, value, axis)
+        reduced.append(total)
+        return total
+
+    monkeypatch.setattr(type(as_workers), 'reduce', keep)
+    with_wishes = train(tmp_path / 'with', as_workers, [Wishing(3)])
+    assert [tensor.shape.as_list() for tensor in reduced] == [[17], [16]]  # the second is for between steps
+    assert 'reduce' not in vars(as_workers)
+    monkeypatch.setattr(type(as_workers.extended), '_in_multi_worker_mode', lambda self: False)
+    assert train(tmp_path / 'without', as_workers, []) == with_wishes
+
+
+def test_without_a_loss_to_travel_with_they_travel_alone(as_workers):
+    hook = Wishing(2)
+    with tf.Graph().as_default(), as_workers.scope():
+        hook.begin()
+        with v1.Session() as session:
+            assert hook._voice.meet(session, [True]) == [True]
+            heard = []
+            for _ in range(3):
+                fetches, feeds = hook._voice.before_run()
+                heard.append(hook._voice.after_run(session.run(fetches, feeds)))
+                hook.heard.append(None)
+    assert heard == [[False], [False], [True]]
 
 
 _WAITING = """

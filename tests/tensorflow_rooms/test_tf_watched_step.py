@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer import checkpoints, protocol
-from estimator_trainer.compat import agreement
 from estimator_trainer.hooks import watched_step
 from estimator_trainer.watch import lifeline as lifelines
 
@@ -71,8 +70,8 @@ class At(tf.estimator.SessionRunHook):
 
 
 @pytest.fixture(autouse=True)
-def meets_at_every_step(monkeypatch):
-    monkeypatch.setattr(agreement, '_EVERY_SECS', 0)
+def asks_for_reasons_in_every_step(monkeypatch):
+    monkeypatch.setattr(watched_step, '_ASK_SECS', 0)
 
 
 @pytest.fixture
@@ -149,10 +148,16 @@ def test_who_is_asked_for_reasons(tmp_path, line, is_chief, asynchronous, asked)
 
 
 def test_reasons_are_asked_for_twice_a_second(tmp_path, line, monkeypatch):
-    monkeypatch.setattr(agreement, '_EVERY_SECS', 60)
-    asked = []
-    train(tmp_path, line, 200, reason=lambda: asked.append(line.step))
-    assert asked[:2] == [0, 1] and len(asked) < 6
+    now, asked = [1000.], []
+    monkeypatch.setattr(watched_step, '_ASK_SECS', .5)
+    monkeypatch.setattr(watched_step.time, 'monotonic', lambda: now[0])
+
+    def passes():
+        now[0] += .1
+
+    hooks = [At(steps, passes) for steps in range(1, 21)]
+    train(tmp_path, line, 20, reason=lambda: asked.append(line.step), hooks=hooks)
+    assert asked == [0, 5, 10, 15, 20]
 
 
 def test_steps_that_others_make_as_well(tmp_path, line):
