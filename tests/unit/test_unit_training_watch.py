@@ -143,14 +143,6 @@ def test_nobody_greets_where_there_is_no_address():
     assert training.greeting_of(None)() is False
 
 
-    there = NEW
-    watch = training.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: there, now=START)
-    assert watch.look(lambda: START + 70) == training.News(ABSENT, 70)
-    there = LATER
-    watch.look(lambda: START + 75)
-    assert watch.look(lambda: START + 110) == training.News(LOST_STATE, 35)
-
-
 @pytest.mark.parametrize('looks, elsewhere_at', [
     # (seconds, seen in the folder, answers)
     ([(0, False, True), (9, False, True), (10, False, True)], 10),
