@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from tests.chaos import case as chaos
-from tests.chaos import alone, broken, chance, stopping, supervised
+from tests.chaos import alone, broken, chance, hostile_supervisor, stopping, supervised
 
 
 def main(argv) -> int:
@@ -23,7 +23,7 @@ def main(argv) -> int:
     args = parser.parse_args(argv)
     wanted = [text.strip() for text in args.only.split(',') if text.strip()]
     everything = [*supervised.cases(), *chance.cases(args.random_kills, args.seed), *broken.cases(),
-                  *alone.cases(), *stopping.cases()]
+                  *alone.cases(), *stopping.cases(), *hostile_supervisor.cases()]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
     if args.list:
         print(*(case.name for case in cases), sep='\n')
