@@ -17,7 +17,8 @@ policy to mechanism:
     run.py            the loop over attempts: restarts, back-off
     supervisor.py     the loop: runs one gang of Commands to its end -> Outcome
     task.py           one task: its process (process.py: a process group) and its output
-                      (logs.py: raw files, prefixed lines)
+                      (logs.py: raw files, prefixed lines; console.py: our stdout and stderr)
+    attempts.py       the folders of logs
     training.py       how training goes, from training.json
     status.py         status.json, while it runs; story.py: report.json, after it
     oom.py            whether the kernel kills for want of memory

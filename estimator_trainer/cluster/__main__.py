@@ -8,7 +8,8 @@ import sys
 import time
 
 from estimator_trainer import exit_codes
-from estimator_trainer.cluster import isolate, lock, logs, options, plan, policy, ports, process
+from estimator_trainer.cluster import (
+    attempts, console, isolate, lock, options, plan, policy, ports, process)
 from estimator_trainer.cluster import run as runs
 from estimator_trainer.cluster.usage import UsageError
 from tf_config import streams
@@ -51,7 +52,7 @@ def check_flags(command: plan.Command, show: bool) -> int:
 
 def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) -> int:
     """Runs the cluster, its first gang at the claimed ports. Its exit code."""
-    out, err = (logs.Console.of(stream.fileno(), os.environ) for stream in (sys.stdout, sys.stderr))
+    out, err = console.of_this_process(os.environ)
     machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
     environ = plan.environment(
         os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers
@@ -63,13 +64,14 @@ def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) 
         return code
     with lock.hold(opts.model_dir) if opts.model_dir else contextlib.nullcontext():
         try:
-            folder = logs.new_attempt(opts.log_dir)
+            folder = attempts.new(opts.log_dir)
         except OSError as error:
             raise UsageError(
                 f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written'
             ) from None
-        err.say(isolated.note)
-        return runs.Run(opts, machine, random.Random()).run(claim, folder)
+        with out, err:
+            err.say(isolated.note)
+            return runs.Run(opts, machine, random.Random()).run(claim, folder)
 
 
 def main(argv: list[str]) -> int:

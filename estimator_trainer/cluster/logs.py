@@ -1,14 +1,25 @@
-"""The output of tasks: raw bytes into files, whole lines with the task's name to the console."""
+"""The output of tasks: raw bytes into files of bounded size, whole lines with the task's name to the console."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
-import select
-import tempfile
+
+from estimator_trainer.cluster.console import Console
 
 _LINE = re.compile(rb'([^\r\n]*)(\r\n|\n|\r)')
-_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # SGR codes; red is left to errors
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """How much of logs is kept. 0: all.
+
+    With the defaults ten attempts of two workers and an evaluator stay below 4 GiB, whatever they print.
+    """
+
+    attempts: int = 10  # folders; enough to see how failures began
+    mb: int = 64  # MiB of one stream of a task: days of what an ordinary job prints
 
 
 class Lines:
@@ -47,40 +58,56 @@ class Lines:
         return [line[start : start + self._limit] for start in starts]
 
 
-class Console:
-    """Writes whole lines to a file descriptor, such as our stdout.
+class RotatedFile:
+    """A file of raw bytes that keeps the newest `mb` MiB of them: half in `path`, half in `path`.1.
 
-    When nobody reads it any more (`| head`) the rest is dropped: the log files have it all.
+    Attributes:
+      dropped: whether older bytes are gone.
     """
 
-    def __init__(self, fd: int, colour: bool):
-        self._fd: int | None = fd
-        self._colour = colour
+    def __init__(self, path: pathlib.Path, mb: int):
+        self._path, self._half = path, mb * (1 << 20) // 2 or float('inf')
+        self._file = open(path, 'xb', buffering=0)
+        self._size, self._older = 0, False
+        self.dropped = False
 
-    @classmethod
-    def of(cls, fd: int, environ) -> 'Console':
-        """For a terminal, coloured unless NO_COLOR is set."""
-        return cls(fd, os.isatty(fd) and not environ.get('NO_COLOR'))
+    def write(self, data: bytes) -> int:
+        """How much of `data` was written; less of it where the disk is full. Raises OSError."""
+        length = len(data)
+        while len(data) > self._half - self._size:
+            room = int(self._half) - self._size
+            # At the end of a line, unless `data` begins within one that goes on beyond the room.
+            cut = data.rfind(b'\n', 0, max(room, 0)) + 1 or (0 if self._size else room)
+            written = self._write(data[:cut])
+            if written < cut:
+                return length - len(data) + written
+            data = data[cut:]
+            self._rotate()
+        return length - len(data) + self._write(data)
 
-    def prefix(self, name: str, number: int) -> bytes:
-        """What the lines of task `name`, the `number`-th, begin with."""
-        if not self._colour:
-            return f'[{name}] '.encode()
-        return f'\x1b[{_COLOURS[number % len(_COLOURS)]}m[{name}]\x1b[0m '.encode()
+    def close(self) -> None:
+        self._file.close()
 
-    def write(self, data: bytes) -> None:
-        while data and self._fd is not None:
-            try:
-                data = data[os.write(self._fd, data) :]
-            except BlockingIOError:  # somebody made our stdout non-blocking
-                select.select([], [self._fd], [])
-            except OSError:
-                self._fd = None
+    def _write(self, data: bytes) -> int:
+        written = self._file.write(data) if data else 0
+        self._size += written
+        return written
 
-    def say(self, text: str) -> None:
-        """Writes lines of the supervisor's own."""
-        lines = text.splitlines()
-        self.write(''.join(f'[cluster] {line}\n' for line in lines).encode(errors='replace'))
+    def _rotate(self) -> None:
+        self.dropped, older = self._older, older_of(self._path)
+        try:
+            if not self._older and os.path.lexists(older):
+                raise FileExistsError(older)  # it is not ours
+            os.replace(self._path, older)
+            file = open(self._path, 'xb', buffering=0)
+        except OSError:  # somebody has removed the folder: the newest bytes stay all the same
+            self._file.seek(0)
+            self._file.truncate()
+            self.dropped = True
+        else:
+            self._file.close()
+            self._file, self._older = file, True
+        self._size = 0
 
 
 class StreamLog:
@@ -89,22 +116,26 @@ class StreamLog:
     A disk that is full costs the file what comes meanwhile; the task goes on.
     """
 
-    def __init__(self, path: pathlib.Path, console: Console, prefix: bytes):
-        self._file = open(path, 'xb', buffering=0)
+    def __init__(self, path: pathlib.Path, console: Console, prefix: bytes, bounds: Bounds = Bounds()):
+        self._path, self._bounds = path, bounds
+        self._file = RotatedFile(path, bounds.mb)
         self._console = console
         self._prefix = prefix
         self._lines = Lines()
-        self._complete = True
+        self._complete = self._whole = True
 
     def feed(self, data: bytes) -> None:
         try:
-            written = self._file.write(data)
-            why = 'disk full' if written < len(data) else ''
+            why = 'disk full' if self._file.write(data) < len(data) else ''
         except OSError as error:
             why = error.strerror
         if why and self._complete:
             self._complete = False
-            self._console.say(f'{self._file.name} is not complete: {why}')
+            self._console.say(f'{self._path} is not complete: {why}')
+        if self._whole and self._file.dropped:
+            self._whole = False
+            self._console.say(
+                f'{self._path} has reached --max_log_mb={self._bounds.mb}: from now on its oldest lines are dropped')
         self._print(self._lines.feed(data))
 
     def close(self) -> None:
@@ -122,30 +153,21 @@ def path_of(folder: pathlib.Path, name: str, suffix: str, life: int = 1) -> path
     return folder / f'{name.replace(":", "-")}{lives}.{suffix}'
 
 
+def older_of(path: pathlib.Path) -> pathlib.Path:
+    """The file in which the older half of a log is."""
+    return path.with_name(f'{path.name}.1')
+
+
 def tail(path: pathlib.Path, lines: int = 20) -> list[str]:
     """The last lines of a log, as text; [] if it cannot be read."""
+    found = _last_lines(path, lines)
+    if len(found) < lines:
+        found = [*_last_lines(older_of(path), lines - len(found)), *found]
+    return found
+
+
+def _last_lines(path: pathlib.Path, lines: int) -> list[str]:
     with contextlib.suppress(OSError), open(path, 'rb') as file:
         file.seek(max(0, path.stat().st_size - 64 * 1024))
         return file.read().decode(errors='replace').splitlines()[-lines:]
     return []
-
-
-def new_attempt(log_dir: str | None) -> pathlib.Path:
-    """Makes the folder of one attempt: log_dir/attempt-N, N one more than the last there is.
-
-    Without a `log_dir` it is in a new temporary folder.
-
-    Raises:
-      OSError: it cannot be made.
-    """
-    parent = pathlib.Path(log_dir or tempfile.mkdtemp(prefix='estimator_trainer-logs-'))
-    parent.mkdir(parents=True, exist_ok=True)
-    taken = [re.fullmatch(r'attempt-(\d+)', entry.name) for entry in parent.iterdir()]
-    number = max((int(match[1]) for match in taken if match), default=0) + 1
-    while True:
-        folder = parent / f'attempt-{number}'
-        try:
-            folder.mkdir()
-            return folder.absolute()
-        except FileExistsError:  # another supervisor was quicker
-            number += 1

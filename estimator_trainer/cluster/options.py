@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from estimator_trainer.cluster import trainer_flags as trainers
+from estimator_trainer.cluster.logs import Bounds
 from estimator_trainer.cluster.plan import Shape
 from estimator_trainer.cluster.restarts import Rules
 from estimator_trainer.cluster.supervisor import Limits
@@ -34,12 +35,14 @@ class Options:
     isolate: str  # auto, on or off
     model_dir: str | None  # None: none, or not of this machine
     log_dir: str | None  # the parent of attempt-N; None: a temporary folder
+    log_bounds: Bounds
     batch_size: int  # of one replica
     trainer_flags: tuple[str, ...]
 
 
 def _flags() -> flags.FlagValues:
-    shape, limits, rules, values = Shape(), Limits(), Rules(), flags.FlagValues()
+    shape, limits, rules, bounds = Shape(), Limits(), Rules(), Bounds()
+    values = flags.FlagValues()
 
     def define(kind, name, default, text, *args, **kwargs):
         kind(name, default, *args, text, flag_values=values, **kwargs)
@@ -111,6 +114,20 @@ def _flags() -> flags.FlagValues:
         'Output goes to <log_dir>/attempt-N/<role>-<index>.{out,err}, N the next free number. '
         "Default: <model_dir>/logs, with the trainer's --model_dir; without, a temporary folder.",
     )
+    define(
+        whole,
+        'keep_attempts',
+        bounds.attempts,
+        'Newest folders attempt-N that are kept in --log_dir, and in one of them the logs of the last so many '
+        'lives of a task that is restarted alone. 0: all.',
+    )
+    define(
+        whole,
+        'max_log_mb',
+        bounds.mb,
+        'MiB of each stream of a task that are kept, the newest: half in <role>-<index>.err, half in '
+        '<role>-<index>.err.1. 0: all.',
+    )
     define(switch, 'help', False, 'Show this.', short_name='h')
     return values
 
@@ -157,6 +174,7 @@ def parse(argv: Sequence[str]) -> Options | None:
         isolate=values.isolate,
         model_dir=model_dir,
         log_dir=values.log_dir or (model_dir and os.path.join(model_dir, 'logs')),
+        log_bounds=Bounds(values.keep_attempts, values.max_log_mb),
         batch_size=trainers.batch_size(expanded),
         trainer_flags=trainer_flags,
     )
@@ -171,6 +189,8 @@ def _check_ranges(values: flags.FlagValues) -> None:
         ('max_restarts', 0, 'give 0 or more'),
         ('restart_window_secs', 1, 'give seconds, 1 or more; --max_restarts=0 never restarts'),
         ('backoff_secs', 0, 'give seconds, 0 or more'),
+        ('keep_attempts', 0, 'give 1 or more; 0 keeps all'),
+        ('max_log_mb', 0, 'give MiB, 1 or more; 0 keeps all'),
         ('stall_timeout', 0, 'give seconds, 0 or more; 0 never takes a gang for stalled'),
     ):
         value = values[name].value

@@ -32,7 +32,7 @@ class Process:
     def __init__(self, command: Command):
         parent = os.getpid()
 
-        def before_exec():  # safe between fork and exec: the supervisor has one thread
+        def before_exec():  # between fork and exec: no lock that another thread (console.py) may hold
             tie_to_parent(parent)
             if command.cores:
                 os.sched_setaffinity(0, command.cores)

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import checkpoint_file, exit_codes
 from estimator_trainer.cluster import (
-    logs, oom, plan, ports, report, restarts, status, story, training)
+    attempts, logs, oom, plan, ports, report, restarts, status, story, training)
 from estimator_trainer.cluster.attempt import Attempt
+from estimator_trainer.cluster.console import Console
 from estimator_trainer.cluster.options import Options
 from estimator_trainer.cluster.policy import Cause, Outcome, Why
 from estimator_trainer.cluster.signals import Signals
@@ -31,8 +32,8 @@ class Machine:
     trainer: Sequence[str]  # its command, without flags
     environ: Mapping[str, str]
     cores: Sequence[int]
-    out: logs.Console
-    err: logs.Console
+    out: Console
+    err: Console
     isolated: bool
 
 
@@ -71,6 +72,7 @@ class Run:
         self._checkpoint = self._named_step()  # of which the next attempt goes on
         if self._checkpoint is None and before:
             self._checkpoint = before.checkpoint_step
+        self._said_removed = False
         self._last: dict = {}  # what status.json says, but for what changes by itself
 
     def run(self, claim: ports.Claim, folder: pathlib.Path) -> int:
@@ -81,9 +83,12 @@ class Run:
           folder: of its logs.
         """
         self._remove_old_report()
+        for console in (self._machine.out, self._machine.err):
+            console.kept_in = f'the log files in {folder.parent}'
         with Signals() as signals:
             while True:
-                with claim:
+                with claim, attempts.in_use(folder):
+                    self._remove_old_logs(folder)
                     attempt = self._attempt(claim.ports, folder, signals)
                 code, decision = self._judge(attempt)
                 self._story.append((attempt, decision))
@@ -95,7 +100,7 @@ class Run:
                     return self._end(128 + signum, stopped=True)
                 try:
                     claim = self._claim()
-                    folder = logs.new_attempt(str(folder.parent))
+                    folder = attempts.new(str(folder.parent))
                 except OSError as error:
                     claim.close()
                     self._say(f'no restart: {error}')
@@ -141,7 +146,9 @@ class Run:
                 self._show(status.state(view, watch.training))
 
         started, kills = time.time(), oom.kills()
-        supervisor = Supervisor(opts.limits, machine.out, machine.err, self._alone, watch, show)
+        supervisor = Supervisor(
+            opts.limits, machine.out, machine.err, self._alone, watch, show, opts.log_bounds
+        )
         outcome = supervisor.run(commands, folder, signals)
         attempt = Attempt(
             number, generation, self._workers, addresses, folder, started, outcome,
@@ -223,6 +230,15 @@ class Run:
         if self._report:
             with contextlib.suppress(OSError):
                 os.unlink(self._report)
+
+    def _remove_old_logs(self, folder: pathlib.Path) -> None:
+        """Says so, once."""
+        keep = self._opts.log_bounds.attempts
+        removed = attempts.remove_old(folder, keep)
+        if removed and not self._said_removed:
+            self._said_removed = True
+            self._say(f'{folder.parent}: the oldest logs are removed ({", ".join(removed)}), the newest {keep} '
+                      'attempts stay (--keep_attempts)')
 
     def _end(self, code: int, stopped: bool = False) -> int:
         """The last words. Returns `code`."""

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.cluster import policy, report
-from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.console import Console
+from estimator_trainer.cluster.logs import Bounds
 from estimator_trainer.cluster.plan import Command
 from estimator_trainer.cluster.policy import Cause, Ended, Outcome, Stop, Why
 from estimator_trainer.cluster.restarts import Alone, Rules
@@ -44,6 +45,7 @@ class Supervisor:
       alone: restarts of single tasks; none without.
       watch: looks at the training of this gang; nobody does without.
       show: called about every second where somebody watches, and at every change.
+      bounds: of the logs.
     """
 
     def __init__(
@@ -54,12 +56,13 @@ class Supervisor:
         alone: Alone | None = None,
         watch: Watch | None = None,
         show: Callable[[View], None] = lambda view: None,
+        bounds: Bounds = Bounds(),
     ):
         self._limits = limits
         self._out, self._err = out, err
         self._alone = alone or Alone(Rules(max_restarts=0), random.Random())
         self._watch = watch or Watch(None, '', 0, 0)
-        self._show = show
+        self._show, self._bounds = show, bounds
         self._gang: Sequence[Command] = ()
         self._numbers: dict[str, int] = {}  # by name of task
         self._running: list[RunningTask] = []
@@ -96,7 +99,7 @@ class Supervisor:
         self._numbers = {command.name: number for number, command in enumerate(gang)}
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
-            self._place = Place(selector, folder, self._out, self._err)
+            self._place = Place(selector, folder, self._out, self._err, self._bounds)
             try:
                 self._start()
                 while self._running or self._waiting:

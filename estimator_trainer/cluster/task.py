@@ -8,7 +8,9 @@ import signal
 import subprocess
 
 from estimator_trainer import exit_codes, protocol
-from estimator_trainer.cluster.logs import Console, StreamLog, path_of
+from estimator_trainer.cluster import attempts
+from estimator_trainer.cluster.console import Console
+from estimator_trainer.cluster.logs import Bounds, StreamLog, path_of
 from estimator_trainer.cluster.plan import Command
 from estimator_trainer.cluster.policy import Ended, TaskError
 from estimator_trainer.cluster.process import Process
@@ -24,6 +26,7 @@ class Place:
     folder: pathlib.Path  # of the logs
     out: Console
     err: Console
+    bounds: Bounds = Bounds()
 
 
 class CannotStart(OSError):
@@ -44,11 +47,16 @@ class RunningTask:
         self._selector = place.selector
         self._error_path = path_of(place.folder, name, 'error.json', life)
         env = {**command.env, protocol.ERROR_FILE: str(self._error_path)}
-        opened = []
+        opened, keep = [], place.bounds.attempts
+        if 0 < keep < life:
+            attempts.remove_life(place.folder, name, life - keep)
+            if life == keep + 1:
+                place.err.say(f'{name}: logs of its earliest lives are removed, those of the last {keep} stay '
+                              '(--keep_attempts)')
         try:
             for console, suffix in ((place.out, 'out'), (place.err, 'err')):
                 path = path_of(place.folder, name, suffix, life)
-                opened.append(StreamLog(path, console, console.prefix(name, number)))
+                opened.append(StreamLog(path, console, console.prefix(name, number), place.bounds))
             self.process = Process(dataclasses.replace(command, env=env))
         except (OSError, subprocess.SubprocessError) as error:  # the latter: before exec
             for log in opened:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.console import Console
 from estimator_trainer.config import UsageError
 from estimator_trainer.engines import description as descriptions
 from estimator_trainer.engines.ray_host import Host as Actor
@@ -140,8 +140,8 @@ def main(argv: Sequence[str]) -> int:
             raise UsageError(f'{" ".join(argv) or "no argument"}: name one job description')
         description = descriptions.load(argv[0])
         ray = _connect()
-        return Run(description, RayCluster(ray, description), Console.of(sys.stderr.fileno(), os.environ),
-                   random.Random()).run()
+        with Console.of(sys.stderr, os.environ) as console:
+            return Run(description, RayCluster(ray, description), console, random.Random()).run()
     except UsageError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE

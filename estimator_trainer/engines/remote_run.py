@@ -11,7 +11,7 @@ from typing import Protocol
 import tf_config
 from estimator_trainer import exit_codes, protocol
 from estimator_trainer.cluster import report, restarts
-from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.console import Console
 from estimator_trainer.cluster.plan import Command, restarts_alone
 from estimator_trainer.cluster.policy import Cause, Why
 from estimator_trainer.cluster.signals import Signals

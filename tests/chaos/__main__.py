@@ -15,6 +15,7 @@ from tests.chaos import (
     alone, broken, chance, hostile_blame, hostile_pauses, stopping, supervised)
 from tests.chaos import alone, broken, chance, hostile_forks, stopping, supervised
 from tests.chaos import alone, broken, chance, hostile_data, hostile_pace, stopping, supervised
+from tests.chaos import alone, broken, chance, hostile_supervisor, stopping, supervised
 
 
 def main(argv) -> int:
@@ -33,6 +34,7 @@ def main(argv) -> int:
                   *alone.cases(), *stopping.cases(), *hostile_blame.cases(), *hostile_pauses.cases()]
                   *alone.cases(), *stopping.cases(), *hostile_forks.cases()]
                   *alone.cases(), *stopping.cases(), *hostile_data.cases(), *hostile_pace.cases()]
+                  *alone.cases(), *stopping.cases(), *hostile_supervisor.cases()]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
     if args.list:
         print(*(case.name for case in cases), sep='\n')

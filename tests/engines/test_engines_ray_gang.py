@@ -15,7 +15,7 @@ import pytest
 
 from estimator_trainer import exit_codes, protocol
 from estimator_trainer.cluster import restarts
-from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.console import Console
 from estimator_trainer.config import UsageError
 from estimator_trainer.engines import description as descriptions
 from estimator_trainer.engines import places, ray_host, remote, remote_run
@@ -98,8 +98,8 @@ def run(tmp_path, quick, capfd):
         description = descriptions.parse({
             'name': 'test', 'flagfile': 'f.flags', 'model_dir': str(tmp_path), 'python': str(script), 'grace_secs': 10,
             'roles': roles or {'worker': {'count': 2}}, **keys})
-        console = Console(2, colour=False)
-        code = remote_run.Run(description, cluster or LocalCluster(), console, random.Random(0)).run()
+        with Console(2, colour=False) as console:
+            code = remote_run.Run(description, cluster or LocalCluster(), console, random.Random(0)).run()
         return code, capfd.readouterr().err
     return run
 

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from estimator_trainer.cluster import plan, signals, supervisor, task
-from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.console import Console
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 20
@@ -25,14 +25,15 @@ FOREVER = 'exec sleep 600'
 SUPERVISE = """
 import json, os, pathlib, sys
 from estimator_trainer.cluster import plan, signals
-from estimator_trainer.cluster.logs import Console
+from estimator_trainer.cluster.console import Console
 from estimator_trainer.cluster.supervisor import Limits, Supervisor
 tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
 gang = [plan.Command(name, tuple(argv), dict(os.environ),
                      trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
         for name, argv, cores in tasks]
-supervisor = Supervisor(Limits(grace_secs, drain_secs), Console(1, False), Console(2, False))
-with signals.Signals() as caught:
+out, err = Console(1, False), Console(2, False)
+supervisor = Supervisor(Limits(grace_secs, drain_secs), out, err)
+with out, err, signals.Signals() as caught:
     outcome = supervisor.run(gang, pathlib.Path(folder), caught)
 (pathlib.Path(folder) / 'outcome').write_text(json.dumps({
     'why': outcome.stop.why.name,
@@ -96,8 +97,7 @@ def start(tmp_path):
 @pytest.fixture
 def quiet():
     """A console that shows nothing."""
-    with open(os.devnull, 'wb') as file:
-        yield Console(file.fileno(), False)
+    return Console(None, False)
 
 
 def until(condition):
