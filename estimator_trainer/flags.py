@@ -80,9 +80,11 @@ _stopping['whole']('stop_patience', 3, 'Evaluations in a row without an improvem
 _stopping['number']('stop_min_delta', 0.0, 'What counts as an improvement: more than this.')
 
 _bounds = _group('Bounds, in seconds')
-_bounds['whole']('join_timeout_secs', 60, 'For the tasks of a cluster to find each other.')
+_bounds['whole']('join_timeout_secs', 60, 'For the tasks of a cluster to find each other, and the '
+                  "chief's files in the model_dir.")
 _bounds['whole']('lost_peer_secs', 30, 'A task that is silent for so long is lost, and the others end.')
-_bounds['whole']('step_timeout_secs', 1800, 'For one step, a checkpoint included. 0: no bound.')
+_bounds['whole']('step_timeout_secs', 1800, 'For one step, a checkpoint included, and for the chief to '
+                  'verify the newest checkpoint. 0: no bound.')
 _bounds['whole']('grace_secs', 25, 'From SIGTERM or Ctrl-C to the end, a checkpoint included.')
 
 _evaluation = _group('Evaluation and export')

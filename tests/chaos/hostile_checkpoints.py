@@ -43,7 +43,8 @@ class NoPermission:
             (stage.model_dir / self.name).chmod(0)
             as_nobody = {'before': broken.AS_NOBODY, 'HOME': '/tmp'}
             broken._end(row, stage.trainer(**as_nobody), exit_codes.CANNOT_WRITE)
-            row.expect(self.name in row.said[0] and 'Permission denied' in row.said[0], 'it does not say what')
+            last = stage.programs[0].last_line
+            row.expect(self.name in last and 'Permission denied' in last, 'it does not say what')
             row.expect(files.steps(stage.model_dir) == [0, 20, 40, 60], 'a checkpoint is not where it was')
             (stage.model_dir / self.name).chmod(0o644)
             broken._end(row, stage.trainer(**as_nobody), exit_codes.OK)
@@ -87,7 +88,8 @@ class Refused:
                 LD_PRELOAD=library, REFUSED=f'model/{self.name}', REFUSED_CALL=self.call,
                 REFUSED_ERRNO=str(self.number), REFUSED_TIMES=str(self.times)), self.code)
             if self.code:
-                row.expect(os.strerror(self.number) in row.said[0], 'the last line does not name the cause')
+                row.expect(os.strerror(self.number) in stage.programs[0].last_line,
+                           'the last line does not name the cause')
                 row.expect(files.named(stage.model_dir) == HALF, 'another checkpoint is named')
                 broken._end(row, stage.trainer(), exit_codes.OK)
             _none_set_aside(row, stage)
