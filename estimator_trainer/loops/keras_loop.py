@@ -1,5 +1,7 @@
 """What keras_fit and custom_loop have in common: both train a job's Keras model."""
 
+import concurrent.futures
+
 import tensorflow as tf
 
 from estimator_trainer import protocol
@@ -58,6 +60,15 @@ class KerasLoop(task.Loop):
     def _eval_spec(self):
         self._model_to_evaluate()
         return self._spec  # one input_fn: one data set, for all evaluations
+
+    def _saved(self, step) -> None:
+        """As in Loop. `fit` calls this within the scope of the training's strategy, where no other strategy
+        can evaluate; the scope is the thread's."""
+        if not tf.distribute.has_strategy():
+            super()._saved(step)
+            return
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            thread.submit(super()._saved, step).result()
 
 
 def loss_of(model, parts, params, features, labels):
