@@ -1,4 +1,4 @@
-"""python -m tests.chaos [--only=TEXT,TEXT] [--list]: plays every case, and shows a table."""
+"""python -m tests.chaos [--only=TEXT,TEXT] [--times=N] [--list]: plays every case, and shows a table."""
 
 import argparse
 import pathlib
@@ -9,13 +9,12 @@ import tempfile
 import time
 
 from tests.chaos import case as chaos
-from tests.chaos import alone, broken, chance, hostile_exports, stopping, supervised
-from tests.chaos import alone, broken, chance, hostile_checkpoints, stopping, supervised
 from tests.chaos import (
-    alone, broken, chance, hostile_blame, hostile_pauses, stopping, supervised)
-from tests.chaos import alone, broken, chance, hostile_forks, stopping, supervised
-from tests.chaos import alone, broken, chance, hostile_data, hostile_pace, stopping, supervised
-from tests.chaos import alone, broken, chance, hostile_supervisor, stopping, supervised
+    alone, broken, chance, hostile_blame, hostile_checkpoints, hostile_data, hostile_exports, hostile_forks,
+    hostile_pace, hostile_pauses, hostile_supervisor, stopping, supervised)
+
+HOSTILE = (hostile_forks, hostile_blame, hostile_pauses, hostile_pace, hostile_checkpoints, hostile_exports,
+           hostile_data, hostile_supervisor)  # jobs that misbehave
 
 
 def main(argv) -> int:
@@ -24,18 +23,15 @@ def main(argv) -> int:
     parser.add_argument('--only', default='', help='only cases whose name has one of these texts')
     parser.add_argument('--random_kills', type=int, default=20, help='of one run [20]')
     parser.add_argument('--seed', type=int, default=1, help='of the random kills [1]')
+    parser.add_argument('--times', type=int, default=1, help='so often each case is played [1]')
     parser.add_argument('--list', action='store_true', help='show the names of the cases')
     parser.add_argument('--keep', action='store_true', help='keep the folders of cases that went well')
     args = parser.parse_args(argv)
     wanted = [text.strip() for text in args.only.split(',') if text.strip()]
     everything = [*supervised.cases(), *chance.cases(args.random_kills, args.seed), *broken.cases(),
-                  *alone.cases(), *stopping.cases(), *hostile_exports.cases()]
-                  *alone.cases(), *stopping.cases(), *hostile_checkpoints.cases()]
-                  *alone.cases(), *stopping.cases(), *hostile_blame.cases(), *hostile_pauses.cases()]
-                  *alone.cases(), *stopping.cases(), *hostile_forks.cases()]
-                  *alone.cases(), *stopping.cases(), *hostile_data.cases(), *hostile_pace.cases()]
-                  *alone.cases(), *stopping.cases(), *hostile_supervisor.cases()]
+                  *alone.cases(), *stopping.cases(), *(case for module in HOSTILE for case in module.cases())]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
+    cases = [case for case in cases for _ in range(args.times)]
     if args.list:
         print(*(case.name for case in cases), sep='\n')
         return 0
