@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat import python_functions, unlocked
+from estimator_trainer.compat import broken_input, python_functions, unlocked
 from estimator_trainer.config import UsageError
 from estimator_trainer.watch import lifeline as lifelines
 
@@ -62,6 +62,8 @@ def make_run_configs(plan, lifeline) -> RunConfigs:
     with lifeline.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
         train_strategy = _train_strategy(plan)
     python_functions.install(lifelines.SIGNALS)
+    if plan.trains and plan.num_training_tasks == 1 and not plan.cluster.ps:
+        broken_input.install(lifeline, (ArithmeticError, tf.estimator.NanLossDuringTrainingError))
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
     return RunConfigs(own, local)
 
