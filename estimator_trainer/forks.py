@@ -16,6 +16,7 @@ would arrive in the parent.
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import traceback
@@ -47,8 +48,15 @@ def none_meanwhile():
 
 
 def no_more() -> None:
-    """From here on no thread of this process forks: it ends, and would leave children behind."""
+    """From here on no thread of this process starts another one: it ends, and would leave children behind."""
     _mutex.acquire(timeout=_NO_MORE_SECS)
+    subprocess.Popen._execute_child = _refuse  # these call exec, and so come by no hook
+    if 'multiprocessing.process' in sys.modules:
+        sys.modules['multiprocessing.process'].BaseProcess.start = _refuse
+
+
+def _refuse(*args, **kwargs):
+    raise OSError('no process can be started any more: this one is ending')
 
 
 @contextlib.contextmanager

@@ -16,7 +16,12 @@ from tensorflow.python.ops import script_ops
 
 from estimator_trainer import forks
 
-_unblocked = threading.local()
+_unblocked, _failed = threading.local(), threading.Event()
+
+
+def have_failed() -> bool:
+    """Whether any function has raised an exception."""
+    return _failed.is_set()
 
 
 def install(signals) -> None:
@@ -31,7 +36,13 @@ def install(signals) -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
             _unblocked.here = True
         with forks.parent_only():
-            return call(registry, *args)
+            try:
+                return call(registry, *args)
+            except StopIteration:  # of a generator: the end of its data
+                raise
+            except Exception:
+                _failed.set()
+                raise
 
     mended.mended = True
     script_ops.FuncRegistry.__call__ = mended

@@ -6,6 +6,7 @@ removes what others have forgotten, and ends by itself when the last of them has
 """
 
 import contextlib
+import ctypes
 import dataclasses
 import os
 import pathlib
@@ -14,6 +15,7 @@ import time
 
 _PROC = pathlib.Path('/proc')
 _TRACKER = b'multiprocessing.resource_tracker'
+_PR_SET_CHILD_SUBREAPER = 36
 _TERM_SECS = 3  # from SIGTERM to SIGKILL
 _KILL_SECS = 2  # from SIGKILL to the end; the kernel takes longer where a disk does not answer
 _LOOK_SECS = 0.05
@@ -49,6 +51,7 @@ def end() -> list:
         The pids of all that were told.
     """
     helpers = set()
+    _adopt_orphans()
     if _tell(helpers, signal.SIGTERM, _TERM_SECS):
         _tell(helpers, signal.SIGKILL, _KILL_SECS)
     return sorted(pid for pid, _ in helpers)
@@ -57,7 +60,7 @@ def end() -> list:
 def _tell(helpers, signum, secs):
     """Sends a signal to every helper once. The set grows: a helper may start another one, and one whose parent
     has ended is no descendant any more. The helpers that live when all have ended or the time is up."""
-    deadline, told = time.monotonic() + secs, set()
+    deadline, told, seen = time.monotonic() + secs, set(), None
     while True:
         helpers.update(left())
         alive = {helper for helper in helpers if _lives(*helper)}
@@ -65,9 +68,16 @@ def _tell(helpers, signum, secs):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signum)
         told |= alive
-        if not alive or time.monotonic() >= deadline:
+        if not (helpers and (alive or helpers != seen)) or time.monotonic() >= deadline:
             return alive
+        seen = set(helpers)
         time.sleep(_LOOK_SECS)
+
+
+def _adopt_orphans():
+    """From here on a helper whose parent ends becomes a child of this process, and is not lost sight of."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _lives(pid, start) -> bool:

@@ -18,10 +18,11 @@ from tests.chaos.stage import JOB as SMALL_JOB
 from tests.chaos.stage import REPOSITORY, SAVING, Stage
 
 JOB = '--job=tests.chaos.hostile_fork_job:job'
-SLOWLY = '--param=slow_ms=30'  # so that helpers are ahead of the steps, and there is time to strike
+SLOWLY = '--param=slow_ms=300'  # so that helpers are ahead of the steps, and there is time to strike
+AGAIN = (JOB, '--allow_config_change', '--param=helpers=fork')
 PLACES = ('generator', 'numpy_function', 'hook')
 HELPERS_SECS = 10  # from the end of the trainer to that of its helpers
-STRIKE_STEP = 30
+STRIKE_STEP = 7
 
 
 def _reached(stage, step) -> bool:
@@ -75,12 +76,14 @@ class Stops:
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder) as stage:
-            program = stage.trainer(JOB, SLOWLY, f'--param=where={self.where}')
+            # A hook waits for its helpers in every step: an answer of a Pool's worker that was killed never comes.
+            kinds = 'executor+subprocess+sleeper' if self.where == 'hook' else '+'.join(hostile_helpers.KINDS)
+            program = stage.trainer(JOB, SLOWLY, f'--param=where={self.where}', f'--param=helpers={kinds}')
             _until_step(stage, program)
             (os.killpg if self.group else os.kill)(program.pid, self.signum)
             _ended(row, stage, program, 128 + self.signum)
             _saved_where_it_stopped(row, stage)
-            _ended(row, stage, stage.trainer(JOB, f'--param=where={self.where}'), exit_codes.OK)
+            _ended(row, stage, stage.trainer(*AGAIN), exit_codes.OK)
             row.judge(stage, undisturbed.alone())
         return row
 
@@ -94,7 +97,7 @@ def orphan(folder, undisturbed) -> Row:
         program.send(signal.SIGKILL)
         program.wait()
         row.expect(stage.running(), 'no helper is left')
-        again = stage.trainer(JOB, SLOWLY, '--param=helpers=fork')
+        again = stage.trainer(*AGAIN)
         code = again.wait()
         row.happened = f'exit 137, exit {code}'
         row.expect(code == exit_codes.OK, again.output)
@@ -115,7 +118,7 @@ def two_workers(folder, undisturbed) -> Row:
         program.send(signal.SIGTERM)
         _ended(row, stage, program, exit_codes.TERMINATED)
         _saved_where_it_stopped(row, stage, 'worker:0')
-        _ended(row, stage, start(), exit_codes.OK)
+        _ended(row, stage, start('--allow_config_change', '--param=helpers=fork'), exit_codes.OK)
         row.judge(stage, undisturbed.two_workers())
     return row
 
@@ -140,7 +143,7 @@ def closed_terminal(folder, undisturbed) -> Row:
         row.expect(code == exit_codes.TERMINATED, f'exit code {code}: {told}')
         row.expect('SIGHUP' in told.get('message', ''), 'the message does not name SIGHUP')
         _saved_where_it_stopped(row, stage)
-        _ended(row, stage, stage.trainer(), exit_codes.OK)
+        _ended(row, stage, stage.trainer('--allow_config_change'), exit_codes.OK)
         row.judge(stage, undisturbed.alone())
     return row
 
@@ -170,7 +173,7 @@ def hang_up_without_terminal(folder, undisturbed) -> Row:
         row.said = [program.last_line]
         row.expect('stopped by SIGHUP' in program.last_line, program.output)
         _saved_where_it_stopped(row, stage)
-        again = stage.trainer(before=('nohup',))
+        again = stage.trainer('--allow_config_change', before=('nohup',))
         with contextlib.suppress(ProcessLookupError):
             while again.poll() is None:  # whatever it is at
                 again.send(signal.SIGHUP)
@@ -255,12 +258,12 @@ def cases() -> list:
     for signum in (signal.SIGINT, signal.SIGTERM):
         for group in (False, True):
             for where in PLACES:
-                add(f'{signum.name}, {"group" if group else "process"}, helpers', where, Stops(signum, group, where))
-    add('kill -9, helpers live on', TRAINING, orphan)
-    add('SIGTERM, supervisor, helpers', TRAINING, two_workers)
+                add(f'helpers {signum.name} {"group" if group else "process"}', where, Stops(signum, group, where))
+    add('helpers outlive kill -9', TRAINING, orphan)
+    add('helpers SIGTERM supervisor', TRAINING, two_workers)
     add('terminal closed', TRAINING, closed_terminal)
     add('SIGHUP', TRAINING, hang_up_without_terminal)
     add('locks are links', 'before', linked_lock)
-    add('evaluator, machine lost', 'before', evaluator_of_a_dead_machine)
+    add('evaluator of lost machine', 'before', evaluator_of_a_dead_machine)
     add('data set is prepared', 'start-up', data_set_of_another)
     return found
