@@ -36,10 +36,11 @@ def _agreed_hook_class():
     from estimator_trainer.compat import agreement
 
     class AgreedStopHook(tf.compat.v1.train.SessionRunHook):
-        """Stops all workers at the same step, after the one before which one of them would stop.
+        """Stops all workers at the same step, as soon as one of them would stop.
 
-        A step that is fetched may be from before the step, so steps are counted. No variable is made for
-        it, so that it works on a model_dir that was begun without it.
+        Where steps decide when to look, the workers ask each other after these. Where a clock does, a wish
+        is known to all after the next step. A step that is fetched may be from before the step, so steps
+        are counted. No variable is made for it, so that it works on a model_dir that was begun without it.
         """
 
         def __init__(self, should_stop_fn, every_secs, every_steps):
@@ -52,7 +53,8 @@ def _agreed_hook_class():
 
         def begin(self):
             self._global_step = tf.compat.v1.train.get_global_step()
-            self._voice = agreement.join(lambda: [self._is_time() and self._should_stop()], 1)
+            self._voice = agreement.join(
+                lambda: [not self._every_steps and self._is_time() and self._should_stop()], 1)
 
         def after_create_session(self, session, coord):
             self._step = int(session.run(self._global_step))
@@ -62,13 +64,14 @@ def _agreed_hook_class():
 
         def after_run(self, run_context, run_values):
             self._step += 1
-            if any(self._voice.after_run(run_values.results)):
+            stop, = self._voice.after_run(run_values.results)
+            if self._every_steps and self._step % self._every_steps == 0:
+                stop, = self._voice.meet(run_context.session, [self._should_stop()])
+            if stop:
                 tf.compat.v1.logging.info('Stops early at step %d.', self._step)
                 run_context.request_stop()
 
         def _is_time(self) -> bool:
-            if self._every_steps and self._step % self._every_steps:
-                return False
             now = time.monotonic()
             if self._every_secs and self._looked is not None and now - self._looked < self._every_secs:
                 return False

@@ -1,7 +1,7 @@
 """A small Keras job whose data are awkward: `--job=tests.chaos.data_job:job`, for each of the loops.
 
-Its features are dense, sparse and ragged, with a scalar that all examples share; its data may come slowly from
-some step on, and it may turn the garbage collector off.
+Its features may be dense, sparse and ragged, with a scalar that all examples share; its data may come slowly
+from some step on, and it may turn the garbage collector off.
 """
 
 import gc
@@ -37,7 +37,9 @@ def input_fn(mode, params, input_context):
         return {'a_scale': tf.constant(2.), 'xy': dense, 'sparse': tf.sparse.from_dense(positive),
                 'ragged': tf.RaggedTensor.from_tensor(positive, padding=0.)}, labels
 
-    batches = array_batches(arrays, labels, mode, params, input_context).map(make_kinds)
+    batches = array_batches(arrays, labels, mode, params, input_context)
+    if params['kinds']:
+        batches = batches.map(make_kinds)
     if not training:
         return batches
     replicas = input_context.num_replicas_in_sync // input_context.num_input_pipelines if input_context else 1
@@ -64,14 +66,16 @@ def _late(step, batch, params):
 def make_model(params):
     import tensorflow as tf
     layers = tf.keras.layers
-    inputs = {'xy': tf.keras.Input([2], name='xy'),
-              'sparse': tf.keras.Input([2], name='sparse', sparse=True),
-              'ragged': tf.keras.Input([None], name='ragged', ragged=True)}
-    sums = layers.Lambda(lambda ragged: tf.reduce_sum(ragged, 1)[:, tf.newaxis])(inputs['ragged'])
     initializer = tf.keras.initializers.GlorotUniform(params['seed'])
-    dense = layers.Dense(8, kernel_initializer=initializer, name='of_sparse')(inputs['sparse'])
-    hidden = layers.Dense(8, 'relu', kernel_initializer=initializer, name='hidden')(
-        layers.Concatenate()([inputs['xy'], dense, sums]))
+    inputs = {'xy': tf.keras.Input([2], name='xy')}
+    parts = inputs['xy']
+    if params['kinds']:
+        inputs['sparse'] = tf.keras.Input([2], name='sparse', sparse=True)
+        inputs['ragged'] = tf.keras.Input([None], name='ragged', ragged=True)
+        sums = layers.Lambda(lambda ragged: tf.reduce_sum(ragged, 1)[:, tf.newaxis])(inputs['ragged'])
+        dense = layers.Dense(8, kernel_initializer=initializer, name='of_sparse')(inputs['sparse'])
+        parts = layers.Concatenate()([parts, dense, sums])
+    hidden = layers.Dense(8, 'relu', kernel_initializer=initializer, name='hidden')(parts)
     return tf.keras.Model(inputs, layers.Dense(2, kernel_initializer=initializer, name='logits')(hidden))
 
 
@@ -98,6 +102,7 @@ job = Job(
         'learning_rate': 0.1,
         'ballast_mb': 0,  # of data that nobody needs
         'gc_off': False,  # the garbage collector
+        'kinds': False,  # of features: all of them
         'slow_from': 0,  # from this step on ...
         'slow_ms': 0,  # ... a batch comes so much later
     },

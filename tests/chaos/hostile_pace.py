@@ -42,7 +42,7 @@ class BecomesSlow:
             row.happened = ', '.join(f'exit {code}' for code in codes)
             for code, program in zip(codes, programs):
                 row.expect(code == exit_codes.TERMINATED, program.output)
-            said = [re.search(r'saved at step (\d+), the same command resumes', program.last_line)
+            said = [re.search(r'(?:saved|resumes) at step (\d+)', program.last_line)
                     for program in programs]
             row.expect(all(said), '\n'.join(program.last_line for program in programs))
             steps = {int(match[1]) for match in said if match}

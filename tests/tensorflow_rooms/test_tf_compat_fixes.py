@@ -96,7 +96,7 @@ def test_two_workers_stop_early_at_the_same_step(tmp_path, arguments):
         outputs = [process.communicate(timeout=120)[0] for process in (one, two)]
     assert [one.returncode, two.returncode] == [0, 0], outputs
     assert 'No task of this cluster is an evaluator: nothing is evaluated' in outputs[0], outputs
-    step = arguments.get('run_every_steps', 10)
+    step = arguments.get('run_every_steps', 1)
     assert f'CALLS 1 STEP {step}' in outputs[0] and f'CALLS 1 STEP {step}' in outputs[1], outputs
 
 
