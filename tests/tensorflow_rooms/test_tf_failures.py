@@ -214,7 +214,8 @@ def test_the_lost_chief_is_named(tmp_path):
      '  File "x.py", line 3, in f\nNode: add\nincompatible shapes\n more', 'incompatible shapes'),
     ('Graph execution error:\n\nDetected at node PyFunc defined at (most recent call last):\n<stack traces '
      "unavailable>\nKeyError: 'x'\nTraceback", "KeyError: 'x'"),
-    ('{{function_node __wrapped__IteratorGetNext_device_/job:worker/device:CPU:0}} corrupted record', 'corrupted record'),
+    ('{{function_node __wrapped__IteratorGetNext_device_/job:worker/device:CPU:0}} corrupted record',
+     'corrupted record'),
     ('From /job:worker/replica:0/task:1:\nConnection reset by peer', 'Connection reset by peer'),
     ('', 'InvalidArgumentError'),
     ('x' * 300, 'x' * 200 + '...'),
