@@ -231,4 +231,8 @@ class Loop:
     def _evaluate_last(self) -> None:
         """Evaluates and exports the last checkpoint, unless this has been done."""
         self._lifeline.enter(protocol.EVALUATING)
-        self._evaluation.of(checkpoints.newest(self._plan.config.model_dir), final=True)
+        checkpoint = checkpoints.newest(self._plan.config.model_dir)
+        if checkpoint:
+            self._evaluation.of(checkpoint, final=True)
+        else:
+            _log.warning('WARNING: evaluation: there is no checkpoint in %s', self._plan.config.model_dir)
