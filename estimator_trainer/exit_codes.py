@@ -35,14 +35,14 @@ MEANINGS = {
     OUT_OF_MEMORY: 'out of memory',
     CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or a limit of this process',
     INTERRUPTED: 'interrupted (Ctrl-C), checkpoint saved; the same command resumes',
-    TERMINATED: 'preempted (SIGTERM), checkpoint saved; the same command resumes',
+    TERMINATED: 'preempted (SIGTERM or SIGHUP), checkpoint saved; the same command resumes',
     LOST_PEER: 'another task of the cluster was lost',
     NO_PEER: 'another task of the cluster never came',
     STALLED: 'no step was finished in the time allowed',
     NOT_SAVED: 'told to stop, and could not save in time; the same command resumes at the last checkpoint',
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
-    MODEL_DIR_TAKEN: 'a trainer on another machine has the model_dir, or is lost and about to lose it',
+    MODEL_DIR_TAKEN: 'a trainer or evaluator on another machine has the model_dir, or is lost and about to lose it',
     FILES_AWAY: 'the file system of the model_dir fails for now',
 }
 

@@ -50,13 +50,14 @@ def none_meanwhile():
 def no_more() -> None:
     """From here on no thread of this process starts another one: it ends, and would leave children behind."""
     _mutex.acquire(timeout=_NO_MORE_SECS)
-    subprocess.Popen._execute_child = _refuse  # these call exec, and so come by no hook
+    subprocess.Popen._execute_child = _wait  # these call exec, and so come by no hook
     if 'multiprocessing.process' in sys.modules:
-        sys.modules['multiprocessing.process'].BaseProcess.start = _refuse
+        sys.modules['multiprocessing.process'].BaseProcess.start = _wait
 
 
-def _refuse(*args, **kwargs):
-    raise OSError('no process can be started any more: this one is ending')
+def _wait(*args, **kwargs):
+    """For the end of this process, which is near. An exception would only be noise."""
+    threading.Event().wait()
 
 
 @contextlib.contextmanager

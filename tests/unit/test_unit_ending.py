@@ -29,7 +29,7 @@ def reported(folder, end, step=7, task='worker:1'):
     (ending.End(70, 'NaN'), 7,
      'worker:1, step 7: NaN [exit code 70: the loss or a weight is NaN or infinite]'),
     (ending.End(143, 'stopped'), None,
-     'worker:1: stopped [exit code 143: preempted (SIGTERM), checkpoint saved; the same command resumes]'),
+     'worker:1: stopped [exit code 143: preempted (SIGTERM or SIGHUP), checkpoint saved; the same command resumes]'),
     (ending.End(137, 'x'), 0, 'worker:1, step 0: x [exit code 137: killed by signal 9]'),
 ])
 def test_the_last_line(tmp_path, capsys, end, step, line):
