@@ -120,9 +120,10 @@ def fewer_workers(folder, undisturbed) -> Row:
     flags = (JOB, '--param=scale_rate_with_replicas=true')
     two = undisturbed.other('scaled-two-workers', lambda stage: stage.cluster(
         ['--workers=2', '--noevaluator'], *flags))
-    faults = [Fault(at='worker:1', moment=TRAINING, step=step) for step in (25, 31)]
+    faults = [Fault(at='worker:1', moment=TRAINING, step=step) for step in (36, 38)]
     with Stage(folder, *faults) as stage:
-        program = stage.cluster(['--workers=2', '--noevaluator', '--min_workers=1'], *SHORT, *flags)
+        program = stage.cluster(['--workers=2', '--noevaluator', '--min_workers=1'], *SHORT, *flags,
+                                '--param=slow_ms=150')
         code = program.wait()
         row.happened = f'exit {code}'
         row.expect(code == 0, program.output[-6000:])
