@@ -1,6 +1,7 @@
 """python -m tests.chaos [--only=TEXT,TEXT] [--times=N] [--list]: plays every case, and shows a table."""
 
 import argparse
+import concurrent.futures
 import pathlib
 import re
 import shutil
@@ -24,6 +25,7 @@ def main(argv) -> int:
     parser.add_argument('--random_kills', type=int, default=20, help='of one run [20]')
     parser.add_argument('--seed', type=int, default=1, help='of the random kills [1]')
     parser.add_argument('--times', type=int, default=1, help='so often each case is played [1]')
+    parser.add_argument('--jobs', type=int, default=1, help='so many cases are played at a time [1]')
     parser.add_argument('--list', action='store_true', help='show the names of the cases')
     parser.add_argument('--keep', action='store_true', help='keep the folders of cases that went well')
     args = parser.parse_args(argv)
@@ -39,13 +41,18 @@ def main(argv) -> int:
     undisturbed, began, failed = chaos.Undisturbed(root), time.monotonic(), 0
     print(f'{len(cases)} cases in {root}', flush=True)
     print(chaos.table_line(chaos.COLUMNS), flush=True)
-    for number, case in enumerate(cases):
-        folder = root / f'{number}-{re.sub("[^a-z0-9]+", "-", case.name.lower())}'
-        row = case.run(folder, undisturbed)
-        print(row.line(), flush=True)
-        failed += bool(row.problems)
-        if not row.problems and not args.keep:
-            shutil.rmtree(folder, ignore_errors=True)
+
+    def play(number):
+        folder = root / f'{number}-{re.sub("[^a-z0-9]+", "-", cases[number].name.lower())}'
+        return folder, cases[number].run(folder, undisturbed)
+
+    # The threads live to the end: the kernel kills the programs of one that has ended.
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for folder, row in pool.map(play, range(len(cases))):
+            print(row.line(), flush=True)
+            failed += bool(row.problems)
+            if not row.problems and not args.keep:
+                shutil.rmtree(folder, ignore_errors=True)
     print(f'{len(cases) - failed} of {len(cases)} cases are as they must be, after '
           f'{time.monotonic() - began:.0f} s')
     return 1 if failed else 0

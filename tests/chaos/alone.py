@@ -5,6 +5,7 @@ The last lines that tasks print are part of what is shown.
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import shutil
@@ -185,8 +186,11 @@ def too_slow_to_save(folder, undisturbed) -> Row:
 class Link:
     """Two network namespaces with a link between them. Needs root, and `ip`."""
 
+    _numbers = itertools.count()
+
     def __init__(self):
-        self.names = [f'chaos{os.getpid()}{side}' for side in 'ab']
+        number = next(self._numbers)
+        self.names = [f'chaos{os.getpid()}-{number}{side}' for side in 'ab']
         self.hosts = ['10.203.7.1', '10.203.7.2']
 
     @staticmethod

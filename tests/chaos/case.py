@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import pathlib
+import threading
 from collections.abc import Callable
 
 from tests.chaos import faults, files
@@ -114,7 +115,7 @@ class Undisturbed:
     """Runs in which nothing goes wrong, with a checkpoint of every step. Each is made once in a folder."""
 
     def __init__(self, root):
-        self._root = pathlib.Path(root)
+        self._root, self._mutex = pathlib.Path(root), threading.Lock()
 
     def alone(self) -> pathlib.Path:
         return self.other('alone', lambda stage: stage.trainer(*_EVERY_STEP))
@@ -126,11 +127,12 @@ class Undisturbed:
     def other(self, name, start) -> pathlib.Path:
         """The model_dir of some other run, which `start(stage)` starts."""
         folder = self._root / f'undisturbed-{name}'
-        if not (folder / 'done').exists():
-            with Stage(folder) as stage:
-                program = start(stage)
-                assert program.wait() == 0, program.output
-            (folder / 'done').touch()
+        with self._mutex:
+            if not (folder / 'done').exists():
+                with Stage(folder) as stage:
+                    program = start(stage)
+                    assert program.wait() == 0, program.output
+                (folder / 'done').touch()
         return folder / 'model'
 
 

@@ -180,8 +180,9 @@ def cases() -> list:
                (BEST_JSON, KILL, EVALUATIONS), (FINAL, KILL, EVALUATIONS), (DONE, KILL, EVALUATIONS),
                (LINE, FILL, EVALUATIONS - 1), (BEST, FILL, 3), (FINAL, FILL, EVALUATIONS),
                (BEST, RAISE, 3), (FINAL, RAISE, EVALUATIONS)]
-    for loop in ('estimator', 'keras_fit'):
-        for moment, action, lines in moments:
+    some = [(BEST_JSON, KILL, EVALUATIONS), (FINAL, KILL, EVALUATIONS), (FINAL, FILL, EVALUATIONS)]
+    for loop, its_moments in (('estimator', moments), ('keras_fit', some)):  # the loops share all of this
+        for moment, action, lines in its_moments:
             add(action, f'{loop} {moment} {lines}',
                 Interrupted(moment, action, lines + _at_zero(loop), (f'--loop={loop}',)))
         for moment, lines in ((DECISION, 2), (FINAL, 0)):
