@@ -7,14 +7,8 @@ import pytest
 
 from estimator_trainer import exit_codes
 from tests.chaos import alone, broken, files
-from tests.chaos.case import Undisturbed
 from tests.chaos.faults import TRAINING, Fault
 from tests.chaos.stage import SAVE_STEPS, Stage
-
-
-@pytest.fixture(scope='module')
-def undisturbed(tmp_path_factory):
-    return Undisturbed(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope='module')

@@ -2,17 +2,9 @@
 
 import json
 
-import pytest
-
 from tests.chaos import files, stopping
-from tests.chaos.case import Undisturbed
 from tests.chaos.faults import EVALUATING, SAVING, TRAINING, Fault
 from tests.chaos.stage import Stage
-
-
-@pytest.fixture(scope='module')
-def undisturbed(tmp_path_factory):
-    return Undisturbed(tmp_path_factory.getbasetemp())
 
 
 def test_three_kills_change_nothing(tmp_path, undisturbed):

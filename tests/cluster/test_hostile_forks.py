@@ -2,15 +2,7 @@
 
 import signal
 
-import pytest
-
 from tests.chaos import hostile_forks
-from tests.chaos.case import Undisturbed
-
-
-@pytest.fixture(scope='module')
-def undisturbed(tmp_path_factory):
-    return Undisturbed(tmp_path_factory.getbasetemp())
 
 
 def test_a_signal_to_a_trainer_with_helpers_and_to_its_group(tmp_path, undisturbed):
