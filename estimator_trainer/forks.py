@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from multiprocessing import util
 
 _NO_MORE_SECS = 1  # for a fork that is under way; a thread in one holds up nobody's end
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -77,6 +78,24 @@ def parent_only():
             with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
                 stream.flush()
         os._exit(code)
+
+
+def keep_ctrl_c_from_helpers() -> None:
+    """From here on helpers that `multiprocessing` starts by exec (spawn, forkserver) have SIGINT blocked: Ctrl-C,
+    which a terminal sends to all processes of a group, is this process's. A second call changes nothing."""
+    start = util.spawnv_passfds
+    if getattr(start, 'blocks', False):
+        return
+
+    def blocking(*args):
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a mask survives exec, a handler does not
+        try:
+            return start(*args)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    blocking.blocks = True
+    util.spawnv_passfds = blocking
 
 
 def _exit_code(error: BaseException) -> int:

@@ -66,10 +66,14 @@ class Process:
         return code
 
     def send(self, signum: signal.Signals) -> None:
-        """SIGTERM and SIGKILL go to the group, others to its leader; nothing after its end."""
+        """SIGKILL goes to the group, others to its leader; nothing after its end.
+
+        On SIGTERM the leader finishes its step and saves. It needs the helper processes of its job for that,
+        and ends them itself.
+        """
         if self._popen.returncode is not None:
             return
-        if signum in (signal.SIGTERM, signal.SIGKILL):
+        if signum == signal.SIGKILL:
             self._signal_group(signum)
         else:
             os.kill(self._popen.pid, signum)  # Popen's own looks first whether it has ended

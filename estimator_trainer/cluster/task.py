@@ -82,7 +82,7 @@ class RunningTask:
             self._close_log(fd)
 
     def tell(self, signum: signal.Signals) -> None:
-        """Sends SIGTERM or SIGKILL to the group, any other signal to its leader."""
+        """Sends SIGKILL to the group, any other signal to its leader."""
         self.told = signum
         self.process.send(signum)
 

@@ -85,6 +85,7 @@ class Lifeline:
             self._caught = [signum for signum in SIGNALS if self._old[signum] is not signal.SIG_IGN]
             self._install()
             forks.in_child(self._give_up)
+        forks.keep_ctrl_c_from_helpers()
         self._thread = threading.Thread(target=self._watch, name='lifeline', daemon=True)
         self._thread.start()
         return self
@@ -102,10 +103,13 @@ class Lifeline:
                 signal.signal(signum, self._old[signum])
 
     def _give_up(self):
-        """In a forked child, which no task is: its signals do what they did before there was a lifeline."""
+        """In a forked child, which no task is: its signals do what they did before there was a lifeline. Only
+        Ctrl-C, which a terminal sends to all processes of a group, is the trainer's: a step that waits for a
+        helper could not end otherwise. The trainer saves, and ends its helpers as it leaves."""
         signal.set_wakeup_fd(-1)
         for signum in self._caught:
             signal.signal(signum, signal.SIG_DFL if self._old[signum] is None else self._old[signum])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.close(self._reader)
         os.close(self._writer)
         self._writer = self._board = None

@@ -76,8 +76,9 @@ class Stops:
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder) as stage:
-            # A Pool whose worker was killed never answers, and so the step that asks it never ends: code 196.
-            pools = () if self.group else hostile_helpers.METHODS
+            # Ctrl-C is not for helpers of multiprocessing. SIGTERM is: a Pool whose worker was killed never answers,
+            # and so the step that asks it never ends (code 196).
+            pools = () if self.group and self.signum == signal.SIGTERM else hostile_helpers.METHODS
             kinds = '+'.join((*pools, 'executor', 'subprocess', 'sleeper', 'thread', 'child'))
             program = stage.trainer(JOB, SLOWLY, f'--param=where={self.where}', f'--param=helpers={kinds}')
             _until_step(stage, program)

@@ -63,25 +63,22 @@ print('done')
     assert (code, out) == (0, 'done\n'), err
 
 
-def test_ctrl_c_in_a_child_is_an_exception_again():
+def test_ctrl_c_is_the_trainers_and_not_its_helpers():
     code, _, err = run("""
-def wait():
-    try:
-        print('ready', file=sys.stderr, flush=True)
-        time.sleep(60)
-    except KeyboardInterrupt:
-        os._exit(7)
-reader, writer = os.pipe()
-child = fork(lambda: (os.write(writer, b'x'), wait()))
-os.read(reader, 1)
-while True:
-    os.kill(child, signal.SIGINT)
-    pid, status = os.waitpid(child, os.WNOHANG)
-    if pid:
-        break
-    time.sleep(.05)
-assert os.waitstatus_to_exitcode(status) in (7, -signal.SIGINT), status
+child = fork(lambda: (os.kill(os.getpid(), signal.SIGINT), os._exit(7)))
+assert code_of(child) == 7
 assert line.signum is None
+""")
+    assert code == 0, err
+
+
+def test_ctrl_c_is_the_trainers_and_not_that_of_helpers_by_exec():
+    code, _, err = run("""
+for method in ('spawn', 'forkserver'):
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        blocked = pool.apply(signal.pthread_sigmask, (signal.SIG_BLOCK, ()))
+        assert set(blocked) == {signal.SIGINT}, blocked
+assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
 """)
     assert code == 0, err
 
