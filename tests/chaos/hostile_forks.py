@@ -57,7 +57,8 @@ class Works:
         row = Row()
         with Stage(folder) as stage:
             error = stage.folder / 'error.json'
-            program = stage.trainer(JOB, f'--param=where={self.where}', f'--param=helpers={"+".join(self.helpers)}', **{protocol.ERROR_FILE: str(error)})
+            program = stage.trainer(JOB, f'--param=where={self.where}', f'--param=helpers={"+".join(self.helpers)}',
+                                    **{protocol.ERROR_FILE: str(error)})
             _ended(row, stage, program, exit_codes.OK)
             row.expect(not error.exists(), 'there is an error file')
             board = protocol.read_json(str(stage.model_dir / protocol.TRAINING_FILE))
