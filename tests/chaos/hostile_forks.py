@@ -177,6 +177,7 @@ def hang_up_without_terminal(folder, undisturbed) -> Row:
         row.expect('stopped by SIGHUP' in program.last_line, program.output)
         _saved_where_it_stopped(row, stage)
         again = stage.trainer('--allow_config_change', before=('nohup',))
+        again.says('loop estimator')  # by then nohup has taken hold
         with contextlib.suppress(ProcessLookupError):
             while again.poll() is None:  # whatever it is at
                 again.send(signal.SIGHUP)
