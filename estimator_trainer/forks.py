@@ -65,19 +65,25 @@ def _wait(*args, **kwargs):
 def parent_only():
     """Around a call of the job's code: a child that the job forked by hand (os.fork) and that comes out
     here, by return, exception or SystemExit, ends here. What follows is its parent's business."""
-    parent = os.getpid()
-    code = 0
+    parent, raised = os.getpid(), None
     try:
         yield
     except BaseException as error:
         if os.getpid() == parent:
             raise
-        code = _exit_code(error)
-    if os.getpid() != parent:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
-                stream.flush()
-        os._exit(code)
+        raised = error
+    end_child_of(parent, raised)
+
+
+def end_child_of(parent: int, error=None) -> None:
+    """Ends this process if it is not `parent` but a child of it, as the interpreter would after `error`."""
+    if os.getpid() == parent:
+        return
+    code = 0 if error is None else _exit_code(error)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
+            stream.flush()
+    os._exit(code)
 
 
 def keep_ctrl_c_from_helpers() -> None:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 import tf_config
-from estimator_trainer.compat import broken_input, heartbeat, python_functions, unlocked
+from estimator_trainer.compat import broken_input, forked_session, heartbeat, python_functions, unlocked
 from estimator_trainer.config import UsageError
 from estimator_trainer.watch import lifeline as lifelines
 
@@ -64,6 +64,7 @@ def make_run_configs(plan, lifeline) -> RunConfigs:
     with lifeline.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
         train_strategy = _train_strategy(plan)
     python_functions.install(lifelines.SIGNALS)
+    forked_session.install()
     if plan.trains and plan.num_training_tasks == 1 and not plan.cluster.ps:
         broken_input.install(lifeline, (ArithmeticError, tf.estimator.NanLossDuringTrainingError))
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
