@@ -11,6 +11,7 @@ from typing import Optional
 import tensorflow as tf
 
 from estimator_trainer import checkpoints, early_stopping, protocol, run_files
+from estimator_trainer.config import UsageError
 from estimator_trainer.distribute import runtime
 from estimator_trainer.export import exporters
 from estimator_trainer.hooks import metrics_log, parameter_server, watched_step

@@ -1,6 +1,5 @@
 """What a case is, what it shows, and how both are judged."""
 
-import contextlib
 import dataclasses
 import pathlib
 import threading
