@@ -49,6 +49,11 @@ class Plan:
         return max(1, len(self.cluster.chief) + len(self.cluster.worker))
 
     @property
+    def trains_alone(self) -> bool:
+        """No other task has a part in the training."""
+        return self.trains and self.num_training_tasks == 1 and not self.cluster.ps
+
+    @property
     def training_index(self) -> int:
         """This task's place among the chief and the workers; 0 for every other task."""
         if self.task is None or self.task.role != 'worker':
@@ -88,8 +93,7 @@ class Plan:
         ones need the parameter servers only, and these any of the workers.
         """
         cluster, task = self.cluster, self.task
-        if task is None or self.role == 'evaluator' or (
-                self.num_training_tasks == 1 and not cluster.ps):
+        if task is None or self.role == 'evaluator' or self.trains_alone:
             return {}
         if self.role == 'ps':
             watched = cluster.training_tasks

@@ -65,8 +65,8 @@ def make_run_configs(plan, lifeline) -> RunConfigs:
         train_strategy = _train_strategy(plan)
     python_functions.install(lifelines.SIGNALS)
     forked_session.install()
-    if plan.trains and plan.num_training_tasks == 1 and not plan.cluster.ps:
-        broken_input.install(lifeline, (ArithmeticError, tf.estimator.NanLossDuringTrainingError))
+    if plan.trains_alone:
+        broken_input.install(lifeline)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
     return RunConfigs(own, local)
 

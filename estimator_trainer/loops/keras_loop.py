@@ -5,6 +5,7 @@ import concurrent.futures
 import tensorflow as tf
 
 from estimator_trainer import protocol
+from estimator_trainer.compat import broken_input
 from estimator_trainer.jobs import losses
 from estimator_trainer.loops import keras_evaluation, task, training_run
 
@@ -31,7 +32,12 @@ class KerasLoop(task.Loop):
             save_steps=config.save_checkpoints_steps,
             save_epochs=config.save_checkpoints_epochs or self._default_save_epochs)
         if run.start():
-            self._train_steps(run)
+            try:
+                self._train_steps(run)
+            except Exception as error:
+                if not (self._plan.trains_alone and broken_input.ends_training(error, self._lifeline)):
+                    raise
+                run.count_steps()
         run.finish()
 
     @property

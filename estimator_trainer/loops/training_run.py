@@ -53,7 +53,8 @@ class TrainingRun:
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations)
         self._restore(config.model_dir)
-        self.step = self._saved_step = self._first = int(self.optimizer.iterations.numpy())
+        self.count_steps()
+        self._saved_step = self._first = self.step
         self._saved_at = time.monotonic()
         self._manager = self._writer = self._progress = None
         if plan.is_chief:
@@ -108,6 +109,10 @@ class TrainingRun:
         if self._is_to_be_saved():
             self._save()
         return not stop and self.step < self._params['max_steps']
+
+    def count_steps(self) -> None:
+        """After a call that has failed: it may have taken some steps."""
+        self.step = int(self.optimizer.iterations.numpy())
 
     def finish(self) -> None:
         """After the last step, in every task."""

@@ -18,7 +18,7 @@ import time
 from typing import Optional
 
 from estimator_trainer import exit_codes, forks, protocol
-from estimator_trainer.watch import ending
+from estimator_trainer.watch import ending, pools
 from estimator_trainer.watch.clock import AwakeClock
 
 _log = logging.getLogger('estimator_trainer')
@@ -86,6 +86,7 @@ class Lifeline:
             self._install()
             forks.in_child(self._give_up)
         forks.keep_ctrl_c_from_helpers()
+        pools.install()
         self._thread = threading.Thread(target=self._watch, name='lifeline', daemon=True)
         self._thread.start()
         return self
@@ -239,6 +240,7 @@ class Lifeline:
             if first:
                 self._hung_up = signum == _HUNG_UP
                 self.signum = signal.SIGTERM if self._hung_up else signum
+                pools.told_to_stop()
                 self._stop_at = self._stop_at or now
             elif signum == _HUNG_UP:  # a closed terminal says it more than once, as a shell does
                 pass

@@ -9,7 +9,7 @@ from tests.chaos import faults, files
 from tests.chaos.stage import MAX_STEPS, Stage
 
 COLUMNS = ('fault', 'moment', 'what happened', 'detected', 'resumed', 'lost', 'equal')
-_EVERY_STEP = ('--save_checkpoints_steps=1', '--keep_checkpoints=0', '--export=none')
+EVERY_STEP = ('--save_checkpoints_steps=1', '--keep_checkpoints=0', '--export=none')
 _WIDTHS = (26, 19, 56, 8, 8, 4, 5)
 
 
@@ -117,11 +117,11 @@ class Undisturbed:
         self._root, self._mutex = pathlib.Path(root), threading.Lock()
 
     def alone(self) -> pathlib.Path:
-        return self.other('alone', lambda stage: stage.trainer(*_EVERY_STEP))
+        return self.other('alone', lambda stage: stage.trainer(*EVERY_STEP))
 
     def two_workers(self) -> pathlib.Path:
         return self.other('two-workers', lambda stage: stage.cluster(
-            ['--workers=2', '--noevaluator'], *_EVERY_STEP))
+            ['--workers=2', '--noevaluator'], *EVERY_STEP))
 
     def other(self, name, start) -> pathlib.Path:
         """The model_dir of some other run, which `start(stage)` starts."""

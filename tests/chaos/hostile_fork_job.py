@@ -1,8 +1,12 @@
-"""The job of `job.py`, with helper processes of every kind: `--job=tests.chaos.hostile_fork_job:job`."""
+"""The job of `job.py`, with helper processes of every kind: `--job=tests.chaos.hostile_fork_job:job`.
+
+`keras_job` is one for the other two loops, where only the input can be slow.
+"""
 
 import dataclasses
+import time
 
-from tests.chaos import hostile_helpers, job as plain
+from tests.chaos import hostile_helpers, hostile_job, job as plain
 
 
 def input_fn(mode, params, input_context):
@@ -13,16 +17,17 @@ def input_fn(mode, params, input_context):
     helpers = hostile_helpers.Helpers(params['helpers'].split('+'))
     if params['where'] == 'generator':
         answers = tf.data.Dataset.from_generator(
-            lambda: _answers(helpers), output_signature=tf.TensorSpec([], tf.int64))
+            lambda: _answers(helpers, params['answer_ms'] / 1000), output_signature=tf.TensorSpec([], tf.int64))
     else:
         answers = tf.data.Dataset.range(1 << 40).map(
             lambda number: tf.ensure_shape(tf.numpy_function(helpers.double, [number], tf.int64), []))
     return tf.data.Dataset.zip((answers, batches)).map(_checked).prefetch(8)
 
 
-def _answers(helpers):
+def _answers(helpers, secs):
     number = 0
     while True:
+        time.sleep(secs)
         yield helpers.double(number)
         number += 1
 
@@ -56,8 +61,11 @@ def _hook(params):
     return Asks()
 
 
-job = dataclasses.replace(plain.job, input_fn=input_fn, model_fn=model_fn, params={
-    **plain.job.params,
+PARAMS = {
     'helpers': '+'.join(hostile_helpers.KINDS),
     'where': 'generator',  # or numpy_function, or hook
-})
+    'answer_ms': 0,  # that an answer of the helpers takes longer
+}
+job = dataclasses.replace(plain.job, input_fn=input_fn, model_fn=model_fn, params={**plain.job.params, **PARAMS})
+keras_job = dataclasses.replace(
+    hostile_job.job, input_fn=input_fn, model_fn=None, params={**hostile_job.job.params, **PARAMS})

@@ -12,12 +12,13 @@ import time
 
 from estimator_trainer import exit_codes, protocol
 from tests.chaos import alone, faults, files, hostile_helpers
-from tests.chaos.case import Case, Row
+from tests.chaos.case import EVERY_STEP, Case, Row
 from tests.chaos.faults import TRAINING
 from tests.chaos.stage import JOB as SMALL_JOB
 from tests.chaos.stage import REPOSITORY, SAVING, Stage
 
 JOB = '--job=tests.chaos.hostile_fork_job:job'
+KERAS_JOB = '--job=tests.chaos.hostile_fork_job:keras_job'
 SLOWLY = '--param=slow_ms=300'  # so that helpers are ahead of the steps, and there is time to strike
 AGAIN = (JOB, '--allow_config_change', '--param=helpers=fork')
 PLACES = ('generator', 'numpy_function', 'hook')
@@ -77,17 +78,34 @@ class Stops:
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder) as stage:
-            # Ctrl-C is not for helpers of multiprocessing. SIGTERM is: a Pool whose worker was killed never answers,
-            # and so the step that asks it never ends (code 196).
-            pools = () if self.group and self.signum == signal.SIGTERM else hostile_helpers.METHODS
-            kinds = '+'.join((*pools, 'executor', 'subprocess', 'sleeper', 'thread', 'child'))
-            program = stage.trainer(JOB, SLOWLY, f'--param=where={self.where}', f'--param=helpers={kinds}')
+            program = stage.trainer(JOB, SLOWLY, f'--param=where={self.where}')
             _until_step(stage, program)
             (os.killpg if self.group else os.kill)(program.pid, self.signum)
             _ended(row, stage, program, 128 + self.signum)
             _saved_where_it_stopped(row, stage)
             _ended(row, stage, stage.trainer(*AGAIN), exit_codes.OK)
             row.judge(stage, undisturbed.alone())
+        return row
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasStops:
+    """SIGTERM to the trainer's group: the input of the next step fails, because its helpers have ended as well."""
+    loop: str
+
+    def __call__(self, folder, undisturbed) -> Row:
+        row, flags = Row(), (KERAS_JOB, f'--loop={self.loop}', '--param=helpers=fork', *EVERY_STEP)
+        with Stage(folder) as stage:
+            board = stage.model_dir / protocol.TRAINING_FILE
+            program = stage.trainer(*flags, '--param=answer_ms=300')
+            faults.until(lambda: (protocol.read_json(str(board)).get('step') or 0) >= STRIKE_STEP
+                         or program.poll() is not None, f'no step {STRIKE_STEP}')
+            os.killpg(program.pid, signal.SIGTERM)
+            _ended(row, stage, program, exit_codes.TERMINATED)
+            row.happened += f' at step {files.named(stage.model_dir)}'
+            row.expect(files.named(stage.model_dir) >= STRIKE_STEP, 'not saved')
+            _ended(row, stage, stage.trainer(*flags, '--allow_config_change'), exit_codes.OK)
+            row.judge(stage, undisturbed.other(f'helped-{self.loop}', lambda stage: stage.trainer(*flags)))
         return row
 
 
@@ -263,6 +281,8 @@ def cases() -> list:
         for group in (False, True):
             for where in PLACES:
                 add(f'helpers {signum.name} {"group" if group else "process"}', where, Stops(signum, group, where))
+    for loop in ('keras_fit', 'custom_loop'):
+        add('helpers SIGTERM group', loop, KerasStops(loop))
     add('helpers outlive kill -9', TRAINING, orphan)
     add('helpers SIGTERM supervisor', TRAINING, two_workers)
     add('terminal closed', TRAINING, closed_terminal)
