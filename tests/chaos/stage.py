@@ -143,4 +143,5 @@ class Stage:
 
 def _prepare(parent):
     process.tie_to_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job has it ignored
+    for signum in (signal.SIGINT, signal.SIGHUP):  # ignored in a shell's background job, and under nohup
+        signal.signal(signum, signal.SIG_DFL)

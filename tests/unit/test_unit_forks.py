@@ -32,11 +32,17 @@ with lifeline.Lifeline('worker:1', lifeline.Bounds(), {}) as line:
 """
 
 
+def not_under_nohup():
+    """As the tests themselves may be."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def run(body, program=IN_LIFELINE, indent='    '):
     """Runs a body in a process with a lifeline -> (exit code, stdout, stderr)."""
     code = program + ''.join(f'{indent}{line}\n' for line in body.strip().splitlines())
     process = subprocess.Popen([sys.executable, '-c', code], cwd=ROOT, text=True, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                               preexec_fn=not_under_nohup)
     timer = threading.Timer(BOUND_SECS, os.killpg, (process.pid, signal.SIGKILL))
     timer.start()
     try:

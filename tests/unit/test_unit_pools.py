@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.unit.test_unit_forks import not_under_nohup
+
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 60
 
@@ -50,7 +52,8 @@ def run(body, method='fork', killed='group', folder=None):
                     f'    pool = multiprocessing.get_context({method!r}).Pool(2)\n'
                     + ''.join(f'    {text}\n' for text in body.strip().splitlines()))
     process = subprocess.Popen([sys.executable, path], env={**os.environ, 'PYTHONPATH': str(ROOT)}, text=True,
-                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+                               preexec_fn=not_under_nohup)
     try:
         _, err = process.communicate(timeout=BOUND_SECS)
     finally:
