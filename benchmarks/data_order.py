@@ -41,16 +41,16 @@ def main():
     @tf.function
     def step():
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels=labels, logits=model(images)))
-        for weight, gradient in zip(model.trainable_weights,
-                                    tape.gradient(loss, model.trainable_weights)):
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=model(images)))
+        for weight, gradient in zip(model.trainable_weights, tape.gradient(loss, model.trainable_weights)):
             weight.assign_sub(0.01 * gradient)
 
     @tf.function
     def permutations():  # many at once: a call from Python costs more than one of them
-        return tf.map_fn(lambda element: order.permuted(
-            order.positions(element, BATCH, 1, BATCH, 0, 0), EXAMPLES, 1), tf.range(100, dtype=tf.int64))
+        return tf.map_fn(
+            lambda element: order.permuted(order.positions(element, BATCH, 1, BATCH, 0, 0), EXAMPLES, 1),
+            tf.range(100, dtype=tf.int64),
+        )
 
     step(), permutations()
     steps, orders = zip(*((seconds_of(step), seconds_of(permutations) / 100) for _ in range(ROUNDS)))

@@ -19,23 +19,26 @@ sys.path.insert(0, _ROOT)
 
 from estimator_trainer import compat  # noqa: E402
 
-_TIMED = ('import time; wall, cpu = time.perf_counter(), time.process_time(); {}; '
-          'print(time.perf_counter() - wall, time.process_time() - cpu)')
+_TIMED = (
+    'import time; wall, cpu = time.perf_counter(), time.process_time(); {}; '
+    'print(time.perf_counter() - wall, time.process_time() - cpu)'
+)
 
 
 def main(rounds: int) -> int:
     legacy = {} if compat.has_estimators() else {'TF_USE_LEGACY_KERAS': '1'}
-    cases = (('import tensorflow', 'import tensorflow', {}),
-             ('import tensorflow, with Keras 2', 'import tensorflow', legacy),
-             ('import estimator_trainer.compat, tensorflow', 'import estimator_trainer.compat, tensorflow', {}))
+    cases = (
+        ('import tensorflow', 'import tensorflow', {}),
+        ('import tensorflow, with Keras 2', 'import tensorflow', legacy),
+        ('import estimator_trainer.compat, tensorflow', 'import estimator_trainer.compat, tensorflow', {}),
+    )
     times = [[] for _ in cases]
     for turn in range(rounds + 1):
         for (_, statement, settings), found in zip(cases, times):
             took = _run(statement, settings)
             if turn:  # the first reads the disk
                 found.append(took)
-    figures = [(min(wall for wall, _ in found), statistics.median(cpu for _, cpu in found))
-               for found in times]
+    figures = [(min(wall for wall, _ in found), statistics.median(cpu for _, cpu in found)) for found in times]
     for (name, _, _), (wall, cpu) in zip(cases, figures):
         print(f'{name:44} best {wall:.3f} s, CPU {cpu:.3f} s ({rounds} rounds)')
     bare, same_keras, ours = figures
@@ -48,8 +51,15 @@ def main(rounds: int) -> int:
 def _run(statement, settings) -> tuple:
     env = {name: value for name, value in os.environ.items() if name != 'TF_USE_LEGACY_KERAS'}
     env.update(settings, PYTHONPATH=_ROOT, TF_CPP_MIN_LOG_LEVEL='3')
-    done = subprocess.run([sys.executable, '-c', _TIMED.format(statement)], env=env, timeout=120,
-                          check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    done = subprocess.run(
+        [sys.executable, '-c', _TIMED.format(statement)],
+        env=env,
+        timeout=120,
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     wall, cpu = map(float, done.stdout.split())
     return wall, cpu
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tf_config  # noqa: E402
 from estimator_trainer import config as trainer_config  # noqa: E402
 from estimator_trainer.config import UsageError  # noqa: E402
-from estimator_trainer.distribute import plan as planning  # noqa: E402
+from estimator_trainer.training import plan as planning  # noqa: E402
 from tf_config import addresses  # noqa: E402
 from tf_config.resolvers import slurm  # noqa: E402
 
@@ -129,9 +129,14 @@ def _refused_by_the_trainer(size):
 def _slurm(size):
     """A step with two tasks on each node, whose names all resolve."""
     nodes = size // 2
-    environ = {'SLURM_JOB_ID': '7', 'SLURM_STEP_ID': '0', 'SLURM_PROCID': str(size - 1),
-               'SLURM_STEP_NODELIST': f'n[1-{nodes}]', 'SLURM_STEP_TASKS_PER_NODE': f'2(x{nodes})',
-               'SLURM_STEP_NUM_TASKS': str(size)}
+    environ = {
+        'SLURM_JOB_ID': '7',
+        'SLURM_STEP_ID': '0',
+        'SLURM_PROCID': str(size - 1),
+        'SLURM_STEP_NODELIST': f'n[1-{nodes}]',
+        'SLURM_STEP_TASKS_PER_NODE': f'2(x{nodes})',
+        'SLURM_STEP_NUM_TASKS': str(size),
+    }
     layout = tf_config.read_layout()
     assert slurm.is_step(environ)
     return lambda: tf_config.resolve(environ, layout, look_up=lambda names: {name: (name, name) for name in names})
@@ -139,6 +144,7 @@ def _slurm(size):
 
 def _local_gang(size):
     """What the supervisor makes for all tasks of a cluster, TF_CONFIG of each left out: its text is of all."""
+
     def work():
         cluster = tf_config.make(size, 0, True, (_one_host(number) for number in range(size + 1)))
         return [(str(task), cluster.address(task)) for task in cluster.tasks]
@@ -153,7 +159,8 @@ CASES = {
     'trainer: chief': _of_a_chief,
     'trainer: parameter server': lambda size: _task({'TF_CONFIG': _parameter_servers(size)}),
     'trainer: --hosts, a host each': lambda size: _task(
-        {}, f'--hosts={",".join(f"h{number}" for number in range(size))}', f'--rank={size - 1}'),
+        {}, f'--hosts={",".join(f"h{number}" for number in range(size))}', f'--rank={size - 1}'
+    ),
     'trainer: --hosts, all on one': lambda size: _task({}, f'--hosts={",".join(["h"] * size)}', f'--rank={size - 1}'),
     'Slurm: two tasks on each node': _slurm,
     'refused: no address has a port': _refused,

@@ -4,16 +4,11 @@ import dataclasses
 import difflib
 import math
 import os
-from typing import Optional
 
 from absl import flags as absl_flags
 
-from estimator_trainer import early_stopping
 from estimator_trainer import flags as trainer_flags
-
-
-class UsageError(ValueError):
-    """Something the user can mend before anything starts. Names the flag, the value and the cure."""
+from estimator_trainer.errors import UsageError
 
 
 class HelpRequested(Exception):
@@ -23,6 +18,7 @@ class HelpRequested(Exception):
 @dataclasses.dataclass(frozen=True)
 class TrainerConfig:
     """The flags of one run; `estimator_trainer.flags` says what each means and in which unit."""
+
     job: str
     param: tuple
     loop: str
@@ -39,15 +35,15 @@ class TrainerConfig:
     inter_op_threads: int
     cluster_from: str
     roles: str
-    base_port: Optional[int]
+    base_port: int | None
     hosts: str
-    rank: Optional[int]
+    rank: int | None
     batch_size: int
-    max_steps: Optional[int]
-    epochs: Optional[float]
+    max_steps: int | None
+    epochs: float | None
     seed: int
     deterministic: bool
-    max_secs: Optional[int]
+    max_secs: int | None
     stop_metric: str
     stop_mode: str
     stop_patience: int
@@ -56,25 +52,17 @@ class TrainerConfig:
     lost_peer_secs: int
     step_timeout_secs: int
     grace_secs: int
-    eval_steps: Optional[int]
+    eval_steps: int | None
     eval_throttle_secs: int
     export: tuple
-    save_checkpoints_steps: Optional[int]
-    save_checkpoints_secs: Optional[int]
-    save_checkpoints_epochs: Optional[int]
+    save_checkpoints_steps: int | None
+    save_checkpoints_secs: int | None
+    save_checkpoints_epochs: int | None
     keep_checkpoints: int
     save_summary_steps: int
     log_every_steps: int
     progress: str
     dry_run: bool
-
-    @property
-    def stop_rule(self) -> Optional[early_stopping.Rule]:
-        """When to stop early; None: never."""
-        if not self.stop_metric:
-            return None
-        return early_stopping.Rule(self.stop_metric, self.stop_mode, self.stop_patience,
-                                   self.stop_min_delta)
 
 
 def parse(argv) -> TrainerConfig:
@@ -91,8 +79,7 @@ def parse(argv) -> TrainerConfig:
     try:
         rest = values(argv)[1:]
     except absl_flags.UnrecognizedFlagError as error:
-        raise UsageError(f'--{error.flagname}: no such flag{_nearest(error.flagname)}. '
-                         'See --help.') from error
+        raise UsageError(f'--{error.flagname}: no such flag{_nearest(error.flagname)}. See --help.') from error
     except absl_flags.CantOpenFlagFileError as error:
         raise UsageError(f'--flagfile: {error}') from error
     except UnicodeDecodeError as error:
@@ -129,32 +116,52 @@ def help_text() -> str:
 
 def _check(config) -> None:
     if not config.model_dir:
-        raise UsageError('--model_dir is missing: name the folder for checkpoints and metrics, such as '
-                         '--model_dir=runs/first')
+        raise UsageError(
+            '--model_dir is missing: name the folder for checkpoints and metrics, such as --model_dir=runs/first'
+        )
     if config.max_steps is None and config.epochs is None:
-        raise UsageError('Neither --max_steps nor --epochs is set: say when training ends, such as '
-                         '--epochs=5')
+        raise UsageError('Neither --max_steps nor --epochs is set: say when training ends, such as --epochs=5')
     if config.max_steps is not None and config.epochs is not None:
-        raise UsageError(f'--max_steps={config.max_steps} and --epochs={config.epochs} are both set: '
-                         'give one of them.')
+        raise UsageError(f'--max_steps={config.max_steps} and --epochs={config.epochs} are both set: give one of them.')
     both = config.save_checkpoints_steps is not None and config.save_checkpoints_secs is not None
     if both:
-        raise UsageError(f'--save_checkpoints_steps={config.save_checkpoints_steps} and '
-                         f'--save_checkpoints_secs={config.save_checkpoints_secs} are both set: give '
-                         'one of them.')
+        raise UsageError(
+            f'--save_checkpoints_steps={config.save_checkpoints_steps} and '
+            f'--save_checkpoints_secs={config.save_checkpoints_secs} are both set: give '
+            'one of them.'
+        )
     if config.loop == 'estimator' and config.save_checkpoints_epochs is not None:
-        raise UsageError(f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for '
-                         '--loop=keras_fit and custom_loop; use --save_checkpoints_steps.')
+        raise UsageError(
+            f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for '
+            '--loop=keras_fit and custom_loop; use --save_checkpoints_steps.'
+        )
     if config.loop != 'custom_loop' and config.stepping != 'dataset':
-        raise UsageError(f'--stepping={config.stepping}: is for --loop=custom_loop; the loop is '
-                         f'{config.loop}.')
+        raise UsageError(f'--stepping={config.stepping}: is for --loop=custom_loop; the loop is {config.loop}.')
     if config.loop != 'estimator' and config.strategy == 'parameter_server':
         raise UsageError(parameter_server_refused(config.loop))
-    lowest = dict(batch_size=1, num_replicas=1, max_steps=1, save_checkpoints_steps=1, eval_steps=1,
-                  save_checkpoints_secs=1, save_checkpoints_epochs=1, log_every_steps=1, keep_checkpoints=0, in_memory_mb=0,
-                  save_summary_steps=0, eval_throttle_secs=0, intra_op_threads=0, inter_op_threads=0,
-                  seed=0, max_secs=1, stop_patience=1, join_timeout_secs=1, lost_peer_secs=5,
-                  step_timeout_secs=0, grace_secs=1)
+    lowest = dict(
+        batch_size=1,
+        num_replicas=1,
+        max_steps=1,
+        save_checkpoints_steps=1,
+        eval_steps=1,
+        save_checkpoints_secs=1,
+        save_checkpoints_epochs=1,
+        log_every_steps=1,
+        keep_checkpoints=0,
+        in_memory_mb=0,
+        save_summary_steps=0,
+        eval_throttle_secs=0,
+        intra_op_threads=0,
+        inter_op_threads=0,
+        seed=0,
+        max_secs=1,
+        stop_patience=1,
+        join_timeout_secs=1,
+        lost_peer_secs=5,
+        step_timeout_secs=0,
+        grace_secs=1,
+    )
     for name, least in lowest.items():
         value = getattr(config, name)
         if value is not None and value < least:
@@ -171,22 +178,24 @@ def _check(config) -> None:
     if os.path.exists(config.model_dir) and not os.path.isdir(config.model_dir):
         raise UsageError(f'--model_dir={config.model_dir}: is a file; name a folder.')
     if '://' in config.model_dir:
-        raise UsageError(f'--model_dir={config.model_dir}: a folder of this machine, or a mounted one, '
-                         'is needed.')
+        raise UsageError(f'--model_dir={config.model_dir}: a folder of this machine, or a mounted one, is needed.')
     if set('*?[\\') & set(config.model_dir):
-        raise UsageError(f'--model_dir={config.model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '
-                         'pattern, and finds no checkpoint there; name another folder.')
+        raise UsageError(
+            f'--model_dir={config.model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '
+            'pattern, and finds no checkpoint there; name another folder.'
+        )
     there = os.path.abspath(config.model_dir)
     while not os.path.exists(there):
         there = os.path.dirname(there)
     if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(f'--model_dir={config.model_dir}: {there} cannot be written to; name another '
-                         'folder.')
+        raise UsageError(f'--model_dir={config.model_dir}: {there} cannot be written to; name another folder.')
 
 
 def parameter_server_refused(loop) -> str:
-    return (f'--loop={loop} does not train with parameter servers: use --loop=estimator, or a cluster of '
-            'workers without ps.')
+    return (
+        f'--loop={loop} does not train with parameter servers: use --loop=estimator, or a cluster of '
+        'workers without ps.'
+    )
 
 
 def _nearest(name) -> str:

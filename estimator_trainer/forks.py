@@ -107,7 +107,7 @@ def keep_ctrl_c_from_helpers() -> None:
 def _exit_code(error: BaseException) -> int:
     """As the interpreter ends with: says what went wrong."""
     if isinstance(error, SystemExit) and isinstance(error.code, (int, type(None))):
-        return (error.code or 0) & 0xff
+        return (error.code or 0) & 0xFF
     with contextlib.suppress(AttributeError, OSError, ValueError):
         if isinstance(error, SystemExit):
             print(error.code, file=sys.stderr)

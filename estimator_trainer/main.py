@@ -6,15 +6,15 @@ import os
 import sys
 import time
 import traceback
-from typing import Optional
 
 from estimator_trainer import config as trainer_config
-from estimator_trainer import epochs, exit_codes, forks, jobs, loops, protocol, run_files
-from estimator_trainer.config import UsageError
-from estimator_trainer.distribute import plan as planning
-from estimator_trainer.hooks import metrics_log
-from estimator_trainer.watch import ending, peers
-from estimator_trainer.watch import lifeline as lifelines
+from estimator_trainer import exit_codes, forks, jobs, training
+from estimator_trainer.jobs import epochs
+from estimator_trainer.errors import UsageError
+from estimator_trainer.lifecycle import ending, peers
+from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.run_dir import metrics_log, protocol, run_files
+from estimator_trainer.training import plan as planning
 from tf_config import addresses
 
 _log = logging.getLogger('estimator_trainer')
@@ -36,8 +36,11 @@ def main(argv) -> int:
             _check_loop(job, config)
             run_files.check(config.model_dir, run_files.resolved(plan, params, {}))
         for address in addresses.public_addresses(plan.cluster):
-            _log.warning('WARNING: %s is a public address: whoever reaches this port runs code in the '
-                         'task; see docs/security.md', address)
+            _log.warning(
+                'WARNING: %s is a public address: whoever reaches this port runs code in the '
+                'task; see docs/security.md',
+                address,
+            )
         for line in (*plan.notes, *plan.describe(own_data=bool(job and job.input_fn))):
             _log.info('%s', line)
         if config.dry_run:
@@ -54,8 +57,12 @@ def main(argv) -> int:
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
         lines = traceback.format_exc().splitlines()
-        ending.record(ending.End(exit_codes.FAILED, f'{type(error).__name__}: {error}', traceback=tuple(lines)),
-                      task, None, os.environ)
+        ending.record(
+            ending.End(exit_codes.FAILED, f'{type(error).__name__}: {error}', traceback=tuple(lines)),
+            task,
+            None,
+            os.environ,
+        )
         return exit_codes.FAILED
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from the last checkpoint')
@@ -73,12 +80,15 @@ def _train(plan, job) -> int:
     with contextlib.ExitStack() as stack:
         if plan.is_chief:
             stack.enter_context(run_files.claim(config.model_dir))
-        lifeline = stack.enter_context(lifelines.Lifeline(
-            str(plan.task or 'trainer'),
-            lifelines.Bounds(config.step_timeout_secs, config.grace_secs)))
+        lifeline = stack.enter_context(
+            lifelines.Lifeline(
+                str(plan.task or 'trainer'), lifelines.Bounds(config.step_timeout_secs, config.grace_secs)
+            )
+        )
         try:
             from estimator_trainer import compat
             from estimator_trainer.compat import quiet
+
             compat.prepare()
             quiet.import_tensorflow()
             compat.install()
@@ -88,7 +98,8 @@ def _train(plan, job) -> int:
         except (UsageError, jobs.JobError, run_files.TakenElsewhere):
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why
-            from estimator_trainer import failures
+            from estimator_trainer.training import failures
+
             end = failures.explain(error, plan, lifeline)
         if end is None:
             return exit_codes.OK
@@ -96,13 +107,14 @@ def _train(plan, job) -> int:
         return end.code
 
 
-def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
+def _run(plan, lifeline, job, versions) -> ending.End | None:
     """Does this task's part. None when it is done; an End when it was stopped on the way."""
-    from estimator_trainer import checkpoints
     from estimator_trainer.data import sources
-    from estimator_trainer.distribute import agreed_start, runtime
-    from estimator_trainer.export import exporters
-    from estimator_trainer.hooks import parameter_server
+    from estimator_trainer.evaluation import exporters
+    from estimator_trainer.run_dir import checkpoints
+    from estimator_trainer.sync import agreed_start
+    from estimator_trainer.training import parameter_server, runtime
+
     config = plan.config
     params = _checked_params(job, config)
     _check_loop(job, config)
@@ -144,9 +156,9 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
     if serving_input_fn is None and dataset is not None:
         serving_input_fn = exporters.raw_images(dataset.image_shape)
     started = float(os.environ.get(protocol.STARTED) or time.time())
-    outcome = loops.get(config.loop)(
-        plan, lifeline, started, run_configs, job, params, job.input_fn or dataset.input_fn,
-        serving_input_fn).run()
+    outcome = training.get(config.loop)(
+        plan, lifeline, started, run_configs, job, params, job.input_fn or dataset.input_fn, serving_input_fn
+    ).run()
     if outcome.stopped_by is None:
         _say_end(plan, outcome)
     return _stopped(lifeline, outcome.step)
@@ -155,18 +167,22 @@ def _run(plan, lifeline, job, versions) -> Optional[ending.End]:
 def _watched(plan) -> peers.PeerWatch:
     """A watch over the peers that begins now: data may have taken long to get here."""
     config = plan.config
-    return peers.PeerWatch(plan.watched_peers(), config.join_timeout_secs, config.lost_peer_secs,
-                           any_is_enough=plan.role == 'ps', askers=plan.num_watchers)
+    return peers.PeerWatch(
+        plan.watched_peers(),
+        config.join_timeout_secs,
+        config.lost_peer_secs,
+        any_is_enough=plan.role == 'ps',
+        askers=plan.num_watchers,
+    )
 
 
-def _stopped(lifeline, step) -> Optional[ending.End]:
+def _stopped(lifeline, step) -> ending.End | None:
     signum = lifeline.stopped_by
     if signum is None:
         return None
     whose = ' to another task' if lifeline.follows else ''
     saved = '' if step is None else f'; saved at step {step}, the same command resumes'
-    return ending.End(128 + signum, f'stopped by {lifeline.name_of(signum)}{whose}{saved}',
-                      follows=lifeline.follows)
+    return ending.End(128 + signum, f'stopped by {lifeline.name_of(signum)}{whose}{saved}', follows=lifeline.follows)
 
 
 def _checked_params(job, config) -> dict:
@@ -181,14 +197,15 @@ def _checked_params(job, config) -> dict:
 
 def _check_loop(job, config) -> None:
     if config.loop != 'estimator' and job.make_model is None:
-        raise UsageError(f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
-                         'train it; give it make_model and parts, or use --loop=estimator.')
+        raise UsageError(
+            f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
+            'train it; give it make_model and parts, or use --loop=estimator.'
+        )
 
 
 def _check_classes(dataset, params) -> None:
     if 'classes' in params and params['classes'] != dataset.num_classes:
-        raise UsageError(f"--param=classes={params['classes']}: {dataset.name} has "
-                         f'{dataset.num_classes} classes.')
+        raise UsageError(f'--param=classes={params["classes"]}: {dataset.name} has {dataset.num_classes} classes.')
 
 
 def _run_params(plan, job, dataset) -> dict:
@@ -196,10 +213,14 @@ def _run_params(plan, job, dataset) -> dict:
     config = plan.config
     examples = dataset.num_train if dataset else job.num_train_examples
     return dict(
-        batch_size=config.batch_size, num_replicas=plan.num_replicas,
-        global_batch_size=plan.global_batch_size, seed=config.seed, start_step=0,
+        batch_size=config.batch_size,
+        num_replicas=plan.num_replicas,
+        global_batch_size=plan.global_batch_size,
+        seed=config.seed,
+        start_step=0,
         **epochs.run_params(config.max_steps, config.epochs, examples, plan.global_batch_size),
-        **({'image_shape': tuple(dataset.image_shape)} if dataset else {}))
+        **({'image_shape': tuple(dataset.image_shape)} if dataset else {}),
+    )
 
 
 def _say_start(plan, dataset, params, can_serve) -> None:
@@ -219,9 +240,11 @@ def _say_start(plan, dataset, params, can_serve) -> None:
         now = '' if replicas == plan.num_replicas else f', with which the run began (now {plan.num_replicas})'
         _log.info('learning rate: scaled linearly, x %d replicas%s', replicas, now)
     if dataset is not None and not dataset.in_memory:
-        _log.info('data: streamed (over --in_memory_mb=%d): shuffled through a buffer; a resumed run '
-                  'starts a new pass, and the order depends on the number of workers',
-                  plan.config.in_memory_mb)
+        _log.info(
+            'data: streamed (over --in_memory_mb=%d): shuffled through a buffer; a resumed run '
+            'starts a new pass, and the order depends on the number of workers',
+            plan.config.in_memory_mb,
+        )
 
 
 def _say_end(plan, outcome) -> None:

@@ -1,13 +1,28 @@
 """Who is in the cluster, and who am I: TF_CONFIG read, judged and written without TensorFlow."""
 
-from tf_config.cluster import (
-    ROLES, STRATEGIES, Cluster, Task, for_tensorflow, make, number_of_tasks, render)
+from tf_config.cluster import ROLES, STRATEGIES, Cluster, Task, for_tensorflow, make, number_of_tasks, render
 from tf_config.lint import Finding, Parsed, TfConfigError, auto_strategy, check, parse
-from tf_config.resolvers import (
-    SOURCES, Layout, ResolverError, from_environment, read_layout, resolve)
+from tf_config.resolvers import SOURCES, Layout, ResolverError, from_environment, read_layout, resolve
 
 __all__ = [
-    'ROLES', 'SOURCES', 'STRATEGIES', 'Cluster', 'Finding', 'Layout', 'Parsed', 'ResolverError', 'Task',
-    'TfConfigError', 'auto_strategy', 'check', 'for_tensorflow', 'from_environment', 'make',
-    'number_of_tasks', 'parse', 'read_layout', 'render', 'resolve',
+    'ROLES',
+    'SOURCES',
+    'STRATEGIES',
+    'Cluster',
+    'Finding',
+    'Layout',
+    'Parsed',
+    'ResolverError',
+    'Task',
+    'TfConfigError',
+    'auto_strategy',
+    'check',
+    'for_tensorflow',
+    'from_environment',
+    'make',
+    'number_of_tasks',
+    'parse',
+    'read_layout',
+    'render',
+    'resolve',
 ]

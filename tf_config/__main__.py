@@ -24,26 +24,26 @@ class _Parser(argparse.ArgumentParser):
 def _parser():
     parser = _Parser(prog='python -m tf_config', allow_abbrev=False, description=__doc__)
     commands = parser.add_subparsers(dest='command', required=True)
-    for name, what in (('check', 'judge a TF_CONFIG, or what an engine says'),
-                       ('show', 'a table of its tasks')):
+    for name, what in (('check', 'judge a TF_CONFIG, or what an engine says'), ('show', 'a table of its tasks')):
         command = commands.add_parser(name, help=what, allow_abbrev=False)
         command.add_argument('--strategy', choices=STRATEGIES, default='auto')
-        command.add_argument(
-            '--file', type=Path, help='a file with the TF_CONFIG; default: the environment')
-        command.add_argument(
-            '--cluster_from', choices=SOURCES, default='auto', help='who says it, as for the trainer')
+        command.add_argument('--file', type=Path, help='a file with the TF_CONFIG; default: the environment')
+        command.add_argument('--cluster_from', choices=SOURCES, default='auto', help='who says it, as for the trainer')
         command.add_argument('--roles', default='', help='role:count,... in the order of the ranks')
         command.add_argument('--base_port', type=int, help='the first port on each address')
         command.add_argument('--hosts', default='', help='host or host:port of each rank')
         command.add_argument('--rank', type=int, help='of this process, where no engine says it')
-    command = commands.add_parser(
-        'make', help='the TF_CONFIG of every task of a new cluster', allow_abbrev=False)
+    command = commands.add_parser('make', help='the TF_CONFIG of every task of a new cluster', allow_abbrev=False)
     command.add_argument('--workers', type=int, default=1, help='training tasks, chief counted')
     command.add_argument('--ps', type=int, default=0, help='parameter servers')
     command.add_argument('--evaluator', action='store_true', help='add an evaluator')
     command.add_argument(
-        '--host', action='append', dest='hosts', metavar='HOST',
-        help='repeatable; tasks go round-robin over the hosts; default: 127.0.0.1')
+        '--host',
+        action='append',
+        dest='hosts',
+        metavar='HOST',
+        help='repeatable; tasks go round-robin over the hosts; default: 127.0.0.1',
+    )
     command.add_argument('--base_port', type=int, default=2222, help='the first port of each host')
     command.add_argument('--format', choices=('exports', 'json'), default='exports')
     return parser
@@ -54,8 +54,9 @@ def _read(args):
     environ, where, source = os.environ, 'TF_CONFIG', args.cluster_from
     if args.file:
         if source not in ('auto', 'tf_config'):
-            raise ValueError(f'--file={args.file} holds a TF_CONFIG, and --cluster_from={source} reads '
-                             'none: give one of them')
+            raise ValueError(
+                f'--file={args.file} holds a TF_CONFIG, and --cluster_from={source} reads none: give one of them'
+            )
         environ = {'TF_CONFIG': args.file.read_text(encoding='utf-8-sig')}
         where, source = args.file, 'tf_config'
     layout = read_layout(source, args.roles, args.base_port, args.hosts, args.rank)
@@ -85,12 +86,10 @@ def _show(args):
     rows = [('role', 'index', 'address', '')]
     for task in dict.fromkeys((*cluster.tasks, me)):
         address = cluster.address(task) if task in cluster else '(not in the cluster)'
-        marks = [mark for mark, whose in (('chief', cluster.chief_task), ('this task', me))
-                 if whose == task]
+        marks = [mark for mark, whose in (('chief', cluster.chief_task), ('this task', me)) if whose == task]
         rows.append((task.role, str(task.index), address, ', '.join(marks)))
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return '\n'.join(
-        '  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return '\n'.join('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def _make(args):
@@ -100,8 +99,9 @@ def _make(args):
     if args.format == 'json':
         return json.dumps({str(task): json.loads(text) for task, text in configs.items()}, indent=1)
     return '\n'.join(
-        f'# {task} on {cluster.address(task).rpartition(":")[0]}\n'
-        f'export TF_CONFIG={shlex.quote(text)}' for task, text in configs.items())
+        f'# {task} on {cluster.address(task).rpartition(":")[0]}\nexport TF_CONFIG={shlex.quote(text)}'
+        for task, text in configs.items()
+    )
 
 
 def _addresses(hosts, base_port):

@@ -61,7 +61,7 @@ class Cluster:
     @functools.cached_property
     def training_tasks(self):
         """Chief and workers, the first ones of `tasks`."""
-        return self.tasks[:len(self.chief) + len(self.worker)]
+        return self.tasks[: len(self.chief) + len(self.worker)]
 
     @property
     def chief_task(self):
@@ -133,5 +133,6 @@ def make(workers, ps, evaluator, addresses):
     return Cluster(
         chief=taken[:chiefs],
         worker=taken[chiefs:workers],
-        ps=taken[workers:workers + ps],
-        evaluator=taken[workers + ps:])
+        ps=taken[workers : workers + ps],
+        evaluator=taken[workers + ps :],
+    )

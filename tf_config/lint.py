@@ -6,7 +6,6 @@ from tf_config import addresses
 from tf_config.cluster import OF_CLUSTERS, ROLES, STRATEGIES, Cluster, Task, render
 from tf_config.reader import ABSENT, Problem, Reader, example_host, shown
 
-
 MOST_SHOWN = 20  # findings in a message: about a screen
 
 
@@ -104,9 +103,9 @@ def _example(task):
     sizes = {'chief': 1, 'worker': 1}
     if task.role in ('worker', 'ps'):
         sizes[task.role] = min(task.index, 7) + 1
-    return Cluster(**{
-        role: tuple(f'{example_host(role, index)}:2222' for index in range(size))
-        for role, size in sizes.items()})
+    return Cluster(
+        **{role: tuple(f'{example_host(role, index)}:2222' for index in range(size)) for role, size in sizes.items()}
+    )
 
 
 def _with_one(cluster, role):
@@ -145,8 +144,9 @@ def _mend(cluster, task, strategy, no_task_in=ABSENT):
     if strategy == 'parameter_server':
         cluster, task = _mend_parameter_server(cluster, task, blame)
     elif cluster.ps:
-        blame('cluster.ps', cluster.ps,
-              f'lists parameter servers, and strategy {strategy} has none: use parameter_server')
+        blame(
+            'cluster.ps', cluster.ps, f'lists parameter servers, and strategy {strategy} has none: use parameter_server'
+        )
         cluster = replace(cluster, ps=())
         task = cluster.chief_task if task.role == 'ps' else task
     if strategy in ('none', 'mirrored'):
@@ -171,8 +171,7 @@ def _mend_task(cluster, task, blame):
     if 0 <= task.index < size:
         return task
     if size:
-        blame('task.index', task.index,
-              f'is out of range: indices of {task.role} go from 0 to {size - 1}')
+        blame('task.index', task.index, f'is out of range: indices of {task.role} go from 0 to {size - 1}')
         return Task(task.role, 0)
     blame('task.type', task.role, 'has no address in the cluster')
     return cluster.chief_task
@@ -183,11 +182,9 @@ def _mend_more_than_one(cluster, task, blame):
         blame('cluster.chief', cluster.chief, 'lists several chiefs: one leads, the rest work')
         if task.role == 'chief' and task.index > 0:
             task = Task('worker', len(cluster.worker) + task.index - 1)
-        cluster = replace(
-            cluster, chief=cluster.chief[:1], worker=cluster.worker + cluster.chief[1:])
+        cluster = replace(cluster, chief=cluster.chief[:1], worker=cluster.worker + cluster.chief[1:])
     if len(cluster.evaluator) > 1:
-        blame('cluster.evaluator', cluster.evaluator,
-              'lists several evaluators: they would write the same files')
+        blame('cluster.evaluator', cluster.evaluator, 'lists several evaluators: they would write the same files')
         cluster = replace(cluster, evaluator=cluster.evaluator[:1])
         task = Task('evaluator', 0) if task.role == 'evaluator' else task
     return cluster, task
@@ -195,8 +192,7 @@ def _mend_more_than_one(cluster, task, blame):
 
 def _mend_parameter_server(cluster, task, blame):
     if not cluster.chief:
-        blame('cluster.chief', ABSENT,
-              'is missing: parameter_server needs one chief; worker 0 can be it')
+        blame('cluster.chief', ABSENT, 'is missing: parameter_server needs one chief; worker 0 can be it')
         if task == Task('worker', 0):
             task = Task('chief', 0)
         elif task.role == 'worker':
@@ -211,9 +207,12 @@ def _mend_parameter_server(cluster, task, blame):
 def _mend_several_train(cluster, task, strategy, blame):
     if len(cluster.training_tasks) == 1:
         return cluster, task
-    blame('cluster.worker', cluster.worker,
-          f'makes {len(cluster.training_tasks)} training tasks, and under strategy {strategy} each '
-          'would train alone into one model_dir: use multi_worker_mirrored, or a cluster of one')
+    blame(
+        'cluster.worker',
+        cluster.worker,
+        f'makes {len(cluster.training_tasks)} training tasks, and under strategy {strategy} each '
+        'would train alone into one model_dir: use multi_worker_mirrored, or a cluster of one',
+    )
     chief = cluster.chief_task
     cluster = replace(cluster, **{'worker': (), chief.role: (cluster.address(chief),)})
     return cluster, task if task.role == 'evaluator' else chief

@@ -74,10 +74,12 @@ class Reader:
         """The cluster; None where it cannot be made out from what is given."""
         if 'sparseCluster' in document:
             self._blame(
-                'sparseCluster', document['sparseCluster'],
+                'sparseCluster',
+                document['sparseCluster'],
                 'is a cluster of dynamic workers: Estimator does not read it, and every worker '
                 'would train alone into the same model_dir. Give the full "cluster" '
-                '(Kubeflow TFJob: enableDynamicWorker: false)')
+                '(Kubeflow TFJob: enableDynamicWorker: false)',
+            )
             return None
         raw = document.get('cluster', {})
         if not isinstance(raw, dict):
@@ -85,11 +87,15 @@ class Reader:
             return None
         roles = self._roles(raw)
         first_at = {}
-        cluster = Cluster(**{
-            role: tuple(
-                self._address(role, index, f'{key}[{index}]', value, first_at, roles)
-                for index, value in enumerate(values))
-            for role, (key, values) in roles.items()})
+        cluster = Cluster(
+            **{
+                role: tuple(
+                    self._address(role, index, f'{key}[{index}]', value, first_at, roles)
+                    for index, value in enumerate(values)
+                )
+                for role, (key, values) in roles.items()
+            }
+        )
         if not cluster and 'cluster' in document:
             self.no_task_in = raw
         return cluster if cluster or not self.problems else None
@@ -126,8 +132,7 @@ class Reader:
     def _roles(self, raw):
         """role -> (key in the text, list of unchecked addresses), empty roles left out."""
         # An unknown name is a mistake with an empty list as well: some role is missing then.
-        given = {name: value for name, value in raw.items()
-                 if value != [] or name not in (*ROLES, 'master')}
+        given = {name: value for name, value in raw.items() if value != [] or name not in (*ROLES, 'master')}
         roles = {}
         for name, value in given.items():
             key, role = f'cluster.{name}', name
@@ -160,8 +165,11 @@ class Reader:
         """An address of `host` whose place no valid address has, nor another that was mended."""
         if self._places is None:
             self._places = addresses.Places(
-                value for _, values in roles.values() for value in values
-                if isinstance(value, str) and not addresses.problem(value))
+                value
+                for _, values in roles.values()
+                for value in values
+                if isinstance(value, str) and not addresses.problem(value)
+            )
         return self._places.unused(host)
 
     def _address(self, role, index, key, value, first_at, roles):
@@ -213,8 +221,7 @@ class Reader:
 
 @functools.lru_cache  # many tasks may be on one host
 def _looks_like_localhost(host):
-    return host != 'localhost' and host.isalpha() and bool(
-        difflib.get_close_matches(host, ['localhost'], cutoff=0.8))
+    return host != 'localhost' and host.isalpha() and bool(difflib.get_close_matches(host, ['localhost'], cutoff=0.8))
 
 
 def _did_you_mean(role):

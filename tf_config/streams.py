@@ -38,5 +38,9 @@ def _outliving(stream):
     raw = _Descriptor(stream.fileno())
     unbuffered = isinstance(stream.buffer, io.RawIOBase)  # python -u
     return io.TextIOWrapper(
-        raw if unbuffered else io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors,
-        line_buffering=stream.line_buffering, write_through=stream.write_through)
+        raw if unbuffered else io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )

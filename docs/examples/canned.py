@@ -1,7 +1,7 @@
 """A canned Estimator as a job: make_estimator in place of model_fn.
 
-    cd docs/examples
-    python -m estimator_trainer --job=canned:job --max_steps=400 --model_dir=/tmp/canned
+cd docs/examples
+python -m estimator_trainer --job=canned:job --max_steps=400 --model_dir=/tmp/canned
 """
 
 from spiral import input_fn, serving_input_fn
@@ -11,11 +11,13 @@ from estimator_trainer.jobs import Job
 
 def make_estimator(run_config, params):
     import tensorflow as tf
+
     return tf.estimator.DNNClassifier(
         hidden_units=[params['hidden'], params['hidden']],
         feature_columns=[tf.feature_column.numeric_column('xy', shape=(2,))],
         optimizer=lambda: tf.keras.optimizers.legacy.Adam(params['learning_rate']),
-        config=run_config)
+        config=run_config,
+    )
 
 
 job = Job(

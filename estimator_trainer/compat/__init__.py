@@ -37,6 +37,7 @@ def install(fixes: bool = None) -> None:
     """
     from estimator_trainer.compat import fixes as mended
     from estimator_trainer.compat import restore
+
     if fixes is None:
         fixes = os.environ.get(FIXES_VARIABLE) != '0'
     hook.before('tensorflow', prepare)
@@ -73,6 +74,7 @@ def has_estimators() -> bool:
 def tensorflow_version() -> tuple:
     """(major, minor) of the installed TensorFlow, from its metadata."""
     import importlib.metadata
+
     for name in _DISTRIBUTIONS:
         try:
             return _numbers(importlib.metadata.version(name))
@@ -92,6 +94,7 @@ def versions() -> dict:
     """The versions that decide what a run computes, for config.json."""
     import importlib.metadata
     import platform
+
     found = {'python': platform.python_version()}
     for name in ('tensorflow', 'tensorflow-estimator', 'tf-keras', 'numpy', 'tensorflow-datasets'):
         try:

@@ -4,14 +4,14 @@ import sys
 
 from tf_config import streams
 
-_USAGE = '''usage: python -m estimator_trainer.compat run [--no-fixes] script.py [argument ...]
+_USAGE = """usage: python -m estimator_trainer.compat run [--no-fixes] script.py [argument ...]
        python -m estimator_trainer.compat run [--no-fixes] -m package.module [argument ...]
        python -m estimator_trainer.compat doctor
 
 run       runs an unmodified program as python would, with tf.estimator in place, in the Python
           processes it starts as well; --no-fixes leaves upstream's defects as they are
 doctor    says what is installed, what is supplied and mended and why, and what cannot work here;
-          exits 0 if Estimators work here, 1 if not'''
+          exits 0 if Estimators work here, 1 if not"""
 
 
 def main(arguments) -> int:
@@ -21,6 +21,7 @@ def main(arguments) -> int:
         return 0
     if command == 'doctor' and not rest:
         from estimator_trainer.compat import doctor
+
         return doctor.examine()
     if command == 'run':
         fixes = rest[:1] != ['--no-fixes']
@@ -28,6 +29,7 @@ def main(arguments) -> int:
         # Anything else that begins with a dash would be an option of Python's.
         if program and (not program[0].startswith('-') or program[0] == '-m' and program[1:]):
             from estimator_trainer.compat import run
+
             run.run(program, fixes)
     print(_USAGE, file=sys.stderr)
     return 64

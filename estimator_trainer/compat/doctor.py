@@ -11,7 +11,7 @@ _SUPPLIED = (
     'tf.estimator, tf.compat.v1.estimator, tf.compat.v2.estimator, import tensorflow.estimator: '
     'removed in 2.16; from tensorflow-estimator, loaded when first touched',
     'tensorflow.python.distribute.estimator_training: removed in 2.16; written anew',
-    'tensorflow.python.estimator and its modules: removed in 2.16; names of tensorflow_estimator\'s',
+    "tensorflow.python.estimator and its modules: removed in 2.16; names of tensorflow_estimator's",
     'tf.keras: Keras 3 since 2.16; Keras 2 of tf-keras, resolved before any thread can touch it',
 )
 _CANNOT = (
@@ -31,8 +31,9 @@ def examine() -> int:
         return 1
     tensorflow = '.'.join(str(part) for part in compat.tensorflow_version())
     found = compat.versions()
-    print('tensorflow', found.get('tensorflow', tensorflow),
-          'without tf.estimator' if restored else 'with tf.estimator')
+    print(
+        'tensorflow', found.get('tensorflow', tensorflow), 'without tf.estimator' if restored else 'with tf.estimator'
+    )
     problems = [*_package('tensorflow-estimator', '2.15', '==2.15.*')]
     if restored:
         problems += _package('tf-keras', tensorflow, f'~={tensorflow}.0')
@@ -42,6 +43,7 @@ def examine() -> int:
         print('supplied:', line)
     fixes_are_on = os.environ.get(compat.FIXES_VARIABLE) != '0'
     from estimator_trainer.compat import fixes
+
     for fix in fixes.FIXES:
         for defect in fix.defects:
             print('mended:' if fixes_are_on else f'not mended ({compat.FIXES_VARIABLE}=0):', defect)
@@ -74,6 +76,7 @@ def _protobuf(tensorflow) -> list:
 
 def _import() -> list:
     from estimator_trainer.compat import quiet
+
     start = time.monotonic()
     try:
         tf = quiet.import_tensorflow()
@@ -81,6 +84,8 @@ def _import() -> list:
         keras = tf.estimator.Estimator and tf.keras.Model.__module__.split('.')[0]
     except Exception as error:
         return [f'tf.estimator cannot be imported: {type(error).__name__}: {error}']
-    print(f'works: import tensorflow {imported - start:.1f} s, first use of tf.estimator '
-          f'{time.monotonic() - imported:.1f} s more, tf.keras is {keras}')
+    print(
+        f'works: import tensorflow {imported - start:.1f} s, first use of tf.estimator '
+        f'{time.monotonic() - imported:.1f} s more, tf.keras is {keras}'
+    )
     return []

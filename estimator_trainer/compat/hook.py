@@ -54,7 +54,6 @@ class _Watcher:
 
 
 class _Loader:
-
     def __init__(self, loader):
         self._loader = loader
 

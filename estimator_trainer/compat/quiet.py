@@ -17,10 +17,13 @@ _AT_IMPORT = re.compile(
     rb'|failed call to cuInit'
     rb'|This TensorFlow binary is optimized)|^\d{4}-.*: [IWE] .*(oneDNN custom operations'
     rb'|Could not find cuda drivers|Unable to register cu|TF-TRT|This TensorFlow binary is optimized)'
-    rb'|^To enable the following instructions')
+    rb'|^To enable the following instructions'
+)
 
-_OF_NO_USE = re.compile('`eval_strategy` is not passed in|No new checkpoint ready for evaluation|'
-                        'Estimator is not trained yet|No task of this cluster is an evaluator')
+_OF_NO_USE = re.compile(
+    '`eval_strategy` is not passed in|No new checkpoint ready for evaluation|'
+    'Estimator is not trained yet|No task of this cluster is an evaluator'
+)
 
 
 def import_tensorflow():
@@ -31,6 +34,7 @@ def import_tensorflow():
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
     if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
         import tensorflow
+
         return tensorflow
     sys.stderr.flush()
     stderr = os.dup(2)
@@ -38,6 +42,7 @@ def import_tensorflow():
         os.dup2(held.fileno(), 2)
         try:
             import tensorflow
+
             tensorflow.config.list_physical_devices()  # it looks for a CUDA driver here
         finally:
             os.dup2(stderr, 2)
@@ -53,6 +58,7 @@ def silence_deprecations() -> None:
     """Every line of an Estimator is deprecated; TensorFlow's other warnings stay."""
     import tensorflow as tf
     from tensorflow.python.util import deprecation
+
     deprecation._PRINT_DEPRECATION_WARNINGS = False
     if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
         return
@@ -66,6 +72,7 @@ def silence_deprecations() -> None:
 def only_errors():
     """Holds TensorFlow's warnings back for a while."""
     import tensorflow as tf
+
     level = tf.get_logger().level
     tf.get_logger().setLevel('ERROR')
     try:

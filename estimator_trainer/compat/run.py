@@ -31,7 +31,9 @@ def run(arguments, fixes=True):
 
 def child_environment(environment, fixes=True) -> dict:
     """The environment in which every Python process has Estimators."""
-    path = [entry for entry in environment.get('PYTHONPATH', '').split(os.pathsep)
-            if entry and entry != _CHILD]
-    return {**environment, 'PYTHONPATH': os.pathsep.join([_CHILD, *path]),
-            **({} if fixes else {compat.FIXES_VARIABLE: '0'})}
+    path = [entry for entry in environment.get('PYTHONPATH', '').split(os.pathsep) if entry and entry != _CHILD]
+    return {
+        **environment,
+        'PYTHONPATH': os.pathsep.join([_CHILD, *path]),
+        **({} if fixes else {compat.FIXES_VARIABLE: '0'}),
+    }

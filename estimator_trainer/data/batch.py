@@ -32,10 +32,10 @@ def static_size(structure):
 
 def without_examples(structure):
     """The same batch with none of its examples."""
+
     def none_of(tensor):
         if isinstance(tensor, tf.SparseTensor):
-            return tf.SparseTensor(tensor.indices[:0], tensor.values[:0],
-                                   tf.concat([[0], tensor.dense_shape[1:]], 0))
+            return tf.SparseTensor(tensor.indices[:0], tensor.values[:0], tf.concat([[0], tensor.dense_shape[1:]], 0))
         return tensor if tensor.shape.rank == 0 else tensor[:0]
 
     return tf.nest.map_structure(none_of, structure)
@@ -44,16 +44,18 @@ def without_examples(structure):
 def with_zeros(structure, count):
     """The same batch with `count` more examples at its end, made of zeros: an int32 scalar. A sparse
     example is empty, a ragged one has one element."""
+
     def longer(tensor):
         if isinstance(tensor, tf.SparseTensor):
             shape = tensor.dense_shape
-            return tf.SparseTensor(tensor.indices, tensor.values, tf.concat(
-                [shape[:1] + tf.cast(count, tf.int64), shape[1:]], 0))
+            return tf.SparseTensor(
+                tensor.indices, tensor.values, tf.concat([shape[:1] + tf.cast(count, tf.int64), shape[1:]], 0)
+            )
         if isinstance(tensor, tf.RaggedTensor):
             lengths = tensor.row_lengths()
             return tf.RaggedTensor.from_row_lengths(
-                longer(tensor.values), tf.concat([lengths, tf.ones([count], lengths.dtype)], 0),
-                validate=False)
+                longer(tensor.values), tf.concat([lengths, tf.ones([count], lengths.dtype)], 0), validate=False
+            )
         if tensor.shape.rank == 0:
             return tensor
         zeros = tf.zeros(tf.concat([[count], tf.shape(tensor)[1:]], 0), tensor.dtype)

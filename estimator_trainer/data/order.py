@@ -38,8 +38,10 @@ def permuted(positions, num_examples, seed, stream=0):
     below it takes one for each, which a batch that spans two epochs needs.
     """
     epoch = positions // num_examples
-    seeds = tf.stack([tf.fill(tf.shape(epoch), tf.cast(seed, tf.int64)), epoch,
-                      tf.fill(tf.shape(epoch), tf.cast(stream, tf.int64))], axis=-1)
+    seeds = tf.stack(
+        [tf.fill(tf.shape(epoch), tf.cast(seed, tf.int64)), epoch, tf.fill(tf.shape(epoch), tf.cast(stream, tf.int64))],
+        axis=-1,
+    )
     return tf.raw_ops.RandomIndexShuffle(
-        index=positions % num_examples, seed=tf.cast(seeds, tf.int32),
-        max_index=tf.constant(num_examples - 1, tf.int64))
+        index=positions % num_examples, seed=tf.cast(seeds, tf.int32), max_index=tf.constant(num_examples - 1, tf.int64)
+    )

@@ -67,11 +67,13 @@ def _plain(array):
 
 def _batches_in_order(whole, num_examples, batch_size):
     """Each example once, in order. The last batch may be short."""
-    def batch(tensors, first):
-        return tf.nest.map_structure(lambda tensor: tensor[first:first + batch_size], tensors)
 
-    batches = whole.flat_map(lambda *tensors: tf.data.Dataset.range(0, num_examples, batch_size).map(
-        lambda first: batch(tensors, first)))
+    def batch(tensors, first):
+        return tf.nest.map_structure(lambda tensor: tensor[first : first + batch_size], tensors)
+
+    batches = whole.flat_map(
+        lambda *tensors: tf.data.Dataset.range(0, num_examples, batch_size).map(lambda first: batch(tensors, first))
+    )
     return batches.apply(tf.data.experimental.assert_cardinality(-(-num_examples // batch_size)))
 
 
@@ -92,14 +94,16 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
     global_batch = batch_size * replicas_here * pipelines
 
     def batch(tensors, element):
-        positions = order.positions(element, batch_size, replicas_here, global_batch,
-                                    pipeline * replicas_here * batch_size, start_step)
+        positions = order.positions(
+            element, batch_size, replicas_here, global_batch, pipeline * replicas_here * batch_size, start_step
+        )
         index = order.permuted(positions, num_examples, params['seed'])
         taken = tf.nest.map_structure(lambda tensor: tf.gather(tensor, index), tensors)
         return change(taken, positions) if change else taken
 
-    batches = whole.flat_map(lambda *tensors: tf.data.Dataset.range(1 << 62).map(
-        lambda element: batch(tensors, element)))
+    batches = whole.flat_map(
+        lambda *tensors: tf.data.Dataset.range(1 << 62).map(lambda element: batch(tensors, element))
+    )
     return _ready(batches)
 
 
@@ -114,12 +118,19 @@ def streamed_batches(examples, params, input_context=None, change=None):
     pipelines = input_context.num_input_pipelines if input_context else 1
     pipeline = input_context.input_pipeline_id if input_context else 0
     seed = params['seed'] + params['start_step']
-    batches = (examples.shuffle(_STREAM_SHUFFLE_EXAMPLES, seed=seed, reshuffle_each_iteration=True)
-               .repeat().batch(batch_size, drop_remainder=True))
+    batches = (
+        examples.shuffle(_STREAM_SHUFFLE_EXAMPLES, seed=seed, reshuffle_each_iteration=True)
+        .repeat()
+        .batch(batch_size, drop_remainder=True)
+    )
     if change:
-        batches = batches.enumerate().map(lambda element, batch: change(
-            batch, ((params['start_step'] + element) * pipelines + pipeline) * batch_size
-            + tf.range(batch_size, dtype=tf.int64)))
+        batches = batches.enumerate().map(
+            lambda element, batch: change(
+                batch,
+                ((params['start_step'] + element) * pipelines + pipeline) * batch_size
+                + tf.range(batch_size, dtype=tf.int64),
+            )
+        )
     return _ready(batches)
 
 
@@ -130,8 +141,7 @@ def _ready(batches):
     here is tuned, and the tuner's thread, asleep for up to a minute, can hold up the end of a session
     that has one thread for operations.
     """
-    batches = batches.apply(tf.data.experimental.assert_cardinality(
-        tf.data.experimental.INFINITE_CARDINALITY))
+    batches = batches.apply(tf.data.experimental.assert_cardinality(tf.data.experimental.INFINITE_CARDINALITY))
     options = tf.data.Options()
     options.autotune.enabled = False
     return batches.prefetch(_PREFETCH_BATCHES).with_options(options)

@@ -37,19 +37,24 @@ class ImageDataset:
         info = builder.info
         self.name = info.name
         if not info.supervised_keys or len(info.supervised_keys) != 2:
-            raise DatasetError(f'--dataset={self.name}: not a set of labelled images; give the job an '
-                               'input_fn of its own.')
+            raise DatasetError(
+                f'--dataset={self.name}: not a set of labelled images; give the job an input_fn of its own.'
+            )
         self._image, self._label = info.supervised_keys
         self.image_shape = info.features[self._image].shape
         self.num_classes = getattr(info.features[self._label], 'num_classes', None)
         self.eval_split = next((s for s in ('test', 'validation') if s in info.splits), None)
         if 'train' not in info.splits or self.eval_split is None:
-            raise DatasetError(f"--dataset={self.name}: needs the splits 'train' and 'test' or "
-                               f"'validation'; it has {', '.join(sorted(info.splits))}.")
+            raise DatasetError(
+                f"--dataset={self.name}: needs the splits 'train' and 'test' or "
+                f"'validation'; it has {', '.join(sorted(info.splits))}."
+            )
         if self.num_classes is None or len(self.image_shape or ()) != 3 or None in self.image_shape:
-            raise DatasetError(f'--dataset={self.name}: needs images of one size and class labels; got '
-                               f'{self.image_shape} and {self.num_classes} classes. Give the job an '
-                               'input_fn of its own.')
+            raise DatasetError(
+                f'--dataset={self.name}: needs images of one size and class labels; got '
+                f'{self.image_shape} and {self.num_classes} classes. Give the job an '
+                'input_fn of its own.'
+            )
         self.num_train = info.splits['train'].num_examples
         self.num_eval = info.splits[self.eval_split].num_examples
         height, width, channels = self.image_shape
@@ -61,14 +66,16 @@ class ImageDataset:
             return self._examples(self.eval_split).batch(params['batch_size']).prefetch(2)
         if self.in_memory:
             whole = self._examples('train').batch(self.num_train)
-            return pipeline.ordered_batches(whole, self.num_train, params, input_context,
-                                            self._augmentation(params))
+            return pipeline.ordered_batches(whole, self.num_train, params, input_context, self._augmentation(params))
         pipelines = input_context.num_input_pipelines if input_context else 1
         mine = input_context.input_pipeline_id if input_context else 0
         split = tfds.even_splits('train', n=pipelines)[mine]
         return pipeline.streamed_batches(
-            self._examples(split, shuffle_seed=params['seed'] + params['start_step']), params,
-            input_context, self._augmentation(params))
+            self._examples(split, shuffle_seed=params['seed'] + params['start_step']),
+            params,
+            input_context,
+            self._augmentation(params),
+        )
 
     def _augmentation(self, params):
         pixels = params.get('shift_pixels', 0)
@@ -85,11 +92,17 @@ class ImageDataset:
 
     def _examples(self, split, shuffle_seed=None):
         shuffle = shuffle_seed is not None
-        data = self.builder.as_dataset(split=split, shuffle_files=shuffle, read_config=tfds.ReadConfig(
-            shuffle_seed=shuffle_seed, shuffle_reshuffle_each_iteration=shuffle,
-            enable_ordering_guard=not shuffle, try_autocache=False))
-        return data.map(lambda example: ({'image': example[self._image]}, example[self._label]),
-                        num_parallel_calls=2)
+        data = self.builder.as_dataset(
+            split=split,
+            shuffle_files=shuffle,
+            read_config=tfds.ReadConfig(
+                shuffle_seed=shuffle_seed,
+                shuffle_reshuffle_each_iteration=shuffle,
+                enable_ordering_guard=not shuffle,
+                try_autocache=False,
+            ),
+        )
+        return data.map(lambda example: ({'image': example[self._image]}, example[self._label]), num_parallel_calls=2)
 
 
 @functools.lru_cache(maxsize=None)
@@ -116,18 +129,22 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024) -> ImageDatase
 def _builder(name, folder):
     if name == EMBEDDED:
         from estimator_trainer.data.mnist_5k import Mnist5k
+
         return Mnist5k(data_dir=folder)
     try:
         return tfds.builder(name, data_dir=folder)
     except tfds.core.DatasetNotFoundError as error:
-        raise DatasetError(f'--dataset={name}: TFDS knows no such data set, and '
-                           f'{folder or "its data_dir"} holds none. {_WAYS_OUT}') from error
+        raise DatasetError(
+            f'--dataset={name}: TFDS knows no such data set, and {folder or "its data_dir"} holds none. {_WAYS_OUT}'
+        ) from error
     except (AssertionError, ValueError) as error:  # a config or version that it does not have
         raise DatasetError(f'--dataset={name}: {error}') from error
 
 
-_WAYS_OUT = (f'Three ways out: --data_dir=FOLDER with the data set prepared by TFDS elsewhere, '
-             f'--dataset={EMBEDDED} (embedded), or a network for the download.')
+_WAYS_OUT = (
+    f'Three ways out: --data_dir=FOLDER with the data set prepared by TFDS elsewhere, '
+    f'--dataset={EMBEDDED} (embedded), or a network for the download.'
+)
 
 
 def _prepare(builder) -> None:
@@ -138,8 +155,7 @@ def _prepare(builder) -> None:
             with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces a download: there is none
                 builder.download_and_prepare()
         except ImportError as error:
-            raise DatasetError(f'--dataset={EMBEDDED}: {error}: pip install '
-                               '"estimator-trainer[demo]".') from error
+            raise DatasetError(f'--dataset={EMBEDDED}: {error}: pip install "estimator-trainer[demo]".') from error
         finally:
             tfds.enable_progress_bar()
         return
@@ -148,14 +164,17 @@ def _prepare(builder) -> None:
         with _short_retries():
             builder.download_and_prepare()
     except Exception as error:  # whatever TFDS's HTTP library, parsers and file system raise
-        raise DatasetError(f'--dataset={builder.name}: is not prepared in {builder.data_path}, and '
-                           f'cannot be downloaded ({type(error).__name__}). {_WAYS_OUT}') from error
+        raise DatasetError(
+            f'--dataset={builder.name}: is not prepared in {builder.data_path}, and '
+            f'cannot be downloaded ({type(error).__name__}). {_WAYS_OUT}'
+        ) from error
 
 
 @contextlib.contextmanager
 def _short_retries():
     """TFDS asks a server that does not answer eleven times, in 200 s, and says so each time."""
     import urllib3
+
     logger, pause = logging.getLogger('urllib3'), urllib3.Retry.get_backoff_time
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -181,15 +200,20 @@ def _only_one(folder):
     except locks.NotALock as error:
         raise DatasetError(f'--data_dir: {error}.') from error
     except OSError as error:
-        raise DatasetError(f'--data_dir: cannot write to {folder}: {error.strerror}; name another '
-                           'folder.') from error
+        raise DatasetError(f'--data_dir: cannot write to {folder}: {error.strerror}; name another folder.') from error
     with lock:
         try:
-            lock.wait(locks.patience(math.inf), lambda holder, secs, bound: _log.info(
-                '%s prepares the data set in %s: this task has waited for it for %.0f s', holder, folder, secs))
+            lock.wait(
+                locks.patience(math.inf),
+                lambda holder, secs, bound: _log.info(
+                    '%s prepares the data set in %s: this task has waited for it for %.0f s', holder, folder, secs
+                ),
+            )
         except locks.NotALock as error:
             raise DatasetError(f'--data_dir: {error}.') from error
         except OSError as error:
-            raise DatasetError(f'--data_dir: {path} cannot be locked ({error.strerror}); name a folder on a file '
-                               'system that has locks, or prepare the data set before.') from error
+            raise DatasetError(
+                f'--data_dir: {path} cannot be locked ({error.strerror}); name a folder on a file '
+                'system that has locks, or prepare the data set before.'
+            ) from error
         yield

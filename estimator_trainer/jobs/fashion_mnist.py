@@ -6,6 +6,7 @@ from estimator_trainer.jobs.job import Job
 
 def layers(params):
     import tensorflow as tf
+
     keras, seed = tf.keras.layers, params['seed']
 
     def kernel(number):

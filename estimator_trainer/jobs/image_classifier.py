@@ -28,6 +28,7 @@ def make_model(name, layers):
 
     def make(params):
         import tensorflow as tf
+
         image = tf.keras.Input(params.get('image_shape', (28, 28, 1)), dtype=tf.uint8, name='image')
         scaled = tf.keras.layers.Rescaling(1 / 255, name='rescaling')(image)
         # A model inside the model: its name is a part of the weights' in Estimator's checkpoints.
@@ -40,41 +41,40 @@ def make_model(name, layers):
 def loss(labels, logits, params):
     """Cross-entropies [batch], or [batch, ...] where each example has several labels."""
     import tensorflow as tf
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=tf.cast(labels, tf.int64), logits=logits)
+
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int64), logits=logits)
 
 
 def penalty(model, params):
     """L2 of the kernels; None without."""
     import tensorflow as tf
+
     if not params['l2']:
         return None
-    return params['l2'] * tf.add_n([
-        tf.reduce_sum(tf.square(weight)) for weight in model.trainable_weights
-        if 'kernel' in weight.name])
+    return params['l2'] * tf.add_n(
+        [tf.reduce_sum(tf.square(weight)) for weight in model.trainable_weights if 'kernel' in weight.name]
+    )
 
 
 def make_optimizer(params):
     from estimator_trainer.jobs import optimizers
+
     return optimizers.make(params['optimizer'], params)
 
 
 def metrics(params):
     import tensorflow as tf
+
     return {'accuracy': tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')}
 
 
 def predictions(logits):
     import tensorflow as tf
-    return {
-        'logits': logits,
-        'probabilities': tf.nn.softmax(logits),
-        'classes': tf.argmax(logits, axis=-1),
-    }
+
+    return {'logits': logits, 'probabilities': tf.nn.softmax(logits), 'classes': tf.argmax(logits, axis=-1)}
 
 
-PARTS = KerasParts(loss=loss, make_optimizer=make_optimizer, penalty=penalty, metrics=metrics,
-                   predictions=predictions)
+PARTS = KerasParts(loss=loss, make_optimizer=make_optimizer, penalty=penalty, metrics=metrics, predictions=predictions)
 
 
 def check(params) -> None:
@@ -84,5 +84,4 @@ def check(params) -> None:
         if params[name] < least:
             raise ValueError(f'--param={name}={params[name]}: give {least} or more.')
     if params['optimizer'] not in OPTIMIZERS:
-        raise ValueError(f"--param=optimizer={params['optimizer']}: use one of "
-                         f"{', '.join(OPTIMIZERS)}.")
+        raise ValueError(f'--param=optimizer={params["optimizer"]}: use one of {", ".join(OPTIMIZERS)}.')

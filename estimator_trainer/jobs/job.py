@@ -10,22 +10,28 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 from estimator_trainer.jobs import keras_model_fn
 
-BUILT_IN = {
-    'mnist': 'estimator_trainer.jobs.mnist:job',
-    'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
-}
+BUILT_IN = {'mnist': 'estimator_trainer.jobs.mnist:job', 'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job'}
 
 _HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
 # `image_shape` is there where the job reads --dataset.
 # `initial_replicas` is `num_replicas` as the run began: what a learning rate may be scaled by.
-RUN_PARAMS = ('batch_size', 'num_replicas', 'initial_replicas', 'global_batch_size', 'max_steps',
-              'steps_per_epoch', 'seed', 'start_step', 'image_shape')
+RUN_PARAMS = (
+    'batch_size',
+    'num_replicas',
+    'initial_replicas',
+    'global_batch_size',
+    'max_steps',
+    'steps_per_epoch',
+    'seed',
+    'start_step',
+    'image_shape',
+)
 
 
 class JobError(ValueError):
@@ -54,10 +60,11 @@ class KerasParts:
         predictions: `(outputs) -> dict` of tensors that a SavedModel gives; by default the outputs as
             they are, a single tensor as 'outputs'.
     """
+
     loss: Callable
     make_optimizer: Callable
-    penalty: Optional[Callable] = None
-    metrics: Optional[Callable] = None
+    penalty: Callable | None = None
+    metrics: Callable | None = None
     predictions: Callable = _as_they_are
 
 
@@ -91,17 +98,18 @@ class Job:
             that cannot work.
         num_train_examples: for `--epochs` with an input_fn of the job's own.
     """
-    model_fn: Optional[Callable] = None
-    make_estimator: Optional[Callable] = None
-    input_fn: Optional[Callable] = None
-    serving_input_fn: Optional[Callable] = None
+
+    model_fn: Callable | None = None
+    make_estimator: Callable | None = None
+    input_fn: Callable | None = None
+    serving_input_fn: Callable | None = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    check: Optional[Callable] = None
+    check: Callable | None = None
     best_metric: str = 'loss'
     best_mode: str = 'min'
-    num_train_examples: Optional[int] = None
-    make_model: Optional[Callable] = None
-    parts: Optional[KerasParts] = None
+    num_train_examples: int | None = None
+    make_model: Callable | None = None
+    parts: KerasParts | None = None
 
     def __post_init__(self):
         if (self.make_model is None) != (self.parts is None):
@@ -116,8 +124,10 @@ class Job:
             if name in RUN_PARAMS:
                 raise JobError(f'The trainer sets {name!r} itself: rename this param of the job.')
             if not isinstance(value, (bool, int, float, str)):
-                raise JobError(f'The default of param {name!r} is a {type(value).__name__}; only bool, '
-                               'int, float and str can be set by --param.')
+                raise JobError(
+                    f'The default of param {name!r} is a {type(value).__name__}; only bool, '
+                    'int, float and str can be set by --param.'
+                )
 
 
 def load(name: str) -> Job:
@@ -132,8 +142,10 @@ def load(name: str) -> Job:
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
     if not colon or not module_name or module_name.startswith('.') or not attribute:
-        raise JobError(f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
-                       f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute')
+        raise JobError(
+            f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
+            f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
+        )
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -141,13 +153,13 @@ def load(name: str) -> Job:
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + '.').startswith(error.name + '.'):
             raise  # the job's module is there, and imports something that is not
-        raise JobError(f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on '
-                       'PYTHONPATH.') from error
+        raise JobError(f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH.') from error
     except SyntaxError as error:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
     if not hasattr(module, attribute):
-        raise JobError(f'--job={name}: module {module_name} has no attribute {attribute!r}'
-                       f'{_nearest(attribute, vars(module))}.')
+        raise JobError(
+            f'--job={name}: module {module_name} has no attribute {attribute!r}{_nearest(attribute, vars(module))}.'
+        )
     job = getattr(module, attribute)
     if callable(job) and not isinstance(job, Job):
         try:
@@ -156,12 +168,11 @@ def load(name: str) -> Job:
             raise JobError(f'--job={name}: {attribute} must take no arguments ({error}).') from error
         job = job()
     if not isinstance(job, Job):
-        raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an '
-                       'estimator_trainer.jobs.Job.')
+        raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an estimator_trainer.jobs.Job.')
     return job
 
 
-def load_early(name: str) -> Optional[Job]:
+def load_early(name: str) -> Job | None:
     """`load`, before TensorFlow is there; None for a job whose modules import it.
 
     Whoever gets None calls `load` once `tf.estimator` is in place.
@@ -196,6 +207,7 @@ def _forget(modules) -> None:
 
 class _NoTensorFlow(importlib.abc.MetaPathFinder):
     """Refuses to import TensorFlow, and remembers that somebody wanted to."""
+
     met = False
 
     def find_spec(self, fullname, path=None, target=None):
@@ -219,13 +231,16 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
             raise JobError(f'--param={override}: write --param=name=value.')
         if name not in defaults:
             known = ', '.join(sorted(defaults)) or 'none'
-            raise JobError(f'--param={override}: the job has no param {name!r}'
-                           f'{_nearest(name, defaults)}. It has: {known}.')
+            raise JobError(
+                f'--param={override}: the job has no param {name!r}{_nearest(name, defaults)}. It has: {known}.'
+            )
         try:
             params[name] = _parse(text, type(defaults[name]))
         except ValueError:
-            raise JobError(f'--param={override}: {name} is {_article(defaults[name])}, like its '
-                           f'default {defaults[name]!r}; got {text!r}.') from None
+            raise JobError(
+                f'--param={override}: {name} is {_article(defaults[name])}, like its '
+                f'default {defaults[name]!r}; got {text!r}.'
+            ) from None
     return params
 
 

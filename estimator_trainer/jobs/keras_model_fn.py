@@ -7,8 +7,8 @@ def make(make_model, parts):
     def model_fn(features, labels, mode, params):
         import tensorflow as tf
 
-        from estimator_trainer.compat import v1_optimizers
-        from estimator_trainer.jobs import losses
+        from estimator_trainer.jobs import losses, v1_optimizers
+
         modes = tf.estimator.ModeKeys
         model = make_model(params)
         if mode == modes.PREDICT:  # of what a server is asked, nothing is ever empty
@@ -18,8 +18,10 @@ def make(make_model, parts):
         predictions = parts.predictions(outputs)
         if mode == modes.PREDICT:
             return tf.estimator.EstimatorSpec(
-                mode, predictions=predictions,
-                export_outputs={'serving_default': tf.estimator.export.PredictOutput(predictions)})
+                mode,
+                predictions=predictions,
+                export_outputs={'serving_default': tf.estimator.export.PredictOutput(predictions)},
+            )
 
         of_examples = parts.loss(labels, outputs, params)
         penalty = parts.penalty(model, params) if parts.penalty else None
@@ -29,8 +31,8 @@ def make(make_model, parts):
             for metric in metrics.values():
                 metric.update_state(labels, outputs)
             return tf.estimator.EstimatorSpec(
-                mode, loss=loss if penalty is None else loss + penalty, predictions=predictions,
-                eval_metric_ops=metrics)
+                mode, loss=loss if penalty is None else loss + penalty, predictions=predictions, eval_metric_ops=metrics
+            )
 
         step = tf.compat.v1.train.get_global_step()
         optimizer, rate = v1_optimizers.of(parts.make_optimizer(params), step)

@@ -24,11 +24,13 @@ class Rate(tf.keras.optimizers.schedules.LearningRateSchedule):
     Args:
         params: schedules.SCHEDULE_PARAMS and the run's; others are ignored.
     """
+
     _RUN_PARAMS = ('initial_replicas', 'steps_per_epoch', 'max_steps')
 
     def __init__(self, params):
-        self._params = {name: params[name] for name in (*schedules.SCHEDULE_PARAMS, *self._RUN_PARAMS)
-                        if name in params}
+        self._params = {
+            name: params[name] for name in (*schedules.SCHEDULE_PARAMS, *self._RUN_PARAMS) if name in params
+        }
 
     def __call__(self, step):
         return schedules.learning_rate(self._params, step)
@@ -43,6 +45,7 @@ class Momentum(_legacy.Optimizer):
     Keras's SGD sums gradients times rate: with a rate that changes this is another computation.
     Slot: 'momentum'.
     """
+
     _HAS_AGGREGATE_GRAD = True
 
     def __init__(self, learning_rate=0.01, momentum=0.9, name='Momentum', **kwargs):
@@ -56,26 +59,38 @@ class Momentum(_legacy.Optimizer):
 
     def _prepare_local(self, var_device, var_dtype, apply_state):
         super()._prepare_local(var_device, var_dtype, apply_state)
-        apply_state[(var_device, var_dtype)]['momentum'] = tf.identity(
-            self._get_hyper('momentum', var_dtype))
+        apply_state[(var_device, var_dtype)]['momentum'] = tf.identity(self._get_hyper('momentum', var_dtype))
 
     def _resource_apply_dense(self, grad, var, apply_state=None):
         now = self._now(var, apply_state)
         return tf.raw_ops.ResourceApplyMomentum(
-            var=var.handle, accum=self.get_slot(var, 'momentum').handle, lr=now['lr_t'], grad=grad,
-            momentum=now['momentum'], use_locking=self._use_locking)
+            var=var.handle,
+            accum=self.get_slot(var, 'momentum').handle,
+            lr=now['lr_t'],
+            grad=grad,
+            momentum=now['momentum'],
+            use_locking=self._use_locking,
+        )
 
     def _resource_apply_sparse(self, grad, var, indices, apply_state=None):
         now = self._now(var, apply_state)
         return tf.raw_ops.ResourceSparseApplyMomentum(
-            var=var.handle, accum=self.get_slot(var, 'momentum').handle, lr=now['lr_t'], grad=grad,
-            indices=indices, momentum=now['momentum'], use_locking=self._use_locking)
+            var=var.handle,
+            accum=self.get_slot(var, 'momentum').handle,
+            lr=now['lr_t'],
+            grad=grad,
+            indices=indices,
+            momentum=now['momentum'],
+            use_locking=self._use_locking,
+        )
 
     def _now(self, var, apply_state):
         key = var.device, var.dtype.base_dtype
         return (apply_state or {}).get(key) or self._fallback_apply_state(*key)
 
     def get_config(self):
-        return {**super().get_config(),
-                'learning_rate': self._serialize_hyperparameter('learning_rate'),
-                'momentum': self._serialize_hyperparameter('momentum')}
+        return {
+            **super().get_config(),
+            'learning_rate': self._serialize_hyperparameter('learning_rate'),
+            'momentum': self._serialize_hyperparameter('momentum'),
+        }

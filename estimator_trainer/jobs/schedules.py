@@ -22,18 +22,19 @@ def check(params) -> None:
         ValueError: the message names the param, its value and what can be given.
     """
     if params['schedule'] not in KINDS:
-        raise ValueError(f"--param=schedule={params['schedule']}: use one of {', '.join(KINDS)}.")
+        raise ValueError(f'--param=schedule={params["schedule"]}: use one of {", ".join(KINDS)}.')
     if params['schedule'] == 'step':
         _decay_epochs(params)
     if params['learning_rate'] < 0:
-        raise ValueError(f"--param=learning_rate={params['learning_rate']}: give 0 or more.")
+        raise ValueError(f'--param=learning_rate={params["learning_rate"]}: give 0 or more.')
     if params['warmup_steps'] < 0:
-        raise ValueError(f"--param=warmup_steps={params['warmup_steps']}: give 0 or more steps.")
+        raise ValueError(f'--param=warmup_steps={params["warmup_steps"]}: give 0 or more steps.')
 
 
 def learning_rate(params, global_step):
     """The learning rate at `global_step`, a scalar float32 tensor. `params` have been checked."""
     import tensorflow as tf
+
     step = tf.cast(global_step, tf.float32)
     peak = params['learning_rate']
     if params['scale_rate_with_replicas']:

@@ -39,6 +39,10 @@ def _open(path, mode, flags, buffering=-1):
         return open(path, mode, buffering, encoding=encoding, opener=lambda name, _: os.open(name, flags, 0o666))
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK) and os.path.islink(path):
-            raise OSError(error.errno, 'is a symbolic link, which this program does not write through; '
-                          'look who has put it there, and remove it', path) from None
+            raise OSError(
+                error.errno,
+                'is a symbolic link, which this program does not write through; '
+                'look who has put it there, and remove it',
+                path,
+            ) from None
         raise

@@ -35,6 +35,7 @@ class Holder:
     Attributes:
         boot: id of the machine's boot: host names and process numbers come again in other containers.
     """
+
     pid: str = '?'
     machine: str = '?'
     boot: str = '?'
@@ -95,8 +96,7 @@ class Lock:
             os.ftruncate(self._fd, len(line))
         return True
 
-    def wait(self, patience, say=lambda holder, secs, bound: None, clock=time.monotonic,
-             sleep=time.sleep) -> None:
+    def wait(self, patience, say=lambda holder, secs, bound: None, clock=time.monotonic, sleep=time.sleep) -> None:
         """Waits until the lock is ours.
 
         Args:
@@ -162,8 +162,10 @@ class Lock:
         return os.pread(self._fd, _MOST_BYTES, 0).strip(b'\0 \n')
 
     def _not_ours(self, why):
-        return NotALock(f'{self._path} should be a lock file, but {why}; it was left as it is. Find out who has put '
-                        'it there, and remove it')
+        return NotALock(
+            f'{self._path} should be a lock file, but {why}; it was left as it is. Find out who has put '
+            'it there, and remove it'
+        )
 
 
 def boot_id() -> str:

@@ -26,22 +26,20 @@ def main() -> int:
     parser.add_argument('--only', action='append', help='one of the programs; may be repeated')
     parser.add_argument('--tolerance', type=float, default=1e-5, help='relative (default 1e-5)')
     options = parser.parse_args()
-    saved = json.loads(pathlib.Path(options.plain).read_text()) if options.plain.endswith(
-        '.json') else None
+    saved = json.loads(pathlib.Path(options.plain).read_text()) if options.plain.endswith('.json') else None
     plain = None if saved else runner.Python(options.plain, compat=False)
     compat = options.compat and runner.Python(options.compat, compat=True)
     names = options.only or [*runner.NAMES, *(['checkpoints'] if plain and compat else [])]
 
     with tempfile.TemporaryDirectory() as folder:
+
         def side(python, middle, which):
-            return {name: _timed(python, name, f'{folder}/{which}/{name}', plain, middle)
-                    for name in names}
+            return {name: _timed(python, name, f'{folder}/{which}/{name}', plain, middle) for name in names}
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             left = pool.submit(side, plain, plain, 'plain') if plain else None
             right = pool.submit(side, compat, compat, 'compat') if compat else None
-            expected = left.result() if left else {
-                name: (saved[name], None) for name in names}
+            expected = left.result() if left else {name: (saved[name], None) for name in names}
             found = right.result() if right else {}
     if options.save:
         numbers = {name: value for name, (value, _) in expected.items() if isinstance(value, dict)}
@@ -76,8 +74,17 @@ def _print_table(names, expected, found, tolerance) -> int:
         worst = runner.worst_difference(left, right)
         failed += worst > tolerance
         key = next((key for key in sorted(left, reverse=True) if key.split('/')[-1] == 'loss'), None)
-        print(row.format(name, len(left), f'{left[key]:.8g}', f'{right.get(key, float("nan")):.8g}',
-                         f'{worst:.1e}', 'ok' if worst <= tolerance else 'DIFFERS', seconds))
+        print(
+            row.format(
+                name,
+                len(left),
+                f'{left[key]:.8g}',
+                f'{right.get(key, float("nan")):.8g}',
+                f'{worst:.1e}',
+                'ok' if worst <= tolerance else 'DIFFERS',
+                seconds,
+            )
+        )
         if worst > tolerance:
             for key in left:
                 print(f'    {key}: {left[key]!r} {right.get(key)!r}', file=sys.stderr)

@@ -17,12 +17,10 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / 'programs'
 sys.path.insert(0, str(REPOSITORY))
 
-from estimator_trainer.cluster import ports  # noqa: E402  (standard library only)
+from estimator_trainer.supervisor import ports  # noqa: E402  (standard library only)
 
-ALONE = ('wide_and_deep', 'v1_style', 'keras_model', 'export_and_warm_start', 'heads_and_hooks',
-         'mirrored')
-CLUSTERS = {'parameter_servers': ('chief', 'ps', 'evaluator'),
-            'workers': ('worker', 'worker', 'evaluator')}
+ALONE = ('wide_and_deep', 'v1_style', 'keras_model', 'export_and_warm_start', 'heads_and_hooks', 'mirrored')
+CLUSTERS = {'parameter_servers': ('chief', 'ps', 'evaluator'), 'workers': ('worker', 'worker', 'evaluator')}
 NAMES = (*ALONE, *CLUSTERS)
 
 
@@ -37,8 +35,11 @@ class Python:
         return [self.path, *run, str(PROGRAMS / f'{program}.py'), *map(str, arguments)]
 
     def environment(self, **settings) -> dict:
-        env = {name: value for name, value in os.environ.items()
-               if name not in ('TF_CONFIG', 'TF_USE_LEGACY_KERAS', 'PYTHONPATH')}
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ('TF_CONFIG', 'TF_USE_LEGACY_KERAS', 'PYTHONPATH')
+        }
         # The arithmetic of oneDNN is not the same in all versions of TensorFlow.
         env.update(TF_ENABLE_ONEDNN_OPTS='0', TF_CPP_MIN_LOG_LEVEL='2', CUDA_VISIBLE_DEVICES='-1')
         if self.compat:
@@ -71,8 +72,9 @@ def results(python, name, folder, timeout=150) -> dict:
         started = {}
         for role, index in tasks:
             config = json.dumps({'cluster': cluster, 'task': {'type': role, 'index': index}})
-            started[role, index] = _start(python, folder, f'{role}{index}',
-                                          ['cluster', kind, folder / 'model', out], TF_CONFIG=config)
+            started[role, index] = _start(
+                python, folder, f'{role}{index}', ['cluster', kind, folder / 'model', out], TF_CONFIG=config
+            )
             stack.callback(_kill, started[role, index])
         _finish([task for (role, _), task in started.items() if role != 'ps'], timeout)
     return json.loads(out.read_text())
@@ -85,8 +87,7 @@ def continued(first, second, folder, steps=10) -> dict:
     found = {}
     for turn, python in enumerate((first, second, first), 1):
         out = folder / f'result{turn}.json'
-        _finish([_start(python, folder, f'turn{turn}',
-                        ['continued', folder / 'model', out, turn * steps])], 120)
+        _finish([_start(python, folder, f'turn{turn}', ['continued', folder / 'model', out, turn * steps])], 120)
         found.update((f'{turn}/{key}', value) for key, value in json.loads(out.read_text()).items())
     return found
 
@@ -94,8 +95,14 @@ def continued(first, second, folder, steps=10) -> dict:
 def _start(python, folder, name, arguments, **settings):
     log = open(folder / f'{name}.log', 'w')
     process = subprocess.Popen(
-        python.command(*arguments), env=python.environment(**settings), cwd=folder, stdout=log,
-        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+        python.command(*arguments),
+        env=python.environment(**settings),
+        cwd=folder,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     log.close()
     process.log = folder / f'{name}.log'
     return process
@@ -108,8 +115,7 @@ def _finish(processes, timeout) -> None:
             if process.wait(max(0.1, deadline - time.monotonic())):
                 raise RuntimeError(f'exit code {process.returncode}: {_output(process)}')
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f'not done after {timeout} s: '
-                           + '\n'.join(map(_output, processes))) from None
+        raise RuntimeError(f'not done after {timeout} s: ' + '\n'.join(map(_output, processes))) from None
     finally:
         for process in processes:
             _kill(process)
@@ -129,8 +135,9 @@ def worst_difference(expected, found) -> float:
     """The largest relative difference; infinite where the names differ."""
     if expected.keys() != found.keys():
         return float('inf')
-    return max(abs(expected[name] - found[name]) / max(abs(expected[name]), abs(found[name]), 1e-12)
-               for name in expected)
+    return max(
+        abs(expected[name] - found[name]) / max(abs(expected[name]), abs(found[name]), 1e-12) for name in expected
+    )
 
 
 def remove(folder) -> None:

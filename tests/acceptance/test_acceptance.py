@@ -27,8 +27,7 @@ def test_program(name, tmp_path):
 
 def test_a_program_that_fails_is_reported_with_its_output(tmp_path):
     with pytest.raises(RuntimeError, match='(?s)exit code 1.*ValueError'):
-        runner._finish([runner._start(
-            runner.Python(sys.executable, compat=False), tmp_path, 'task', ['cluster'])], 60)
+        runner._finish([runner._start(runner.Python(sys.executable, compat=False), tmp_path, 'task', ['cluster'])], 60)
 
 
 def test_a_program_that_hangs_is_killed(tmp_path):
@@ -40,8 +39,15 @@ def test_a_program_that_hangs_is_killed(tmp_path):
     assert process.returncode == -9
 
 
-@pytest.mark.parametrize('expected, found, difference', [
-    ({'a': 1.}, {'a': 1.}, 0), ({'a': 0.}, {'a': 0.}, 0), ({'a': 2., 'b': 1.}, {'a': 1., 'b': 1.}, 0.5),
-    ({'a': 1.}, {'b': 1.}, float('inf')), ({'a': -1.}, {'a': 1.}, 2)])
+@pytest.mark.parametrize(
+    'expected, found, difference',
+    [
+        ({'a': 1.0}, {'a': 1.0}, 0),
+        ({'a': 0.0}, {'a': 0.0}, 0),
+        ({'a': 2.0, 'b': 1.0}, {'a': 1.0, 'b': 1.0}, 0.5),
+        ({'a': 1.0}, {'b': 1.0}, float('inf')),
+        ({'a': -1.0}, {'a': 1.0}, 2),
+    ],
+)
 def test_worst_difference(expected, found, difference):
     assert runner.worst_difference(expected, found) == difference

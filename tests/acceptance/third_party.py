@@ -40,10 +40,18 @@ def main() -> int:
     for name in options.only or PACKAGES:
         start = time.monotonic()
         try:
-            python = options.python or _environment(
-                folder / name, PACKAGES[name], OLD_PYTHON.get(name))
-            line = _run([python, '-m', 'estimator_trainer.compat', 'run',
-                         HERE / 'third_party' / f'{name}.py', tempfile.mkdtemp()], 300).splitlines()[-1]
+            python = options.python or _environment(folder / name, PACKAGES[name], OLD_PYTHON.get(name))
+            line = _run(
+                [
+                    python,
+                    '-m',
+                    'estimator_trainer.compat',
+                    'run',
+                    HERE / 'third_party' / f'{name}.py',
+                    tempfile.mkdtemp(),
+                ],
+                300,
+            ).splitlines()[-1]
         except RuntimeError as error:
             failed += 1
             line = f'FAILED {error}'
@@ -72,8 +80,14 @@ def _run(command, timeout) -> str:
     """Output of a command; RuntimeError with it if it fails or does not end in time."""
     env = {**os.environ, 'PYTHONPATH': str(REPOSITORY), 'TF_CPP_MIN_LOG_LEVEL': '3'}
     env.pop('TF_USE_LEGACY_KERAS', None)
-    process = subprocess.Popen(list(map(str, command)), env=env, text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        list(map(str, command)),
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

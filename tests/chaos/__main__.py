@@ -9,13 +9,33 @@ import sys
 import tempfile
 import time
 
-from tests.chaos import case as chaos
 from tests.chaos import (
-    alone, broken, chance, hostile_blame, hostile_checkpoints, hostile_data, hostile_exports, hostile_forks,
-    hostile_pace, hostile_pauses, hostile_supervisor, stopping, supervised)
+    alone,
+    broken,
+    chance,
+    hostile_blame,
+    hostile_checkpoints,
+    hostile_data,
+    hostile_exports,
+    hostile_forks,
+    hostile_pace,
+    hostile_pauses,
+    hostile_supervisor,
+    stopping,
+    supervised,
+)
+from tests.chaos import case as chaos
 
-HOSTILE = (hostile_forks, hostile_blame, hostile_pauses, hostile_pace, hostile_checkpoints, hostile_exports,
-           hostile_data, hostile_supervisor)  # jobs that misbehave
+HOSTILE = (
+    hostile_forks,
+    hostile_blame,
+    hostile_pauses,
+    hostile_pace,
+    hostile_checkpoints,
+    hostile_exports,
+    hostile_data,
+    hostile_supervisor,
+)  # jobs that misbehave
 
 
 def main(argv) -> int:
@@ -30,8 +50,14 @@ def main(argv) -> int:
     parser.add_argument('--keep', action='store_true', help='keep the folders of cases that went well')
     args = parser.parse_args(argv)
     wanted = [text.strip() for text in args.only.split(',') if text.strip()]
-    everything = [*supervised.cases(), *chance.cases(args.random_kills, args.seed), *broken.cases(),
-                  *alone.cases(), *stopping.cases(), *(case for module in HOSTILE for case in module.cases())]
+    everything = [
+        *supervised.cases(),
+        *chance.cases(args.random_kills, args.seed),
+        *broken.cases(),
+        *alone.cases(),
+        *stopping.cases(),
+        *(case for module in HOSTILE for case in module.cases()),
+    ]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]
     cases = [case for case in cases for _ in range(args.times)]
     if args.list:
@@ -53,8 +79,7 @@ def main(argv) -> int:
             failed += bool(row.problems)
             if not row.problems and not args.keep:
                 shutil.rmtree(folder, ignore_errors=True)
-    print(f'{len(cases) - failed} of {len(cases)} cases are as they must be, after '
-          f'{time.monotonic() - began:.0f} s')
+    print(f'{len(cases) - failed} of {len(cases)} cases are as they must be, after {time.monotonic() - began:.0f} s')
     return 1 if failed else 0
 
 

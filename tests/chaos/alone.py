@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from estimator_trainer import exit_codes
-from estimator_trainer.cluster import ports
+from estimator_trainer.supervisor import ports
 from tests.chaos import faults
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import EVALUATING, SAVING, START_UP, TRAINING, Fault
@@ -38,8 +38,9 @@ def two_addresses():
 
 def start_pair(stage, hosts, *flags, before=((), ())) -> list:
     """Both workers, as two people would start them by hand."""
-    return [stage.trainer(*flags, before=wrapper, TF_CONFIG=tf_config(task, hosts))
-            for task, wrapper in zip(BOTH, before)]
+    return [
+        stage.trainer(*flags, before=wrapper, TF_CONFIG=tf_config(task, hosts)) for task, wrapper in zip(BOTH, before)
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Survivor:
     Attributes:
         within: seconds from the fault to the survivor's end.
     """
+
     fault: Fault
     within: float
     flags: tuple = ()
@@ -66,8 +68,10 @@ class Survivor:
             row.expect(struck, 'never struck')
             row.detected = programs[survivor].ended_at - struck['time']
             row.expect(row.detected < self.within, f'it took {row.detected:.1f} s')
-            row.expect(f'{struck_task} at {hosts[BOTH.index(struck_task)]}' in programs[survivor].last_line,
-                       f'the last line does not name {struck_task}')
+            row.expect(
+                f'{struck_task} at {hosts[BOTH.index(struck_task)]}' in programs[survivor].last_line,
+                f'the last line does not name {struck_task}',
+            )
             if self.fault.signal == 'SIGSTOP':
                 os.kill(struck['pid'], signal.SIGKILL)
             row.judge(stage, undisturbed.two_workers(), finished=False)
@@ -77,6 +81,7 @@ class Survivor:
 @dataclasses.dataclass(frozen=True)
 class NeverCame:
     """Only one of two workers is started."""
+
     task: str
     join_secs: int
 
@@ -100,6 +105,7 @@ class Preempted:
 
     The same command again ends with the weights of the undisturbed run.
     """
+
     fault: Fault
     code: int = exit_codes.TERMINATED
     saves: bool = True  # there is something to save
@@ -123,8 +129,10 @@ class Preempted:
                 expected = code == self.code or (not self.saves and code == exit_codes.LOST_PEER)
                 row.expect(expected, program.output)
             if self.saves:
-                lasts = {max(event['step'] for event in stage.scene.events(TRAINING)
-                             if event['task'] == task) for task in (BOTH if pair else ['trainer'])}
+                lasts = {
+                    max(event['step'] for event in stage.scene.events(TRAINING) if event['task'] == task)
+                    for task in (BOTH if pair else ['trainer'])
+                }
                 row.happened += f' at step {", ".join(map(str, sorted(lasts)))}'
                 row.expect(len(lasts) == 1, 'they ended at different steps')
             again = start()
@@ -141,6 +149,7 @@ class Preempted:
 @dataclasses.dataclass(frozen=True)
 class Died:
     """kill -9 of a process of its own; the same command again."""
+
     fault: Fault
 
     def __call__(self, folder, undisturbed) -> Row:
@@ -243,8 +252,9 @@ def link_cut(secs: float | None):
         row = Row()
         with Stage(folder) as stage, Link() as link:
             hosts = [f'{host}:2222' for host in link.hosts]
-            programs = start_pair(stage, hosts, '--param=slow_ms=100',
-                                  before=[('ip', 'netns', 'exec', name) for name in link.names])
+            programs = start_pair(
+                stage, hosts, '--param=slow_ms=100', before=[('ip', 'netns', 'exec', name) for name in link.names]
+            )
             faults.until(lambda: any(e['step'] >= 30 for e in stage.scene.events(TRAINING)), 'no step 30')
             cut_at = time.time()
             link.cut()
@@ -282,8 +292,11 @@ def cases() -> list:
     for task in BOTH:
         stop = Fault(at=task, moment=TRAINING, step=47, signal='SIGSTOP')
         add(f'SIGSTOP {task}', TRAINING, Survivor(stop, DEFAULT_BOUND_SECS))
-    add('SIGSTOP worker:1', START_UP, Survivor(
-        Fault(at='worker:1', moment=START_UP, signal='SIGSTOP'), DEFAULT_BOUND_SECS))
+    add(
+        'SIGSTOP worker:1',
+        START_UP,
+        Survivor(Fault(at='worker:1', moment=START_UP, signal='SIGSTOP'), DEFAULT_BOUND_SECS),
+    )
     add('worker:1 never starts', '', NeverCame('worker:0', 15))
     add('worker:0 never starts', '', NeverCame('worker:1', 15))
     add('worker:1 never starts', '60 s (default)', NeverCame('worker:0', 60))
@@ -291,16 +304,21 @@ def cases() -> list:
     add('link cut for 5 s', TRAINING, link_cut(5))
     for task in BOTH:
         add(f'SIGTERM {task}', TRAINING, Preempted(Fault(at=task, moment=TRAINING, step=47, signal='SIGTERM')))
-    add('SIGTERM worker:1', START_UP, Preempted(
-        Fault(at='worker:1', moment=START_UP, signal='SIGTERM'), saves=False))
-    add('SIGINT worker:1', TRAINING, Preempted(
-        Fault(at='worker:1', moment=TRAINING, step=47, signal='SIGINT'), exit_codes.INTERRUPTED))
+    add('SIGTERM worker:1', START_UP, Preempted(Fault(at='worker:1', moment=START_UP, signal='SIGTERM'), saves=False))
+    add(
+        'SIGINT worker:1',
+        TRAINING,
+        Preempted(Fault(at='worker:1', moment=TRAINING, step=47, signal='SIGINT'), exit_codes.INTERRUPTED),
+    )
     for moment, step in ((TRAINING, 47), (SAVING, 60)):
         add('SIGTERM one process', moment, Preempted(Fault(at='trainer', moment=moment, step=step, signal='SIGTERM')))
         add('kill -9 one process', moment, Died(Fault(at='trainer', moment=moment, step=step)))
     for moment in (START_UP, EVALUATING):
-        add('SIGTERM one process', moment, Preempted(
-            Fault(at='trainer', moment=moment, step=0, signal='SIGTERM'), saves=False))
+        add(
+            'SIGTERM one process',
+            moment,
+            Preempted(Fault(at='trainer', moment=moment, step=0, signal='SIGTERM'), saves=False),
+        )
         add('kill -9 one process', moment, Died(Fault(at='trainer', moment=moment)))
     add('SIGINT twice', TRAINING, second_signal)
     add('SIGTERM, steps too long', TRAINING, too_slow_to_save)

@@ -11,7 +11,7 @@ _scene = Scene.of_this_task()
 
 
 def _audit(event, args):
-    if event == 'tempfile.mkdtemp' and _scene and 'estimator_trainer.loops.training_run' in sys.modules:
+    if event == 'tempfile.mkdtemp' and _scene and 'estimator_trainer.training.training_run' in sys.modules:
         _scene.happened(TEMPORARY)
 
 
@@ -20,6 +20,7 @@ sys.addaudithook(_audit)
 
 def make_model(params):
     import tensorflow as tf
+
     keras = tf.keras
 
     def kernel(number):

@@ -79,6 +79,7 @@ def half_trained(undisturbed) -> pathlib.Path:
 @dataclasses.dataclass(frozen=True)
 class Damaged:
     """The newest checkpoint is damaged; the run goes on from `resumes`. None: from none."""
+
     damage: Callable
     resumes: int | None = HALF - SAVE_STEPS
 
@@ -114,8 +115,7 @@ def _mount_problem() -> str | None:
 def _small_disk(folder, megabytes):
     """Yields whether there is one; a machine may forbid it."""
     folder.mkdir()
-    done = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={megabytes}m', 'tmpfs', folder],
-                          capture_output=True)
+    done = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={megabytes}m', 'tmpfs', folder], capture_output=True)
     try:
         yield done.returncode == 0
     finally:
@@ -124,8 +124,7 @@ def _small_disk(folder, megabytes):
 
 
 def _wait_for_step(stage, step):
-    faults.until(lambda: any(event['step'] >= step for event in stage.scene.events(TRAINING)),
-                 f'no step {step}')
+    faults.until(lambda: any(event['step'] >= step for event in stage.scene.events(TRAINING)), f'no step {step}')
 
 
 def full_disk(folder, undisturbed) -> Row:
@@ -247,6 +246,7 @@ class Fails:
     Attributes:
         attempts: of a supervisor; 0: a process of its own.
     """
+
     param: str
     code: int
     attempts: int = 0
@@ -272,6 +272,7 @@ class Fails:
 @dataclasses.dataclass(frozen=True)
 class OutOfMemory:
     """`ulimit -v`. Where it is so low that not even TensorFlow can be imported, any code but 0 will do."""
+
     kilobytes: int
     waste_mb: int
     codes: tuple
@@ -292,8 +293,13 @@ def cases() -> list:
         found.append(Case('broken', fault, moment, play))
 
     newest = 'newest checkpoint'
-    for what, damage in (('data cut short', _cut_data), ('data with one bit flipped', _flip_data),
-                         ('no data', _no_data), ('no index', _no_index), ('index of zeros', _zero_index)):
+    for what, damage in (
+        ('data cut short', _cut_data),
+        ('data with one bit flipped', _flip_data),
+        ('no data', _no_data),
+        ('no index', _no_index),
+        ('index of zeros', _zero_index),
+    ):
         add(what, newest, Damaged(damage))
     add('`checkpoint` is empty', '', Damaged(_empty_state, resumes=HALF))
     add('data cut short', 'all checkpoints', Damaged(_cut_all, resumes=None))

@@ -26,6 +26,7 @@ class Row:
         said: the last line of each task that is worth showing.
         problems: what is not as it must be.
     """
+
     fault: str = ''
     moment: str = ''
     happened: str = ''
@@ -81,8 +82,11 @@ class Row:
         at_work = [event for event in new if event['event'] == kind]
         if at_work:
             self.resumed = at_work[0]['time'] - struck['time']
-        steps = [event['step'] for event in events
-                 if event['pid'] in old and event['event'] in (faults.TRAINING, faults.SAVING)]
+        steps = [
+            event['step']
+            for event in events
+            if event['pid'] in old and event['event'] in (faults.TRAINING, faults.SAVING)
+        ]
         sessions = [event['step'] for event in new if event['event'] == 'session']
         if sessions:
             self.lost = max(steps, default=0) - sessions[0]
@@ -91,6 +95,7 @@ class Row:
 @dataclasses.dataclass(frozen=True)
 class Case:
     """`play`: (folder, Undisturbed) -> Row, without fault and moment."""
+
     group: str
     fault: str
     moment: str
@@ -120,8 +125,7 @@ class Undisturbed:
         return self.other('alone', lambda stage: stage.trainer(*EVERY_STEP))
 
     def two_workers(self) -> pathlib.Path:
-        return self.other('two-workers', lambda stage: stage.cluster(
-            ['--workers=2', '--noevaluator'], *EVERY_STEP))
+        return self.other('two-workers', lambda stage: stage.cluster(['--workers=2', '--noevaluator'], *EVERY_STEP))
 
     def other(self, name, start) -> pathlib.Path:
         """The model_dir of some other run, which `start(stage)` starts."""

@@ -7,7 +7,7 @@ import random
 import signal
 import time
 
-from estimator_trainer import protocol
+from estimator_trainer.run_dir import protocol
 from tests.chaos import faults
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import TRAINING, Fault
@@ -23,6 +23,7 @@ class Kills:
     The seed decides whom and when: within twice the time that this machine takes to come to the first
     step. What the task is doing then is chance.
     """
+
     count: int
     seed: int
 
@@ -30,8 +31,9 @@ class Kills:
         row, rng = Row(), random.Random(self.seed)
         met = collections.Counter()
         with Stage(folder, Fault(at='', moment='', by_step=MAX_STEPS - 5)) as stage:
-            program = stage.cluster(['--workers=2', f'--max_restarts={self.count}', '--backoff_secs=0'],
-                                    '--param=slow_ms=100')
+            program = stage.cluster(
+                ['--workers=2', f'--max_restarts={self.count}', '--backoff_secs=0'], '--param=slow_ms=100'
+            )
             began = time.time()
             faults.until(lambda: stage.scene.events(TRAINING), 'no step')
             start_secs = time.time() - began
@@ -42,8 +44,9 @@ class Kills:
             row.expect(code == 0, f'exit code {code}:\n{program.output}')
             restarts = protocol.read_json(str(stage.model_dir / 'report.json')).get('restarts')
             row.happened = f'{restarts} restarts of the gang, exit {code}'
-            row.said.append('killed: ' + ', '.join(
-                f'{task} at {moment} {often} x' for (task, moment), often in sorted(met.items())))
+            row.said.append(
+                'killed: ' + ', '.join(f'{task} at {moment} {often} x' for (task, moment), often in sorted(met.items()))
+            )
             row.lost = lost_steps(stage.scene)
             row.judge(stage, undisturbed.two_workers())
         return row

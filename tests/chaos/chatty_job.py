@@ -13,6 +13,7 @@ LINE = 'chatter {step} {number} ' + 'x' * 80
 
 def model_fn(features, labels, mode, params, config):
     import tensorflow as tf
+
     v1 = tf.compat.v1
     spec = plain.model_fn(features, labels, mode, params, config)
     if mode != tf.estimator.ModeKeys.TRAIN:
@@ -20,7 +21,8 @@ def model_fn(features, labels, mode, params, config):
     step = v1.train.get_global_step()
     optimizer = v1.train.GradientDescentOptimizer(schedules.learning_rate(params, step))
     return spec._replace(
-        train_op=optimizer.minimize(spec.loss, step), training_hooks=[_chatter(params), *spec.training_hooks])
+        train_op=optimizer.minimize(spec.loss, step), training_hooks=[_chatter(params), *spec.training_hooks]
+    )
 
 
 def _chatter(params):
@@ -40,7 +42,13 @@ def _chatter(params):
     return Chatter()
 
 
-job = dataclasses.replace(plain.job, model_fn=model_fn, params={
-    **plain.job.params, **schedules.SCHEDULE_PARAMS, 'learning_rate': 0.05,
-    'chatter': 0,  # lines after each step
-})
+job = dataclasses.replace(
+    plain.job,
+    model_fn=model_fn,
+    params={
+        **plain.job.params,
+        **schedules.SCHEDULE_PARAMS,
+        'learning_rate': 0.05,
+        'chatter': 0,  # lines after each step
+    },
+)

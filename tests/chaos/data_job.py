@@ -21,6 +21,7 @@ def input_fn(mode, params, input_context):
     import tensorflow as tf
 
     from estimator_trainer.data import array_batches
+
     training = mode == tf.estimator.ModeKeys.TRAIN
     if params['gc_off'] and training:
         gc.disable()
@@ -28,14 +29,19 @@ def input_fn(mode, params, input_context):
     arrays = {'xy': xy}
     if params['ballast_mb']:
         # float32, which does not repeat itself: as text it takes three times the room
-        arrays['ballast'] = np.random.RandomState(0).normal(
-            size=[len(xy), params['ballast_mb'] * 2**18 // len(xy)]).astype(np.float32)
+        arrays['ballast'] = (
+            np.random.RandomState(0).normal(size=[len(xy), params['ballast_mb'] * 2**18 // len(xy)]).astype(np.float32)
+        )
 
     def make_kinds(features, labels):
         dense = features['xy']
         positive = tf.nn.relu(dense)
-        return {'a_scale': tf.constant(2.), 'xy': dense, 'sparse': tf.sparse.from_dense(positive),
-                'ragged': tf.RaggedTensor.from_tensor(positive, padding=0.)}, labels
+        return {
+            'a_scale': tf.constant(2.0),
+            'xy': dense,
+            'sparse': tf.sparse.from_dense(positive),
+            'ragged': tf.RaggedTensor.from_tensor(positive, padding=0.0),
+        }, labels
 
     batches = array_batches(arrays, labels, mode, params, input_context)
     if params['kinds']:
@@ -43,8 +49,9 @@ def input_fn(mode, params, input_context):
     if not training:
         return batches
     replicas = input_context.num_replicas_in_sync // input_context.num_input_pipelines if input_context else 1
-    return batches.enumerate().map(lambda number, batch: _late(
-        params['start_step'] + number // max(1, replicas) + 1, batch, params))
+    return batches.enumerate().map(
+        lambda number, batch: _late(params['start_step'] + number // max(1, replicas) + 1, batch, params)
+    )
 
 
 def _late(step, batch, params):
@@ -65,6 +72,7 @@ def _late(step, batch, params):
 
 def make_model(params):
     import tensorflow as tf
+
     layers = tf.keras.layers
     initializer = tf.keras.initializers.GlorotUniform(params['seed'])
     inputs = {'xy': tf.keras.Input([2], name='xy')}
@@ -81,16 +89,19 @@ def make_model(params):
 
 def loss(labels, outputs, params):
     import tensorflow as tf
+
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=outputs)
 
 
 def make_optimizer(params):
     import tensorflow as tf
+
     return tf.keras.optimizers.legacy.SGD(params['learning_rate'])
 
 
 def metrics(params):
     import tensorflow as tf
+
     return {'accuracy': tf.keras.metrics.SparseCategoricalAccuracy()}
 
 

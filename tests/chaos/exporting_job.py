@@ -93,6 +93,7 @@ def _export_path() -> str:
 
 def serving_input_fn(params):
     import tensorflow as tf
+
     if STRIKE in os.environ:
         folder, name = os.path.split(_export_path())
         _came_to(name, os.path.dirname(folder))
@@ -102,28 +103,30 @@ def serving_input_fn(params):
 
 def make_model(params):
     import tensorflow as tf
+
     xy = tf.keras.Input([2], name='xy')
     hidden = tf.keras.layers.Dense(
-        8, activation='relu', kernel_initializer=tf.keras.initializers.GlorotUniform(params['seed']))(xy)
-    logits = tf.keras.layers.Dense(
-        2, kernel_initializer=tf.keras.initializers.GlorotUniform(params['seed']))(hidden)
+        8, activation='relu', kernel_initializer=tf.keras.initializers.GlorotUniform(params['seed'])
+    )(xy)
+    logits = tf.keras.layers.Dense(2, kernel_initializer=tf.keras.initializers.GlorotUniform(params['seed']))(hidden)
     return tf.keras.Model({'xy': xy}, logits)
 
 
 def loss(labels, outputs, params):
     import tensorflow as tf
+
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=outputs)
 
 
 def make_optimizer(params):
     import tensorflow as tf
+
     return tf.keras.optimizers.legacy.Adam(0.01)
 
 
 job = Job(
     make_model=make_model,
-    parts=KerasParts(loss=loss, make_optimizer=make_optimizer,
-                     predictions=lambda outputs: {'logits': outputs}),
+    parts=KerasParts(loss=loss, make_optimizer=make_optimizer, predictions=lambda outputs: {'logits': outputs}),
     input_fn=input_fn,
     serving_input_fn=serving_input_fn,
     params={},

@@ -38,6 +38,7 @@ class Fault:
         by_step: the chief trains no further before the fault has struck; 0: it does not wait. For
             faults at another task's moment, which may come late.
     """
+
     at: str
     moment: str
     step: int = 0
@@ -123,8 +124,7 @@ class Scene:
                 until(lambda: self.struck(number), f'never struck: {fault}')
 
     def _mine(self, number, fault, moment, step):
-        return ((fault.at, fault.moment) == (self._task, moment) and step >= fault.step
-                and not self.struck(number))
+        return (fault.at, fault.moment) == (self._task, moment) and step >= fault.step and not self.struck(number)
 
     def _strike(self, number, fault, moment, step):
         if fault.target == SUPERVISOR:

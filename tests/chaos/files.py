@@ -9,8 +9,7 @@ PARTS = ('.index', '.data-00000-of-00001')
 
 def steps(model_dir) -> list:
     """Of the checkpoints that have an index."""
-    return sorted(int(path.stem.rpartition('-')[2])
-                  for path in pathlib.Path(model_dir).glob('model.ckpt-*.index'))
+    return sorted(int(path.stem.rpartition('-')[2]) for path in pathlib.Path(model_dir).glob('model.ckpt-*.index'))
 
 
 def named(model_dir) -> int | None:
@@ -44,15 +43,19 @@ def differences(model_dir, undisturbed) -> list:
 def halves(model_dir) -> list:
     """Data files without an index, which a task killed within a checkpoint has left. Nobody reads them."""
     model_dir = pathlib.Path(model_dir)
-    return sorted(path.name for path in model_dir.glob('model.ckpt-*.data-*')
-                  if not path.with_suffix('.index').exists())
+    return sorted(
+        path.name for path in model_dir.glob('model.ckpt-*.data-*') if not path.with_suffix('.index').exists()
+    )
 
 
 def partial(model_dir) -> list:
     """What is not whole under a final name; of a checkpoint that is its index, which is written last."""
     model_dir = pathlib.Path(model_dir)
-    found = [f'model.ckpt-{step} has no data' for step in steps(model_dir)
-             if not (model_dir / f'model.ckpt-{step}{PARTS[1]}').exists()]
+    found = [
+        f'model.ckpt-{step} has no data'
+        for step in steps(model_dir)
+        if not (model_dir / f'model.ckpt-{step}{PARTS[1]}').exists()
+    ]
     last = named(model_dir)
     if last is not None and last not in steps(model_dir):
         found.append(f'`checkpoint` names step {last}, which is not there')

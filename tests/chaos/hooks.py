@@ -66,8 +66,7 @@ class _Saver(tf.compat.v1.train.Saver):
     def save(self, sess, save_path, global_step=None, **kwargs):
         step = int(global_step)
         if self._scene.due(faults.SAVING, step):
-            half = super().save(sess, str(self._scene.folder / 'half'), write_meta_graph=False,
-                                write_state=False)
+            half = super().save(sess, str(self._scene.folder / 'half'), write_meta_graph=False, write_state=False)
             data = '.data-00000-of-00001'
             os.replace(f'{half}{data}', f'{save_path}-{step}{data}')
         self._scene.reached(faults.SAVING, step)

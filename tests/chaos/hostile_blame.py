@@ -6,7 +6,7 @@ import os
 import signal
 
 from estimator_trainer import exit_codes
-from estimator_trainer.cluster import ports
+from estimator_trainer.supervisor import ports
 from tests.chaos import alone, hostile_job
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import TRAINING, Fault
@@ -27,13 +27,16 @@ def _expect_own(row, program, raises) -> None:
     row.said.append(program.last_line)
     row.expect(code == exit_codes.FAILED, program.output)
     row.expect('Traceback' in program.output and hostile_job.TEXT in program.output, 'no traceback')
-    row.expect(raises in program.last_line and hostile_job.TEXT in program.last_line,
-               f'the last line does not tell of {raises}')
+    row.expect(
+        raises in program.last_line and hostile_job.TEXT in program.last_line,
+        f'the last line does not tell of {raises}',
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class Own:
     """Two workers by hand. `loop`: what trains them."""
+
     where: str
     raises: str
     loop: str = 'estimator'
@@ -42,7 +45,8 @@ class Own:
         row = Row()
         with Stage(folder) as stage, alone.two_addresses() as hosts:
             chief, worker = alone.start_pair(
-                stage, hosts, f'--loop={self.loop}', *job_flags(where=self.where, raises=self.raises))
+                stage, hosts, f'--loop={self.loop}', *job_flags(where=self.where, raises=self.raises)
+            )
             _expect_own(row, worker, self.raises)
             code = chief.wait()
             row.happened += f', {CHIEF} exit {code}'
@@ -57,6 +61,7 @@ class Own:
 @dataclasses.dataclass(frozen=True)
 class Supervised:
     """The supervisor blames the task whose code has failed, and tries once more: an exception may be bad luck."""
+
     where: str
     raises: str
     lingers: int = 0  # seconds for which the task goes on after that
@@ -64,8 +69,9 @@ class Supervised:
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder) as stage:
-            program = stage.cluster(['--workers=2', '--noevaluator'], *job_flags(
-                where=self.where, raises=self.raises, lingers=self.lingers))
+            program = stage.cluster(
+                ['--workers=2', '--noevaluator'], *job_flags(where=self.where, raises=self.raises, lingers=self.lingers)
+            )
             code = program.wait()
             report = json.loads((stage.model_dir / 'report.json').read_text())
             found = [attempt['cause'] or {} for attempt in report['attempts']]
@@ -85,7 +91,8 @@ def while_the_chief_is_stopped(folder, undisturbed) -> Row:
     fault = Fault(at=WORKER, moment=TRAINING, step=20, target=CHIEF, signal='SIGSTOP')
     with Stage(folder, fault) as stage, alone.two_addresses() as hosts:
         chief, worker = alone.start_pair(
-            stage, hosts, *job_flags(where=hostile_job.HOOK, raises='InternalError', at=fault.step))
+            stage, hosts, *job_flags(where=hostile_job.HOOK, raises='InternalError', at=fault.step)
+        )
         _expect_own(row, worker, 'InternalError')
         chief.send(signal.SIGKILL)
     return row
@@ -102,7 +109,9 @@ def beside_a_parameter_server(folder, undisturbed) -> Row:
             place = {'cluster': cluster, 'task': {'type': task.partition(':')[0], 'index': 0}}
             programs[task] = stage.trainer(
                 *job_flags(where=hostile_job.GENERATOR, raises='KeyError', task='worker:0', at=5, slow_ms=20),
-                '--lost_peer_secs=5', TF_CONFIG=json.dumps(place))
+                '--lost_peer_secs=5',
+                TF_CONFIG=json.dumps(place),
+            )
         _expect_own(row, programs['worker:0'], 'KeyError')
         code = programs['chief:0'].wait()
         row.happened += f', chief exit {code}'

@@ -28,6 +28,7 @@ def _resumed_at(row, stage, step=HALF) -> None:
 @dataclasses.dataclass(frozen=True)
 class NoPermission:
     """A user who may not read one of the files trains on; then the permissions are mended."""
+
     name: str
 
     def __call__(self, folder, undisturbed) -> Row:
@@ -59,8 +60,11 @@ def _shim(folder) -> str | None:
     if shutil.which('gcc') is None:
         return None
     library = folder / 'refusing_disk.so'
-    subprocess.run(['gcc', '-shared', '-fPIC', '-o', library, REPOSITORY / 'tests/chaos/refusing_disk.c', '-ldl'],
-                   check=True, capture_output=True)
+    subprocess.run(
+        ['gcc', '-shared', '-fPIC', '-o', library, REPOSITORY / 'tests/chaos/refusing_disk.c', '-ldl'],
+        check=True,
+        capture_output=True,
+    )
     return str(library)
 
 
@@ -71,6 +75,7 @@ class Refused:
     Attributes:
         times: how often; 0: as long as the first command is tried.
     """
+
     number: int
     call: str
     code: int
@@ -84,12 +89,21 @@ class Refused:
             if library is None:
                 return Row(happened='skipped: needs gcc')
             shutil.copytree(broken.half_trained(undisturbed), stage.model_dir)
-            broken._end(row, stage.trainer(
-                LD_PRELOAD=library, REFUSED=f'model/{self.name}', REFUSED_CALL=self.call,
-                REFUSED_ERRNO=str(self.number), REFUSED_TIMES=str(self.times)), self.code)
+            broken._end(
+                row,
+                stage.trainer(
+                    LD_PRELOAD=library,
+                    REFUSED=f'model/{self.name}',
+                    REFUSED_CALL=self.call,
+                    REFUSED_ERRNO=str(self.number),
+                    REFUSED_TIMES=str(self.times),
+                ),
+                self.code,
+            )
             if self.code:
-                row.expect(os.strerror(self.number) in stage.programs[0].last_line,
-                           'the last line does not name the cause')
+                row.expect(
+                    os.strerror(self.number) in stage.programs[0].last_line, 'the last line does not name the cause'
+                )
                 row.expect(files.named(stage.model_dir) == HALF, 'another checkpoint is named')
                 broken._end(row, stage.trainer(), exit_codes.OK)
             _none_set_aside(row, stage)
@@ -102,12 +116,26 @@ def slow_verification(folder, undisturbed) -> Row:
     """The chief verifies its checkpoint for longer than --join_timeout_secs: nobody takes it for absent."""
     row = Row()
     with Stage(folder) as stage:
-        shutil.copytree(undisturbed.other('half-of-two', lambda stage: stage.cluster(
-            ['--workers=2', '--noevaluator'], f'--max_steps={HALF}', '--job=tests.chaos.slow_disk:job')),
-            stage.model_dir)
-        broken._end(row, stage.cluster(
-            ['--workers=2', '--max_restarts=0'], '--job=tests.chaos.slow_disk:job', '--param=verify_secs=30',
-            '--join_timeout_secs=15', '--allow_config_change'), exit_codes.OK)
+        shutil.copytree(
+            undisturbed.other(
+                'half-of-two',
+                lambda stage: stage.cluster(
+                    ['--workers=2', '--noevaluator'], f'--max_steps={HALF}', '--job=tests.chaos.slow_disk:job'
+                ),
+            ),
+            stage.model_dir,
+        )
+        broken._end(
+            row,
+            stage.cluster(
+                ['--workers=2', '--max_restarts=0'],
+                '--job=tests.chaos.slow_disk:job',
+                '--param=verify_secs=30',
+                '--join_timeout_secs=15',
+                '--allow_config_change',
+            ),
+            exit_codes.OK,
+        )
         row.expect(len(stage.scene.events(slow_disk.VERIFIED)) == 1, 'it was not verified once')
         row.judge(stage, undisturbed.two_workers())
     return row
@@ -120,6 +148,7 @@ class NotShared:
     Attributes:
         steps: that both have trained in one folder before, of which the worker has a copy; 0: none.
     """
+
     steps: int = 0
     flags: tuple = ()
 
@@ -133,8 +162,12 @@ class NotShared:
                 shutil.copytree(stage.model_dir, other)
             before = files.steps(stage.model_dir)
             chief = stage.trainer('--join_timeout_secs=5', *self.flags, TF_CONFIG=alone.tf_config('worker:0', hosts))
-            worker = stage.trainer('--join_timeout_secs=5', f'--model_dir={other}', *self.flags,
-                                   TF_CONFIG=alone.tf_config('worker:1', hosts))
+            worker = stage.trainer(
+                '--join_timeout_secs=5',
+                f'--model_dir={other}',
+                *self.flags,
+                TF_CONFIG=alone.tf_config('worker:1', hosts),
+            )
             for program in (worker, chief):
                 broken._end(row, program, exit_codes.USAGE)
                 row.expect(SENTENCE in program.last_line and 'worker:1' in program.last_line, 'it does not say why')
@@ -149,8 +182,7 @@ def evaluator_not_shared(folder, undisturbed) -> Row:
     with Stage(folder) as stage, alone.two_addresses() as hosts:
         stage.trainer('--param=slow_ms=3000', TF_CONFIG=alone.tf_config('worker:0', hosts))
         stage.trainer('--param=slow_ms=3000', TF_CONFIG=alone.tf_config('worker:1', hosts))
-        config = alone.tf_config('worker:0', hosts).replace(
-            '"task": {"type": "worker"', '"task": {"type": "evaluator"')
+        config = alone.tf_config('worker:0', hosts).replace('"task": {"type": "worker"', '"task": {"type": "evaluator"')
         evaluator = stage.trainer('--join_timeout_secs=40', f'--model_dir={stage.folder / "other"}', TF_CONFIG=config)
         broken._end(row, evaluator, exit_codes.USAGE)
         row.expect(SENTENCE in evaluator.last_line, 'it does not say why')
@@ -160,6 +192,7 @@ def evaluator_not_shared(folder, undisturbed) -> Row:
 @dataclasses.dataclass(frozen=True)
 class OwnSaver:
     """The job brings a CheckpointSaverHook. Two workers, or one process."""
+
     where: str
     workers: int = 2
 
@@ -182,6 +215,7 @@ class OwnSaver:
 @dataclasses.dataclass(frozen=True)
 class OwnSaverNotFinite:
     """The job brings a CheckpointSaverHook, and a weight is NaN at a step at which it saves."""
+
     workers: int = 2
 
     def __call__(self, folder, undisturbed) -> Row:
@@ -204,13 +238,18 @@ def _own_saver(stage, workers, *flags):
 @dataclasses.dataclass(frozen=True)
 class Averages:
     """A model whose averages all workers compute as the chief saves: only the chief writes."""
+
     loop: str
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder) as stage:
-            program = stage.cluster(['--workers=2', '--noevaluator', '--max_restarts=0'],
-                                    '--job=tests.chaos.averages:job', f'--loop={self.loop}', '--export=none')
+            program = stage.cluster(
+                ['--workers=2', '--noevaluator', '--max_restarts=0'],
+                '--job=tests.chaos.averages:job',
+                f'--loop={self.loop}',
+                '--export=none',
+            )
             broken._end(row, program, exit_codes.OK)
             made = [event['task'] for event in stage.scene.events(averages.TEMPORARY)]
             row.expect('worker:1' not in made, f'worker:1 has made {made.count("worker:1")} temporary folders')

@@ -23,8 +23,7 @@ def large_arrays(folder, undisturbed) -> Row:
         files = [path for path in stage.model_dir.rglob('*') if path.is_file()]
         written = sum(path.stat().st_size for path in files)
         row.happened = f'exit {code}, {written / 2**20:.1f} MiB in the model_dir'
-        row.expect(written < 2**20 * BALLAST_MB / 2, '\n'.join(
-            f'{path.stat().st_size} {path.name}' for path in files))
+        row.expect(written < 2**20 * BALLAST_MB / 2, '\n'.join(f'{path.stat().st_size} {path.name}' for path in files))
         row.judge(stage, last_step=40)
     return row
 
@@ -48,6 +47,7 @@ def no_garbage_collector(folder, undisturbed) -> Row:
 class EvaluatesOnReplicas:
     """Two replicas evaluate sparse and ragged features, one of them without examples in the last step. Their
     results are those of one process."""
+
     loop: str
 
     def __call__(self, folder, undisturbed) -> Row:
@@ -63,19 +63,26 @@ class EvaluatesOnReplicas:
                 if codes[-1]:
                     break
                 line = (stage.model_dir / 'eval' / 'metrics.jsonl').read_text().splitlines()[-1]
-                results.append({name: value for name, value in json.loads(line).items()
-                                if name in ('loss', 'accuracy')})
+                results.append(
+                    {name: value for name, value in json.loads(line).items() if name in ('loss', 'accuracy')}
+                )
             row.happened = ', '.join(f'exit {code}' for code in codes)
             row.said = [f'{result}' for result in results]
-            row.expect(len(results) == 2 and all(
-                abs(results[0][name] - results[1][name]) < 1e-5 for name in ('loss', 'accuracy')),
-                'they differ')
+            row.expect(
+                len(results) == 2
+                and all(abs(results[0][name] - results[1][name]) < 1e-5 for name in ('loss', 'accuracy')),
+                'they differ',
+            )
             row.judge(stage, finished=codes == [0, 0], last_step=40)
         return row
 
 
 def cases() -> list:
-    return [Case('hostile', f'{BALLAST_MB} MiB of arrays', 'the graph', large_arrays),
-            Case('hostile', 'gc.disable()', 'training', no_garbage_collector),
-            *(Case('hostile', 'sparse data on replicas', loop, EvaluatesOnReplicas(loop))
-              for loop in ('estimator', 'keras_fit', 'custom_loop'))]
+    return [
+        Case('hostile', f'{BALLAST_MB} MiB of arrays', 'the graph', large_arrays),
+        Case('hostile', 'gc.disable()', 'training', no_garbage_collector),
+        *(
+            Case('hostile', 'sparse data on replicas', loop, EvaluatesOnReplicas(loop))
+            for loop in ('estimator', 'keras_fit', 'custom_loop')
+        ),
+    ]

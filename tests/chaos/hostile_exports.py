@@ -34,6 +34,7 @@ class What:
         stop: eval/stop.json.
         others: files that should not be there.
     """
+
     evaluations: list
     bests: int
     finals: int
@@ -47,16 +48,25 @@ class What:
         lines = [json.loads(line) for line in (model_dir / 'eval/metrics.jsonl').read_text().splitlines()]
         best = json.loads(_read(model_dir / 'export/best/best.json') or '{}')
         stop = _read(model_dir / 'eval/stop.json')
-        found = {name: os.listdir(model_dir / 'export' / name) if (model_dir / 'export' / name).exists() else []
-                 for name in (BEST, FINAL)}
+        found = {
+            name: os.listdir(model_dir / 'export' / name) if (model_dir / 'export' / name).exists() else []
+            for name in (BEST, FINAL)
+        }
         return cls(
-            [(line['step'], {name: value for name, value in line.items() if name not in ('time', 'kind', 'step')})
-             for line in lines],
+            [
+                (line['step'], {name: value for name, value in line.items() if name not in ('time', 'kind', 'step')})
+                for line in lines
+            ],
             *(sum(name.isdigit() for name in found[which]) for which in (BEST, FINAL)),
             best=(best.get('step'), best.get('value')),
             stop=stop and json.loads(stop),
-            others=[f'{which}/{name}' for which, names in found.items() for name in names
-                    if not name.isdigit() and name != 'best.json'])
+            others=[
+                f'{which}/{name}'
+                for which, names in found.items()
+                for name in names
+                if not name.isdigit() and name != 'best.json'
+            ],
+        )
 
     def problems(self, step: int | None) -> list:
         """What is wrong with any run whose last checkpoint is of `step`."""
@@ -68,8 +78,11 @@ class What:
             found.append(f'the last evaluation is of step {steps[-1:]}, the last checkpoint of {step}')
         if (self.bests, self.finals, self.others) != (1, 1, []):
             found.append(f'{self.bests} SavedModels in export/best, {self.finals} in export/final, and {self.others}')
-        if self.best not in [(at, metrics['loss']) for at, metrics in self.evaluations if metrics['loss'] == min(
-                metrics['loss'] for _, metrics in self.evaluations)]:
+        if self.best not in [
+            (at, metrics['loss'])
+            for at, metrics in self.evaluations
+            if metrics['loss'] == min(metrics['loss'] for _, metrics in self.evaluations)
+        ]:
             found.append(f'best.json is of {self.best}')
         return found
 
@@ -82,6 +95,7 @@ class Interrupted:
         lines: of eval/metrics.jsonl at the moment; 0: any.
         early: training stops early; the step at which it does is not the same in every run.
     """
+
     moment: str
     action: str
     lines: int = EVALUATIONS
@@ -106,8 +120,9 @@ class Interrupted:
             if self.moment == DECISION:  # the next run decides before it trains
                 row.expect(files.named(stage.model_dir) == expected.stop['step'], 'training went on')
             if self.early:
-                found, expected = (dataclasses.replace(what, evaluations=what.evaluations[:2], best=())
-                                   for what in (found, expected))
+                found, expected = (
+                    dataclasses.replace(what, evaluations=what.evaluations[:2], best=()) for what in (found, expected)
+                )
             row.equal = found == expected
             row.expect(row.equal, f'{found}\nis not what an undisturbed run leaves:\n{expected}')
             row.judge(stage, last_step=0 if self.early else MAX_STEPS)
@@ -122,6 +137,7 @@ class InCluster:
         codes: of the supervisor, each time that it is run.
         lines: of eval/metrics.jsonl at the moment.
     """
+
     moment: str
     action: str
     shape: tuple
@@ -176,21 +192,40 @@ def cases() -> list:
     def add(fault, moment, play):
         found.append(Case('hostile', fault, f'in {moment}', play))
 
-    moments = [(LINE, KILL, 2), (BEST, KILL, 3), (LINE, KILL, EVALUATIONS - 1), (BEST, KILL, EVALUATIONS),
-               (BEST_JSON, KILL, EVALUATIONS), (FINAL, KILL, EVALUATIONS), (DONE, KILL, EVALUATIONS),
-               (LINE, FILL, EVALUATIONS - 1), (BEST, FILL, 3), (FINAL, FILL, EVALUATIONS),
-               (BEST, RAISE, 3), (FINAL, RAISE, EVALUATIONS)]
+    moments = [
+        (LINE, KILL, 2),
+        (BEST, KILL, 3),
+        (LINE, KILL, EVALUATIONS - 1),
+        (BEST, KILL, EVALUATIONS),
+        (BEST_JSON, KILL, EVALUATIONS),
+        (FINAL, KILL, EVALUATIONS),
+        (DONE, KILL, EVALUATIONS),
+        (LINE, FILL, EVALUATIONS - 1),
+        (BEST, FILL, 3),
+        (FINAL, FILL, EVALUATIONS),
+        (BEST, RAISE, 3),
+        (FINAL, RAISE, EVALUATIONS),
+    ]
     some = [(BEST_JSON, KILL, EVALUATIONS), (FINAL, KILL, EVALUATIONS), (FINAL, FILL, EVALUATIONS)]
     for loop, its_moments in (('estimator', moments), ('keras_fit', some)):  # the loops share all of this
         for moment, action, lines in its_moments:
-            add(action, f'{loop} {moment} {lines}',
-                Interrupted(moment, action, lines + _at_zero(loop), (f'--loop={loop}',)))
+            add(
+                action,
+                f'{loop} {moment} {lines}',
+                Interrupted(moment, action, lines + _at_zero(loop), (f'--loop={loop}',)),
+            )
         for moment, lines in ((DECISION, 2), (FINAL, 0)):
-            add(KILL, f'{loop} {moment} early', Interrupted(
-                moment, KILL, lines, (f'--loop={loop}', *_STOPS), early=True))
+            add(
+                KILL,
+                f'{loop} {moment} early',
+                Interrupted(moment, KILL, lines, (f'--loop={loop}', *_STOPS), early=True),
+            )
     for loop, replicas in (('custom_loop', 1), ('estimator', 2), ('keras_fit', 2)):
-        add(KILL, f'{loop} x {replicas} {FINAL}', Interrupted(
-            FINAL, KILL, EVALUATIONS + _at_zero(loop), (f'--loop={loop}', f'--num_replicas={replicas}')))
+        add(
+            KILL,
+            f'{loop} x {replicas} {FINAL}',
+            Interrupted(FINAL, KILL, EVALUATIONS + _at_zero(loop), (f'--loop={loop}', f'--num_replicas={replicas}')),
+        )
     with_evaluator, without = ('--workers=2',), ('--workers=2', '--noevaluator')
     add(KILL, f'evaluator {BEST}', InCluster(BEST, KILL, with_evaluator, (0,), lines=1))
     add(KILL, f'evaluator {LINE}', InCluster(LINE, KILL, with_evaluator, (0,), lines=0))

@@ -6,21 +6,25 @@
 import dataclasses
 import time
 
-from tests.chaos import hostile_helpers, hostile_job, job as plain
+from tests.chaos import hostile_helpers, hostile_job
+from tests.chaos import job as plain
 
 
 def input_fn(mode, params, input_context):
     import tensorflow as tf
+
     batches = plain.input_fn(mode, params, input_context)
     if mode != 'train' or params['where'] == 'hook':
         return batches
     helpers = hostile_helpers.Helpers(params['helpers'].split('+'))
     if params['where'] == 'generator':
         answers = tf.data.Dataset.from_generator(
-            lambda: _answers(helpers, params['answer_ms'] / 1000), output_signature=tf.TensorSpec([], tf.int64))
+            lambda: _answers(helpers, params['answer_ms'] / 1000), output_signature=tf.TensorSpec([], tf.int64)
+        )
     else:
         answers = tf.data.Dataset.range(1 << 40).map(
-            lambda number: tf.ensure_shape(tf.numpy_function(helpers.double, [number], tf.int64), []))
+            lambda number: tf.ensure_shape(tf.numpy_function(helpers.double, [number], tf.int64), [])
+        )
     return tf.data.Dataset.zip((answers, batches)).map(_checked).prefetch(8)
 
 
@@ -35,6 +39,7 @@ def _answers(helpers, secs):
 def _checked(answer, batch):
     """The batch, which needs the answer: without it, it would be dropped from the graph."""
     import tensorflow as tf
+
     features, labels = batch
     with tf.control_dependencies([tf.debugging.assert_non_negative(answer)]):
         return features, tf.identity(labels)
@@ -68,4 +73,5 @@ PARAMS = {
 }
 job = dataclasses.replace(plain.job, input_fn=input_fn, model_fn=model_fn, params={**plain.job.params, **PARAMS})
 keras_job = dataclasses.replace(
-    hostile_job.job, input_fn=input_fn, model_fn=None, params={**hostile_job.job.params, **PARAMS})
+    hostile_job.job, input_fn=input_fn, model_fn=None, params={**hostile_job.job.params, **PARAMS}
+)

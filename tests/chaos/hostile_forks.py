@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 
-from estimator_trainer import exit_codes, protocol
+from estimator_trainer import exit_codes
+from estimator_trainer.run_dir import protocol
 from tests.chaos import alone, faults, files, hostile_helpers
 from tests.chaos.case import EVERY_STEP, Case, Row
 from tests.chaos.faults import TRAINING
@@ -51,6 +52,7 @@ def _saved_where_it_stopped(row, stage, task='trainer') -> None:
 @dataclasses.dataclass(frozen=True)
 class Works:
     """Helpers of several kinds at once, which the job never ends: the run does."""
+
     where: str
     helpers: tuple = hostile_helpers.KINDS
 
@@ -58,8 +60,12 @@ class Works:
         row = Row()
         with Stage(folder) as stage:
             error = stage.folder / 'error.json'
-            program = stage.trainer(JOB, f'--param=where={self.where}', f'--param=helpers={"+".join(self.helpers)}',
-                                    **{protocol.ERROR_FILE: str(error)})
+            program = stage.trainer(
+                JOB,
+                f'--param=where={self.where}',
+                f'--param=helpers={"+".join(self.helpers)}',
+                **{protocol.ERROR_FILE: str(error)},
+            )
             _ended(row, stage, program, exit_codes.OK)
             row.expect(not error.exists(), 'there is an error file')
             board = protocol.read_json(str(stage.model_dir / protocol.TRAINING_FILE))
@@ -71,6 +77,7 @@ class Works:
 @dataclasses.dataclass(frozen=True)
 class Stops:
     """A signal to the trainer, or to all of its group as a terminal sends it; then the same command again."""
+
     signum: signal.Signals
     group: bool
     where: str = 'generator'
@@ -91,6 +98,7 @@ class Stops:
 @dataclasses.dataclass(frozen=True)
 class KerasStops:
     """SIGTERM to the trainer's group: the input of the next step fails, because its helpers have ended as well."""
+
     loop: str
 
     def __call__(self, folder, undisturbed) -> Row:
@@ -98,8 +106,10 @@ class KerasStops:
         with Stage(folder) as stage:
             board = stage.model_dir / protocol.TRAINING_FILE
             program = stage.trainer(*flags, '--param=answer_ms=300')
-            faults.until(lambda: (protocol.read_json(str(board)).get('step') or 0) >= STRIKE_STEP
-                         or program.poll() is not None, f'no step {STRIKE_STEP}')
+            faults.until(
+                lambda: (protocol.read_json(str(board)).get('step') or 0) >= STRIKE_STEP or program.poll() is not None,
+                f'no step {STRIKE_STEP}',
+            )
             os.killpg(program.pid, signal.SIGTERM)
             _ended(row, stage, program, exit_codes.TERMINATED)
             row.happened += f' at step {files.named(stage.model_dir)}'
@@ -171,16 +181,34 @@ def closed_terminal(folder, undisturbed) -> Row:
 
 def _in_terminal(stage, terminal, error):
     """A trainer whose terminal is `terminal`, as a shell starts it."""
-    command = [sys.executable, '-m', 'estimator_trainer', *SMALL_JOB, *SAVING,
-               f'--model_dir={stage.model_dir}', SLOWLY, '--progress=on']
+    command = [
+        sys.executable,
+        '-m',
+        'estimator_trainer',
+        *SMALL_JOB,
+        *SAVING,
+        f'--model_dir={stage.model_dir}',
+        SLOWLY,
+        '--progress=on',
+    ]
     environ = {**os.environ, faults.FOLDER: str(stage.folder), protocol.ERROR_FILE: str(error)}
     environ.pop('TF_CONFIG', None)
     return subprocess.Popen(
-        [sys.executable, '-c', 'import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); '
-         'signal.signal(signal.SIGHUP, signal.SIG_DFL); '
-         'os.execv(sys.argv[1], sys.argv[1:])', *command],
-        stdin=terminal, stdout=terminal, stderr=terminal, env=environ, start_new_session=True,
-        cwd=REPOSITORY)
+        [
+            sys.executable,
+            '-c',
+            'import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); '
+            'signal.signal(signal.SIGHUP, signal.SIG_DFL); '
+            'os.execv(sys.argv[1], sys.argv[1:])',
+            *command,
+        ],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environ,
+        start_new_session=True,
+        cwd=REPOSITORY,
+    )
 
 
 def hang_up_without_terminal(folder, undisturbed) -> Row:
@@ -228,10 +256,19 @@ def _held(path, content):
     """A lock that a process of another machine holds, as far as the file says."""
     path.parent.mkdir(parents=True, exist_ok=True)
     holder = subprocess.Popen(
-        [sys.executable, '-c', 'import fcntl, sys; file = open(sys.argv[1], "a+"); '
-         'fcntl.flock(file, fcntl.LOCK_EX); file.truncate(0); file.write(sys.argv[2]); file.flush(); '
-         'print("held", flush=True); input()', str(path), content],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        [
+            sys.executable,
+            '-c',
+            'import fcntl, sys; file = open(sys.argv[1], "a+"); '
+            'fcntl.flock(file, fcntl.LOCK_EX); file.truncate(0); file.write(sys.argv[2]); file.flush(); '
+            'print("held", flush=True); input()',
+            str(path),
+            content,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert holder.stdout.readline() == 'held\n'
         yield holder
@@ -243,8 +280,11 @@ def _held(path, content):
 def evaluator_of_a_dead_machine(folder, undisturbed) -> Row:
     """The evaluator's predecessor was on a machine that is lost, whose lock the file system still has."""
     row = Row()
-    with Stage(folder) as stage, alone.two_addresses() as hosts, _held(
-            stage.model_dir / 'eval' / '.lock', '7 node7 another-boot'):
+    with (
+        Stage(folder) as stage,
+        alone.two_addresses() as hosts,
+        _held(stage.model_dir / 'eval' / '.lock', '7 node7 another-boot'),
+    ):
         place = {'cluster': {'chief': hosts[:1]}, 'task': {'type': 'evaluator', 'index': 0}}
         program = stage.trainer(TF_CONFIG=json.dumps(place))
         _ended(row, stage, program, exit_codes.MODEL_DIR_TAKEN)

@@ -50,7 +50,11 @@ class Helpers:
         if kind == 'subprocess':
             program = subprocess.Popen(
                 [sys.executable, '-c', 'for line in iter(input, ""): print(2 * int(line), flush=True)'],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
             return lambda number: _ask(program, number)
         if kind == 'sleeper':
             multiprocessing.get_context('fork').Process(target=time.sleep, args=(3600,)).start()

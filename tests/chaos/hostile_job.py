@@ -38,19 +38,26 @@ def is_to_fail(params, where) -> bool:
 def the_exception(params) -> Exception:
     """What the job raises. It may leave a thread behind, for which Python waits."""
     import tensorflow as tf
+
     if params['lingers']:
         threading.Thread(target=time.sleep, args=[params['lingers']]).start()
     name = params['raises']
     of_tensorflow = getattr(tf.errors, name, None)
     if of_tensorflow:
         return of_tensorflow(None, None, TEXT)
-    return {'KeyError': KeyError(TEXT), 'OSError': OSError(5, TEXT), 'ValueError': ValueError(TEXT),
-            'RuntimeError': RuntimeError(TEXT), 'ConnectionResetError': ConnectionResetError(104, TEXT),
-            'ENOSPC': OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f'/{TEXT}')}[name]
+    return {
+        'KeyError': KeyError(TEXT),
+        'OSError': OSError(5, TEXT),
+        'ValueError': ValueError(TEXT),
+        'RuntimeError': RuntimeError(TEXT),
+        'ConnectionResetError': ConnectionResetError(104, TEXT),
+        'ENOSPC': OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f'/{TEXT}'),
+    }[name]
 
 
 def input_fn(mode, params, input_context):
     import tensorflow as tf
+
     size = params['batch_size']
 
     def batches():
@@ -64,16 +71,16 @@ def input_fn(mode, params, input_context):
             yield {'xy': xy}, (xy.sum(axis=1) > 0).astype(np.int64)
 
     def look(xy):
-        if mode == 'train' and params['where'] in (NUMPY_FUNCTION, PY_FUNCTION) and is_to_fail(
-                params, params['where']):
+        if mode == 'train' and params['where'] in (NUMPY_FUNCTION, PY_FUNCTION) and is_to_fail(params, params['where']):
             look.batches += 1
             if look.batches > params['at']:
                 raise the_exception(params)
         return xy
 
     look.batches = params['start_step']
-    data = tf.data.Dataset.from_generator(batches, output_signature=(
-        {'xy': tf.TensorSpec([None, 2], tf.float32)}, tf.TensorSpec([None], tf.int64)))
+    data = tf.data.Dataset.from_generator(
+        batches, output_signature=({'xy': tf.TensorSpec([None, 2], tf.float32)}, tf.TensorSpec([None], tf.int64))
+    )
 
     def through_python(features, labels):
         wrap = tf.py_function if params['where'] == PY_FUNCTION else tf.numpy_function
@@ -88,6 +95,7 @@ def input_fn(mode, params, input_context):
 
 def make_model(params):
     import tensorflow as tf
+
     keras = tf.keras
     xy = keras.Input([2], name='xy')
     logits = keras.layers.Dense(2, name='logits', kernel_initializer='zeros')(xy)
@@ -96,6 +104,7 @@ def make_model(params):
 
 def loss(labels, logits, params):
     import tensorflow as tf
+
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     if is_to_fail(params, ASSERTION):
         with tf.control_dependencies([tf.debugging.assert_greater(losses, 1e9, message=TEXT)]):
@@ -105,13 +114,16 @@ def loss(labels, logits, params):
 
 def make_optimizer(params):
     import tensorflow as tf
+
     return tf.keras.optimizers.legacy.SGD(0.01)
 
 
 def model_fn(features, labels, mode, params):
     import tensorflow as tf
+
     from estimator_trainer.jobs import keras_model_fn
     from tests.chaos import hostile_hook
+
     spec = keras_model_fn.make(make_model, PARTS)(features, labels, mode, params)
     if mode != tf.estimator.ModeKeys.TRAIN:
         return spec
@@ -120,7 +132,11 @@ def model_fn(features, labels, mode, params):
 
 PARTS = KerasParts(loss=loss, make_optimizer=make_optimizer)
 job = Job(
-    make_model=make_model, parts=PARTS, model_fn=model_fn, input_fn=input_fn, num_train_examples=640,
+    make_model=make_model,
+    parts=PARTS,
+    model_fn=model_fn,
+    input_fn=input_fn,
+    num_train_examples=640,
     params={
         'where': '',  # the code that fails
         'task': 'worker:1',  # in which task
@@ -129,4 +145,5 @@ job = Job(
         'lingers': 0,  # seconds for which the process goes on after it has failed
         'secs': 40,  # for which the process is held up
         'slow_ms': 0,  # that a step takes longer, with Estimator
-    })
+    },
+)

@@ -10,8 +10,14 @@ from tests.chaos.faults import TRAINING, Fault
 from tests.chaos.stage import Stage
 
 SLOW_FROM = 60
-FAST_THEN_SLOW = ('--job=tests.chaos.data_job:job', '--max_steps=10000', f'--param=slow_from={SLOW_FROM}',
-                  '--param=slow_ms=1000', '--save_checkpoints_steps=100000', '--export=none')
+FAST_THEN_SLOW = (
+    '--job=tests.chaos.data_job:job',
+    '--max_steps=10000',
+    f'--param=slow_from={SLOW_FROM}',
+    '--param=slow_ms=1000',
+    '--save_checkpoints_steps=100000',
+    '--export=none',
+)
 LOOPS = {
     'estimator': ('--loop=estimator',),
     'keras_fit': ('--loop=keras_fit',),
@@ -24,6 +30,7 @@ LOOPS = {
 class BecomesSlow:
     """Steps of a few milliseconds become steps of a second; then SIGTERM, to one of two workers or to a
     process of its own. With the grace period as it is by default, every task saves the same step."""
+
     flags: tuple
     pair: bool
 
@@ -42,8 +49,7 @@ class BecomesSlow:
             row.happened = ', '.join(f'exit {code}' for code in codes)
             for code, program in zip(codes, programs):
                 row.expect(code == exit_codes.TERMINATED, program.output)
-            said = [re.search(r'(?:saved|resumes) at step (\d+)', program.last_line)
-                    for program in programs]
+            said = [re.search(r'(?:saved|resumes) at step (\d+)', program.last_line) for program in programs]
             row.expect(all(said), '\n'.join(program.last_line for program in programs))
             steps = {int(match[1]) for match in said if match}
             row.happened += f' at step {", ".join(map(str, sorted(steps)))}'
@@ -53,6 +59,8 @@ class BecomesSlow:
 
 
 def cases() -> list:
-    return [Case('hostile', f'{"two workers" if pair else "one process"} slowing down', name,
-                 BecomesSlow(flags, pair))
-            for pair in (True, False) for name, flags in LOOPS.items()]
+    return [
+        Case('hostile', f'{"two workers" if pair else "one process"} slowing down', name, BecomesSlow(flags, pair))
+        for pair in (True, False)
+        for name, flags in LOOPS.items()
+    ]

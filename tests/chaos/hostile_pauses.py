@@ -40,6 +40,7 @@ def _end_well(row, programs) -> None:
 @dataclasses.dataclass(frozen=True)
 class HoldsTheLock:
     """C code of the job holds Python's global lock, in the midst of a probe of the peers."""
+
     task: str
     secs: int = PAUSE_SECS
     flags: tuple = ()
@@ -47,8 +48,12 @@ class HoldsTheLock:
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder) as stage, alone.two_addresses() as hosts:
-            programs = alone.start_pair(stage, hosts, *self.flags, *job_flags(
-                where=hostile_job.HOLDS_THE_GIL, task=self.task, secs=self.secs, slow_ms=20))
+            programs = alone.start_pair(
+                stage,
+                hosts,
+                *self.flags,
+                *job_flags(where=hostile_job.HOLDS_THE_GIL, task=self.task, secs=self.secs, slow_ms=20),
+            )
             _end_well(row, programs)
             row.judge(stage)
         return row
@@ -58,8 +63,10 @@ def holds_the_lock_before_an_evaluator(folder, undisturbed) -> Row:
     """The same on a chief whose evaluator reads in a file whether it lives."""
     row = Row()
     with Stage(folder) as stage:
-        program = stage.cluster(['--workers=2', '--max_restarts=0'], *job_flags(
-            where=hostile_job.HOLDS_THE_GIL, task=CHIEF, secs=PAUSE_SECS, slow_ms=20))
+        program = stage.cluster(
+            ['--workers=2', '--max_restarts=0'],
+            *job_flags(where=hostile_job.HOLDS_THE_GIL, task=CHIEF, secs=PAUSE_SECS, slow_ms=20),
+        )
         code = program.wait()
         row.happened = f'exit {code}'
         row.expect(code == 0, program.output)
@@ -73,6 +80,7 @@ def holds_the_lock_before_an_evaluator(folder, undisturbed) -> Row:
 @dataclasses.dataclass(frozen=True)
 class Stopped:
     """SIGSTOP of some tasks, and SIGCONT after a while."""
+
     tasks: tuple
     flags: tuple = ('--lost_peer_secs=120',)
     secs: float = PAUSE_SECS
@@ -100,8 +108,15 @@ def without_a_name_server(folder, undisturbed) -> Row:
         site.mkdir()
         (site / 'sitecustomize.py').write_text(NAME_SERVER)
         named = [address.replace('127.0.0.1', 'localhost') for address in hosts]
-        programs = [stage.trainer('--param=slow_ms=200', '--lost_peer_secs=5', PYTHONPATH=f'{site}:{REPOSITORY}',
-                                  TF_CONFIG=alone.tf_config(task, named)) for task in alone.BOTH]
+        programs = [
+            stage.trainer(
+                '--param=slow_ms=200',
+                '--lost_peer_secs=5',
+                PYTHONPATH=f'{site}:{REPOSITORY}',
+                TF_CONFIG=alone.tf_config(task, named),
+            )
+            for task in alone.BOTH
+        ]
         faults.until(lambda: any(event['step'] >= 10 for event in stage.scene.events(TRAINING)), 'no step 10')
         (stage.folder / AWAY).touch()
         _end_well(row, programs)

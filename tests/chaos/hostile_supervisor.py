@@ -38,6 +38,7 @@ class Unread:
 
     The gang is restarted, the order is obeyed, and the log files have every line.
     """
+
     console: str  # pipe or terminal
 
     def __call__(self, folder, undisturbed) -> Row:
@@ -55,13 +56,17 @@ class Unread:
             row.detected = program.ended_at - struck['time']
             attempts = json.loads((stage.model_dir / 'report.json').read_text())['attempts']
             row.happened += f' after {len(attempts)} attempts'
-            row.expect([attempt['cause'] and (attempt['cause']['task'], attempt['cause']['code'])
-                        for attempt in attempts] == [('worker:1', 137), None], str(attempts))
+            row.expect(
+                [attempt['cause'] and (attempt['cause']['task'], attempt['cause']['code']) for attempt in attempts]
+                == [('worker:1', 137), None],
+                str(attempts),
+            )
             row.expect(stage.is_empty(), f'left running: {stage.running()}')
             for task in ('worker-0', 'worker-1'):
                 row.problems += incomplete(stage.model_dir / 'logs' / 'attempt-2' / f'{task}.out')
-            again = stage.cluster(['--workers=2', '--noevaluator'], JOB, SLOWLY, '--param=chatter=0',
-                                  '--allow_config_change')
+            again = stage.cluster(
+                ['--workers=2', '--noevaluator'], JOB, SLOWLY, '--param=chatter=0', '--allow_config_change'
+            )
             row.expect(again.wait() == 0, again.output)
             row.judge(stage)
         return row
@@ -95,8 +100,9 @@ def chatty(folder, undisturbed) -> Row:
     """Two attempts of tasks that print 10 MB each: their logs are bounded, the newest lines are there, and it is said."""
     row = Row()
     with Stage(folder, Fault(at='worker:1', moment=TRAINING, step=47)) as stage:
-        program = stage.cluster(['--workers=2', '--noevaluator', '--max_log_mb=1', '--keep_attempts=1'],
-                                *SHORT, *CHATTY)
+        program = stage.cluster(
+            ['--workers=2', '--noevaluator', '--max_log_mb=1', '--keep_attempts=1'], *SHORT, *CHATTY
+        )
         code = program.wait()
         logs = stage.model_dir / 'logs'
         row.happened = f'exit {code}, logs in {", ".join(sorted(path.name for path in logs.iterdir()))}'
@@ -104,11 +110,14 @@ def chatty(folder, undisturbed) -> Row:
         row.expect([path.name for path in logs.iterdir()] == ['attempt-2'], row.happened)
         size = sum(path.stat().st_size for path in logs.glob('attempt-2/worker-0.out*'))
         row.expect(500_000 < size <= 1 << 20, f'the log has {size} bytes')
-        row.expect(f'chatter 100 {LINES - 1} ' in (logs / 'attempt-2' / 'worker-0.out').read_text(),
-                   'the newest line is not there')
+        row.expect(
+            f'chatter 100 {LINES - 1} ' in (logs / 'attempt-2' / 'worker-0.out').read_text(),
+            'the newest line is not there',
+        )
         said = [line for line in program.output.splitlines() if line.startswith('[cluster]')]
-        row.said = [line for line in said if 'worker-0.out has reached --max_log_mb=1' in line
-                    or '(--keep_attempts)' in line]
+        row.said = [
+            line for line in said if 'worker-0.out has reached --max_log_mb=1' in line or '(--keep_attempts)' in line
+        ]
         row.expect(len(row.said) == 3, f'said {row.said}')  # of each attempt's log, and of the folder
         row.judge(stage)
     return row
@@ -118,12 +127,12 @@ def fewer_workers(folder, undisturbed) -> Row:
     """kill -9 of worker 1 twice: the run goes on with worker 0 alone, at the rate that it began with."""
     row = Row()
     flags = (JOB, '--param=scale_rate_with_replicas=true')
-    two = undisturbed.other('scaled-two-workers', lambda stage: stage.cluster(
-        ['--workers=2', '--noevaluator'], *flags))
+    two = undisturbed.other('scaled-two-workers', lambda stage: stage.cluster(['--workers=2', '--noevaluator'], *flags))
     faults = [Fault(at='worker:1', moment=TRAINING, step=step) for step in (36, 38)]
     with Stage(folder, *faults) as stage:
-        program = stage.cluster(['--workers=2', '--noevaluator', '--min_workers=1'], *SHORT, *flags,
-                                '--param=slow_ms=150')
+        program = stage.cluster(
+            ['--workers=2', '--noevaluator', '--min_workers=1'], *SHORT, *flags, '--param=slow_ms=150'
+        )
         code = program.wait()
         row.happened = f'exit {code}'
         row.expect(code == 0, program.output[-6000:])
@@ -144,8 +153,10 @@ def fewer_workers(folder, undisturbed) -> Row:
 def farthest(model_dir, other) -> float:
     """The largest difference of a weight in the last checkpoints of two runs."""
     name = f'model.ckpt-{files.named(model_dir)}{files.PARTS[1]}'
-    ours, theirs = (np.frombuffer(data[:len(data) // 4 * 4], np.float32)
-                    for data in ((path / name).read_bytes() for path in (model_dir, other)))
+    ours, theirs = (
+        np.frombuffer(data[: len(data) // 4 * 4], np.float32)
+        for data in ((path / name).read_bytes() for path in (model_dir, other))
+    )
     return float(np.max(np.abs(ours - theirs)))
 
 
@@ -156,13 +167,14 @@ def no_tasks(folder, undisturbed) -> Row:
     worker = {'type': 'worker', 'index': 0}
     with Stage(folder) as stage:
         for cluster, task, flags, says in (
-                ({'worker': []}, worker, [sync], 'lists no task'),
-                ({}, worker, [sync], 'lists no task'),
-                ({'chief': [], 'worker': [], 'ps': []}, worker, [servers], 'lists no task'),
-                ({'worker': []}, None, [sync], 'lists no task'),
-                ({'worker': None}, worker, [], 'cluster.worker = null'),
-                ({'wroker': []}, worker, [], 'did you mean "worker"?'),
-                ({'worker': ['a:1', 'b:1']}, {'type': 'worker', 'index': 2}, [sync], 'from 0 to 1')):
+            ({'worker': []}, worker, [sync], 'lists no task'),
+            ({}, worker, [sync], 'lists no task'),
+            ({'chief': [], 'worker': [], 'ps': []}, worker, [servers], 'lists no task'),
+            ({'worker': []}, None, [sync], 'lists no task'),
+            ({'worker': None}, worker, [], 'cluster.worker = null'),
+            ({'wroker': []}, worker, [], 'did you mean "worker"?'),
+            ({'worker': ['a:1', 'b:1']}, {'type': 'worker', 'index': 2}, [sync], 'from 0 to 1'),
+        ):
             given = {'cluster': cluster, **({'task': task} if task else {})}
             program = stage.trainer(*flags, TF_CONFIG=json.dumps(given))
             code = program.wait()

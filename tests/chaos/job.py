@@ -26,13 +26,16 @@ def points(seed, count=640):
 
 def input_fn(mode, params, input_context):
     from estimator_trainer.data import array_batches
+
     xy, labels = points(seed=1 if mode == 'train' else 2)
     return array_batches({'xy': xy}, labels, mode, params, input_context)
 
 
 def model_fn(features, labels, mode, params, config):
     import tensorflow as tf
+
     from tests.chaos import hooks
+
     v1 = tf.compat.v1
     if _scene and mode != tf.estimator.ModeKeys.PREDICT:
         _scene.reached(faults.START_UP)
@@ -44,8 +47,11 @@ def model_fn(features, labels, mode, params, config):
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
     if mode == tf.estimator.ModeKeys.EVAL:
         return tf.estimator.EstimatorSpec(
-            mode, loss=loss, evaluation_hooks=[hooks.Evaluating(_scene)],
-            eval_metric_ops={'accuracy': v1.metrics.accuracy(labels, classes)})
+            mode,
+            loss=loss,
+            evaluation_hooks=[hooks.Evaluating(_scene)],
+            eval_metric_ops={'accuracy': v1.metrics.accuracy(labels, classes)},
+        )
     step = v1.train.get_global_step()
     if params['nan_at']:
         loss = tf.where(step >= params['nan_at'], np.nan, 1.0) * loss
@@ -53,13 +59,17 @@ def model_fn(features, labels, mode, params, config):
         loss += 0 * tf.reduce_mean(tf.random.uniform([params['waste_mb'], 1 << 18]))
     optimizer = v1.train.AdamOptimizer(params['learning_rate'])
     return tf.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=optimizer.minimize(loss, step),
+        mode,
+        loss=loss,
+        train_op=optimizer.minimize(loss, step),
         training_hooks=[hooks.Training(_scene, params)],
-        scaffold=v1.train.Scaffold(saver=hooks.make_saver(_scene, config)) if _scene else None)
+        scaffold=v1.train.Scaffold(saver=hooks.make_saver(_scene, config)) if _scene else None,
+    )
 
 
 def serving_input_fn(params):
     import tensorflow as tf
+
     xy = tf.compat.v1.placeholder(tf.float32, [None, 2], name='xy')
     return tf.estimator.export.ServingInputReceiver({'xy': xy}, {'xy': xy})
 

@@ -13,6 +13,7 @@ WHERE = ('training_hooks', 'training_chief_hooks', 'the chief alone', 'own saver
 
 def model_fn(features, labels, mode, params, config):
     import tensorflow as tf
+
     v1 = tf.compat.v1
     if mode != tf.estimator.ModeKeys.TRAIN:
         return plain.model_fn(_normalized(features, False), labels, mode, params, config)
@@ -26,7 +27,8 @@ def model_fn(features, labels, mode, params, config):
         own = v1.train.Saver(max_to_keep=3, save_relative_paths=True, defer_build=True)
         spec, how = spec._replace(scaffold=v1.train.Scaffold(saver=own)), {'saver': own}
     hook = v1.train.CheckpointSaverHook(
-        config.model_dir, save_steps=params['save_every'], listeners=[_listener()], **how)
+        config.model_dir, save_steps=params['save_every'], listeners=[_listener()], **how
+    )
     if params['where'] == 'training_chief_hooks':
         return spec._replace(training_chief_hooks=[hook])
     if params['where'] == 'the chief alone' and not config.is_chief:
@@ -37,6 +39,7 @@ def model_fn(features, labels, mode, params, config):
 def _normalized(features, training):
     """With averages that are read from all replicas when they are saved."""
     import tensorflow as tf
+
     return {'xy': tf.compat.v1.layers.batch_normalization(features['xy'], training=training, name='norm')}
 
 
@@ -63,9 +66,14 @@ def _listener():
     return Listener()
 
 
-job = dataclasses.replace(plain.job, model_fn=model_fn, serving_input_fn=None, params={
-    **plain.job.params,
-    'where': WHERE[0],  # the CheckpointSaverHook is
-    'save_every': 30,  # steps
-    'spoil_at': 0,  # after this step a weight is NaN; 0: never
-})
+job = dataclasses.replace(
+    plain.job,
+    model_fn=model_fn,
+    serving_input_fn=None,
+    params={
+        **plain.job.params,
+        'where': WHERE[0],  # the CheckpointSaverHook is
+        'save_every': 30,  # steps
+        'spoil_at': 0,  # after this step a weight is NaN; 0: never
+    },
+)

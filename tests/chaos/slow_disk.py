@@ -16,7 +16,8 @@ def check(params):
     global _slow
     if _slow or 'tensorflow' not in sys.modules:
         return
-    from estimator_trainer import checkpoints
+    from estimator_trainer.run_dir import checkpoints
+
     _slow, damage = True, checkpoints.damage
 
     def slowly(prefix):

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import time
 
-from estimator_trainer.cluster import process
+from estimator_trainer.supervisor import process
 from tests.chaos import faults
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 240  # for one program; most take 10 to 30 s on two quiet cores
 MAX_STEPS, SAVE_STEPS = 100, 20
 JOB = (
-    '--job=tests.chaos.job:job', f'--max_steps={MAX_STEPS}', '--batch_size=16', '--deterministic',
+    '--job=tests.chaos.job:job',
+    f'--max_steps={MAX_STEPS}',
+    '--batch_size=16',
+    '--deterministic',
     '--intra_op_threads=1',  # as in a local cluster of two on two cores
 )
 SAVING = (f'--save_checkpoints_steps={SAVE_STEPS}',)
@@ -33,9 +36,15 @@ class Program:
         parent = os.getpid()
         with open(self._log, 'wb') as log:
             self._popen = subprocess.Popen(
-                [str(part) for part in command], cwd=cwd or REPOSITORY, env=environ,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-                preexec_fn=lambda: _prepare(parent))
+                [str(part) for part in command],
+                cwd=cwd or REPOSITORY,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=lambda: _prepare(parent),
+            )
         self.pid = self._popen.pid
         self.ended_at = None  # seconds since the epoch
 
@@ -104,23 +113,51 @@ class Stage:
             program.wait()
 
     def start(self, command, cwd=None, **environ) -> Program:
-        inherited = {name: value for name, value in os.environ.items()
-                     if name != 'TF_CONFIG' and not name.startswith('ESTIMATOR_TRAINER_')}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if name != 'TF_CONFIG' and not name.startswith('ESTIMATOR_TRAINER_')
+        }
         path = os.pathsep.join([str(REPOSITORY), os.environ.get('PYTHONPATH', '')]).rstrip(os.pathsep)
-        self.programs.append(Program(command, self.folder, {
-            **inherited, 'PYTHONPATH': path, 'PYTHON': sys.executable, 'PYTHONUNBUFFERED': '1',
-            faults.FOLDER: str(self.folder), **environ}, cwd))
+        self.programs.append(
+            Program(
+                command,
+                self.folder,
+                {
+                    **inherited,
+                    'PYTHONPATH': path,
+                    'PYTHON': sys.executable,
+                    'PYTHONUNBUFFERED': '1',
+                    faults.FOLDER: str(self.folder),
+                    **environ,
+                },
+                cwd,
+            )
+        )
         return self.programs[-1]
 
     def trainer(self, *flags, before=(), **environ) -> Program:
         """`python -m estimator_trainer`, with the job's flags. `before`: what the command is wrapped in."""
-        return self.start([*before, sys.executable, '-m', 'estimator_trainer', *JOB, *SAVING,
-                           f'--model_dir={self.model_dir}', *flags], **environ)
+        return self.start(
+            [
+                *before,
+                sys.executable,
+                '-m',
+                'estimator_trainer',
+                *JOB,
+                *SAVING,
+                f'--model_dir={self.model_dir}',
+                *flags,
+            ],
+            **environ,
+        )
 
     def cluster(self, shape, *flags, **environ) -> Program:
         """`run_local_cluster.sh SHAPE -- FLAGS`, with the job's flags."""
-        return self.start([REPOSITORY / 'run_local_cluster.sh', *shape, '--', *JOB, *SAVING,
-                           f'--model_dir={self.model_dir}', *flags], **environ)
+        return self.start(
+            [REPOSITORY / 'run_local_cluster.sh', *shape, '--', *JOB, *SAVING, f'--model_dir={self.model_dir}', *flags],
+            **environ,
+        )
 
     def running(self) -> list:
         """The processes of this case that live, by their environment."""

@@ -19,14 +19,20 @@ class Stops:
     So that the decision falls at evaluation 1 + PATIENCE, whatever happens in between. `again`: the same
     command again has nothing to do.
     """
+
     faults: tuple = ()
     again: bool = True
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
         with Stage(folder, *self.faults) as stage:
-            flags = (f'--max_steps={NEVER}', '--param=slow_ms=40', '--stop_metric=loss',
-                     '--stop_min_delta=100', f'--stop_patience={PATIENCE}')
+            flags = (
+                f'--max_steps={NEVER}',
+                '--param=slow_ms=40',
+                '--stop_metric=loss',
+                '--stop_min_delta=100',
+                f'--stop_patience={PATIENCE}',
+            )
             program = stage.cluster(['--workers=2'], *flags)
             code = program.wait()
             row.expect(code == 0, f'exit code {code}:\n{program.output}')
@@ -37,8 +43,10 @@ class Stops:
             report = json.loads((stage.model_dir / 'report.json').read_text())
             ends = {task['name']: task['code'] for task in report['attempts'][-1]['tasks']}
             row.expect(set(ends.values()) == {0}, f'the tasks ended with {ends}')
-            steps = {task: max(event['step'] for event in stage.scene.events(TRAINING) if event['task'] == task)
-                     for task in ('worker:0', 'worker:1')}
+            steps = {
+                task: max(event['step'] for event in stage.scene.events(TRAINING) if event['task'] == task)
+                for task in ('worker:0', 'worker:1')
+            }
             step = max(steps.values())
             row.expect(len(set(steps.values())) == 1, f'the last steps are {steps}')
             row.happened = f'{report["restarts"]} restart(s), all exit 0 at step {step}'
@@ -66,5 +74,7 @@ class Stops:
 
 def cases() -> list:
     kill = Fault(at='evaluator:0', moment=EVALUATING, step=40, target='worker:1')
-    return [Case('stopping', 'early stopping', '', Stops()),
-            Case('stopping', 'early stopping', 'kill -9 worker:1', Stops((kill,)))]
+    return [
+        Case('stopping', 'early stopping', '', Stops()),
+        Case('stopping', 'early stopping', 'kill -9 worker:1', Stops((kill,))),
+    ]

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 
-from tests.chaos import faults
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import EVALUATING, IMPORT, SAVING, START_UP, SUPERVISOR, TRAINING, Fault
 from tests.chaos.stage import MAX_STEPS, Stage
@@ -24,6 +23,7 @@ class Struck:
             the gang did not survive.
         alone: the task that is restarted alone.
     """
+
     fault: Fault
     shape: tuple = SYNC
     codes: tuple = (0,)
@@ -60,8 +60,12 @@ class Struck:
             return None
         if self.fault.target == SUPERVISOR:
             return self._gone_after(stage, struck)
-        ends = [attempt['started'] + task['secs'] for attempt in _attempts(stage)
-                for task in attempt['tasks'] if task['code']]
+        ends = [
+            attempt['started'] + task['secs']
+            for attempt in _attempts(stage)
+            for task in attempt['tasks']
+            if task['code']
+        ]
         return max(0.0, min(ends) - struck['time']) if ends else None
 
     @staticmethod
@@ -76,8 +80,9 @@ class Struck:
             row.expect(found == self.cause, f'the cause is {found}, not {self.cause}')
         if self.alone:
             lives = {task['name']: task['life'] for attempt in attempts for task in attempt['tasks']}
-            row.expect(len(attempts) == 1 and lives.get(self.alone) == 2,
-                       f'{self.alone} was not restarted alone: {lives}')
+            row.expect(
+                len(attempts) == 1 and lives.get(self.alone) == 2, f'{self.alone} was not restarted alone: {lives}'
+            )
 
 
 def _attempts(stage):
@@ -95,14 +100,19 @@ def _story(stage, supervisor):
     if status['pid'] != supervisor or status['state'] not in ('done', 'stopped', 'failed'):
         return told  # it did not live to tell
     for attempt in _attempts(stage):
-        again = [f'{task["name"]} {task["code"]}, back alone' for task in attempt['tasks']
-                 if task['code'] and task['how'] == 'by itself'
-                 and any((other['name'], other['life']) == (task['name'], task['life'] + 1)
-                         for other in attempt['tasks'])]
+        again = [
+            f'{task["name"]} {task["code"]}, back alone'
+            for task in attempt['tasks']
+            if task['code']
+            and task['how'] == 'by itself'
+            and any((other['name'], other['life']) == (task['name'], task['life'] + 1) for other in attempt['tasks'])
+        ]
         told += again
         if attempt['cause']:
-            told.append(f'{attempt["cause"]["task"]} {attempt["cause"]["code"]}'
-                        + (', restart' if attempt['decision'] == 'restart' else ''))
+            told.append(
+                f'{attempt["cause"]["task"]} {attempt["cause"]["code"]}'
+                + (', restart' if attempt['decision'] == 'restart' else '')
+            )
     return told
 
 
@@ -139,8 +149,10 @@ def cases() -> list:
     found += [_case('SIGKILL', 'evaluator:0', moment, alone='evaluator:0') for moment in (IMPORT, *four)]
     found += [_case('SIGKILL', 'ps:0', moment, shape=ASYNC, cause=('ps:0', 137)) for moment in (IMPORT, *four)]
     slowly = ('--param=slow_ms=200',)  # so that there is something left to do for who comes back
-    found += [_case('SIGKILL', 'worker:0', TRAINING, shape=ASYNC, alone='worker:0', flags=slowly),
-              _case('SIGKILL', 'chief:0', TRAINING, shape=ASYNC, cause=('chief:0', 137))]
+    found += [
+        _case('SIGKILL', 'worker:0', TRAINING, shape=ASYNC, alone='worker:0', flags=slowly),
+        _case('SIGKILL', 'chief:0', TRAINING, shape=ASYNC, cause=('chief:0', 137)),
+    ]
     found += [_case('SIGKILL', SUPERVISOR, moment, codes=(137, 0)) for moment in four]
     found.append(_case('SIGSTOP', 'worker:1', IMPORT, cause=('worker:1', 194)))
     found += [_case('SIGSTOP', 'worker:1', moment, cause=('worker:1', 193)) for moment in four]
@@ -148,11 +160,12 @@ def cases() -> list:
     found.append(_case('SIGSTOP', 'worker:1', TRAINING, cause=('worker:1', 193), flags=()))
     # All is done, but for their end: nothing to restart for.
     impatient = '--drain_secs=10'
-    found += [_case('SIGSTOP', 'worker:1', EVALUATING, shape=(*ALONE, impatient), codes=(1,)),
-              _case('SIGSTOP', 'evaluator:0', EVALUATING, shape=(*SYNC, impatient), codes=(1,))]
+    found += [
+        _case('SIGSTOP', 'worker:1', EVALUATING, shape=(*ALONE, impatient), codes=(1,)),
+        _case('SIGSTOP', 'evaluator:0', EVALUATING, shape=(*SYNC, impatient), codes=(1,)),
+    ]
     agreeing = (*SHORT, '--param=slow_ms=20')  # tasks agree about twice a second
     for worker in ('worker:0', 'worker:1'):
-        found += [_case('SIGTERM', worker, moment, cause=(worker, 143), flags=agreeing)
-                  for moment in (IMPORT, *four)]
+        found += [_case('SIGTERM', worker, moment, cause=(worker, 143), flags=agreeing) for moment in (IMPORT, *four)]
     found += [_case('SIGTERM', SUPERVISOR, moment, codes=(143, 0), flags=agreeing) for moment in four]
     return found

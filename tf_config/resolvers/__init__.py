@@ -5,8 +5,7 @@ import dataclasses
 from tf_config.cluster import OF_CLUSTERS, ROLES, render
 from tf_config.lint import TfConfigError, parse
 from tf_config.resolvers import hosts, kubernetes, lookup, mpi, slurm
-from tf_config.resolvers.layout import (
-    SOURCES, Layout, Ranks, ResolverError, cluster_of, read_layout, refusal)
+from tf_config.resolvers.layout import SOURCES, Layout, Ranks, ResolverError, cluster_of, read_layout, refusal
 
 __all__ = ['SOURCES', 'Layout', 'Ranks', 'ResolverError', 'from_environment', 'read_layout', 'resolve']
 
@@ -53,28 +52,35 @@ def resolve(environ, layout=Layout(), strategy='auto', look_up=lookup.of_nodes):
         source, notes = _detect(environ, layout)
     nobody = source is None or source == 'tf_config' and not environ.get('TF_CONFIG', '').strip()
     if nobody and strategy in OF_CLUSTERS:
-        raise refusal(None, '--strategy', strategy,
-                      'needs a cluster, and neither TF_CONFIG nor an engine names one: set TF_CONFIG (python -m '
-                      'tf_config make --help), start the task with an engine (--cluster_from), or start all with '
-                      './run_local_cluster.sh')
+        raise refusal(
+            None,
+            '--strategy',
+            strategy,
+            'needs a cluster, and neither TF_CONFIG nor an engine names one: set TF_CONFIG (python -m '
+            'tf_config make --help), start the task with an engine (--cluster_from), or start all with '
+            './run_local_cluster.sh',
+        )
     if source is None:
         return _with_notes(_alone(layout, strategy, notes), notes)
     if source == 'tf_config':
-        return _with_notes(
-            from_environment(environ, strategy), (*notes, *_unused(layout, source, 'TF_CONFIG')))
+        return _with_notes(from_environment(environ, strategy), (*notes, *_unused(layout, source, 'TF_CONFIG')))
     ranks = _RESOLVERS[source](environ, layout, look_up)
     cluster, task = cluster_of(ranks, layout)
     if task is None and strategy in OF_CLUSTERS:
-        raise refusal(ranks.source, '--strategy', strategy,
-                      f'needs a cluster, and {ranks.where} has one task: start more of them, or use '
-                      '--strategy=auto')
+        raise refusal(
+            ranks.source,
+            '--strategy',
+            strategy,
+            f'needs a cluster, and {ranks.where} has one task: start more of them, or use --strategy=auto',
+        )
     try:
         parsed = parse(render(cluster, task) if task else '', strategy)
     except TfConfigError as error:
         raise _refused(ranks, error) from None
     shape = f'rank {ranks.rank} of {ranks.size} is {task}' if task else 'the only task: a single process'
-    return _with_notes(parsed, (f'cluster from {ranks.source}: {ranks.where}; {shape}',
-                                *_unused(layout, source, ranks.source)))
+    return _with_notes(
+        parsed, (f'cluster from {ranks.source}: {ranks.where}; {shape}', *_unused(layout, source, ranks.source))
+    )
 
 
 def _detect(environ, layout):
@@ -95,25 +101,33 @@ def _detect(environ, layout):
     if layout.hosts or layout.rank is not None:
         return 'hosts', ()
     if slurm.is_job(environ):
-        return None, (f'Slurm job {environ["SLURM_JOB_ID"]}, and no step of it: a single process; '
-                      'srun starts a cluster',)
+        return None, (
+            f'Slurm job {environ["SLURM_JOB_ID"]}, and no step of it: a single process; srun starts a cluster',
+        )
     if environ.get(kubernetes.INDEX):
         return None, (f'{kubernetes.INDEX} is set, and {kubernetes.SERVICE} is not: a single process',)
     return None, ()
 
 
 def _unused(layout, source, name):
-    return tuple(f'{flag}={value} is not used: the cluster is from {name}'
-                 for flag, value in layout.given().items() if flag not in _USED[source])
+    return tuple(
+        f'{flag}={value} is not used: the cluster is from {name}'
+        for flag, value in layout.given().items()
+        if flag not in _USED[source]
+    )
 
 
 def _alone(layout, strategy, notes):
     """A process of its own, unless --roles wants others."""
     if layout.size and layout.size > 1:
         found = f' ({notes[0]})' if notes else ''
-        raise refusal(None, '--roles', layout.given()['--roles'],
-                      f'makes {layout.size} tasks, and neither TF_CONFIG nor an engine is here to say which '
-                      f'of them this is{found}: start the trainer with the engine, or leave out --roles')
+        raise refusal(
+            None,
+            '--roles',
+            layout.given()['--roles'],
+            f'makes {layout.size} tasks, and neither TF_CONFIG nor an engine is here to say which '
+            f'of them this is{found}: start the trainer with the engine, or leave out --roles',
+        )
     return parse('', strategy)
 
 
@@ -123,8 +137,9 @@ def _refused(ranks, error):
     counts = [(role, len(roles.addresses(role))) for role in ROLES if roles.addresses(role)]
     mends = sum(count for _, count in counts) == ranks.size
     corrected = '--roles=' + ','.join(f'{role}:{count}' for role, count in counts) if mends else ''
-    return ResolverError(ranks.source, [
-        dataclasses.replace(finding, corrected=corrected) for finding in error.findings])
+    return ResolverError(
+        ranks.source, [dataclasses.replace(finding, corrected=corrected) for finding in error.findings]
+    )
 
 
 def _with_notes(parsed, notes):

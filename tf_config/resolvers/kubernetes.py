@@ -43,11 +43,21 @@ def resolve(environ, layout):
     """Ranks of this Job, JobSet or StatefulSet. Raises ResolverError."""
     service, role = environ.get(SERVICE), environ.get(ROLE)
     if not service:
-        raise refusal(NAME, SERVICE, None, 'the pods have no names for each other: set it to the name of a '
-                      'headless Service, which is the subdomain of the pod template')
+        raise refusal(
+            NAME,
+            SERVICE,
+            None,
+            'the pods have no names for each other: set it to the name of a '
+            'headless Service, which is the subdomain of the pod template',
+        )
     if not layout.size:
-        raise refusal(NAME, '--roles', None, 'Kubernetes does not tell a pod how many others there are: give '
-                      'every role and its count, such as --roles=worker:2')
+        raise refusal(
+            NAME,
+            '--roles',
+            None,
+            'Kubernetes does not tell a pod how many others there are: give '
+            'every role and its count, such as --roles=worker:2',
+        )
     if role is not None and role not in dict(layout.roles):
         raise refusal(NAME, ROLE, role, f'is none of --roles={layout.given()["--roles"]}')
     index, variable = _index(environ)
@@ -60,8 +70,7 @@ def resolve(environ, layout):
         prefix = _prefix(environ, f'-{role}-0-{index}')
         names = [f'{prefix}-{task.role}-0-{task.index}' for task in tasks]
         if Task(role, index) not in tasks:
-            raise refusal(NAME, variable, index,
-                          f'is no index of {role}: --roles={layout.given()["--roles"]}')
+            raise refusal(NAME, variable, index, f'is no index of {role}: --roles={layout.given()["--roles"]}')
         rank = tasks.index(Task(role, index))
     addresses = numbered(NAME, [f'{name}.{service}' for name in names], layout.base_port or BASE_PORT)
     where = f'the pods {prefix}-* of service {service}'
@@ -74,8 +83,13 @@ def _index(environ):
     if text is None:
         text, variable = environ.get('HOSTNAME', '').rpartition('-')[2], 'HOSTNAME'
     if not re.fullmatch('[0-9]{1,9}', text):
-        raise refusal(NAME, variable, environ.get(variable), 'has no index of this pod: run the pods as an '
-                      'Indexed Job, which sets JOB_COMPLETION_INDEX, or as a StatefulSet')
+        raise refusal(
+            NAME,
+            variable,
+            environ.get(variable),
+            'has no index of this pod: run the pods as an '
+            'Indexed Job, which sets JOB_COMPLETION_INDEX, or as a StatefulSet',
+        )
     return int(text), variable
 
 
@@ -85,7 +99,11 @@ def _prefix(environ, end):
         return environ[JOB]
     hostname = environ.get('HOSTNAME', '')
     if not hostname.endswith(end) or hostname == end:
-        raise refusal(NAME, 'HOSTNAME', environ.get('HOSTNAME'),
-                      f'does not end in "{end}", as the name of this pod would: set {JOB} to what the names '
-                      'of the pods begin with')
+        raise refusal(
+            NAME,
+            'HOSTNAME',
+            environ.get('HOSTNAME'),
+            f'does not end in "{end}", as the name of this pod would: set {JOB} to what the names '
+            'of the pods begin with',
+        )
     return hostname.removesuffix(end)

@@ -27,11 +27,16 @@ class ResolverError(TfConfigError):
 
     def __str__(self):
         if self.source is None:
-            finding, = self.findings
+            (finding,) = self.findings
             return f'{finding.key}={finding.seen}: {finding.problem}'
         corrected = self.findings[0].corrected
-        return '\n'.join([f'the cluster from {self.source} is refused:', *self.lines(),
-                          *([f'corrected: {corrected}'] if corrected else [])])
+        return '\n'.join(
+            [
+                f'the cluster from {self.source} is refused:',
+                *self.lines(),
+                *([f'corrected: {corrected}'] if corrected else []),
+            ]
+        )
 
 
 def refusal(source, key, seen, problem, corrected=''):
@@ -72,8 +77,12 @@ class Layout:
 
     def given(self):
         """The flags that shape a cluster, as they were given."""
-        values = {'--roles': ','.join(f'{role}:{count}' for role, count in self.roles),
-                  '--base_port': self.base_port, '--hosts': ','.join(self.hosts), '--rank': self.rank}
+        values = {
+            '--roles': ','.join(f'{role}:{count}' for role, count in self.roles),
+            '--base_port': self.base_port,
+            '--hosts': ','.join(self.hosts),
+            '--rank': self.rank,
+        }
         return {flag: value for flag, value in values.items() if value not in (None, '')}
 
 
@@ -121,8 +130,9 @@ def _roles(text):
 
         if role not in ROLES:
             near = nearest_role(role)
-            raise refused(f'"{role}" is not a role ({", ".join(ROLES)})'
-                          + (f': did you mean "{near}"?' if near else ''))
+            raise refused(
+                f'"{role}" is not a role ({", ".join(ROLES)})' + (f': did you mean "{near}"?' if near else '')
+            )
         if role in roles:
             raise refused(f'{role} is given twice: give one count for each role')
         if not re.fullmatch('[0-9]{1,6}', count):
@@ -163,8 +173,9 @@ def numbered(source, hosts, base_port, place=lambda host: host):
         address = host if whole[host] else places.unused(host, base_port, on=place(host))
         port = address.rpartition(':')[2]
         if int(port) > 65535:
-            raise refusal(source, '--base_port', base_port,
-                          f'leads to port {port} of {host}, and the last one is 65535')
+            raise refusal(
+                source, '--base_port', base_port, f'leads to port {port} of {host}, and the last one is 65535'
+            )
         result.append(address)
     return tuple(result)
 
@@ -176,14 +187,23 @@ def cluster_of(ranks, layout):
     """
     size = layout.size or ranks.size
     if size != ranks.size:
-        raise refusal(ranks.source, '--roles', layout.given()['--roles'],
-                      f'makes {size} tasks, and {ranks.where} has {ranks.size}: give as many')
+        raise refusal(
+            ranks.source,
+            '--roles',
+            layout.given()['--roles'],
+            f'makes {size} tasks, and {ranks.where} has {ranks.size}: give as many',
+        )
     if not 0 <= ranks.rank < size:
-        raise refusal(ranks.source, ranks.variable, ranks.rank,
-                      f'{ranks.where} has {size} tasks, whose ranks go from 0 to {size - 1}')
+        raise refusal(
+            ranks.source,
+            ranks.variable,
+            ranks.rank,
+            f'{ranks.where} has {size} tasks, whose ranks go from 0 to {size - 1}',
+        )
     tasks = layout.tasks(size)
     if size == 1 and tasks[0].role in ('chief', 'worker'):
         return Cluster(), None
-    by_role = {role: tuple(address for task, address in zip(tasks, ranks.addresses) if task.role == role)
-               for role in ROLES}
+    by_role = {
+        role: tuple(address for task, address in zip(tasks, ranks.addresses) if task.role == role) for role in ROLES
+    }
     return Cluster(**by_role), tasks[ranks.rank]

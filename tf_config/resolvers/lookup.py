@@ -40,8 +40,14 @@ def in_slurm(text):
 def _scontrol(nodes):
     try:
         return subprocess.run(
-            ['scontrol', 'show', 'node', '-o', ','.join(nodes)], stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, errors='replace', timeout=SCONTROL_SECS, check=False).stdout
+            ['scontrol', 'show', 'node', '-o', ','.join(nodes)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors='replace',
+            timeout=SCONTROL_SECS,
+            check=False,
+        ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ''
 

@@ -31,10 +31,14 @@ def resolve(environ, layout, name):
     where = f'mpirun of {size} process{"es" if size != 1 else ""}'
     hosts = layout.hosts or (('localhost',) if size == 1 else ())
     if len(hosts) != size:
-        raise refusal(name, '--hosts', ','.join(hosts) or None,
-                      f'{of_size} = {size}, and mpirun does not say where the other ranks are: give {size} '
-                      'hosts in the order of the ranks, a host with two ranks twice'
-                      + ('; srun in place of mpirun needs none' if environ.get('SLURM_JOB_ID') else ''))
+        raise refusal(
+            name,
+            '--hosts',
+            ','.join(hosts) or None,
+            f'{of_size} = {size}, and mpirun does not say where the other ranks are: give {size} '
+            'hosts in the order of the ranks, a host with two ranks twice'
+            + ('; srun in place of mpirun needs none' if environ.get('SLURM_JOB_ID') else ''),
+        )
     _check_own_host(name, hosts, rank, local_rank)
     numbers = numbered(name, hosts, layout.base_port or BASE_PORT)
     return Ranks(name, where, rank, variable, numbers)
@@ -43,8 +47,9 @@ def resolve(environ, layout, name):
 def _whole(environ, name, variable):
     text = environ.get(variable, '')
     if not re.fullmatch('[0-9]{1,9}', text):
-        raise refusal(name, variable, environ.get(variable),
-                      'a whole number from 0 is wanted; start the trainer with mpirun')
+        raise refusal(
+            name, variable, environ.get(variable), 'a whole number from 0 is wanted; start the trainer with mpirun'
+        )
     return int(text)
 
 
@@ -53,7 +58,11 @@ def _check_own_host(name, hosts, rank, local_rank):
     machines = [addresses.machine(host_of(host)) for host in hosts]
     if rank < len(hosts) and machines[:rank].count(machines[rank]) != local_rank:
         variable = _VARIABLES[name][2]
-        raise refusal(name, variable, local_rank,
-                      f'rank {rank} has so many lower ranks on its host, and in --hosts={",".join(hosts)} it '
-                      f'has {machines[:rank].count(machines[rank])}: give the hosts in the order of the '
-                      'ranks, each by one name')
+        raise refusal(
+            name,
+            variable,
+            local_rank,
+            f'rank {rank} has so many lower ranks on its host, and in --hosts={",".join(hosts)} it '
+            f'has {machines[:rank].count(machines[rank])}: give the hosts in the order of the '
+            'ranks, each by one name',
+        )

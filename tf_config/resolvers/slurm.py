@@ -53,9 +53,13 @@ def resolve(environ, layout, look_up):
     """
     for name in (*_OF_A_TASK, *_OF_ITS_STEP):
         if not environ.get(name):
-            what = ('the step does not say where its tasks are' if is_step(environ) else
-                    'a batch script or an allocation is no step, and has one process' if is_job(environ) else
-                    'this is no task of a Slurm job')
+            what = (
+                'the step does not say where its tasks are'
+                if is_step(environ)
+                else 'a batch script or an allocation is no step, and has one process'
+                if is_job(environ)
+                else 'this is no task of a Slurm job'
+            )
             raise refusal(NAME, name, None, f'{what}; {_CURE}')
     job, step, rank = (_whole(environ, name) for name in _OF_A_TASK)
     nodes = _deal(environ, _tasks_on(environ))
@@ -69,9 +73,12 @@ def resolve(environ, layout, look_up):
     for node in nodes:
         if node not in found:
             raise refusal(
-                NAME, 'SLURM_STEP_NODELIST', environ['SLURM_STEP_NODELIST'],
+                NAME,
+                'SLURM_STEP_NODELIST',
+                environ['SLURM_STEP_NODELIST'],
                 f'node {node} has no address: its name does not resolve here, and scontrol knows none; mend '
-                'that, or use --cluster_from=hosts --hosts=... --rank=$SLURM_PROCID')
+                'that, or use --cluster_from=hosts --hosts=... --rank=$SLURM_PROCID',
+            )
     hosts = [found[node][0] for node in nodes]
     addresses = numbered(NAME, hosts, first_port, place=dict(found.values()).get)
     return Ranks(NAME, where, rank, 'SLURM_PROCID', addresses)
@@ -111,13 +118,16 @@ def _tasks_on(environ):
             raise refused('is not of the form "2(x3),1"')
         counts += [int(found[1])] * int(found[2] or 1)
     if len(counts) != len(nodes) or len(set(nodes)) != len(nodes):
-        raise refused(f'counts {len(counts)} nodes, and SLURM_STEP_NODELIST = '
-                      f'{environ["SLURM_STEP_NODELIST"]} names {len(set(nodes))}: they are not of one step; '
-                      f'{_CURE}')
+        raise refused(
+            f'counts {len(counts)} nodes, and SLURM_STEP_NODELIST = '
+            f'{environ["SLURM_STEP_NODELIST"]} names {len(set(nodes))}: they are not of one step; '
+            f'{_CURE}'
+        )
     counter = 'SLURM_STEP_NUM_TASKS' if environ.get('SLURM_STEP_NUM_TASKS') else 'SLURM_NTASKS'
     if sum(counts) != _whole(environ, counter):
-        raise refused(f'adds up to {sum(counts)} tasks, and {counter} = {environ[counter]}: they are not of '
-                      f'one step; {_CURE}')
+        raise refused(
+            f'adds up to {sum(counts)} tasks, and {counter} = {environ[counter]}: they are not of one step; {_CURE}'
+        )
     return dict(zip(nodes, counts))
 
 
@@ -130,13 +140,20 @@ def _components(environ, nodes):
         names = [f'SLURM_JOB_NODELIST_{kind}_GROUP_{number}' for kind in ('HET', 'PACK')]
         told = [name for name in names if environ.get(name)]
         if not told:
-            raise refusal(NAME, names[0], None, 'the nodes of each component of this heterogeneous job are '
-                          'not told; submit it with sbatch')
+            raise refusal(
+                NAME,
+                names[0],
+                None,
+                'the nodes of each component of this heterogeneous job are not told; submit it with sbatch',
+            )
         components.append([node for node in _nodes(environ, told[0]) if node in nodes])
     if sorted(node for component in components for node in component) != sorted(nodes):
-        raise refusal(NAME, 'SLURM_STEP_NODELIST', environ['SLURM_STEP_NODELIST'],
-                      'are not nodes of one component each of this heterogeneous job; give the components '
-                      'nodes of their own')
+        raise refusal(
+            NAME,
+            'SLURM_STEP_NODELIST',
+            environ['SLURM_STEP_NODELIST'],
+            'are not nodes of one component each of this heterogeneous job; give the components nodes of their own',
+        )
     return components
 
 
@@ -150,9 +167,12 @@ def _deal(environ, tasks_on):
         turns = range(max((tasks_on[node] for node in nodes), default=0))
         cyclic = [node for turn in turns for node in nodes if tasks_on[node] > turn]
         if how == 'arbitrary' or how not in ('block', 'cyclic') and block != cyclic:
-            raise refusal(NAME, 'SLURM_DISTRIBUTION', text,
-                          'the order of the ranks is known for block and cyclic only; use srun '
-                          '--distribution=block')
+            raise refusal(
+                NAME,
+                'SLURM_DISTRIBUTION',
+                text,
+                'the order of the ranks is known for block and cyclic only; use srun --distribution=block',
+            )
         result += cyclic if how == 'cyclic' else block
     return result
 
@@ -165,7 +185,11 @@ def _check_own_node(environ, nodes, rank):
     expected = [str(other) for other, name in enumerate(nodes) if name == node]
     told = environ.get('SLURM_GTIDS')
     if str(rank) not in expected or told and sorted(told.split(',')) != sorted(expected):
-        raise refusal(NAME, 'SLURM_GTIDS', told or rank,
-                      f'are the ranks on this node, {node}, and by the other variables they were '
-                      f'{",".join(expected) or "none"}: use srun --distribution=block, with one component or '
-                      'those of a heterogeneous job')
+        raise refusal(
+            NAME,
+            'SLURM_GTIDS',
+            told or rank,
+            f'are the ranks on this node, {node}, and by the other variables they were '
+            f'{",".join(expected) or "none"}: use srun --distribution=block, with one component or '
+            'those of a heterogeneous job',
+        )

@@ -1,4 +1,5 @@
 """One task of a cluster, as TF_CONFIG says: parameter servers, or workers under a strategy, and an evaluator."""
+
 import json
 import os
 import sys
@@ -27,15 +28,23 @@ def model_fn(features, labels, mode):
     loss = tf.compat.v1.losses.mean_squared_error(labels, output)
     optimizer = tf.compat.v1.train.AdamOptimizer(0.01)
     return tf.estimator.EstimatorSpec(
-        mode, {'y': output}, loss,
+        mode,
+        {'y': output},
+        loss,
         optimizer.minimize(loss, tf.compat.v1.train.get_global_step()),
-        eval_metric_ops={'mae': tf.compat.v1.metrics.mean_absolute_error(labels, output)})
+        eval_metric_ops={'mae': tf.compat.v1.metrics.mean_absolute_error(labels, output)},
+    )
 
 
 tf.compat.v1.disable_eager_execution()  # as the strategy asks of those who use Estimator
 strategy = tf.distribute.MultiWorkerMirroredStrategy() if kind == 'workers' else None
-estimator = tf.estimator.Estimator(model_fn, model_dir, tf.estimator.RunConfig(
-    tf_random_seed=5, train_distribute=strategy, save_checkpoints_steps=20, save_summary_steps=10))
+estimator = tf.estimator.Estimator(
+    model_fn,
+    model_dir,
+    tf.estimator.RunConfig(
+        tf_random_seed=5, train_distribute=strategy, save_checkpoints_steps=20, save_summary_steps=10
+    ),
+)
 
 
 class Keep(tf.estimator.Exporter):
@@ -52,4 +61,5 @@ class Keep(tf.estimator.Exporter):
 tf.estimator.train_and_evaluate(
     estimator,
     tf.estimator.TrainSpec(input_fn, max_steps=40),
-    tf.estimator.EvalSpec(input_fn, steps=10, start_delay_secs=0, throttle_secs=1, exporters=Keep()))
+    tf.estimator.EvalSpec(input_fn, steps=10, start_delay_secs=0, throttle_secs=1, exporters=Keep()),
+)

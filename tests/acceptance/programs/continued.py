@@ -1,4 +1,5 @@
 """Trains to a given step with Adam, from whatever checkpoint model_dir has."""
+
 import json
 import sys
 
@@ -22,13 +23,17 @@ def model_fn(features, labels, mode):
     loss = tf.compat.v1.losses.mean_squared_error(labels, output)
     optimizer = tf.compat.v1.train.AdamOptimizer(0.01)
     return tf.estimator.EstimatorSpec(
-        mode, {'y': output}, loss, optimizer.minimize(loss, tf.compat.v1.train.get_global_step()))
+        mode, {'y': output}, loss, optimizer.minimize(loss, tf.compat.v1.train.get_global_step())
+    )
 
 
 estimator = tf.estimator.Estimator(model_fn, model_dir, tf.estimator.RunConfig(tf_random_seed=5))
 estimator.train(input_fn, max_steps=steps)
 metrics = estimator.evaluate(input_fn, steps=1)
-slots = {name: float(np.abs(estimator.get_variable_value(name)).sum())
-         for name in estimator.get_variable_names() if 'Adam' in name}
+slots = {
+    name: float(np.abs(estimator.get_variable_value(name)).sum())
+    for name in estimator.get_variable_names()
+    if 'Adam' in name
+}
 assert len(slots) == 8, slots
 json.dump({**slots, **{name: float(value) for name, value in metrics.items()}}, open(out, 'w'))

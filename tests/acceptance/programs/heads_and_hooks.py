@@ -1,4 +1,5 @@
 """Heads, the other canned Estimators, early stopping, InMemoryEvaluatorHook, RNN-style columns."""
+
 import json
 import sys
 
@@ -33,29 +34,33 @@ def own_head(features, labels, mode):
     optimizer = tf.keras.optimizers.legacy.Adam(0.05)
     optimizer.iterations = tf.compat.v1.train.get_or_create_global_step()
     return head.create_estimator_spec(
-        features, mode, logits, labels, optimizer=optimizer,
-        trainable_variables=tf.compat.v1.trainable_variables())
+        features, mode, logits, labels, optimizer=optimizer, trainable_variables=tf.compat.v1.trainable_variables()
+    )
 
 
 estimator = tf.estimator.Estimator(own_head, sys.argv[1] + '/head', config)
 in_memory = tf.estimator.experimental.InMemoryEvaluatorHook(
-    estimator, lambda: data(2).batch(100), steps=2, every_n_iter=20)
+    estimator, lambda: data(2).batch(100), steps=2, every_n_iter=20
+)
 stop = tf.estimator.experimental.stop_if_higher_hook(
-    estimator, 'accuracy', 1.5, run_every_secs=None, run_every_steps=10)
+    estimator, 'accuracy', 1.5, run_every_secs=None, run_every_steps=10
+)
 estimator.train(train_fn, hooks=[in_memory, stop], max_steps=60)
 keep('head', estimator.evaluate(lambda: data(2).batch(100)))
 
 for name, canned in {
-        'linear': tf.estimator.LinearClassifier([x], sys.argv[1] + '/linear', config=config),
-        'dnn_v1': tf.compat.v1.estimator.DNNClassifier(
-            [8], [x], sys.argv[1] + '/dnn_v1', config=config),
+    'linear': tf.estimator.LinearClassifier([x], sys.argv[1] + '/linear', config=config),
+    'dnn_v1': tf.compat.v1.estimator.DNNClassifier([8], [x], sys.argv[1] + '/dnn_v1', config=config),
 }.items():
     canned.train(train_fn, max_steps=40)
     keep(name, canned.evaluate(lambda: data(2).batch(100)))
 
 sdca = tf.estimator.LinearClassifier(
-    [x], sys.argv[1] + '/sdca', config=config,
-    optimizer=tf.estimator.experimental.LinearSDCA('id', symmetric_l2_regularization=1.))
+    [x],
+    sys.argv[1] + '/sdca',
+    config=config,
+    optimizer=tf.estimator.experimental.LinearSDCA('id', symmetric_l2_regularization=1.0),
+)
 sdca.train(lambda: data().repeat().batch(300), max_steps=100)  # its threads race; the end is one
 keep('sdca', sdca.evaluate(lambda: data(2).batch(100)))
 
@@ -71,8 +76,12 @@ def sentences():
 
 
 rnn = tf.estimator.experimental.RNNClassifier(
-    sequence_feature_columns=[tf.feature_column.embedding_column(words, 4)], units=[8],
-    cell_type='gru', model_dir=sys.argv[1] + '/rnn', config=config)
+    sequence_feature_columns=[tf.feature_column.embedding_column(words, 4)],
+    units=[8],
+    cell_type='gru',
+    model_dir=sys.argv[1] + '/rnn',
+    config=config,
+)
 rnn.train(sentences, max_steps=30)
 keep('rnn', rnn.evaluate(lambda: sentences().take(5)))
 json.dump(result, open(sys.argv[2], 'w'))

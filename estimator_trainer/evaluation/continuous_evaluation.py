@@ -1,0 +1,98 @@
+"""The evaluator's loop: every checkpoint it can, always the last, until training has ended."""
+
+import logging
+import os
+import time
+
+import tensorflow as tf
+
+from estimator_trainer.lifecycle import training_watch
+from estimator_trainer.run_dir import checkpoints, protocol
+
+_log = logging.getLogger('estimator_trainer')
+_POLL_SECS = 1
+
+
+class TrainingStopped(Exception):
+    """Training was stopped by a signal; it will be resumed."""
+
+
+class TrainingLost(Exception):
+    """The chief has not come, or is gone. `ever_seen`: it had come."""
+
+    def __init__(self, ever_seen: bool, secs: float):
+        never = '' if ever_seen else ' in this model_dir, which has to be shared with it'
+        super().__init__(f'the chief has given no sign of life for {secs:.0f} s{never}')
+        self.ever_seen = ever_seen
+
+
+class ContinuousEvaluation:
+    """Evaluates the checkpoints of a run that other tasks train.
+
+    Args:
+        evaluation: evaluation.evaluation.Evaluation.
+        watch: a TrainingWatch.
+        max_steps: an evaluation from this step on is the last one.
+        on_look: called each time round with what is known of training.
+    """
+
+    def __init__(self, model_dir, evaluation, watch, max_steps, on_look=lambda: None):
+        self._model_dir, self._evaluation, self._watch = model_dir, evaluation, watch
+        self._max_steps, self._on_look = max_steps, on_look
+        self._done = None  # checkpoint
+        self._evaluated = None  # the last checkpoint that could be
+        self._waited = False  # for the last checkpoint to be visible
+        self._tried_again = None  # the last checkpoint that the file system refused once
+
+    def run(self) -> None:
+        """Returns when the last checkpoint has been evaluated and exported.
+
+        Raises:
+            TrainingStopped, TrainingLost: there is nothing more to wait for.
+        """
+        undone = self._evaluation.find_undone()
+        if undone:
+            self._evaluate(os.path.join(self._model_dir, undone.checkpoint), undone.final)
+        while True:
+            self._on_look()
+            news = self._watch.look()  # before the checkpoint: what was saved before the end is seen
+            ended = news.state == protocol.ENDED
+            checkpoint = self._last(news) if ended else checkpoints.latest(self._model_dir)
+            if checkpoint and checkpoint != self._done:
+                self._evaluate(checkpoint, ended)
+            elif ended:
+                if self._evaluated:  # maybe before training was known to have ended
+                    self._evaluate(self._evaluated, True)
+                return
+            elif news.state == protocol.STOPPED:
+                raise TrainingStopped()
+            elif news.state in (training_watch.LOST, training_watch.ABSENT):
+                raise TrainingLost(news.state == training_watch.LOST, news.secs)
+            else:
+                time.sleep(_POLL_SECS)
+
+    def _last(self, news):
+        """The last checkpoint of a training that has ended; waits once for the file system to show it."""
+        if self._waited:
+            return checkpoints.latest(self._model_dir)
+        self._waited = True
+        return checkpoints.newest(self._model_dir, news.checkpoint_step)
+
+    def _evaluate(self, checkpoint, ended) -> None:
+        self._done = checkpoint
+        try:
+            self._evaluation.of(checkpoint, ended or checkpoints.step_of(checkpoint) >= self._max_steps)
+            self._evaluated = checkpoint
+        except checkpoints.UNREADABLE as error:
+            if checkpoints.damage(checkpoint) is None:
+                if checkpoint == self._tried_again or not checkpoints.was_refused(error, checkpoint):
+                    raise
+                self._tried_again, self._done = checkpoint, None  # it can be read by now
+                return
+            _log.warning(
+                'WARNING: %s is gone or cannot be read (%s): not evaluated',
+                checkpoint,
+                str(error).strip().splitlines()[0],
+            )
+        finally:
+            tf.keras.backend.clear_session()

@@ -1,0 +1,144 @@
+"""The evaluation of a checkpoint: the results, the decision to stop early, the exports.
+
+Every loop and the evaluator evaluate through this module. All pieces of a checkpoint's evaluation are
+owed from the moment it is taken up until they are done (`evaluation.owed`): a process that was killed or
+failed in between leaves the rest to the next one, which calls `make_up`.
+"""
+
+import dataclasses
+import logging
+import os
+
+from estimator_trainer.evaluation import early_stopping, owed
+from estimator_trainer.run_dir import checkpoints, metrics_log
+
+_log = logging.getLogger('estimator_trainer')
+
+
+class Evaluation:
+    """Evaluates the checkpoints of one model_dir, one after the other. One process at a time may do so.
+
+    Args:
+        make_model: () -> an Estimator, or what evaluates and exports checkpoints like one.
+        make_spec: () -> its EvalSpec.
+        exports: evaluation.exporters.Exports.
+        rule: early_stopping.Rule, or None.
+        start_step: the step at which this process began to train; None if it does not train.
+
+    Attributes:
+        results: step -> metrics, of the checkpoints that this process has dealt with.
+    """
+
+    def __init__(self, model_dir, make_model, make_spec, exports, rule=None, start_step=None):
+        self._model_dir, self._make_model, self._make_spec = model_dir, make_model, make_spec
+        self._exports, self._rule, self._start_step = exports, rule, start_step
+        self._lines = metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl'))
+        self._last = None  # entry
+        self._last_done = None  # the same, unless the last checkpoint could not be read
+        self.results = {}
+
+    def make_up(self) -> None:
+        """Does what an earlier process has left undone, if its checkpoint is still there."""
+        entry = self.find_undone()
+        if entry:
+            self.of(os.path.join(self._model_dir, entry.checkpoint), entry.final)
+
+    def find_undone(self) -> owed.Entry | None:
+        """Reads what an earlier process has left undone and can still be done; None for nothing.
+
+        Half-written exports and files are removed. Where the checkpoint is gone, a warning says what is missing.
+        """
+        self._exports.remove_unfinished()
+        early_stopping.remove_unfinished(self._model_dir)
+        owed.remove_unfinished(self._model_dir)
+        newest = checkpoints.newest(self._model_dir)
+        self._last = owed.read(self._model_dir) or self._of_an_earlier_version(newest)
+        if self._last is None or self._last.done:
+            return None
+        known = owed.recorded(self._last, self._lines.read()) is not None
+        name, missing = self._last.checkpoint, 'the exports' if known else 'the evaluation and the exports'
+        if self._last.digest and self._last.digest == checkpoints.digest(os.path.join(self._model_dir, name)):
+            _log.info(
+                'evaluation: %s of %s may be missing, because a process was stopped there; made up for', missing, name
+            )
+            return self._last
+        self._decide()
+        self._keep(dataclasses.replace(self._last, done=True))
+        _log.warning(
+            'WARNING: evaluation: %s of %s may be missing, because a process was stopped there, and '
+            'cannot be made up for: the checkpoint is no longer there',
+            missing,
+            name,
+        )
+        return None
+
+    def of(self, checkpoint: str, final: bool) -> None:
+        """Does what has not been done of a checkpoint's evaluation.
+
+        Args:
+            final: training has ended with this checkpoint.
+        """
+        lines = self._lines.read()
+        new = owed.Entry(
+            os.path.basename(checkpoint),
+            checkpoints.step_of(checkpoint),
+            checkpoints.digest(checkpoint),
+            final,
+            len(lines),
+            self._exports.finals(),
+        )
+        known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
+        entry = owed.take_up(known, new, lines)
+        if entry.done:
+            return
+        self._keep(entry)
+        model, results = self._make_model(), owed.recorded(entry, lines)
+        if results is None:
+            results = self._evaluate(model, checkpoint)
+        self.results[entry.step] = results
+        self._decide()
+        self._exports.write(model, checkpoint, {**results, 'global_step': entry.step}, entry.final, entry.final_exports)
+        self._keep(dataclasses.replace(entry, done=True))
+
+    def _evaluate(self, model, checkpoint) -> dict:
+        spec = self._make_spec()
+        results = dict(model.evaluate(spec.input_fn, steps=spec.steps, hooks=spec.hooks, checkpoint_path=checkpoint))
+        step = int(results.pop('global_step'))
+        self._lines.write('eval', step, results)
+        _log.info('evaluation at step %d: %s', step, metrics_log.shown(results))
+        return results
+
+    def _decide(self) -> None:
+        if self._rule is None:
+            return
+        verdict = early_stopping.decide(self._rule, self._lines.read(), self._model_dir)
+        if verdict:
+            _log.info(
+                'early stopping: %(metric)s has not improved on %(best)s of step '
+                '%(best_step)s for %(patience)d evaluations',
+                verdict,
+            )
+
+    def _keep(self, entry) -> None:
+        self._last = entry
+        self._last_done = entry if entry.done else self._last_done
+        owed.write(self._model_dir, entry)
+
+    def _of_an_earlier_version(self, newest) -> owed.Entry | None:
+        """What a model_dir without eval/last.json says: its newest checkpoint may have been evaluated. Whether
+        it was exported as the final one is seen by whether there is a final export at all."""
+        lines = self._lines.read()
+        if not newest or not lines:
+            return None
+        step = checkpoints.step_of(newest)
+        if lines[-1]['step'] != step or self._start_step not in (None, step):
+            return None
+        return owed.Entry(
+            os.path.basename(newest),
+            step,
+            checkpoints.digest(newest),
+            final=False,
+            lines=len(lines) - 1,
+            final_exports=(),
+            done=True,
+        )

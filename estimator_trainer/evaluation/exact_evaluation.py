@@ -1,0 +1,46 @@
+"""An evaluation that counts each example once, whatever the batch size and the replicas."""
+
+import inspect
+
+import tensorflow as tf
+
+from estimator_trainer.compat import fixes
+from estimator_trainer.data import batch
+
+
+def for_all(batches, replicas: int):
+    """The batches of an evaluation, and empty ones for replicas that would get none in the last step.
+
+    Where one replica is at the end of the data, Estimator ends the step for all of them, and the last
+    examples may or may not have been counted.
+    """
+    if replicas == 1:
+        return batches
+    empty = batches.take(1).map(lambda *parts: batch.without_examples(parts if len(parts) > 1 else parts[0]))
+    return batches.concatenate(empty.repeat(replicas - 1))
+
+
+def with_exact_loss(model_fn):
+    """A model_fn whose evaluation weighs the loss of each batch by its number of examples.
+
+    Estimator's own metric `loss` is the mean over batches: it counts a short last batch as a full
+    one. Replicas that got no examples at the end of the data count nothing.
+    """
+    takes = inspect.signature(model_fn).parameters
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
+
+    def wrapped(features, labels, mode, params, config):
+        given = dict(labels=labels, mode=mode, params=params, config=config)
+        if labels is not None and 'labels' not in takes and not takes_all:
+            raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
+        spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
+        if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
+            return spec
+        examples = tf.cast(batch.size(labels, features), tf.float32)
+        loss = tf.where(examples > 0, tf.cast(spec.loss, tf.float32), 0.0)
+        tf.compat.v1.add_to_collection(fixes.OWN_LOSS_METRIC, 1)
+        return spec._replace(
+            eval_metric_ops={**(spec.eval_metric_ops or {}), 'loss': tf.compat.v1.metrics.mean(loss, weights=examples)}
+        )
+
+    return wrapped

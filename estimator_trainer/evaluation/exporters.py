@@ -1,0 +1,175 @@
+"""The exports of a run: `export/best` and `export/final`.
+
+`Exports` is told of every evaluation. Its exporters are Estimator exporters, which decide whether to
+write a SavedModel into `export/<name>/<timestamp>`.
+"""
+
+import json
+import logging
+import math
+import os
+import shutil
+
+import tensorflow as tf
+
+from estimator_trainer.run_dir import protocol
+
+_log = logging.getLogger('estimator_trainer')
+_BEST_JSON = 'best.json'
+_FINAL = 'final'  # the exporter of the end of training
+_UNFINISHED = 'temp-'  # TensorFlow writes a SavedModel into temp-<timestamp>, then renames the folder
+
+
+class Exports:
+    """What `--export` asks for. Whoever evaluates writes it, once for each evaluation.
+
+    `write` may be called again for an evaluation whose exports a process did not finish: what is there
+    already is not written a second time.
+
+    Args:
+        exporters: as `make` gives them.
+    """
+
+    def __init__(self, model_dir: str, exporters):
+        self._exporters = [(exporter, os.path.join(model_dir, 'export', exporter.name)) for exporter in exporters]
+
+    def __bool__(self):
+        return bool(self._exporters)
+
+    def finals(self) -> tuple:
+        """The names of the final exports that there are."""
+        return tuple(
+            name for exporter, folder in self._exporters if exporter.name == _FINAL for name in _saved_models(folder)
+        )
+
+    def write(self, estimator, checkpoint, results, final: bool, finals_before) -> None:
+        """Exports an evaluated checkpoint, as far as this has not been done.
+
+        Args:
+            results: of the evaluation, with global_step.
+            final: training has ended with this checkpoint.
+            finals_before: what `finals` was before the checkpoint was taken up.
+        """
+        for exporter, folder in self._exporters:
+            if exporter.name == _FINAL and set(self.finals()) - set(finals_before):
+                continue
+            try:
+                exporter.export(estimator, folder, checkpoint, results, final)
+            finally:
+                _remove_unfinished(folder)
+
+    def remove_unfinished(self) -> None:
+        """Removes what exports that were killed have left."""
+        for _, folder in self._exporters:
+            _remove_unfinished(folder)
+
+
+class BestExporter(tf.estimator.Exporter):
+    """Keeps the SavedModel of the best evaluation so far, across restarts.
+
+    What was best is read back from `export/best/best.json`: a worse model never replaces a better
+    one. The new model is in its place before the old one goes. A SavedModel that best.json does not
+    name is of an export that was interrupted; the next one removes it.
+
+    Args:
+        serving_input_fn: () -> ServingInputReceiver.
+        metric: name in the evaluation's results.
+        mode: 'min' or 'max'.
+    """
+
+    name = 'best'
+
+    def __init__(self, serving_input_fn, metric: str, mode: str):
+        self._serving_input_fn, self._metric, self._mode = serving_input_fn, metric, mode
+
+    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+        if self._metric not in eval_result:
+            raise ValueError(
+                f'export/best goes by {self._metric!r}, which the evaluation does not '
+                f'give: it has {", ".join(sorted(eval_result))}.'
+            )
+        value = float(eval_result[self._metric])
+        best = best_so_far(export_path)
+        if not self._better(value, best):
+            if best:
+                _remove_others(export_path, best['saved_model'])
+            return None
+        path = estimator.export_saved_model(export_path, self._serving_input_fn, checkpoint_path=checkpoint_path)
+        path = tf.compat.as_str_any(path)
+        protocol.write_json(
+            os.path.join(export_path, _BEST_JSON),
+            {
+                'metric': self._metric,
+                'mode': self._mode,
+                'value': value,
+                'step': int(eval_result['global_step']),
+                'saved_model': os.path.basename(path),
+            },
+        )
+        _remove_others(export_path, os.path.basename(path))
+        _log.info(
+            'export: %s %.4f at step %d is the best so far: %s', self._metric, value, eval_result['global_step'], path
+        )
+        return path
+
+    def _better(self, value, best) -> bool:
+        if math.isnan(value):
+            return False
+        if best is None or best['metric'] != self._metric or best['mode'] != self._mode:
+            return True
+        return value > best['value'] if self._mode == 'max' else value < best['value']
+
+
+def make(kinds, job, serving_input_fn) -> list:
+    """The exporters that `--export` asks for; none for a job that says nothing of serving."""
+    if serving_input_fn is None:
+        return []
+    made = []
+    if 'best' in kinds:
+        made.append(BestExporter(serving_input_fn, job.best_metric, job.best_mode))
+    if 'final' in kinds:
+        made.append(tf.estimator.FinalExporter(_FINAL, serving_input_fn))
+    return made
+
+
+def raw_images(image_shape):
+    """A serving_input_fn that takes uint8 [batch, height, width, channels], any batch size."""
+
+    def serving_input_fn():
+        images = tf.compat.v1.placeholder(tf.uint8, [None, *image_shape], name='image')
+        return tf.estimator.export.ServingInputReceiver({'image': images}, {'image': images})
+
+    return serving_input_fn
+
+
+def best_so_far(export_path):
+    """What best.json says; None where it is missing or not ours, or its SavedModel is gone."""
+    try:
+        with open(os.path.join(export_path, _BEST_JSON), encoding='utf-8') as file:
+            best = json.load(file)
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    if not isinstance(best, dict) or {'metric', 'mode', 'value', 'saved_model'} - best.keys():
+        return None
+    return best if os.path.isdir(os.path.join(export_path, best['saved_model'])) else None
+
+
+def _saved_models(folder) -> list:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.isdigit())
+    except FileNotFoundError:
+        return []
+
+
+def _remove_others(folder, kept) -> None:
+    for name in _saved_models(folder):
+        if name != kept:
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+
+def _remove_unfinished(folder) -> None:
+    protocol.remove_unfinished(os.path.join(folder, _BEST_JSON))
+    if os.path.isdir(folder):
+        for name in os.listdir(folder):
+            if name.startswith(_UNFINISHED) and name[len(_UNFINISHED) :].isdigit():
+                shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

@@ -1,0 +1,146 @@
+"""Evaluates and exports the checkpoints of keras_fit and custom_loop, as an Estimator does its own."""
+
+import itertools
+import os
+import shutil
+import time
+
+import tensorflow as tf
+
+from estimator_trainer.compat import quiet
+from estimator_trainer.jobs import losses
+from estimator_trainer.run_dir import checkpoints, summaries
+
+
+class KerasEvaluation:
+    """The model of a job, in one process, with the weights of a checkpoint.
+
+    It has the methods of an Estimator that evaluators and exporters call.
+
+    Args:
+        strategy: whose replicas share an evaluation, or None.
+        started: () -> None, called as an evaluation begins.
+    """
+
+    def __init__(self, job, params, model_dir, strategy=None, started=lambda: None):
+        self.model_dir = model_dir
+        self._parts, self._params, self._started = job.parts, dict(params), started
+        self._strategy = strategy or tf.distribute.get_strategy()
+        with self._strategy.scope():
+            self.model = job.make_model(dict(params))
+            self._loss = tf.keras.metrics.Mean(name='loss')
+            self._metrics = self._parts.metrics(dict(params)) if self._parts.metrics else {}
+        self._scalars = summaries.Scalars(os.path.join(model_dir, 'eval'))
+        self._restored = None
+        self._batches = {}  # input_fn -> distributed data set
+
+    def latest_checkpoint(self):
+        return tf.train.latest_checkpoint(self.model_dir)
+
+    def restore(self, checkpoint: str) -> None:
+        """Takes the weights of a checkpoint.
+
+        Raises:
+            AssertionError: a weight of the model is not in it.
+        """
+        if checkpoint != self._restored:
+            status = tf.train.Checkpoint(model=self.model).restore(checkpoint)
+            status.assert_existing_objects_matched().expect_partial()
+            self._restored = checkpoint
+
+    def evaluate(self, input_fn, steps=None, hooks=(), checkpoint_path=None) -> dict:
+        """The loss and the metrics over single examples, each counted once, and the global step.
+
+        Args:
+            input_fn: (input_context) -> data set of per-replica batches.
+            steps: at most so many batches for each replica; None: all.
+        """
+        checkpoint = checkpoint_path or self.latest_checkpoint()
+        self._started()
+        self.restore(checkpoint)
+        step = checkpoints.step_of(checkpoint)
+        results = self.evaluate_batches(self._distributed(input_fn), steps)
+        self._scalars.write(step, {name: value for name, value in results.items() if value.ndim == 0})
+        return {**results, 'global_step': step}
+
+    def evaluate_batches(self, batches, steps=None) -> dict:
+        """`evaluate` with the weights as they are, over a distributed data set."""
+        metrics = {**self._metrics, 'loss': self._loss}
+        for metric in metrics.values():
+            metric.reset_state()
+        for batch in itertools.islice(batches, steps):
+            self._step(batch)
+        results = {name: metric.result().numpy() for name, metric in metrics.items()}
+        penalty = self._parts.penalty and self._parts.penalty(self.model, self._params)
+        if penalty is not None:
+            results['loss'] += float(penalty)
+        return results
+
+    def _distributed(self, input_fn):
+        if input_fn not in self._batches:
+            self._batches = {input_fn: self._strategy.distribute_datasets_from_function(input_fn)}
+        return self._batches[input_fn]
+
+    @tf.function(reduce_retracing=True)
+    def _step(self, batch):
+        self._strategy.run(self._replica_step, batch)
+
+    def _replica_step(self, features, labels):
+        outputs = losses.outputs_of(self.model, features, training=False)
+        self._loss.update_state(losses.of_examples(self._parts.loss(labels, outputs, self._params)))
+        for metric in self._metrics.values():
+            metric.update_state(labels, outputs)
+
+    def export_saved_model(self, folder, serving_input_fn, assets_extra=None, checkpoint_path=None, **unused):
+        """Writes folder/<seconds since the epoch>, a SavedModel that tf.keras and TensorFlow load, and
+        returns its path. Its signature takes what `serving_input_fn` does, as Estimator's exports."""
+        self.restore(checkpoint_path or self.latest_checkpoint())
+        path = _timestamped(folder)
+        temporary = os.path.join(folder, f'temp-{os.path.basename(path)}')
+        with quiet.only_errors():  # Keras warns that the model is not compiled
+            self.model.save(
+                temporary,
+                save_format='tf',
+                include_optimizer=False,
+                signatures={'serving_default': self._serving(serving_input_fn)},
+            )
+        for name, source in (assets_extra or {}).items():
+            target = os.path.join(temporary, 'assets.extra', name)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copy(source, target)
+        os.replace(temporary, path)
+        return path
+
+    def _serving(self, serving_input_fn):
+        """A function from the receiver's tensors to the job's predictions."""
+        names = []
+
+        def receive():
+            receiver = serving_input_fn()
+            tensors = receiver.receiver_tensors
+            tensors = tensors if isinstance(tensors, dict) else {'input': tensors}
+            names.extend(tensors)
+            return {'receive': list(tensors.values()), 'features': receiver.features}
+
+        received = tf.compat.v1.wrap_function(receive, [])
+        tensors = received.structured_outputs['receive']
+        features_of = received.prune(tensors, received.structured_outputs['features'])
+
+        @tf.function(
+            input_signature=[
+                {name: tf.TensorSpec(tensor.shape, tensor.dtype, name=name) for name, tensor in zip(names, tensors)}
+            ]
+        )
+        def serve(inputs):
+            features = features_of(*(inputs[name] for name in names))
+            return self._parts.predictions(self.model(features, training=False))
+
+        return serve
+
+
+def _timestamped(folder: str) -> str:
+    os.makedirs(folder, exist_ok=True)
+    seconds = int(time.time())
+    while os.path.exists(os.path.join(folder, str(seconds))):
+        seconds += 1
+    return os.path.join(folder, str(seconds))

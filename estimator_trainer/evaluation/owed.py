@@ -1,0 +1,88 @@
+"""What is still owed of the last checkpoint that was taken up for evaluation: `eval/last.json`.
+
+The evaluation of a checkpoint is a line in `eval/metrics.jsonl`, the decision to stop early, and the
+exports. The process that evaluates writes the entry before it begins, and marks it as done at the end.
+An entry that is not done tells the next process what to make up for. It also holds what was there
+before, so that a piece that was finished is recognised by what is there now: there is no moment at
+which a kill would lose a piece or make it twice.
+"""
+
+import dataclasses
+import math
+import os
+
+from estimator_trainer.run_dir import protocol
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One checkpoint that was taken up.
+
+    Attributes:
+        checkpoint: its name in the model_dir, 'model.ckpt-60'.
+        step: its global step.
+        digest: of its index, which holds the checksums of its weights.
+        final: whether training ended with it, so that the final export is owed as well.
+        lines: how many lines eval/metrics.jsonl had before its evaluation.
+        final_exports: the names in export/final before its evaluation.
+        done: whether nothing is owed any more.
+    """
+
+    checkpoint: str
+    step: int
+    digest: str
+    final: bool
+    lines: int
+    final_exports: tuple
+    done: bool = False
+
+
+def take_up(last: Entry | None, new: Entry, lines) -> Entry:
+    """The entry of a checkpoint that is to be evaluated now.
+
+    Args:
+        last: the entry so far; what it says of the same weights stands.
+        new: the entry of the checkpoint if nobody has evaluated it before.
+        lines: of eval/metrics.jsonl, oldest first.
+    """
+    if last is None or not new.digest or last.digest != new.digest or last.step != new.step:
+        return new
+    entry = dataclasses.replace(last, checkpoint=new.checkpoint, final=last.final or new.final)
+    if recorded(entry, lines) is None:  # nobody got so far, or somebody has removed the line
+        return dataclasses.replace(entry, lines=new.lines, done=False)
+    return dataclasses.replace(entry, done=last.done and entry.final == last.final)
+
+
+def recorded(entry: Entry, lines) -> dict | None:
+    """The results of the entry's evaluation, if its line is there."""
+    for line in reversed(lines[entry.lines :]):
+        if line['step'] == entry.step:
+            results = {name: value for name, value in line.items() if name not in ('kind', 'step', 'time')}
+            return {name: math.nan if value is None else value for name, value in results.items()}
+    return None
+
+
+def read(model_dir: str) -> Entry | None:
+    """The entry of eval/last.json; None where there is none."""
+    found = protocol.read_json(_path(model_dir))
+    names = {field.name for field in dataclasses.fields(Entry)}
+    if names - found.keys():
+        return None
+    return Entry(
+        **{name: found[name] for name in names - {'final_exports'}}, final_exports=tuple(found['final_exports'])
+    )
+
+
+def write(model_dir: str, entry: Entry) -> None:
+    """Writes eval/last.json, whole or not at all. Raises OSError."""
+    os.makedirs(os.path.dirname(_path(model_dir)), exist_ok=True)
+    protocol.write_json(_path(model_dir), dataclasses.asdict(entry))
+
+
+def remove_unfinished(model_dir: str) -> None:
+    """Removes what a process that was killed within `write` has left."""
+    protocol.remove_unfinished(_path(model_dir))
+
+
+def _path(model_dir) -> str:
+    return os.path.join(model_dir, 'eval', 'last.json')

@@ -1,1 +1,0 @@
-"""SavedModels: what they take, and which ones are kept."""

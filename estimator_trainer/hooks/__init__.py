@@ -1,1 +1,0 @@
-"""Side jobs of the training loop."""

@@ -1,0 +1,144 @@
+"""How a task ends: one last line, its error file, its exit code. Even while the main thread is stuck."""
+
+import atexit
+import contextlib
+import dataclasses
+import os
+import sys
+import threading
+import time
+from typing import NoReturn
+
+from estimator_trainer import exit_codes, forks
+from estimator_trainer.lifecycle import helpers
+from estimator_trainer.run_dir import protocol
+
+_LEAVE_SECS = 30  # for what the job has registered to be done at the end; half of it for its threads
+_STOPPED_SECS = 6  # the same for a task that was told to stop: its grace period is running
+READER_SECS = 5  # for whoever reads our output and has stopped to
+_TRACEBACK_LINES = 30
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """Why a task ends.
+
+    Attributes:
+        code: of `exit_codes`.
+        message: one line for the user: what happened, what to do.
+        peer: the task that is lost, such as 'worker:1'.
+        traceback: lines.
+        follows: it stops because another task was told to.
+    """
+
+    code: int
+    message: str
+    peer: str | None = None
+    traceback: tuple = ()
+    follows: bool = False
+
+
+def record(end: End, task: str, step: int | None, environ) -> None:
+    """Writes the error file, if the environment names one."""
+    path = environ.get(protocol.ERROR_FILE)
+    if path and end.code != exit_codes.OK:
+        try:
+            protocol.write_json(
+                path,
+                {
+                    'task': task,
+                    'code': end.code,
+                    'step': step,
+                    'message': end.message,
+                    'peer': end.peer,
+                    'follows': end.follows,
+                    'traceback': list(end.traceback[-_TRACEBACK_LINES:]),
+                    'time': time.time(),
+                },
+            )
+        except OSError as error:
+            within(READER_SECS, _say, f'{path}: {error.strerror}')
+
+
+def report(end: End, task: str, step: int | None, environ) -> None:
+    """Prints the last line, and writes the error file."""
+    record(end, task, step, environ)
+    at = '' if step is None else f', step {step}'
+    within(READER_SECS, _say, f'{task}{at}: {end.message} [exit code {end.code}: {exit_codes.describe(end.code)}]')
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process as the interpreter does, but for the native libraries' own endings, and bounded.
+
+    Those of TensorFlow wait for threads that may wait for a peer which is no longer there. A thread, a helper
+    process or an atexit function of the job may never end either.
+    """
+    secs = _STOPPED_SECS if code in (exit_codes.INTERRUPTED, exit_codes.TERMINATED) else _LEAVE_SECS
+    with contextlib.suppress(RuntimeError):  # no thread can be started any more
+        threading.Thread(target=_leave_later, args=(secs, code), daemon=True).start()
+    try:
+        deadline = time.monotonic() + secs / 2
+        within(secs / 2, _end_pools)
+        for thread in threading.enumerate():
+            if not thread.daemon and thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+        atexit._run_exitfuncs()  # that of multiprocessing waits for the helpers
+    finally:
+        leave_now(code)
+
+
+def leave_now(code: int) -> NoReturn:
+    """Ends the process at once, from any thread, and the helpers that it would leave behind."""
+    forks.no_more()
+    ended = helpers.end()
+    if ended:
+        within(
+            READER_SECS,
+            _say,
+            f'helper processes of the job were still there and have been ended: {_list(ended)}. '
+            'A process that should outlive the task needs a session of its own (start_new_session=True)',
+        )
+    within(READER_SECS, _flush)
+    os._exit(code)
+
+
+def _leave_later(secs, code):
+    time.sleep(secs)
+    within(
+        READER_SECS,
+        _say,
+        f'the threads, helper processes and atexit functions of the job have not ended within {secs:g} s',
+    )
+    leave_now(code)
+
+
+def _list(pids, most=10) -> str:
+    return ', '.join([*map(str, pids[:most]), *(['...'] if len(pids) > most else [])])
+
+
+def _end_pools() -> None:
+    """Lets the idle threads of executors end, as the interpreter does before it waits for them."""
+    for function in reversed(threading._threading_atexits):
+        function()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
+            stream.flush()
+
+
+def _say(line) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def within(secs, function, *args) -> None:
+    """Calls a function that may never return, and waits no longer than that for it."""
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be started any more
+        function(*args)
+    else:
+        thread.join(secs)

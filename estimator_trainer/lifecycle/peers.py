@@ -1,0 +1,170 @@
+"""Are the other tasks alive? Asked of their TensorFlow port itself, so that no second port is needed.
+
+This module keeps account; `probes` asks.
+"""
+
+import dataclasses
+import random
+import time
+from collections.abc import Mapping
+
+from estimator_trainer.lifecycle import probes
+from estimator_trainer.lifecycle.clock import PAUSE_SECS
+from estimator_trainer.lifecycle.probes import Answer
+
+CLOSED_SECS = 4  # a server that has answered closes its port as it ends; a link that is down does not
+FAILURES = 3  # in a row; one may be an accident
+RETRY_SECS = 1  # between two probes of a peer that has failed one
+MOST_A_SECOND = 100  # probes that a task makes, and that it gets
+
+
+@dataclasses.dataclass(frozen=True)
+class Gone:
+    """A peer that is not there. `secs`: since the first probe in vain, or since the watch began."""
+
+    name: str
+    address: str
+    ever_seen: bool
+    secs: float
+
+
+def every_secs(peers: int, askers: int) -> float:
+    """Seconds between two probes of a peer that answers.
+
+    Args:
+        peers: how many a task asks.
+        askers: how many tasks ask each of them.
+    """
+    return max(1.0, peers / MOST_A_SECOND, askers / MOST_A_SECOND)
+
+
+@dataclasses.dataclass
+class _Peer:
+    """What is known of one. Seconds are of the clock that `PeerWatch.look` is given."""
+
+    name: str
+    address: str
+    next_at: float  # it is asked
+    failing_since: float  # the first of its failures; before it has ever answered, the begin of the watch
+    failures: int = 0  # in a row
+    closed_since: float | None = None
+    ever_seen: bool = False
+
+    def greets(self) -> None:
+        self.ever_seen, self.failures, self.closed_since = True, 0, None
+
+    def fails(self, asked_at: float, refuses: bool) -> None:
+        if self.ever_seen and not self.failures:
+            self.failing_since = asked_at
+        self.failures += 1
+        closed_since = asked_at if self.closed_since is None else self.closed_since
+        self.closed_since = closed_since if refuses and self.ever_seen else None
+
+    def begin_anew(self, pause: float) -> None:
+        """This process was not running for so long: what came before says nothing."""
+        self.failures, self.closed_since = 0, None
+        self.failing_since += pause
+
+    def gone(self, now: float) -> Gone:
+        silent = now - self.failing_since if self.failures or not self.ever_seen else 0.0
+        return Gone(self.name, self.address, self.ever_seen, silent)
+
+
+class PeerWatch:
+    """Keeps account of which peers answer. To be asked (`look`) every second.
+
+    A peer is lost when FAILURES probes in a row, over `lost_secs`, were in vain. Where this process itself has
+    not run for a while, counting begins anew: it could not hear.
+
+    In one second no more than MOST_A_SECOND peers are asked. Where there are more, or where more tasks than
+    that ask the same peers, each is asked less often (`every_secs`), at moments of chance; one that has
+    failed a probe is asked again after RETRY_SECS.
+
+    Args:
+        peers: name -> address.
+        join_secs: how long a peer may take to answer for the first time.
+        lost_secs: how long one that has answered may be silent; CLOSED_SECS if its port is closed.
+        any_is_enough: the peers are lost only when all of them are, and may come back. A parameter server
+            goes on for the workers that are left.
+        askers: how many tasks watch these peers.
+        probe: addresses -> {address: Answer}, within probes.PROBE_SECS.
+        chance: () -> [0, 1).
+        now: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        peers: Mapping[str, str],
+        join_secs: float,
+        lost_secs: float,
+        any_is_enough: bool = False,
+        askers: int = 1,
+        probe=None,
+        chance=random.random,
+        now: float | None = None,
+    ):
+        self._join_secs, self._lost_secs = join_secs, lost_secs
+        self._any_is_enough = any_is_enough
+        self._probe = probe or probes.Prober(may_move=any_is_enough)
+        self._every = every_secs(len(peers), askers)
+        self._looked_at = began = time.monotonic() if now is None else now
+        spread = self._every if self._every > 1 else 0
+        self._peers = [
+            _Peer(name, address, next_at=began + spread * chance(), failing_since=began)
+            for name, address in peers.items()
+        ]
+
+    def look(self, clock=time.monotonic) -> Gone | None:
+        """Asks the peers whose turn it is. The one that has been silent for too long, if any."""
+        if not self._peers:
+            return None
+        began = clock()
+        self._count_pause(began - self._looked_at)
+        due = self._due(began)
+        answers = self._probe([peer.address for peer in due])
+        now = self._looked_at = clock()
+        for peer in due:
+            answer = answers[peer.address]
+            peer.next_at = began + (self._every if answer is Answer.GREETS else RETRY_SECS)
+            if answer is Answer.GREETS:
+                peer.greets()
+            elif answer is not Answer.NOT_ASKED:
+                peer.fails(began, refuses=answer is Answer.REFUSES)
+        self._count_pause(now - began - probes.PROBE_SECS)
+        gone = [peer.gone(now) for peer in self._peers if self._is_gone(peer, now)]
+        if self._any_is_enough and len(gone) < len(self._peers):
+            return None
+        return gone[0] if gone else None
+
+    def _due(self, now) -> list:
+        """The peers to ask now. At most half of them are those that have failed most often, so that one that
+        is lost is soon known to be, even if many are; the rest are asked in turn."""
+        due = sorted((peer for peer in self._peers if peer.next_at <= now), key=lambda peer: peer.next_at)
+        failing = sorted((peer for peer in due if peer.ever_seen and peer.failures), key=lambda peer: -peer.failures)[
+            : MOST_A_SECOND // 2
+        ]
+        chosen = {peer.name for peer in failing}
+        others = [peer for peer in due if peer.name not in chosen]
+        return failing + others[: MOST_A_SECOND - len(failing)]
+
+    def _count_pause(self, secs) -> None:
+        """`secs`: more than what was waited for, between two looks or within one."""
+        if secs > PAUSE_SECS:
+            for peer in self._peers:
+                peer.begin_anew(secs)
+
+    def _is_gone(self, peer, now) -> bool:
+        if peer.failures < FAILURES:
+            return False
+        most = self._lost_secs if peer.ever_seen else self._join_secs
+        closed = peer.closed_since is not None and not self._any_is_enough
+        return peer.gone(now).secs >= most or (closed and now - peer.closed_since >= CLOSED_SECS)
+
+    def missing_now(self, clock=time.monotonic) -> list:
+        """The peers that do not answer at this moment."""
+        missing, now = [], clock()
+        for first in range(0, len(self._peers), MOST_A_SECOND):
+            some = self._peers[first : first + MOST_A_SECOND]
+            answers = self._probe([peer.address for peer in some])
+            missing += [peer.gone(now) for peer in some if answers[peer.address] in (Answer.REFUSES, Answer.SILENT)]
+        return missing

@@ -1,0 +1,103 @@
+"""A `multiprocessing.Pool` whose worker is told to stop together with the task.
+
+An engine sends SIGTERM to every process of a task. The trainer finishes its step and saves; a worker of a Pool
+dies at once, and maybe while it holds the lock of the pool's queue. Pool starts another one, but what the dead
+one was asked for never comes, and the step that waits for it never ends. Here whoever waits gets an exception,
+as from a ProcessPoolExecutor, and the task can save what it has.
+"""
+
+import functools
+import logging
+import signal
+import threading
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import pool as pools
+
+_log = logging.getLogger('estimator_trainer')
+_TOLD_SECS = 2  # a worker may be dead before this process has seen its own signal
+_MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: its forkserver has ended, and so nobody knows
+
+_told = threading.Event()  # this process was told to stop
+_owed = threading.local()  # of the thread that looks after a pool's workers: its results that are still to come
+
+
+def told_to_stop() -> None:
+    """From here on a pool that loses a worker fails whoever waits for its answers."""
+    _told.set()
+
+
+def install() -> None:
+    """From here on pools do so. A second call changes nothing."""
+    if hasattr(pools.Pool._check_running, '__wrapped__'):
+        return
+    handle, terminate = pools.Pool._handle_workers.__func__, pools.Pool._terminate_pool.__func__
+
+    @functools.wraps(handle)
+    def handle_workers(cls, results, *args, **kwargs):
+        _owed.results = results
+        return handle(cls, results, *args, **kwargs)
+
+    @functools.wraps(terminate)
+    def terminate_pool(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results):
+        *handlers, results = handlers_and_results
+        if not _error_of(results):
+            return terminate(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results)
+        for handler in handlers:  # nobody waits for them: they may wait for the lock of the dead worker
+            handler._state = pools.TERMINATE
+        change_notifier.put(None)
+        for worker in list(workers):
+            worker.terminate()
+
+    pools.Pool._handle_workers = classmethod(handle_workers)
+    pools.Pool._terminate_pool = classmethod(terminate_pool)
+    pools.Pool._join_exited_workers = staticmethod(_unless(_is_lost, pools.Pool._join_exited_workers))
+    pools.Pool._check_running = _unless(_refuse_broken, pools.Pool._check_running)
+    pools.Pool.join = _unless(lambda pool: _error_of(pool._cache), pools.Pool.join)
+
+
+def _unless(first, function):
+    @functools.wraps(function)
+    def maybe(argument):
+        return None if first(argument) else function(argument)
+
+    return maybe
+
+
+def _error_of(results):
+    return getattr(results, 'broken', None)
+
+
+def _refuse_broken(pool) -> None:
+    if _error_of(pool._cache):
+        raise pool._cache.broken
+
+
+def _is_lost(workers) -> bool:
+    """Whether their pool gets no more workers. Called in the thread that looks after them, and would start them."""
+    lost = [worker for worker in workers if worker.exitcode]
+    if not lost:
+        return False
+    what = 'a worker of a multiprocessing.Pool has ended: ' + ', '.join(
+        f'process {worker.pid}, exit code {worker.exitcode}' for worker in lost
+    )
+    if any(worker.exitcode in _MAYBE_TOLD for worker in lost):
+        _told.wait(_TOLD_SECS)
+    if not _told.is_set():
+        _log.warning('WARNING: %s. What it was asked for never comes', what)
+        return False
+    threading.current_thread()._state = pools.TERMINATE
+    _break(_owed.results, BrokenProcessPool(f'{what}, as this task is told to stop'))
+    return True
+
+
+def _break(results, error) -> None:
+    results.broken = error
+    for number, result in list(results.items()):
+        if isinstance(result, pools.IMapIterator):
+            result._set(result._index, (False, error))  # the answer that is waited for
+            continue
+        results.pop(number, None)
+        result._success, result._value = False, error
+        if result._error_callback:
+            result._error_callback(error)
+        result._event.set()

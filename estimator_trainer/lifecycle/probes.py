@@ -1,0 +1,156 @@
+"""Asks TensorFlow servers whether they are there: many at a time, in one thread, each for the same few seconds.
+
+A TensorFlow server speaks gRPC, which is HTTP/2: a server greets every client with a SETTINGS frame
+(RFC 9113, 3.4). It is the process that greets, not the kernel: the port of a process that is stopped
+or frozen still takes connections, and says nothing.
+"""
+
+import contextlib
+import enum
+import errno
+import os
+import selectors
+import socket
+import time
+
+from estimator_trainer.lifecycle.names import Names
+
+PROBE_SECS = 3
+_LATE_ROUNDS, _LATE_SECS = 2, 0.1  # one to send, one to hear
+
+_CLIENT_PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\0\0\0' + b'\x04' + b'\0' + b'\0\0\0\0'
+_FRAME_HEADER_BYTES = 9
+_SETTINGS = 4  # the frame's type, its fourth byte
+_UNDER_WAY = (0, errno.EINPROGRESS)
+
+
+class Answer(enum.Enum):
+    """What came of a probe."""
+
+    GREETS = 'greets'
+    REFUSES = 'refuses'  # its machine says that nobody listens there
+    SILENT = 'silent'
+    NOT_ASKED = 'not asked'  # this process lacks what it takes, such as file descriptors
+
+
+_ERRORS = {
+    errno.ECONNREFUSED: Answer.REFUSES,
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL), Answer.NOT_ASKED),
+}
+
+
+class Prober:
+    """Probes addresses 'host:port'. What a probe needs of the name server is asked between the probes.
+
+    Args:
+        may_move: a server that has greeted may come back under the same name elsewhere.
+    """
+
+    def __init__(self, may_move: bool = False, names=None):
+        self._may_move, self._names = may_move, names or Names()
+        self._greeted = set()
+
+    def __call__(self, addresses) -> dict:
+        """The Answer of each. Takes PROBE_SECS at most, and does not wait for the name server."""
+        found = ask({address: self._names.of(address) for address in addresses})
+        for address, (answer, sockaddr) in found.items():
+            if answer is Answer.GREETS:
+                self._greeted.add(address)
+                self._names.keep(address, sockaddr)
+            elif answer is not Answer.NOT_ASKED and (self._may_move or address not in self._greeted):
+                self._names.renew(address)
+        return {address: answer for address, (answer, _) in found.items()}
+
+
+def ask(wanted, secs: float = PROBE_SECS) -> dict:
+    """Probes all at once, in this thread.
+
+    Args:
+        wanted: address -> socket addresses (family, sockaddr), all of which are tried. Without any the
+            address is SILENT.
+
+    Returns:
+        address -> (Answer, the socket address that greets or None)
+    """
+    deadline = time.monotonic() + secs
+    probes = {address: [_Probe(sockaddr) for sockaddr in found] for address, found in wanted.items()}
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.PollSelector())  # needs no descriptor of its own
+        for address, found in probes.items():
+            for probe in found:
+                stack.callback(probe.close)
+                events = probe.step(probe.connect)
+                if events:
+                    selector.register(probe.socket, events, (probe, found))
+        late = 0  # rounds after the deadline: held up by others, this thread may see its answers only then
+        while selector.get_map() and late < _LATE_ROUNDS:
+            left = deadline - time.monotonic()
+            ready = selector.select(max(left, _LATE_SECS))
+            late += left <= 0
+            if late and not ready:
+                break
+            for key, _ in ready:
+                probe, of_the_same = key.data
+                events = probe.step(probe.go_on)
+                if events:
+                    selector.modify(probe.socket, events, key.data)
+                for other in of_the_same if probe.answer is Answer.GREETS else [probe] * (not events):
+                    with contextlib.suppress(KeyError, ValueError):  # it has come to its end before
+                        selector.unregister(other.socket)
+    return {address: _of_all(found) for address, found in probes.items()}
+
+
+def _of_all(probes) -> tuple:
+    """The answer of one server, from those of its socket addresses."""
+    answers = [probe.answer for probe in probes]
+    if Answer.GREETS in answers:
+        return Answer.GREETS, probes[answers.index(Answer.GREETS)].sockaddr
+    if Answer.NOT_ASKED in answers:
+        return Answer.NOT_ASKED, None
+    return (Answer.REFUSES if set(answers) == {Answer.REFUSES} else Answer.SILENT), None
+
+
+class _Probe:
+    """Asks at one socket address."""
+
+    def __init__(self, sockaddr):
+        self.sockaddr, self.answer = sockaddr, Answer.SILENT
+        self.socket, self._header, self._asked = None, b'', False
+
+    def step(self, function) -> int:
+        """Does what can be done now. The events to wait for; 0: this is the end, see `answer`."""
+        try:
+            return function()
+        except OSError as error:
+            self.answer = _ERRORS.get(error.errno, Answer.SILENT)
+            return 0
+
+    def connect(self) -> int:
+        family, address = self.sockaddr
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.setblocking(False)
+        _raise_for(self.socket.connect_ex(address))
+        return selectors.EVENT_WRITE
+
+    def go_on(self) -> int:
+        if not self._asked:
+            _raise_for(self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+            self.socket.send(_CLIENT_PREFACE)
+            self._asked = True
+            return selectors.EVENT_READ
+        more = self.socket.recv(_FRAME_HEADER_BYTES - len(self._header))
+        self._header += more
+        if more and len(self._header) < _FRAME_HEADER_BYTES:
+            return selectors.EVENT_READ
+        if len(self._header) == _FRAME_HEADER_BYTES and self._header[3] == _SETTINGS:
+            self.answer = Answer.GREETS
+        return 0
+
+    def close(self) -> None:
+        if self.socket is not None:
+            self.socket.close()
+
+
+def _raise_for(number: int) -> None:
+    if number not in _UNDER_WAY:
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,133 @@
+"""How training goes, as an evaluator sees it: in the chief's training.json, and by its port."""
+
+import dataclasses
+import math
+import time
+
+from estimator_trainer.lifecycle import probes
+from estimator_trainer.lifecycle.clock import AwakeClock
+from estimator_trainer.lifecycle.probes import Answer
+from estimator_trainer.run_dir import protocol
+
+
+@dataclasses.dataclass(frozen=True)
+class News:
+    """How training goes.
+
+    Attributes:
+        state: of protocol.STATES, or LOST or ABSENT.
+        secs: since the last sign of life.
+        checkpoint_step: of the last checkpoint of a training that has ended; None if that is not known.
+    """
+
+    state: str
+    secs: float = 0.0
+    checkpoint_step: int | None = None
+
+
+LOST, ABSENT = 'lost', 'absent'
+
+
+class TrainingWatch:
+    """Reads training.json, and knows whether its writer lives.
+
+    A file that was there before may be of an earlier run. It is believed once it changes, if it is of
+    this generation, or if it says that training has reached `max_steps`. What says 'ended' otherwise
+    is believed when nobody has come for `join_secs`: no more is trained.
+
+    Args:
+        max_steps: where training ends.
+        join_secs: how long the chief may take to appear.
+        lost_secs: how long it may be silent after that.
+        generation: of the gang, '' without.
+        read: () -> the file's object, {} without.
+        greets: () -> whether the chief's server does. C code that holds Python's global lock keeps the chief
+            from writing, and not from greeting.
+        stuck_secs: a chief that greets, and writes nothing for so long, is lost all the same.
+        clock: seconds in which this process could run.
+    """
+
+    def __init__(
+        self,
+        max_steps: int,
+        join_secs: float,
+        lost_secs: float,
+        generation: str,
+        read,
+        greets=lambda: False,
+        stuck_secs: float = math.inf,
+        clock=None,
+    ):
+        self._max_steps, self._generation, self._read = max_steps, generation, read
+        self._join_secs, self._lost_secs = join_secs, lost_secs
+        self._first = self._last = self._key(read())
+        self._seen = False
+        self._greets, self._stuck_secs = greets, stuck_secs
+        self._clock = clock or AwakeClock()
+        self._alive_at = self._wrote_at = self._clock()
+
+    def look(self) -> News:
+        """What is known now. To be asked every second, unless there is something else to do."""
+        training = self._read()
+        now, key = self._clock(), self._key(training)
+        if key != self._last:
+            self._last, self._alive_at, self._wrote_at = key, now, now
+        state = training.get('state')
+        self._seen = (
+            self._seen
+            or key != self._first
+            or (bool(self._generation) and training.get('generation') == self._generation)
+        )
+        secs = now - self._alive_at
+        if state == protocol.ENDED:
+            reached = (training.get('step') or 0) >= self._max_steps
+            if self._seen or reached or secs >= self._join_secs:
+                return News(protocol.ENDED, checkpoint_step=training.get('checkpoint_step'))
+            return News(protocol.STARTING, secs)
+        if not self._seen:
+            return News(ABSENT if secs >= self._join_secs else protocol.STARTING, secs)
+        if state == protocol.STOPPED:
+            return News(protocol.STOPPED)
+        if self._lost_secs / 2 <= secs and now - self._wrote_at < self._stuck_secs and self._greets():
+            self._alive_at, secs = now, 0.0
+        return News(LOST if secs >= self._lost_secs else state, secs)
+
+    @property
+    def seen(self) -> bool:
+        """Whether the chief of this run has been seen."""
+        return self._seen
+
+    @staticmethod
+    def _key(training):
+        return training.get('pid'), training.get('time'), training.get('beat')
+
+
+def greeting_of(address: str | None):
+    """() -> whether the server at 'host:port' greets. Nobody does where there is no address."""
+    prober = probes.Prober(may_move=True)
+    return lambda: bool(address) and prober([address])[address] is Answer.GREETS
+
+
+class FolderWatch:
+    """Knows whether the chief lives and writes into another folder.
+
+    The chief writes training.json before it opens its port. Where its port answers for so long that no file
+    system lags, and the file is not there, the folder is not shared with it.
+
+    Args:
+        seen: () -> whether the chief has been seen in the folder.
+        answers: () -> whether its port answers; False where it has none.
+        secs: for how long it must have answered.
+    """
+
+    def __init__(self, seen, answers, secs: float):
+        self._seen, self._answers, self._secs = seen, answers, secs
+        self._since = None
+
+    def is_elsewhere(self, clock=time.monotonic) -> bool:
+        if self._seen() or not self._answers():
+            self._since = None
+            return False
+        now = clock()
+        self._since = now if self._since is None else self._since
+        return now - self._since >= self._secs

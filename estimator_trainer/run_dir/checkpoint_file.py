@@ -1,0 +1,23 @@
+"""The file `checkpoint` of a model_dir, which names the checkpoint to go on from. Read without TensorFlow.
+
+TensorFlow writes it as a text protocol buffer, whole or not at all, after each checkpoint; the trainer writes it anew
+when it falls back to an older one. Its first line is such as
+
+    model_checkpoint_path: "model.ckpt-1200"
+"""
+
+import os
+import re
+
+NAME = 'checkpoint'
+_STEP = re.compile(r'^model_checkpoint_path:\s*".*-(\d+)"\s*$', re.MULTILINE)
+
+
+def named_step(model_dir: str) -> int | None:
+    """The global step of the checkpoint that the file names; None where there is no such file, or none in it."""
+    try:
+        with open(os.path.join(model_dir, NAME), encoding='utf-8', errors='replace') as file:
+            found = _STEP.search(file.read())
+    except OSError:
+        return None
+    return int(found[1]) if found else None

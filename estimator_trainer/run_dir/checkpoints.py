@@ -1,0 +1,347 @@
+"""Which checkpoint a run goes on from: the newest whose contents are whole.
+
+Contents that are wrong (cut short, a wrong checksum, a file that is missing) will be wrong tomorrow: such a
+checkpoint is set aside. A file that the operating system does not let us read now (permissions, a network
+file system that is away, too many open files) is left where it is.
+"""
+
+import errno
+import functools
+import hashlib
+import logging
+import math
+import os
+import re
+import shutil
+import time
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from estimator_trainer.run_dir import file_errors
+
+_log = logging.getLogger('estimator_trainer')
+_FOLDER = 'damaged'
+_STATE = 'checkpoint'  # the file that names the newest one
+UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)  # what a damaged one raises
+_VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
+_LOOK_SECS = 0.5
+_STEP = 'global_step'  # in Estimator's checkpoints
+_STEP_OF_OBJECTS = 'global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of tf.train.Checkpoint
+_PAUSES_SECS = (1, 2, 4, 8)  # before a file is tried again whose error may pass
+
+
+class NoGoodCheckpoint(ValueError):
+    """There are checkpoints, and none can be read."""
+
+
+class CannotRead(OSError):
+    """The operating system does not let us read a checkpoint now. That says nothing of its contents.
+
+    `errno` is 0 where TensorFlow does not tell it.
+    """
+
+    @classmethod
+    def because(cls, error: BaseException, path: str) -> 'CannotRead':
+        number = error.errno if isinstance(error, OSError) else file_errors.number_in(str(error))
+        return cls(number or 0, os.strerror(number) if number else _one_line(error), path)
+
+
+def _patient(function):
+    """Tries again, a few times, where a file cannot be read for a reason that may pass."""
+
+    @functools.wraps(function)
+    def tries(path, *args):
+        for secs in _PAUSES_SECS:
+            try:
+                return function(path, *args)
+            except CannotRead as error:
+                if error.errno not in file_errors.MAY_PASS:
+                    raise
+                _log.warning(
+                    'WARNING: %s cannot be read (%s): tries again in %d s', error.filename, error.strerror, secs
+                )
+                time.sleep(secs)
+        return function(path, *args)
+
+    return tries
+
+
+@_patient
+def latest(model_dir: str) -> str | None:
+    """The prefix of the newest checkpoint, which the file `checkpoint` names; None: there is none.
+
+    Raises:
+        CannotRead: that file, or the checkpoint's index. tf.train.latest_checkpoint takes it for absent.
+    """
+    _read_state(model_dir)
+    prefix = tf.train.latest_checkpoint(model_dir)
+    if prefix is None:
+        named = _named(model_dir)
+        if named:
+            _exists(f'{named}.index')
+    return prefix
+
+
+def last_step(model_dir: str) -> int:
+    """The global step of the newest checkpoint, 0 where there is none.
+
+    Raises:
+        CannotRead: it cannot be read now.
+    """
+    checkpoint = newest(model_dir)
+    return step_of(checkpoint) if checkpoint else 0
+
+
+def newest(model_dir: str, at_least: int | None = None) -> str | None:
+    """The prefix of the checkpoint that the file `checkpoint` names; None where it names none.
+
+    A remote file system may show the file `checkpoint` before it shows the checkpoint. This waits for
+    what is named, for at most _VISIBLE_SECS.
+
+    Args:
+        at_least: the step of a checkpoint that another process has saved; `checkpoint` itself may be
+            an older version until then.
+
+    Raises:
+        CannotRead: it cannot be read now.
+    """
+    began, said = time.monotonic(), False
+    while True:
+        found, named = latest(model_dir), _named(model_dir)
+        late = bool(named) and not found
+        if not late and (at_least is None or (found and _step_of(found) >= at_least)):
+            return found
+        what = f'{os.path.basename(named)}, which the file `checkpoint` names,' if late else f'of step {at_least}'
+        if time.monotonic() - began >= _VISIBLE_SECS:
+            _log.warning(
+                'WARNING: checkpoint %s has not appeared in %s within %g s: goes on with %s',
+                what,
+                model_dir,
+                _VISIBLE_SECS,
+                os.path.basename(found) if found else 'no checkpoint',
+            )
+            return found
+        if not said:
+            _log.info('waits for checkpoint %s to appear in %s, at most %g s', what, model_dir, _VISIBLE_SECS)
+            said = True
+        time.sleep(_LOOK_SECS)
+
+
+@_patient
+def step_of(prefix: str) -> int:
+    """The global step of a checkpoint of any loop.
+
+    Raises:
+        CannotRead: it cannot be read now.
+        tf.errors.OpError, ValueError: it is damaged, or has none.
+    """
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        return int(reader.get_tensor(_STEP_OF_OBJECTS if reader.has_tensor(_STEP_OF_OBJECTS) else _STEP))
+    except UNREADABLE as error:
+        _raise_if_refused(error, prefix)
+        raise
+
+
+def is_of_objects(prefix: str) -> bool:
+    """Whether a checkpoint is tf.train.Checkpoint's, as keras_fit and custom_loop write it, and not
+    Estimator's."""
+    return tf.train.load_checkpoint(prefix).has_tensor(_STEP_OF_OBJECTS)
+
+
+def digest(prefix: str) -> str:
+    """Of a checkpoint's index, which holds the checksum of every tensor: equal digests are equal weights.
+
+    '' where there is no index.
+
+    Raises:
+        OSError: the index cannot be read.
+    """
+    try:
+        with open(f'{prefix}.index', 'rb') as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except FileNotFoundError:
+        return ''
+
+
+def set_aside_damaged(model_dir: str) -> None:
+    """Moves a newest checkpoint whose contents are damaged to `damaged/`, until one is whole.
+
+    The one that the file `checkpoint` names comes first, so that a user may go back by editing it;
+    then the others, newest first.
+
+    Raises:
+        NoGoodCheckpoint: none is left.
+        CannotRead: one cannot be read now. It stays where it is.
+    """
+    path = _named(model_dir)
+    named = path and os.path.join(model_dir, os.path.basename(path))  # the folder may have been moved
+    prefixes = _prefixes(model_dir)
+    if named and named not in prefixes:
+        prefixes.append(named)  # its index is missing
+    prefixes.sort(key=_step_of)
+    if named:
+        prefixes = prefixes[: prefixes.index(named) + 1]
+    damaged = []
+    while prefixes:
+        problem = damage(prefixes[-1])
+        if problem is None:
+            break
+        damaged.append(prefixes[-1])
+        _move(model_dir, prefixes.pop())
+        _log.warning(
+            'WARNING: checkpoint %s cannot be read (%s): moved to %s',
+            os.path.basename(damaged[-1]),
+            problem,
+            os.path.join(model_dir, _FOLDER),
+        )
+    if not prefixes and (damaged or _prefixes(os.path.join(model_dir, _FOLDER))):
+        raise NoGoodCheckpoint(
+            f'no checkpoint of {model_dir} can be read; what is left of them is in '
+            f'{os.path.join(model_dir, _FOLDER)}. Bring one back, or use another --model_dir.'
+        )
+    if prefixes and path != prefixes[-1]:
+        tf.compat.v1.train.update_checkpoint_state(  # with a relative folder it would write other names
+            os.path.abspath(model_dir),
+            os.path.basename(prefixes[-1]),
+            [os.path.basename(prefix) for prefix in prefixes],
+        )
+        _log.info('goes on from checkpoint %s', os.path.basename(prefixes[-1]))
+
+
+def remove_unfinished(model_dir: str) -> None:
+    """Removes what tasks that were killed within a checkpoint have left. Nobody may be saving.
+
+    An index is written last: data without one were never a checkpoint.
+    """
+    names = _names(model_dir)
+    for name in names:
+        part = re.match(r'(model\.ckpt-.*?)(\.data-|\.index\.tempstate)', name)
+        if part and f'{part[1]}.index' not in names:
+            os.remove(os.path.join(model_dir, name))
+        elif re.fullmatch(r'model\.ckpt-.*_temp', name):
+            shutil.rmtree(os.path.join(model_dir, name))
+
+
+@_patient
+def damage(prefix: str) -> str | None:
+    """What is wrong with the contents of a checkpoint, in one line; None if nothing is.
+
+    Sizes are compared with the index first, which finds most damage without reading the data. Then the
+    tensors are read one after the other, which verifies their checksums; of them no two are held at once, and
+    signals are seen meanwhile (CheckpointReader.get_tensor would hold Python's global lock).
+
+    Raises:
+        CannotRead: the operating system does not let us read it now.
+    """
+    try:
+        if not _exists(f'{prefix}.index'):
+            return 'its index is missing'
+        reader = tf.train.load_checkpoint(prefix)
+        shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+        there = _data_bytes(prefix)
+        least = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items() if dtypes[name] != tf.string)
+        if there < least:
+            return f'its data have {there} bytes; by its index they have {least} at least'
+        with context.eager_mode(), tf.device('CPU:0'):  # a job may have turned eager execution off
+            for name in shapes:
+                tf.raw_ops.RestoreV2(
+                    prefix=prefix, tensor_names=[name], shape_and_slices=[''], dtypes=[dtypes[name].base_dtype]
+                )
+    except UNREADABLE as error:
+        _raise_if_refused(error, prefix)
+        if isinstance(error, tf.errors.ResourceExhaustedError):  # of memory: that says nothing of the contents
+            raise
+        return _one_line(error)
+    return None if _STEP in shapes or _STEP_OF_OBJECTS in shapes else 'it has no global_step'
+
+
+def was_refused(error: BaseException, prefix: str) -> bool:
+    """Whether an error of TensorFlow's says that the operating system would not let it read a checkpoint. A
+    file that is not there is another thing: it is gone."""
+    text = str(error)
+    return prefix in text and file_errors.number_in(text) not in (None, errno.ENOENT)
+
+
+def _raise_if_refused(error, prefix) -> None:
+    if was_refused(error, prefix):
+        path = re.search(rf'{re.escape(prefix)}[^;]*', str(error))[0]
+        raise CannotRead.because(error, path) from error
+
+
+def _one_line(error) -> str:
+    text = re.sub(r'^\{\{.*?\}\} | \[Op:.*$', '', str(error).strip().splitlines()[0])
+    return text or type(error).__name__
+
+
+def _exists(path) -> bool:
+    """Unlike os.path.exists it does not take for absent what it may not look at."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CannotRead.because(error, path) from error
+    return True
+
+
+def _names(folder) -> list:
+    """Of the files in a folder; [] where it is not there."""
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise CannotRead.because(error, folder) from error
+
+
+def _data_bytes(prefix) -> int:
+    folder, start = os.path.dirname(prefix) or '.', f'{os.path.basename(prefix)}.data-'
+    paths = [os.path.join(folder, name) for name in _names(folder) if name.startswith(start)]
+    return sum(os.path.getsize(path) for path in paths if _exists(path))
+
+
+def _read_state(model_dir) -> None:
+    path = os.path.join(model_dir, _STATE)
+    try:
+        with open(path, 'rb') as file:
+            file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise CannotRead.because(error, path) from error
+
+
+@_patient
+def _named(model_dir) -> str | None:
+    _read_state(model_dir)  # TensorFlow takes a file that it may not read for one that is not there
+    try:
+        state = tf.train.get_checkpoint_state(model_dir)
+    except (tf.errors.OpError, ValueError):
+        return None
+    return state.model_checkpoint_path if state and state.model_checkpoint_path else None
+
+
+@_patient
+def _prefixes(model_dir) -> list:
+    paths = [
+        os.path.join(model_dir, name[: -len('.index')])
+        for name in _names(model_dir)
+        if name.startswith('model.ckpt-') and name.endswith('.index')
+    ]
+    return [path for path in paths if _step_of(path) >= 0]
+
+
+def _step_of(prefix) -> int:
+    match = re.search(r'-(\d+)$', prefix)
+    return int(match.group(1)) if match else -1
+
+
+def _move(model_dir, prefix) -> None:
+    folder = os.path.join(model_dir, _FOLDER)
+    os.makedirs(folder, exist_ok=True)
+    start = f'{os.path.basename(prefix)}.'
+    for name in _names(model_dir):
+        if name.startswith(start):
+            os.replace(os.path.join(model_dir, name), os.path.join(folder, name))

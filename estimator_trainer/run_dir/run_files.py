@@ -1,0 +1,188 @@
+"""config.json in the model_dir: what this run is, and whether the flags still say so."""
+
+import contextlib
+import json
+import logging
+import os
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import locks, protocol
+
+_log = logging.getLogger('estimator_trainer')
+
+_NAME = 'config.json'
+_LOCK = '.trainer.lock'
+_MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
+_BEFORE = {'loop': 'estimator'}  # where a run was made before there were others
+
+
+def initial_replicas(plan, environ) -> int:
+    """The number of replicas with which the run of a plan began; the plan's own where it begins now.
+
+    A run may go on with fewer replicas and the same global batch, as it does under `--min_workers`. Its learning
+    rate, where it is scaled, stays what it was. With another global batch a run begins anew.
+    """
+    old = protocol.read_json(os.path.join(plan.config.model_dir, _NAME))
+    if old.get('global_batch_size') == plan.global_batch_size:
+        for name in ('initial_replicas', 'num_replicas'):  # older runs have the second only
+            if type(old.get(name)) is int and old[name] > 0:
+                return old[name]
+    workers = environ.get(protocol.WORKERS, '')
+    if workers.isdecimal() and int(workers) > plan.num_training_tasks and not plan.asynchronous:
+        return int(workers) * plan.config.num_replicas  # it was killed before it had written config.json
+    return plan.num_replicas
+
+
+def resolved(plan, params, versions, replicas=None) -> dict:
+    """The whole of a run, as config.json holds it.
+
+    Args:
+        params: of the job, after --param.
+        versions: of what computes.
+        replicas: `initial_replicas`; by default those of the plan.
+    """
+    config = plan.config
+    flags = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in vars(config).items()
+        if name not in ('dry_run', 'progress')
+    }
+    return {
+        'job': config.job,
+        'loop': config.loop,
+        'dataset': config.dataset,
+        'params': dict(params),
+        'seed': config.seed,
+        'strategy': plan.strategy,
+        'global_batch_size': plan.global_batch_size,
+        'num_replicas': plan.num_replicas,
+        'initial_replicas': replicas or plan.num_replicas,
+        'cluster': {
+            role: list(plan.cluster.addresses(role))
+            for role in ('chief', 'worker', 'ps', 'evaluator')
+            if plan.cluster.addresses(role)
+        },
+        'flags': flags,
+        'versions': versions,
+    }
+
+
+def check(model_dir: str, new: dict) -> bool:
+    """Compares a run with the one that the model_dir holds.
+
+    Returns:
+        Whether the model_dir holds one.
+
+    Raises:
+        UsageError: they differ in something that matters; every difference is shown.
+    """
+    try:
+        with open(os.path.join(model_dir, _NAME), encoding='utf-8') as file:
+            old = json.load(file)
+        if not isinstance(old, dict) or not isinstance(old.get('params', {}), dict):
+            raise ValueError('not an object of a run')
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError as error:
+        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name a folder.') from error
+    except ValueError as error:
+        raise UsageError(
+            f'--model_dir={model_dir}: its config.json cannot be read ({error}); mend or remove it.'
+        ) from error
+    differences = _differences(old, new)
+    if differences and not new['flags']['allow_config_change']:
+        raise UsageError(
+            f'--model_dir={model_dir}: holds a run with another configuration:\n'
+            + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)
+            + '\nGive it as it was, another --model_dir, or --allow_config_change.'
+        )
+    return True
+
+
+def write(model_dir: str, new: dict) -> None:
+    """Writes config.json, whole or not at all."""
+    try:
+        os.makedirs(model_dir, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
+    protocol.write_json(os.path.join(model_dir, _NAME), new)
+
+
+class TakenElsewhere(Exception):
+    """A process of another machine trains in the model_dir, or evaluates what is trained there."""
+
+
+@contextlib.contextmanager
+def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
+    """Holds the model_dir as its only trainer. The kernel gives it back however this process ends.
+
+    Raises:
+        UsageError: another process trains in it, and goes on doing so for `wait_secs`.
+        TakenElsewhere: the same, for `elsewhere_secs`, on another machine. One that is lost may go on until it
+            finds out (--lost_peer_secs), or until the file system takes its lock away.
+    """
+    with lock(model_dir, _LOCK) as trainer_lock:
+        take(trainer_lock, model_dir, 'trains there', wait_secs, elsewhere_secs)
+        yield
+
+
+def lock(model_dir: str, name: str) -> locks.Lock:
+    """A lock file of the model_dir, which is made if need be. Not taken yet.
+
+    Raises:
+        UsageError: it cannot be made, or something else is there.
+    """
+    path = os.path.join(model_dir, name)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return locks.Lock(path)
+    except locks.NotALock as error:
+        raise UsageError(f'--model_dir={model_dir}: {error}.') from None
+    except OSError as error:
+        raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
+
+
+def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, elsewhere_secs: float = 40) -> None:
+    """Takes a lock of the model_dir.
+
+    Args:
+        does: what its holder does, such as 'trains there'.
+
+    Raises:
+        UsageError, TakenElsewhere: as `claim`.
+    """
+    try:
+        lock.wait(
+            locks.patience(wait_secs, elsewhere_secs),
+            lambda holder, secs, bound: (
+                holder.here
+                or _log.info('--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound)
+            ),
+        )
+    except locks.Held as held:
+        raise (UsageError if held.holder.here else TakenElsewhere)(
+            f'--model_dir={model_dir}: {held.holder} {does}. Wait for it, stop it, or name another folder.'
+        ) from None
+    except locks.NotALock as error:
+        raise UsageError(f'--model_dir={model_dir}: {error}.') from None
+    except OSError as error:
+        raise UsageError(
+            f'--model_dir={model_dir}: cannot be locked against a second process ({error.strerror}); '
+            'name a folder on a file system that has locks.'
+        ) from error
+
+
+def _differences(old, new) -> list:
+    found = []
+    for name in _MATTERS:
+        was, now = old.get(name, _BEFORE.get(name)), new[name]
+        if isinstance(now, dict):
+            was = was or {}
+            found += [
+                (f'param {key}', was.get(key), now.get(key))
+                for key in sorted({*was, *now})
+                if was.get(key) != now.get(key)
+            ]
+        elif was != now:
+            found.append((name, was, now))
+    return found

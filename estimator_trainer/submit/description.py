@@ -1,0 +1,210 @@
+"""A job description: a small YAML file -> Description, or a UsageError that names file, key, value and cure.
+
+    name: mnist
+    flagfile: configs/mnist_5k.flags
+    model_dir: /shared/runs/mnist
+    roles:
+      worker: {count: 2, cores: 4, memory_gib: 8}
+
+Every key is a field of one of the dataclasses below; unknown ones are refused.
+"""
+
+import dataclasses
+import math
+import re
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.submit import keys
+from estimator_trainer.submit.keys import key
+from tf_config import ROLES
+
+TRAINER = ('-m', 'estimator_trainer')
+SAVE_MARGIN_SECS = 5  # the trainer's own --grace_secs ends so much before the engine kills it
+OURS = (
+    'flagfile',
+    'flagfiles',
+    'model_dir',
+    'cluster_from',
+    'roles',
+    'base_port',
+    'hosts',
+    'rank',
+    'grace_secs',
+    'dry_run',
+)
+
+
+def _trainer_flags(value):
+    for number, flag in enumerate(keys.options(value)):
+        name = flag.lstrip('-').partition('=')[0]
+        if name in OURS:
+            raise keys.Bad(f'--{name} comes from the job description; leave it out', f'[{number}]', flag)
+    return tuple(value)
+
+
+def _environment(value):
+    if not isinstance(value, dict):
+        raise keys.Bad('give names and values, such as {NAME: value}')
+    for name, text in value.items():
+        if not isinstance(name, str) or not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name):
+            raise keys.Bad('give a name of letters, digits and _', f'.{name}', text)
+        if name == 'TF_CONFIG':
+            raise keys.Bad('the engine tells each task its place; leave it out', f'.{name}', text)
+        if not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
+            raise keys.Bad(f"give text of one line, in quotes: '{text}'", f'.{name}', text)
+    return tuple(value.items())
+
+
+def _roles(value):
+    if not isinstance(value, dict) or not value:
+        raise keys.Bad('give at least one role, such as {worker: {count: 2}}')
+    read = []
+    for role, given in value.items():
+        if role not in ROLES:
+            raise keys.Bad(f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}', f'.{role}', given)
+        with keys.below(f'.{role}', given):
+            read.append((role, keys.section(Role)(given)))
+    return tuple(read)
+
+
+_name = keys.text(
+    r'[a-z]([-a-z0-9]{0,38}[a-z0-9])?', 'give 1 to 40 lower-case letters, digits and -, a letter first, no - last'
+)
+_namespace = keys.text(r'[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?', 'give the name of a namespace')
+
+
+@dataclasses.dataclass(frozen=True)
+class Role:
+    """The tasks of one role, and what each of them may use."""
+
+    count: int = key(keys.whole(1), 1)
+    cores: int = key(keys.whole(1), 1)
+    memory_gib: float = key(keys.positive, 4)
+    gpus: int = key(keys.whole(0), 0)
+
+    @property
+    def memory_mib(self) -> int:
+        return math.ceil(self.memory_gib * 1024)
+
+    @property
+    def resources(self) -> tuple:
+        """What tasks of one pod template, or one component of a Slurm job, have in common."""
+        return self.cores, self.memory_mib, self.gpus
+
+
+@dataclasses.dataclass(frozen=True)
+class Slurm:
+    partition: str | None = key(keys.line, None)
+    account: str | None = key(keys.line, None)
+    extra: tuple = key(keys.options, ())  # of sbatch
+
+
+@dataclasses.dataclass(frozen=True)
+class Kubernetes:
+    namespace: str | None = key(_namespace, None)
+    kind: str = key(keys.one_of('job', 'jobset', 'tfjob'), 'job')
+    claim: str | None = key(keys.line, None)  # name of the PersistentVolumeClaim of the model_dir
+    mount: str | None = key(keys.folder, None)  # where it is mounted; the model_dir lies below
+
+
+@dataclasses.dataclass(frozen=True)
+class Ray:
+    address: str | None = key(keys.line, None)  # of the dashboard: http://HEAD:8265
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """One job. Ranks are dealt to roles in the order in which `roles` has them.
+
+    Attributes:
+        name: of the job; Kubernetes names pods after it, hence the 40 characters.
+        flagfile: of the trainer; as the tasks see it, from `working_dir`.
+        model_dir: on a file system that all tasks share.
+        python: the command that runs Python where the tasks are.
+        working_dir: of the tasks; None: the engine's own choice.
+        args: further trainer flags.
+        max_restarts: of the whole gang by the engine; 0: never.
+        grace_secs: from SIGTERM to SIGKILL; the trainer gets SAVE_MARGIN_SECS less.
+        base_port: of the tasks; None: each engine's own choice (`tf_config.resolvers`).
+        source: the file, for errors.
+    """
+
+    name: str = key(_name)
+    flagfile: str = key(keys.line)
+    model_dir: str = key(keys.folder)
+    roles: tuple = key(_roles)  # of (name, Role)
+    python: str = key(keys.line, 'python3')
+    image: str | None = key(keys.line, None)
+    working_dir: str | None = key(keys.folder, None)
+    environment: tuple = key(_environment, ())  # of (name, value)
+    args: tuple = key(_trainer_flags, ())
+    time_limit_minutes: int | None = key(keys.whole(1), None)
+    max_restarts: int = key(keys.whole(0), 3)
+    grace_secs: int = key(keys.whole(2 * SAVE_MARGIN_SECS), 60)
+    base_port: int | None = key(keys.whole(1024, 65535), None)
+    slurm: Slurm = key(keys.section(Slurm), Slurm())
+    kubernetes: Kubernetes = key(keys.section(Kubernetes), Kubernetes())
+    ray: Ray = key(keys.section(Ray), Ray())
+    source: str = '<description>'
+
+    @property
+    def num_tasks(self) -> int:
+        return sum(role.count for _, role in self.roles)
+
+    @property
+    def layout(self) -> str:
+        """The value of the trainer's --roles: 'chief:1,worker:3'."""
+        return ','.join(f'{name}:{role.count}' for name, role in self.roles)
+
+    def command(self, *cluster_flags: str) -> tuple:
+        """The words of a task's command; `cluster_flags` say where its cluster comes from."""
+        return (
+            self.python,
+            *TRAINER,
+            f'--flagfile={self.flagfile}',
+            *self.args,
+            f'--model_dir={self.model_dir}',
+            f'--grace_secs={self.grace_secs - SAVE_MARGIN_SECS}',
+            *cluster_flags,
+        )
+
+    def error(self, name: str, cure: str) -> UsageError:
+        """Of an engine that cannot do with the value of a key, such as 'kubernetes.claim'."""
+        value = self
+        for part in name.split('.'):
+            value = dict(value)[part] if isinstance(value, tuple) else getattr(value, part)
+        return UsageError(keys.shown(self.source, name, value, cure))
+
+
+def load(path) -> Description:
+    """Reads a job description.
+
+    Raises:
+        UsageError: it cannot be read, or something in it is wrong; or PyYAML is missing.
+    """
+    try:
+        import yaml
+    except ImportError:
+        raise UsageError(
+            f'{path}: PyYAML, which reads it, is missing; pip install "estimator-trainer[engines]"'
+        ) from None
+    try:
+        with open(path, encoding='utf-8') as file:
+            value = yaml.safe_load(file)
+    except OSError as error:
+        raise UsageError(f'{path}: {error.strerror}; name the YAML file of a job description') from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f'{path}: is not YAML: {" ".join(str(error).split())}') from None
+    return parse(value, str(path))
+
+
+def parse(value, source='<description>') -> Description:
+    """What the YAML of a job description holds -> Description. `source` names it in errors.
+
+    Raises:
+        UsageError: something in it is wrong.
+    """
+    try:
+        return dataclasses.replace(keys.read(Description, value), source=source)
+    except keys.Bad as bad:
+        raise UsageError(keys.shown(source, bad.key.lstrip('.'), bad.value, bad.cure)) from None

@@ -1,0 +1,178 @@
+"""python -m estimator_trainer.submit.ray_driver JOB.yaml: runs a job on the Ray cluster that this is part of.
+
+1. A placement group reserves what all tasks need, one bundle for each; none starts before there is room for all.
+2. An actor in each bundle tells the address of its node and a free port there, and starts the trainer as a
+   process with the TF_CONFIG that comes of them.
+3. The local supervisor's code watches them (`remote`, `remote_run`). A gang that is started again has new actors.
+
+Exit code: that of a local run of a cluster.
+"""
+
+import contextlib
+import os
+import random
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.errors import UsageError
+from estimator_trainer.submit import description as descriptions
+from estimator_trainer.submit.ray_host import Host as Actor
+from estimator_trainer.submit.remote import HostLost
+from estimator_trainer.submit.remote_run import Run
+from estimator_trainer.supervisor.console import Console
+from tf_config import streams
+
+START_SECS = 120  # for an actor to start and answer: Ray may have to start a process of Python first
+LOST_SECS = 60  # without an answer; Ray itself takes about half of that to give up a node
+
+
+class Question:
+    """A method of an actor, asked again and again, one call at a time."""
+
+    def __init__(self, ray, method):
+        self._ray, self._method, self._call, self._since = ray, method, None, 0.0
+
+    def ask(self, *args):
+        """The answer to the last call, None if it is not there yet. Never waits. Raises HostLost."""
+        if self._call is None:
+            self._call, self._since = self._method.remote(*args), time.monotonic()
+        ready, _ = self._ray.wait([self._call], timeout=0)
+        if ready:
+            call, self._call = self._call, None
+            return _answer(self._ray, call, 0)
+        if time.monotonic() - self._since > LOST_SECS:
+            raise HostLost(f'its node has not answered for {LOST_SECS} s')
+        return None
+
+
+class RayHost:
+    """`remote.Host`: an actor and the address that it gave."""
+
+    def __init__(self, ray, actor, address: str):
+        self.address = address
+        self._ray, self._actor = ray, actor
+        self._end, self._training = Question(ray, actor.poll), Question(ray, actor.training)
+        self._known = {}
+
+    def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
+        return _answer(self._ray, self._actor.start.remote(argv, given, folder), START_SECS)
+
+    def poll(self) -> tuple[int, dict] | None:
+        return self._end.ask()
+
+    def tell(self, signum: int) -> None:
+        self._actor.tell.remote(int(signum))
+
+    def training(self, model_dir: str) -> dict:
+        self._known = self._training.ask(model_dir) or self._known
+        return self._known
+
+
+class RayCluster:
+    """`remote_run.Cluster`: one placement group for the whole run."""
+
+    def __init__(self, ray, description: descriptions.Description):
+        self._ray = ray
+        self._bundles = [bundle(role) for _, role in description.roles for _ in range(role.count)]
+        self._group = ray.util.placement_group(self._bundles, strategy='PACK', name=description.name)
+
+    def has_room(self) -> bool:
+        return self._group.wait(0)  # whole seconds only: Ray cuts the rest off
+
+    @contextlib.contextmanager
+    def hosts(self, names: Sequence[str]):
+        ray = self._ray
+        actors = []
+        try:
+            for number, (name, needs) in enumerate(zip(names, self._bundles, strict=True)):
+                strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(self._group, number)
+                actors.append(
+                    ray.remote(Actor)
+                    .options(
+                        num_cpus=needs['CPU'],
+                        num_gpus=needs.get('GPU', 0),
+                        memory=needs['memory'],
+                        scheduling_strategy=strategy,
+                    )
+                    .remote(name)
+                )
+            asked = [actor.port.remote() for actor in actors]
+            ports = [_answer(ray, call, START_SECS) for call in asked]
+            yield [
+                RayHost(ray, actor, address(node, port))
+                for actor, node, port in zip(actors, self._nodes(), ports, strict=True)
+            ]
+        finally:
+            for actor in actors:
+                ray.kill(actor)
+
+    def _nodes(self) -> list[str]:
+        """The address of the node of each bundle. Raises HostLost."""
+        addresses = {node['NodeID']: node['NodeManagerAddress'] for node in self._ray.nodes()}
+        node_ids = self._ray.util.placement_group_table(self._group)['bundles_to_node_id']
+        try:
+            return [addresses[node_ids[number]] for number in range(len(self._bundles))]
+        except KeyError as error:
+            raise HostLost(f'node {error} is gone') from None
+
+
+def bundle(role: descriptions.Role) -> dict:
+    """What one task of a role needs, as Ray counts it."""
+    gpus = {'GPU': role.gpus} if role.gpus else {}
+    return {'CPU': role.cores, 'memory': role.memory_mib * 2**20, **gpus}
+
+
+def address(host: str, port: int) -> str:
+    return f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
+
+
+def _answer(ray, call, secs: float):
+    """What a call of an actor's method gives. Raises OSError where the method did, HostLost where it is gone."""
+    try:
+        return ray.get(call, timeout=secs)
+    except ray.exceptions.GetTimeoutError:
+        raise HostLost(f'its node has not answered for {secs} s') from None
+    except ray.exceptions.RayActorError as error:
+        raise HostLost(str(error).partition('\n')[0]) from None  # what follows is the log of a raylet
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, OSError):
+            raise OSError(str(error.cause)) from None
+        raise
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command line `argv`, without program name. The exit code."""
+    try:
+        if len(argv) != 1:
+            raise UsageError(f'{" ".join(argv) or "no argument"}: name one job description')
+        description = descriptions.load(argv[0])
+        ray = _connect()
+        with Console.of(sys.stderr, os.environ) as console:
+            return Run(description, RayCluster(ray, description), console, random.Random()).run()
+    except UsageError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return exit_codes.USAGE
+
+
+def _connect():
+    """The library, connected to the cluster of this node."""
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError as error:
+        raise UsageError(f'{error}: the driver runs in the environment of Ray; start it with ray job submit') from None
+    try:
+        ray.init(address=os.environ.get('RAY_ADDRESS', 'auto'))
+    except ConnectionError as error:
+        raise UsageError(
+            f'RAY_ADDRESS={os.environ.get("RAY_ADDRESS", "")}: {error}; start this on a node of a Ray '
+            'cluster, with ray job submit'
+        ) from None
+    return ray
+
+
+if __name__ == '__main__':
+    streams.outlive_readers()
+    sys.exit(main(sys.argv[1:]))

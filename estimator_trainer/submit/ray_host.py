@@ -1,0 +1,93 @@
+"""On the node of a task: an actor that runs the trainer as a process and answers for it.
+
+Nothing here imports ray, nor TensorFlow: the trainer may run in another environment, `python` of the job
+description, and gets nothing of the actor's but what `environment` leaves.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.submit import tied
+from estimator_trainer.supervisor import ports
+
+_OF_THE_ACTOR = ('PYTHON', 'RAY_', 'VIRTUAL_ENV', 'ESTIMATOR_TRAINER_')
+
+
+def environment(environ: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """What a task's process inherits of its actor's environment, and what it is given."""
+    kept = {
+        name: value for name, value in environ.items() if not name.startswith(_OF_THE_ACTOR) and name != 'TF_CONFIG'
+    }
+    return {**kept, **given}
+
+
+class Host:
+    """One task on this node. Its output goes where the actor's goes.
+
+    Args:
+        name: 'worker:1'; Ray puts it before each line of output.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+        self._claim = None
+        self._popen = None
+        self._end = None
+        self._error_file = ''
+
+    def __repr__(self):
+        return self._name
+
+    def port(self) -> int:
+        """A free port of this node, which no other task here is given."""
+        if self._claim is None:
+            self._claim = ports.claim(1)
+        return self._claim.ports[0]
+
+    def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
+        """Starts the process in `folder`, and gives its number. Raises OSError."""
+        self._end = None
+        self._error_file = os.path.join(tempfile.mkdtemp(prefix='estimator_trainer-'), 'error.json')
+        env = environment(os.environ, {**given, protocol.ERROR_FILE: self._error_file})
+        self._popen = subprocess.Popen(
+            [sys.executable, '-IS', tied.__file__, str(os.getpid()), *argv],
+            env=env,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return self._popen.pid
+
+    def poll(self) -> tuple[int, dict] | None:
+        """None while it runs; else its exit code, or minus the number of the signal, and its error file."""
+        running = self._end is None
+        code = self._popen.poll()
+        if running and code is not None:
+            self._signal_group(signal.SIGKILL)  # what is left of it, before its number can be another's
+            self._end = code, protocol.read_json(self._error_file)
+            shutil.rmtree(os.path.dirname(self._error_file), ignore_errors=True)
+        return self._end
+
+    def tell(self, signum: int) -> None:
+        """SIGTERM and SIGKILL go to the process and all that it started, others to it alone."""
+        if self._popen.poll() is not None:
+            return
+        if signum in (signal.SIGTERM, signal.SIGKILL):
+            self._signal_group(signum)
+        else:
+            self._popen.send_signal(signum)
+
+    def training(self, model_dir: str) -> dict:
+        """What `training.json` holds, which the driver's machine need not see."""
+        return protocol.read_json(os.path.join(model_dir, protocol.TRAINING_FILE))
+
+    def _signal_group(self, signum: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signum)

@@ -1,0 +1,125 @@
+"""What follows the end of a gang that an engine has started: the same decision as the local supervisor's.
+
+    python -m estimator_trainer.submit.verdict --model_dir=DIR --folder=DIR --attempt=N \\
+        --roles=worker:2,evaluator:1 --max_restarts=3 CODE
+
+CODE is how the engine says that the gang ended. It tells little: of several tasks an engine reports the
+highest code, or the first, while the task that failed first may have ended with another. So each task leaves
+its error file (`protocol.ERROR_FILE`) in FOLDER/N, N being the attempt, and what has been decided before lies
+in FOLDER. A task that is killed leaves none; then what the others say of it has to do.
+
+Exit code: 0 where CODE is 0, AGAIN where all tasks should be started again, else that of the cause.
+"""
+
+import argparse
+import dataclasses
+import math
+import pathlib
+import random
+import sys
+import time
+from collections.abc import Mapping
+
+import tf_config
+from estimator_trainer import exit_codes
+from estimator_trainer.run_dir import checkpoint_file, protocol
+from estimator_trainer.supervisor import policy, report, restarts
+from estimator_trainer.supervisor.plan import restarts_alone
+from tf_config import streams
+
+AGAIN = 75  # EX_TEMPFAIL of sysexits.h
+ERROR_FILES = '*.error.json'
+_HISTORY = 'failures.json'
+
+
+def rules(max_restarts: int) -> restarts.Rules:
+    """Of restarts by an engine, which takes its own time to start a job again."""
+    return restarts.Rules(max_restarts, window_secs=math.inf, backoff_secs=0)
+
+
+def ends(folder: pathlib.Path) -> list[policy.Ended]:
+    """How tasks ended, by the error files in a folder."""
+    found = []
+    for path in sorted(folder.glob(ERROR_FILES)):
+        value = protocol.read_json(str(path))
+        name, code = value.get('task'), value.get('code')
+        if isinstance(name, str) and type(code) is int and code:
+            found.append(policy.Ended(name, code, secs=0, error=policy.TaskError.of(value)))
+    return found
+
+
+def cause(code: int, ended: list[policy.Ended]) -> policy.Cause:
+    """What a gang failed of that ended with `code`."""
+    return policy.blame(ended, ended) if ended else policy.Cause('', code)
+
+
+def decide(
+    code: int,
+    model_dir: pathlib.Path,
+    folder: pathlib.Path,
+    attempt: int,
+    roles: Mapping[str, int],
+    max_restarts: int,
+    now: float,
+) -> tuple[restarts.Decision, policy.Cause, int]:
+    """(Decision, Cause, how many tasks left a word) of an attempt, numbered from 0. It is put on record."""
+    history = folder / _HISTORY
+    earlier = protocol.read_json(str(history)).get('failures', []) if attempt else []  # of another job
+    failures = [restarts.Failure(**failure) for failure in earlier]
+    ended = ends(folder / str(attempt))
+    why = cause(code, ended)
+    error = why.ended.error if why.ended else None
+    saved = checkpoint_file.named_step(str(model_dir)) or 0
+    failures.append(
+        restarts.Failure(
+            now,
+            why.code,
+            saved,
+            why.name,
+            error.step if error else None,
+            alone=restarts_alone(why.name, roles.get('ps', 0)),
+        )
+    )
+    decision = restarts.decide(failures, rules(max_restarts), random.Random(0))
+    record = {'failures': [dataclasses.asdict(failure) for failure in failures]}
+    protocol.write_json(str(history), record)
+    return decision, why, len(ended)
+
+
+def said(decision: restarts.Decision, why: policy.Cause, max_restarts: int, silent: int, tasks: int) -> str:
+    """The decision in one line. `silent`: how many of `tasks` left no error file."""
+    what = report.brief(why)
+    if silent:
+        what += f'; {silent} of {tasks} tasks left no word (killed, or done)'
+    if decision.restart:
+        return f'again, {decision.number} of {max_restarts} without a new checkpoint: {what}'
+    return f'the end, {decision.reason.value}: {what}'
+
+
+def main(argv, now=time.time) -> int:
+    """Runs the command line `argv`, without program name. The exit code."""
+    parser = argparse.ArgumentParser(prog='python -m estimator_trainer.submit.verdict', allow_abbrev=False)
+    parser.add_argument('--model_dir', type=pathlib.Path, required=True)
+    parser.add_argument('--folder', type=pathlib.Path, required=True)
+    parser.add_argument('--attempt', type=int, required=True)
+    parser.add_argument('--roles', type=lambda text: dict(tf_config.read_layout(roles=text).roles), required=True)
+    parser.add_argument('--max_restarts', type=int, required=True)
+    parser.add_argument('code', type=int)
+    args = parser.parse_args(argv)
+    if args.code == exit_codes.OK:
+        return exit_codes.OK
+    try:
+        decision, why, told = decide(
+            args.code, args.model_dir, args.folder, args.attempt, args.roles, args.max_restarts, now()
+        )
+    except OSError as error:
+        print(f'{error.filename}: {error.strerror}', file=sys.stderr)
+        return exit_codes.CANNOT_WRITE
+    tasks = sum(args.roles.values())
+    print(said(decision, why, args.max_restarts, tasks - told, tasks), file=sys.stderr)
+    return AGAIN if decision.restart else decision.exit_code
+
+
+if __name__ == '__main__':
+    streams.outlive_readers()
+    sys.exit(main(sys.argv[1:]))

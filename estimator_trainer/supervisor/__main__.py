@@ -1,0 +1,94 @@
+"""python -m estimator_trainer.supervisor --workers=2 -- <trainer flags>."""
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+
+from estimator_trainer import exit_codes
+from estimator_trainer.supervisor import attempts, console, isolate, lock, options, plan, policy, ports, process
+from estimator_trainer.supervisor import run as runs
+from estimator_trainer.supervisor.usage import UsageError
+from tf_config import streams
+
+TRAINER = (sys.executable, '-m', 'estimator_trainer')
+CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine
+JUST_ASKING = {'help', 'helpfull', 'h', 'dry_run'}  # trainer flags that start nothing
+
+
+def usable_cores() -> tuple[int, ...]:
+    """The cores this process may run on; on macOS just their number is true."""
+    if hasattr(os, 'sched_getaffinity'):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def check_flags(command: plan.Command, show: bool) -> int:
+    """Lets the trainer judge its flags. Its exit code; if not 0, it has said why.
+
+    `show` passes on what it says in any case.
+    """
+    parent = os.getpid()
+    try:
+        done = subprocess.run(
+            command.argv,
+            env=command.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=CHECK_SECS,
+            preexec_fn=lambda: process.tie_to_parent(parent),
+        )
+    except subprocess.TimeoutExpired:
+        print(f"the trainer's --dry_run did not end within {CHECK_SECS} s", file=sys.stderr)
+        return exit_codes.FAILED
+    if done.returncode != exit_codes.OK or show:
+        sys.stdout.buffer.write(done.stdout)
+        sys.stderr.buffer.write(done.stderr)
+    return policy.Ended('check', done.returncode, 0).exit_code
+
+
+def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) -> int:
+    """Runs the cluster, its first gang at the claimed ports. Its exit code."""
+    out, err = console.of_this_process(os.environ)
+    machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
+    environ = plan.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
+    gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
+    just_asks = bool({flag.lstrip('-') for flag in opts.trainer_flags} & JUST_ASKING)
+    code = check_flags(plan.check(gang), just_asks)
+    if code != exit_codes.OK or just_asks:
+        return code
+    with lock.hold(opts.model_dir) if opts.model_dir else contextlib.nullcontext():
+        try:
+            folder = attempts.new(opts.log_dir)
+        except OSError as error:
+            raise UsageError(f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written') from None
+        with out, err:
+            err.say(isolated.note)
+            return runs.Run(opts, machine, random.Random()).run(claim, folder)
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command line `argv`, without program name. The exit code."""
+    try:
+        opts = options.parse(argv)
+        if opts is None:
+            print(options.help_text())
+            return exit_codes.OK
+        isolated = isolate.enter(opts.isolate)  # before a port is claimed: it has its own
+        with ports.claim(opts.shape.size) as claim:
+            return run(opts, claim, isolated)
+    except (UsageError, isolate.CannotIsolate) as error:
+        print(f'run_local_cluster.sh: {error}', file=sys.stderr)
+        return exit_codes.USAGE
+    except ports.NoPorts as error:
+        print(f'run_local_cluster.sh: {error}', file=sys.stderr)
+        return exit_codes.FAILED
+    except KeyboardInterrupt:  # before the gang was started
+        return exit_codes.INTERRUPTED
+
+
+if __name__ == '__main__':
+    streams.outlive_readers()
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+"""What to start: the shape of a cluster becomes one command for each task. Pure."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import tf_config
+from estimator_trainer.run_dir import protocol
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The number of tasks of each kind; `workers` counts the chief."""
+
+    workers: int = 2  # the smallest cluster in which something is distributed
+    ps: int = 0
+    evaluator: bool = True
+
+    @property
+    def size(self) -> int:
+        return tf_config.number_of_tasks(self.workers, self.ps, self.evaluator)
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """How one task is started. `env` is its whole environment, but for its error file."""
+
+    name: str  # 'worker:1'
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    trains: bool = True  # chief or worker: the run is over when all of these are
+    cores: tuple[int, ...] = ()  # pinned to these; empty: not pinned
+    alone: bool = False  # can be restarted while the others go on
+    address: str = ''
+
+
+def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
+    """Equal, disjoint shares of `cores`, one for each task; all empty if there are too few.
+
+    What does not divide evenly goes to nobody, so that no task is faster than another.
+    """
+    cores = sorted(cores)
+    each = len(cores) // tasks
+    return [tuple(cores[i * each : (i + 1) * each]) for i in range(tasks)]
+
+
+def restarts_alone(name: str, ps: int) -> bool:
+    """Whether a task can be restarted while the others go on, in a cluster with `ps` servers.
+
+    The members of a synchronous gang cannot go on without one of them, nor let it in again.
+    """
+    role = name.partition(':')[0]
+    return role == 'evaluator' or (role == 'worker' and ps > 0)
+
+
+def environment(
+    environ: Mapping[str, str], generation: str, started: float, isolated: bool, workers: int
+) -> dict[str, str]:
+    """What all tasks of one gang inherit.
+
+    Args:
+      environ: ours. If it says when the run was started, we are part of a longer one.
+      generation: of the gang.
+      started: when our first gang was, in seconds since the epoch.
+      isolated: the gang is alone in its network namespace.
+      workers: of our first gang.
+    """
+    inherited = {name: v for name, v in environ.items() if name not in protocol.VARIABLES}
+    inherited[protocol.GENERATION] = generation
+    inherited[protocol.WORKERS] = str(workers)
+    inherited[protocol.STARTED] = environ.get(protocol.STARTED) or f'{started:.3f}'
+    if isolated:
+        inherited[protocol.ISOLATED] = '1'
+    return inherited
+
+
+def commands(
+    shape: Shape,
+    addresses: Sequence[str],
+    trainer: Sequence[str],
+    trainer_flags: Sequence[str],
+    environ: Mapping[str, str],
+    cores: Iterable[int],
+    affinity: bool,
+) -> list[Command]:
+    """One Command for each task, in task order.
+
+    Args:
+      shape: what to build.
+      addresses: 'host:port' of each task, in task order.
+      trainer: the trainer's command, without flags.
+      trainer_flags: the user's; they come after ours, so that they win.
+      environ: what the tasks inherit, except for TF_CONFIG.
+      cores: those this machine lets us use.
+      affinity: pin each training task to its share of `cores`. Parameter servers and the
+        evaluator are never pinned.
+    """
+    cluster = tf_config.make(shape.workers, shape.ps, shape.evaluator, addresses)
+    cores = tuple(cores)
+    training = tuple(cluster.training_tasks)
+    threads = max(1, len(cores) // len(training))
+    shares = dict(zip(training, core_shares(cores if affinity else (), len(training))))
+    argv = (*trainer, f'--intra_op_threads={threads}', *trainer_flags)
+    return [
+        Command(
+            name=str(task),
+            argv=argv,
+            env={
+                **environ,
+                'TF_CONFIG': tf_config.render(cluster, task),
+                'PYTHONUNBUFFERED': '1',  # a line is seen when it is printed
+            },
+            trains=task in shares,
+            cores=shares.get(task, ()),
+            alone=restarts_alone(str(task), shape.ps),
+            address=cluster.address(task),
+        )
+        for task in cluster.tasks
+    ]
+
+
+def check(gang: Sequence[Command]) -> Command:
+    """The command that lets the trainer judge its flags, as the first training task would."""
+    first = next(command for command in gang if command.trains)
+    return dataclasses.replace(first, argv=(*first.argv, '--dry_run'), cores=())

@@ -1,0 +1,91 @@
+"""One task as a process: it leads a group, and the group does not outlive it or us."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+
+from estimator_trainer.supervisor.plan import Command
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == 'linux' else None  # loaded before any fork
+
+
+def tie_to_parent(parent: int) -> None:
+    """In a new child: the kernel kills it when `parent` dies, however it dies. Linux only."""
+    if _LIBC is None:
+        return
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the line above
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Process:
+    """A started Command. `stdout` and `stderr` are non-blocking file descriptors to read.
+
+    Raises (on creation):
+      OSError: it cannot be started.
+    """
+
+    def __init__(self, command: Command):
+        parent = os.getpid()
+
+        def before_exec():  # between fork and exec: no lock that another thread (console.py) may hold
+            tie_to_parent(parent)
+            if command.cores:
+                os.sched_setaffinity(0, command.cores)
+
+        self._popen = subprocess.Popen(
+            command.argv,
+            env=command.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C goes to the supervisor alone
+            preexec_fn=before_exec,
+        )
+        self.pid = self._popen.pid
+        self.stdout = self._popen.stdout.fileno()
+        self.stderr = self._popen.stderr.fileno()
+        os.set_blocking(self.stdout, False)
+        os.set_blocking(self.stderr, False)
+
+    def poll(self) -> int | None:
+        """None while it runs; else its exit code, or minus the number of the signal.
+
+        When the leader is found to have ended, what is left of its group is killed.
+        """
+        running = self._popen.returncode is None
+        code = self._popen.poll()
+        if running and code is not None:
+            # A group with members keeps its number, so this cannot hit a stranger.
+            self._signal_group(signal.SIGKILL)
+        return code
+
+    def send(self, signum: signal.Signals) -> None:
+        """SIGKILL goes to the group, others to its leader; nothing after its end.
+
+        On SIGTERM the leader finishes its step and saves. It needs the helper processes of its job for that,
+        and ends them itself.
+        """
+        if self._popen.returncode is not None:
+            return
+        if signum == signal.SIGKILL:
+            self._signal_group(signum)
+        else:
+            os.kill(self._popen.pid, signum)  # Popen's own looks first whether it has ended
+
+    def close(self) -> None:
+        """Kills the group if need be, takes the exit code from the kernel, closes the pipes."""
+        self.send(signal.SIGKILL)
+        self._popen.wait()
+        self._popen.stdout.close()
+        self._popen.stderr.close()
+
+    def _signal_group(self, signum: int) -> None:
+        # No such group: all have ended. Not permitted: macOS, for a group of zombies.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signum)

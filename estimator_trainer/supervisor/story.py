@@ -1,0 +1,95 @@
+"""report.json in the model_dir: the whole story of a run, after it. Pure: data in, JSON out.
+
+    exit_code, meaning        of the run
+    started, ended, secs      seconds since the epoch; duration
+    restarts                  of the gang
+    attempts                  a list, in order:
+      attempt, generation, workers, addresses, log_dir, started, secs
+      why                     done, failed, stalled, signalled, not drained
+      signal                  the name of the one that we were told to stop with
+      cause                   task, code, meaning, text, reported_by, message, traceback,
+                              out_of_memory; null without
+      step, checkpoint_before, checkpoint_step, steps_lost
+      tasks                   each end of each task, in the order they were seen:
+                              name, life, code, signal, meaning, secs, how, message
+      decision, delay_secs    what followed a failure; null without
+
+What is not known is null.
+"""
+
+from collections.abc import Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.supervisor import report
+from estimator_trainer.supervisor.attempt import Attempt
+from estimator_trainer.supervisor.policy import Ended
+from estimator_trainer.supervisor.restarts import Decision
+
+REPORT_FILE = 'report.json'
+
+
+def document(code: int, started: float, ended: float, story: Sequence[tuple[Attempt, Decision | None]]) -> dict:
+    """report.json."""
+    return {
+        'exit_code': code,
+        'meaning': exit_codes.describe(code),
+        'started': started,
+        'ended': ended,
+        'secs': round(ended - started, 3),
+        'restarts': max(0, len(story) - 1),
+        'attempts': [_attempt(attempt, decision) for attempt, decision in story],
+    }
+
+
+def _attempt(attempt: Attempt, decision: Decision | None) -> dict:
+    outcome, training = attempt.outcome, attempt.training
+    return {
+        'attempt': attempt.number,
+        'generation': attempt.generation,
+        'workers': attempt.workers,
+        'addresses': dict(attempt.addresses),
+        'log_dir': str(attempt.folder),
+        'started': attempt.started,
+        'secs': round(outcome.secs, 3),
+        'why': outcome.stop.why.value,
+        'signal': outcome.signum.name if outcome.signum else None,
+        'cause': _cause(attempt),
+        'step': training.step if training else None,
+        'checkpoint_before': attempt.checkpoint_before,
+        'checkpoint_step': attempt.checkpoint,
+        'steps_lost': attempt.steps_lost,
+        'tasks': [_task(task) for task in outcome.ended],
+        'decision': decision.reason.value if decision else None,
+        'delay_secs': round(decision.delay, 3) if decision and decision.restart else None,
+    }
+
+
+def _cause(attempt: Attempt) -> dict | None:
+    cause = attempt.outcome.stop.cause
+    if cause is None:
+        return None
+    witness = cause.ended or cause.reporter
+    error = witness.error if witness else None
+    return {
+        'task': cause.name or None,
+        'code': cause.code,
+        'meaning': exit_codes.describe(cause.code),
+        'text': report.cause(cause),
+        'reported_by': cause.reporter.name if cause.reporter else None,
+        'message': error.message if error else None,
+        'traceback': list(error.traceback) if error else [],
+        'out_of_memory': attempt.out_of_memory,
+    }
+
+
+def _task(task: Ended) -> dict:
+    return {
+        'name': task.name,
+        'life': task.life,
+        'code': task.exit_code,
+        'signal': report.signal_name(-task.code) if task.code < 0 else None,
+        'meaning': exit_codes.describe(task.exit_code),
+        'secs': round(task.secs, 3),
+        'how': task.how.value,
+        'message': task.error.message if task.error else None,
+    }

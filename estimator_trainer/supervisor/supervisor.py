@@ -1,0 +1,294 @@
+"""The loop: runs one gang of tasks to its end, in one thread."""
+
+import dataclasses
+import pathlib
+import random
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from estimator_trainer.exit_codes import STALLED
+from estimator_trainer.supervisor import policy, report
+from estimator_trainer.supervisor.console import Console
+from estimator_trainer.supervisor.logs import Bounds
+from estimator_trainer.supervisor.plan import Command
+from estimator_trainer.supervisor.policy import Cause, Ended, Outcome, Stop, Why
+from estimator_trainer.supervisor.restarts import Alone, Rules
+from estimator_trainer.supervisor.signals import Signals
+from estimator_trainer.supervisor.status import View, task_views
+from estimator_trainer.supervisor.task import CannotStart, Place, RunningTask, Waiting, never_started
+from estimator_trainer.supervisor.training import Watch
+
+CAUSE_SECS = 2  # after a symptom: a dead peer is reaped within milliseconds
+STACKS_SECS = 2  # for stacks to arrive in the logs
+_LONGEST_WAIT_SECS = 3600  # more than this a selector may not take
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How long things may take, in seconds."""
+
+    grace_secs: float = 30  # from SIGTERM to SIGKILL; the trainer's own bound for saving is 25
+    drain_secs: float = 600  # for ps and evaluator, when training is done
+    stall_timeout: float = 1800  # without a step; 0: for ever
+
+
+class Supervisor:
+    """Runs one gang. Make one for each attempt.
+
+    Args:
+      limits: how long things may take.
+      out: where the stdout of tasks goes.
+      err: where their stderr goes, and what we have to say.
+      alone: restarts of single tasks; none without.
+      watch: looks at the training of this gang; nobody does without.
+      show: called about every second where somebody watches, and at every change.
+      bounds: of the logs.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        out: Console,
+        err: Console,
+        alone: Alone | None = None,
+        watch: Watch | None = None,
+        show: Callable[[View], None] = lambda view: None,
+        bounds: Bounds = Bounds(),
+    ):
+        self._limits = limits
+        self._out, self._err = out, err
+        self._alone = alone or Alone(Rules(max_restarts=0), random.Random())
+        self._watch = watch or Watch(None, '', 0, 0)
+        self._show, self._bounds = show, bounds
+        self._gang: Sequence[Command] = ()
+        self._numbers: dict[str, int] = {}  # by name of task
+        self._running: list[RunningTask] = []
+        self._waiting: list[Waiting] = []
+        self._ended: list[Ended] = []
+        self._failures: list[Ended] = []  # those that the gang does not survive
+        self._stop: Stop | None = None
+        self._signum: signal.Signals | None = None
+        self._judge_at: float | None = None
+        self._drain_until: float | None = None
+        self._kill_at: float | None = None
+
+    def run(self, gang: Sequence[Command], folder: pathlib.Path, signals: Signals) -> Outcome:
+        """Starts every task of `gang`, and returns when all have ended.
+
+        1. All tasks end with 0: done.
+        2. A task ends otherwise, or cannot be started, and the others can do without it: it is
+           restarted alone, as often as `alone` allows.
+        3. They cannot: they are killed. If it ended in good order they are stopped: SIGTERM
+           first, SIGKILL after `grace_secs`. If all we know is that it has lost another, that
+           one's end is waited for, for a moment.
+        4. No step is finished for too long: every task prints its stacks, and is killed.
+        5. A signal to us: all are stopped. Ctrl-C while tasks are being stopped kills them at once.
+        6. Training is done, but a ps or the evaluator goes on for `drain_secs`: the same.
+
+        Whatever happens here, an exception too, no process of a task's group is left.
+
+        Args:
+          gang: at least one task that trains; the first that does is the chief.
+          folder: exists; each task's output is written to it.
+          signals: entered.
+        """
+        self._started, self._gang = time.monotonic(), gang
+        self._numbers = {command.name: number for number, command in enumerate(gang)}
+        with selectors.DefaultSelector() as selector:
+            selector.register(signals, selectors.EVENT_READ)
+            self._place = Place(selector, folder, self._out, self._err, self._bounds)
+            try:
+                self._start()
+                while self._running or self._waiting:
+                    for key, _ in selector.select(self._timeout()):
+                        if key.data is not None:
+                            key.data.read(key.fd)
+                    self._step(signals.take())
+            finally:
+                for task in self._running:
+                    task.process.send(signal.SIGKILL)  # all, before anything else can go wrong
+                for task in self._running:
+                    task.close()
+        self._watch.look_now()
+        secs = time.monotonic() - self._started
+        stop = policy.settled(self._stop or Stop(Why.DONE), self._ended)
+        return Outcome(stop, tuple(self._ended), secs, self._signum)
+
+    def _timeout(self) -> float:
+        deadlines = [self._watch.next_look]
+        if self._stop:
+            deadlines.append(self._kill_at)
+        else:
+            deadlines += [self._judge_at, self._drain_until, *(task.due for task in self._waiting)]
+        first = min((at for at in deadlines if at is not None), default=float('inf'))
+        return min(max(0.0, first - time.monotonic()), _LONGEST_WAIT_SECS)
+
+    def _step(self, received: Sequence[signal.Signals]) -> None:
+        """Looks at what happened since the last step, and acts on it."""
+        now = time.monotonic()
+        ended, stopping = self._reap(now), self._stop
+        looked = self._watch.look(now)
+        for signum in received:
+            self._on_signal(signum)
+        if self._stop is None:
+            self._judge([task for task in ended if task.code != 0], now)
+        started = self._stop is None and self._start_again(now)
+        if self._stop is None and self._watch.stalled:
+            self._look_for_stall()
+        if self._stop is None:
+            self._drain(now)
+        elif self._kill_at is not None and now >= self._kill_at:
+            self._kill('the time to end is over')
+        if looked or ended or started or self._stop is not stopping:
+            self._show(self._view())
+
+    # Starts
+
+    def _start(self) -> None:
+        for command in self._gang:
+            failed = self._spawn(command, life=1)
+            if failed:
+                self._judge([failed], time.monotonic())
+            if self._stop:
+                break
+        self._show(self._view())
+
+    def _start_again(self, now: float) -> bool:
+        """Starts tasks whose time has come. Whether there were any."""
+        due = [task for task in self._waiting if task.due <= now]
+        for task in due:
+            self._waiting.remove(task)
+            if task.command.trains and not self._chief_runs():
+                self._failures.append(task.last)  # there is nobody left whom it could join
+                self._judge([], now)
+                break
+            failed = self._spawn(task.command, task.life)
+            if failed:
+                self._judge([failed], now)
+        return bool(due)
+
+    def _spawn(self, command: Command, life: int) -> Ended | None:
+        """Starts a task; its end, if it cannot be started."""
+        try:
+            task = RunningTask(command, self._numbers[command.name], self._place, life)
+        except CannotStart as error:
+            secs = time.monotonic() - self._started
+            self._ended.append(never_started(command.name, life, secs, error))
+            return self._ended[-1]
+        self._running.append(task)
+        return None
+
+    # Ends
+
+    def _reap(self, now: float) -> list[Ended]:
+        ended = []
+        for task in tuple(self._running):
+            code = task.process.poll()
+            if code is not None:
+                self._running.remove(task)
+                ended.append(task.end(code, now - self._started))
+        self._ended += ended
+        return ended
+
+    def _judge(self, failed: Iterable[Ended], now: float) -> None:
+        """Restarts who can be restarted alone; ends the gang if it has lost anybody else."""
+        for task in failed:
+            if not self._restarts_alone(task, now):
+                self._failures.append(task)
+        if not self._failures:
+            return
+        if self._running and all(policy.is_symptom(task) for task in self._failures):
+            if self._judge_at is None:
+                self._judge_at = now + CAUSE_SECS
+                self._err.say(report.symptom(self._failures[0], CAUSE_SECS))
+            if now < self._judge_at:
+                return
+        running = {task.name for task in self._running}
+        dead = [task for task in reversed(self._ended) if task.name not in running]
+        cause = policy.blame(self._failures, dead)
+        self._end(Stop(Why.FAILED, cause), report.cause(cause))
+
+    def _restarts_alone(self, task: Ended, now: float) -> bool:
+        command = self._gang[self._numbers[task.name]]
+        if not command.alone or (command.trains and not self._chief_runs()):
+            return False
+        decision = self._alone.decide(task.name, task.exit_code, now)
+        self._err.say(report.alone(task, decision, self._alone.max_restarts))
+        if decision.restart:
+            self._waiting.append(Waiting(command, task.life + 1, now + decision.delay, task))
+        return decision.restart
+
+    def _look_for_stall(self) -> None:
+        if self._is_training():
+            why = f'no step was finished in {self._limits.stall_timeout:g} s (--stall_timeout)'
+            self._end(Stop(Why.STALLED, Cause('', STALLED)), why)
+
+    def _drain(self, now: float) -> None:
+        if self._is_training() or not (self._running or self._waiting):
+            return
+        late = self._names()
+        if self._drain_until is None:
+            self._drain_until = now + self._limits.drain_secs
+            self._err.say(report.draining(late, self._limits.drain_secs))
+        elif now >= self._drain_until:
+            why = f'--drain_secs={self._limits.drain_secs:g} are over'
+            self._end(Stop(Why.NOT_DRAINED, late=tuple(late)), why)
+
+    # Stops
+
+    def _on_signal(self, signum: signal.Signals) -> None:
+        self._signum = self._signum or signum
+        if self._stop is None:
+            self._end(Stop(Why.SIGNALLED, signum=signum), f'received {signum.name}')
+        elif signum == signal.SIGINT:  # others come twice when a terminal is closed
+            self._kill(f'received {signum.name} while stopping')
+        elif self._stop.why is not Why.SIGNALLED:
+            self._err.say(f'received {signum.name} while stopping: no restart')
+
+    def _end(self, stop: Stop, why: str) -> None:
+        self._stop = stop
+        self._waiting.clear()
+        if stop.why is Why.FAILED and not self._can_save(stop.cause):
+            self._kill(why)
+            return
+        signum, secs = signal.SIGTERM, self._limits.grace_secs
+        if stop.why is Why.STALLED:
+            signum, secs = signal.SIGUSR1, STACKS_SECS
+        self._kill_at = time.monotonic() + secs
+        self._err.say(report.stopping(why, self._names(), signum, secs))
+        for task in self._running:
+            task.tell(signum)
+
+    def _can_save(self, cause: Cause) -> bool:
+        """Whether those who are left can: all have agreed to stop, or lack nobody they need."""
+        apart = {command.name for command in self._gang if command.alone}
+        return policy.is_good_order(cause.ended) or all(f.name in apart for f in self._failures)
+
+    def _kill(self, why: str) -> None:
+        self._kill_at = None
+        names = self._names()
+        self._err.say(f'{why}; killing {", ".join(names)}' if names else why)
+        for task in self._running:
+            task.tell(signal.SIGKILL)
+
+    # What there is
+
+    def _names(self) -> list[str]:
+        return [task.name for task in self._running] + [task.command.name for task in self._waiting]
+
+    def _is_training(self) -> bool:
+        return self._chief_runs()  # it ends last; a worker that goes on then is frozen
+
+    def _chief_runs(self) -> bool:
+        chief = next(command for command in self._gang if command.trains)
+        return any(task.command is chief for task in self._running)
+
+    def _view(self) -> View:
+        running = {task.name: task.process.pid for task in self._running}
+        waiting = {task.command.name for task in self._waiting}
+        names = [command.name for command in self._gang]
+        stopping = self._stop is not None
+        tasks = task_views(names, running, waiting, self._ended)
+        return View(stopping, not stopping and not self._is_training(), tasks)

@@ -1,0 +1,22 @@
+"""What is wrong with a command line, said in one line."""
+
+from absl import flags
+
+
+class UsageError(ValueError):
+    """The command line is wrong; the message is one line: flag, value, cure."""
+
+
+def value_error(error: flags.IllegalFlagValueError, values: flags.FlagValues) -> UsageError:
+    given = str(error).removeprefix('flag ').partition(': ')[0]  # '--workers=two'
+    name = given.removeprefix('--').partition('=')[0]
+    if name not in values:
+        return UsageError(f'{error} (see --help)')
+    choices = getattr(values[name].parser, 'enum_values', None)
+    wanted = ' or '.join(choices) if choices else values[name].parser.syntactic_help
+    return UsageError(f'{given}: give {wanted or "true or false"}')
+
+
+def flagfile_error(error: flags.CantOpenFlagFileError) -> UsageError:
+    cause = error.__context__  # absl puts the name of the file nowhere else
+    return UsageError(f'--flagfile={cause.filename}: {cause.strerror}; give the path of a file that can be read')

@@ -1,0 +1,23 @@
+"""Checkpoints in the form of `--loop=keras_fit` and `--loop=custom_loop`; see loops.training_run."""
+
+import tensorflow as tf
+
+from estimator_trainer.training import training_run
+
+
+def write(model_dir: str, companion) -> str:
+    """Writes the model and its optimizer as the newest checkpoint of a model_dir; its prefix."""
+    manager = tf.train.CheckpointManager(
+        _checkpoint(companion), model_dir, max_to_keep=None, checkpoint_name=training_run.CHECKPOINT_NAME
+    )
+    return manager.save(checkpoint_number=companion.step)
+
+
+def restore(prefix: str, companion) -> None:
+    """Gives the model and its optimizer the values of a checkpoint."""
+    _checkpoint(companion).restore(prefix).expect_partial()
+
+
+def _checkpoint(companion):
+    optimizer = companion.optimizer
+    return tf.train.Checkpoint(model=companion.model, optimizer=optimizer, global_step=optimizer.iterations)

@@ -1,0 +1,101 @@
+"""The run that is migrated, as its config.json tells it: job, params, and a batch to try it on."""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from estimator_trainer import jobs
+from estimator_trainer.jobs import epochs
+from estimator_trainer.errors import UsageError
+
+CONFIG = 'config.json'
+
+
+class Run(NamedTuple):
+    """`params` are the job's, with the run's; `features` is a batch of the evaluation, as arrays."""
+
+    job: jobs.Job
+    params: dict
+    features: Any
+    config: dict
+
+
+def read_config(model_dir: str) -> dict:
+    """config.json of a run.
+
+    Raises:
+        UsageError: there is none, or it does not tell of a run.
+    """
+    path = os.path.join(model_dir, CONFIG)
+    try:
+        with open(path, encoding='utf-8') as file:
+            config = json.load(file)
+        missing = {'job', 'params', 'flags', 'global_batch_size', 'seed'} - set(config)
+        if missing:
+            raise ValueError(f'{", ".join(sorted(missing))} is not there')
+    except OSError as error:
+        raise UsageError(
+            f'--model_dir={model_dir}: {CONFIG}: {error.strerror}; name the model_dir of a run of this trainer.'
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise UsageError(f'--model_dir={model_dir}: its {CONFIG} cannot be read ({error}); mend it.') from error
+    return config
+
+
+def config_for(config: dict, loop: str) -> dict:
+    """config.json of the same run, for another loop."""
+    return {**config, 'loop': loop, 'flags': {**config['flags'], 'loop': loop, 'stepping': 'dataset'}}
+
+
+def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
+    """The run of a model_dir. `tf.estimator` is in place already.
+
+    Args:
+        start_step: of the checkpoint that is migrated.
+        data_dir: TFDS's folder; '' for the one of the run.
+
+    Raises:
+        UsageError: the job has no make_model, or its params are no longer those of the run.
+    """
+    import tensorflow as tf
+
+    from estimator_trainer.data import sources
+
+    config = read_config(model_dir)
+    flags, job = config['flags'], jobs.load(config['job'])
+    if job.make_model is None:
+        raise UsageError(
+            f'--model_dir={model_dir}: its job {config["job"]} has no make_model; a job '
+            'that is to be migrated gives make_model and parts (README, Your own job).'
+        )
+    if set(config['params']) != set(job.params):
+        changed = sorted(set(config['params']) ^ set(job.params))
+        raise UsageError(
+            f'--model_dir={model_dir}: the params of the job {config["job"]} have changed '
+            f'since: {", ".join(changed)}. Use the job as it was.'
+        )
+    replicas = config.get('num_replicas', 1)
+    dataset = None
+    if job.input_fn is None:
+        dataset = sources.load(
+            config['dataset'], data_dir or flags.get('data_dir', ''), flags.get('in_memory_mb', 1024)
+        )
+    examples = dataset.num_train if dataset else job.num_train_examples
+    params = {
+        **config['params'],
+        'seed': config['seed'],
+        'start_step': start_step,
+        'num_replicas': replicas,
+        'initial_replicas': config.get('initial_replicas', replicas),
+        'batch_size': flags.get('batch_size', config['global_batch_size'] // replicas),
+        'global_batch_size': config['global_batch_size'],
+        **epochs.run_params(flags.get('max_steps'), flags.get('epochs'), examples, config['global_batch_size']),
+    }
+    if dataset:
+        params['image_shape'] = tuple(dataset.image_shape)
+    batches = (job.input_fn or dataset.input_fn)(tf.estimator.ModeKeys.EVAL, dict(params), None)
+    batch = next(iter(batches.take(1)))
+    features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)
+    return Run(job, params, features, config)

@@ -1,0 +1,187 @@
+"""`python -m estimator_trainer parity`: argv -> runs, a table, a page and an exit code."""
+
+import contextlib
+import os
+import sys
+import tempfile
+
+from absl import flags
+
+from estimator_trainer import exit_codes, jobs
+from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.tools.parity import compare, page, plan, report, runs
+
+USAGE = """\
+usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=value ...]
+
+Trains a job with each loop, in one process, on two replicas and on two workers, with the same
+global batch, seed and data, and compares losses, updates, weights and evaluation after every
+step. Ends with 0 where all agree within --tolerance, and with 1 where not; then it says which
+run differs first, at which step and in which variable. parity.html in --out shows it.
+"""
+REPORT, PAGE = 'parity.json', 'parity.html'
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, FAILED where two runs
+    differ or one fails, USAGE."""
+    values = _flags()
+    try:
+        rest = values(['parity', *argv])[1:]
+        if values.help:
+            print(USAGE + '\n' + values.get_help().partition(':\n')[2])
+            return exit_codes.OK
+        if rest:
+            raise UsageError(f'{" ".join(rest)}: every argument is a flag; write --name=value.')
+        _check(values)
+        return _compare(values)
+    except (UsageError, jobs.JobError, flags.Error) as error:
+        print(f'error: {str(error).replace("flag --", "--")}', file=sys.stderr)
+        return exit_codes.USAGE
+    except runs.RunFailed as error:
+        print(f'error: {error}', file=sys.stderr)
+        return exit_codes.FAILED
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+
+
+def _flags() -> flags.FlagValues:
+    values = flags.FlagValues()
+    here = {'flag_values': values}
+    flags.DEFINE_string('job', 'mnist', 'As of the trainer.', **here)
+    flags.DEFINE_multi_string('param', [], 'name=value, as of the trainer. Repeatable.', **here)
+    flags.DEFINE_string('dataset', '', "As of the trainer. Default: the trainer's.", **here)
+    flags.DEFINE_string('data_dir', '', 'As of the trainer.', **here)
+    flags.DEFINE_integer('seed', 1, 'As of the trainer.', **here)
+    flags.DEFINE_integer('steps', 20, 'Steps to train.', **here)
+    flags.DEFINE_integer('batch_size', 64, 'The global batch, the same in every run.', **here)
+    flags.DEFINE_float('tolerance', 1e-5, 'Largest relative difference that is equal.', **here)
+    flags.DEFINE_list('loops', list(plan.LOOPS), 'Loops to compare.', **here)
+    flags.DEFINE_list(
+        'layouts',
+        list(plan.LAYOUTS),
+        'one: a process; replicas: two logical ones in a process; workers: two processes.',
+        **here,
+    )
+    flags.DEFINE_string('out', 'parity', f'Folder for {PAGE} and {REPORT}.', **here)
+    flags.DEFINE_bool('keep_runs', False, 'Keep the model_dirs in the folder runs/ of --out.', **here)
+    flags.DEFINE_float('timeout_secs', 600, 'Longest time of one run.', **here)
+    flags.DEFINE_bool('help', False, 'Show this.', short_name='h', **here)
+    return values
+
+
+def _check(values) -> None:
+    for name, least in (('steps', 1), ('batch_size', 1), ('tolerance', 0), ('timeout_secs', 1)):
+        if not values[name].value >= least:
+            raise UsageError(f'--{name}={values[name].value}: give {least} or more.')
+    for name, known in (('loops', plan.LOOPS), ('layouts', plan.LAYOUTS)):
+        given = values[name].value
+        if not given or set(given) - set(known) or len(set(given)) < len(given):
+            raise UsageError(f'--{name}={",".join(given)}: give some of {",".join(known)}, each once.')
+    if len(values.loops) * len(values.layouts) < 2:
+        raise UsageError(
+            f'--loops={values.loops[0]} --layouts={values.layouts[0]}: one run has nothing '
+            'to be compared with; give two loops or two layouts.'
+        )
+    replicas = plan.replicas(values.layouts)
+    if values.batch_size % replicas:
+        raise UsageError(
+            f'--batch_size={values.batch_size}: is the global batch, and {replicas} replicas '
+            'share it; give an even number.'
+        )
+
+
+def _compare(values) -> int:
+    try:
+        os.makedirs(values.out, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f'--out={values.out}: {error.strerror}; name another folder.') from error
+    facts = _trainer_flags(values)
+    with _folder_of_runs(values) as folder:
+        wanted = plan.runs(values.loops, values.layouts, folder, values.batch_size, facts)
+        for number, run in enumerate(wanted, start=1):
+            print(f'{number}/{len(wanted)} {run.name}', file=sys.stderr, flush=True)
+            runs.start(run, values.timeout_secs)
+        traces, versions = _read(wanted, values.data_dir)
+    found = compare.differences(traces, values.tolerance)
+    _write(values, facts, versions, traces, found)
+    print(report.table(found))
+    print(report.NOTE)
+    for line in report.conclusion(found, values.tolerance):
+        print(line)
+    print(os.path.join(values.out, PAGE))
+    return exit_codes.OK if all(pair.equal for pair in found) else exit_codes.FAILED
+
+
+@contextlib.contextmanager
+def _folder_of_runs(values):
+    if not values.keep_runs:
+        with tempfile.TemporaryDirectory(prefix='runs-', dir=values.out) as folder:
+            yield folder
+        return
+    folder = os.path.join(values.out, 'runs')
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        raise UsageError(f'--out={values.out}: its folder runs: {error.strerror}; name another folder.') from error
+    yield folder
+
+
+def _trainer_flags(values) -> list:
+    flags_ = [f'--job={values.job}', f'--seed={values.seed}', f'--max_steps={values.steps}']
+    flags_ += [f'--param={param}' for param in values.param]
+    return flags_ + [f'--{name}={values[name].value}' for name in ('dataset', 'data_dir') if values[name].value]
+
+
+def _read(wanted, data_dir):
+    """The traces of the runs, and the versions that computed them."""
+    from estimator_trainer import compat
+    from estimator_trainer.compat import quiet
+
+    compat.prepare()
+    quiet.import_tensorflow()
+    compat.install()
+    from estimator_trainer.tools.parity import weights
+
+    called = weights.called(wanted[0].model_dir, data_dir)
+    traces = [
+        compare.Trace(
+            run.name, runs.losses(run.model_dir), weights.by_step(run.model_dir, called), runs.evaluation(run.model_dir)
+        )
+        for run in wanted
+    ]
+    return traces, compat.versions()
+
+
+def _write(values, facts, versions, traces, found) -> None:
+    how = [
+        ' '.join(
+            [
+                'python -m estimator_trainer parity',
+                *facts[:2],
+                f'--steps={values.steps}',
+                *facts[3:],
+                f'--batch_size={values.batch_size}',
+                f'--tolerance={values.tolerance:g}',
+            ]
+        ),
+        ', '.join(f'{name} {version}' for name, version in versions.items()),
+    ]
+    text = page.page(f'Parity of {values.job}', how, traces, found, values.tolerance)
+    path = os.path.join(values.out, PAGE)
+    with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
+        file.write(text)
+    os.replace(f'{path}.tmp', path)
+    protocol.write_json(
+        os.path.join(values.out, REPORT),
+        {
+            'equal': all(pair.equal for pair in found),
+            'tolerance': values.tolerance,
+            'how': how,
+            'pairs': [report.as_json(pair) for pair in found],
+            'losses': {
+                trace.name: {str(step): report.finite(loss) for step, loss in trace.losses.items()} for trace in traces
+            },
+        },
+    )

@@ -1,0 +1,35 @@
+"""The weights of a run at each of its checkpoints, whichever loop has written them."""
+
+import glob
+import os
+
+from estimator_trainer.run_dir import checkpoints
+from estimator_trainer.tools.migrate import names, weights
+from estimator_trainer.tools.migrate import run as migrate_run
+
+
+def called(model_dir: str, data_dir: str = '') -> dict:
+    """Name in an Estimator's checkpoint -> name in Keras, of every weight of a run's job."""
+    run = migrate_run.load(model_dir, 0, data_dir)
+    pairs = weights.companion(run.job, run.params, run.features).pairs
+    return {pair.estimator: pair.keras for pair in pairs if pair.kind == names.WEIGHT}
+
+
+def by_step(model_dir: str, names_in_keras) -> dict:
+    """Global step -> name in Keras -> array, without slots, from all of the run's checkpoints.
+
+    A weight that a checkpoint lacks is left out.
+    """
+    found = {}
+    for path in glob.glob(os.path.join(glob.escape(model_dir), 'model.ckpt-*.index')):
+        prefix = path[: -len('.index')]
+        if checkpoints.is_of_objects(prefix):
+            arrays = weights.from_keras(prefix)
+        else:
+            arrays = {
+                names_in_keras[name]: array
+                for name, array in weights.from_estimator(prefix).items()
+                if name in names_in_keras
+            }
+        found[checkpoints.step_of(prefix)] = {name: arrays[name] for name in names_in_keras.values() if name in arrays}
+    return found

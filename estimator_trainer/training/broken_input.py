@@ -1,0 +1,50 @@
+"""Saves where a task that was told to stop fails because its helper processes were told so as well.
+
+Ctrl-C in a terminal, and an engine's SIGTERM, go to all processes of a group. The trainer finishes its step
+and saves; a helper that feeds it ends at once, and the job's Python code raises because of it. Estimator
+closes a session that has failed without a checkpoint, and `fit` raises. Here it ends as with the end of the data,
+saved. Only where this process trains alone: other tasks cannot know of it.
+"""
+
+import logging
+
+import tensorflow as tf
+from tensorflow.python.training import monitored_session
+
+from estimator_trainer.compat.fixes import python_functions
+
+_log = logging.getLogger('estimator_trainer')
+_OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # the weights are not to be saved
+
+
+def install(lifeline) -> None:
+    """From here on an exception of the job's Python code after a signal ends Estimator's training, saved."""
+    leave = monitored_session.MonitoredSession.__exit__
+
+    def leave_saved(session, exception_type, exception, traceback):
+        if exception is not None and ends_training(exception, lifeline):
+            leave(session, None, None, None)
+            return True
+        return leave(session, exception_type, exception, traceback)
+
+    monitored_session.MonitoredSession.__exit__ = leave_saved
+
+
+def ends_training(exception, lifeline) -> bool:
+    """Whether training ends here as if the signal had been obeyed: it has come, and no step was left half done."""
+    if not lifeline.signum or not _between_steps(exception):
+        return False
+    _log.info(
+        'told to stop, and the job has failed meanwhile (%s: %s)',
+        type(exception).__name__,
+        str(exception).splitlines()[0] if str(exception) else 'no message',
+    )
+    lifeline.obey(lifeline.signum)
+    return True
+
+
+def _between_steps(exception) -> bool:
+    """A hook has failed, or the input of the next step."""
+    if isinstance(exception, _OF_THE_NUMBERS) or not isinstance(exception, Exception):
+        return False
+    return python_functions.have_failed() or not isinstance(exception, tf.errors.OpError)

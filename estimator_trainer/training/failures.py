@@ -1,0 +1,186 @@
+"""An exception that ended a task -> exit code and one line that says what to do."""
+
+import errno
+import os
+import re
+import signal
+import traceback
+
+import tensorflow as tf
+
+from estimator_trainer import exit_codes
+from estimator_trainer.data.sources import DatasetError
+from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
+from estimator_trainer.lifecycle.ending import End
+from estimator_trainer.run_dir import checkpoints, file_errors, protocol
+from estimator_trainer.sync import agreed_start, unlocked
+from estimator_trainer.training import blame
+from estimator_trainer.training.watched_step import NotFiniteError
+
+_NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_NO_PERMISSION = {errno.EACCES, errno.EPERM}
+_NO_WRITING_TEXTS = ('No space left on device', 'Disk quota exceeded', 'Read-only file system')
+_NO_PERMISSION_TEXT = 'Permission denied'
+# TensorFlow names the file before, Python after what went wrong.
+_NAMED_FILE = re.compile("(\\S+); (?:{0})|(?:{0}): '([^']+)'".format('|'.join(_NO_WRITING_TEXTS)))
+_TELLS_NOTHING = (
+    'Graph execution error',
+    'Detected at node',
+    'From /job:',
+    'File "',
+    'Node:',
+    '<stack traces unavailable>',
+)
+_FUNCTION = re.compile(r'^\{\{function_node [^}]*\}\} *')
+_TAKEN_TEXT = 'Could not start gRPC server'
+# Where TensorFlow raises what its runtime reports.
+_RAISING = (os.path.join(os.path.dirname(tf.__file__), 'python', ''), os.path.abspath(unlocked.__file__))
+
+
+def explain(error: BaseException, plan, lifeline) -> End:
+    """Says what an exception means for the user. Prints its traceback where that is what they need."""
+    text = _first_line(error)
+    if isinstance(error, DatasetError):
+        isolated = os.environ.get(protocol.ISOLATED) == '1'
+        cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''
+        return End(exit_codes.NO_DATA, text + cure)
+    if isinstance(error, checkpoints.NoGoodCheckpoint):
+        return End(exit_codes.DAMAGED, text)
+    if isinstance(error, (NotFiniteError, tf.estimator.NanLossDuringTrainingError)):
+        return End(exit_codes.NOT_FINITE, _not_finite(text, plan, lifeline))
+    if isinstance(error, TrainingStopped):
+        return End(
+            exit_codes.TERMINATED,
+            'training was stopped by a signal; the last checkpoint is evaluated, the same command resumes',
+        )
+    if isinstance(error, TrainingLost):
+        code = exit_codes.LOST_PEER if error.ever_seen else exit_codes.NO_PEER
+        return End(
+            code, f'{text}; restart all tasks: they resume', peer=str(plan.cluster.chief_task) if plan.cluster else None
+        )
+    if isinstance(error, checkpoints.CannotRead):
+        return End(
+            file_errors.exit_code(error.errno),
+            f'{error.filename} cannot be read ({error.strerror}), and '
+            f'was left where it is; {file_errors.cure(error.errno)}',
+        )
+    if isinstance(error, agreed_start.Refused):
+        return End(error.code, text)
+    trace = tuple(traceback.format_exception(type(error), error, error.__traceback__))
+    lines = tuple(''.join(trace).rstrip().splitlines())
+    if _cannot_write(error, plan.config.model_dir):
+        return End(
+            exit_codes.CANNOT_WRITE,
+            f'{plan.config.model_dir} cannot be written or read ({_short(text)}); '
+            'make room or mend the permissions: the last good checkpoint is still there, the '
+            'same command resumes',
+            traceback=lines,
+        )
+    number = _number_of_file_error(error, plan.config.model_dir)
+    if number:
+        return End(
+            file_errors.exit_code(number),
+            f'{plan.config.model_dir}: a file failed ({os.strerror(number)}); {file_errors.cure(number)}',
+            traceback=lines,
+        )
+    traceback.print_exception(type(error), error, error.__traceback__)
+    if _out_of_memory(error):
+        return End(
+            exit_codes.OUT_OF_MEMORY, f'out of memory ({_short(text)}); try a smaller --batch_size', traceback=lines
+        )
+    if plan.task and isinstance(error, tf.errors.OpError) and _TAKEN_TEXT in error.message:
+        return End(
+            exit_codes.PORT_TAKEN,
+            f"this task's port is taken by another process: {plan.cluster.addresses(plan.task.role)[plan.task.index]}",
+            traceback=lines,
+        )
+    if (
+        plan.watched_peers()
+        and isinstance(error, tf.errors.OpError)
+        and blame.is_of_a_peer(type(error).__name__, error.message, _is_raised_by_tensorflow(error))
+    ):
+        return _lost(error, text, lifeline, lines)
+    if isinstance(error, KeyboardInterrupt):
+        return End(128 + signal.SIGINT, 'interrupted; the same command resumes')
+    return End(exit_codes.FAILED, f'{type(error).__name__}: {_short(text)}', traceback=lines)
+
+
+def _lost(error, text, lifeline, lines) -> End:
+    missing = lifeline.missing_peers()
+    if missing:
+        peer = missing[0]
+        return End(
+            exit_codes.LOST_PEER,
+            f'lost {peer.name} at {peer.address} ({_short(text)}); restart all tasks: they resume',
+            peer=peer.name,
+            traceback=lines,
+        )
+    peer = blame.peer_of(error.message)
+    return End(
+        exit_codes.LOST_PEER,
+        f'an operation with {peer or "another task"} failed ({_short(text)}); restart all tasks: they resume',
+        peer=peer,
+        traceback=lines,
+    )
+
+
+def _is_raised_by_tensorflow(error) -> bool:
+    """Whether TensorFlow's runtime has reported the error; code of a job raises the same classes."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and os.path.abspath(frames[-1].filename).startswith(_RAISING)
+
+
+def _not_finite(text, plan, lifeline) -> str:
+    step = lifeline.checkpoint_step or checkpoints.last_step(plan.config.model_dir)
+    return (
+        f'{text}. The last good checkpoint is of step {step}. Try a lower learning rate, a warm-up, '
+        'or look for such values in the data; --allow_config_change lets the run go on from there '
+        'with another one'
+    )
+
+
+def _cannot_write(error, model_dir) -> bool:
+    text = str(error)
+    if isinstance(error, OSError):
+        no_writing, no_permission = error.errno in _NO_WRITING, error.errno in _NO_PERMISSION
+        path = error.filename
+        elsewhere = isinstance(path, str) and not _is_within(path, model_dir)
+    else:
+        ours = isinstance(error, tf.errors.OpError)
+        no_writing = ours and any(phrase in text for phrase in _NO_WRITING_TEXTS)
+        no_permission = ours and _NO_PERMISSION_TEXT in text
+        named = _NAMED_FILE.search(text)
+        path = named and (named[1] or named[2])
+        elsewhere = not _is_within(path, model_dir) if path else blame.is_of_python(text)
+    # What the job writes or reads somewhere else is the job's.
+    return (no_writing and not elsewhere) or (no_permission and model_dir in text)
+
+
+def _is_within(path, folder) -> bool:
+    return any(form(path).startswith(os.path.join(form(folder), '')) for form in (os.path.abspath, os.path.realpath))
+
+
+def _number_of_file_error(error, model_dir) -> int | None:
+    """Of the operating system's error, where one of a file in the model_dir may pass, or is a limit of ours."""
+    if model_dir not in str(error) or not isinstance(error, (OSError, tf.errors.OpError)):
+        return None
+    number = error.errno if isinstance(error, OSError) else file_errors.number_in(str(error))
+    return number if number == errno.EMFILE or number in file_errors.MAY_PASS else None
+
+
+def _out_of_memory(error) -> bool:
+    of_memory = isinstance(error, tf.errors.ResourceExhaustedError) and not any(
+        phrase in error.message for phrase in _NO_WRITING_TEXTS
+    )
+    return isinstance(error, MemoryError) or of_memory or 'bad_alloc' in str(error)
+
+
+def _first_line(error) -> str:
+    """The first line of an error that tells something; TensorFlow's begin with two that do not."""
+    lines = [_FUNCTION.sub('', line.strip()) for line in (getattr(error, 'message', None) or str(error)).splitlines()]
+    telling = [line for line in lines if line and not line.startswith(_TELLS_NOTHING)]
+    return telling[0] if telling else type(error).__name__
+
+
+def _short(text, most=200) -> str:
+    return text if len(text) <= most else f'{text[:most]}...'

@@ -1,0 +1,132 @@
+"""Trains a Keras model with compile and fit."""
+
+import os
+
+import tensorflow as tf
+
+from estimator_trainer.jobs import losses
+from estimator_trainer.run_dir import summaries
+from estimator_trainer.training import keras_loop
+
+
+class KerasFitLoop(keras_loop.KerasLoop):
+    """One task's part of a run. Epochs are the data's: one call of fit trains one of them, or what is
+    left of it, and saves a checkpoint."""
+
+    _default_save_epochs = 1
+
+    def _train_steps(self, run):
+        with run.strategy.scope():
+            fitted = Fitted(run.model, self._job.parts, self._params)
+            fitted.compile(optimizer=run.optimizer)
+        batches = Continued(self._batches(run))
+        board = TensorBoard(self._plan.config.model_dir, run) if self._plan.is_chief else None
+        report = _Report(run)
+        while not report.stopped:
+            wanted, first = run.steps_to(), run.step
+            epoch, rate = run.epoch, run.rate()
+            try:
+                fitted.fit(
+                    batches,
+                    epochs=epoch + 1,
+                    initial_epoch=epoch,
+                    steps_per_epoch=wanted,
+                    verbose=0,
+                    callbacks=[report, *([board] if board else [])],
+                )
+            except ValueError as error:
+                if run.step > first or 'Empty logs' not in str(error):
+                    raise
+                break  # the data had ended with the last epoch
+            run.say_epoch(first, rate, report.results)
+            if run.step - first < wanted:
+                break  # stopped, or the data have ended
+        if board:
+            board.close()
+
+
+class Fitted(tf.keras.Model):
+    """A job's model with a train_step that computes the loss over the global batch.
+
+    Keras's own takes the mean over a replica's batch and divides by the number of replicas: a short
+    batch of one replica would count as much as the full ones of the others.
+    """
+
+    def __init__(self, model, parts, params):
+        super().__init__(name='fitted')
+        self.trained, self._parts, self._params = model, parts, dict(params)
+        self._loss_metric = tf.keras.metrics.Mean(name='loss')
+        self._of_examples = parts.metrics(dict(params)) if parts.metrics else {}
+
+    def call(self, features, training=None):
+        return self.trained(features, training=training)
+
+    def results(self) -> dict:
+        """The metrics of the epoch so far, by the job's names. Asked for in every task."""
+        metrics = {'loss': self._loss_metric, **self._of_examples}
+        return {name: float(metric.result()) for name, metric in metrics.items()}
+
+    def train_step(self, data):
+        features, labels = data
+        with tf.GradientTape() as tape:
+            of_examples, share, outputs = keras_loop.loss_of(self, self._parts, self._params, features, labels)
+        self.optimizer.minimize(share, self.trainable_variables, tape=tape)
+        self._loss_metric.update_state(losses.of_examples(of_examples))
+        for metric in self._of_examples.values():
+            metric.update_state(labels, outputs)
+        return {'step_loss': share}  # fit adds up what the replicas return
+
+
+class Continued(tf.distribute.DistributedDataset):
+    """A data set that each call of fit goes on with where the last one has stopped."""
+
+    def __init__(self, batches):
+        self._iterator, self._spec = iter(batches), batches.element_spec
+
+    def __iter__(self):
+        return self._iterator
+
+    @property
+    def element_spec(self):
+        return self._spec
+
+
+class _Report(tf.keras.callbacks.Callback):
+    """Tells the run of each step, and stops fit when the run says so.
+
+    Attributes:
+        results: the metrics of the last epoch, over its examples. Every task asks for them, once in an
+            epoch: a result that train_step returned would be all-reduced in every step.
+    """
+
+    stopped = False
+
+    def __init__(self, run):
+        super().__init__()
+        self._run = run
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not self._run.stepped([logs['step_loss']]):
+            self.stopped = self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.results = self.model.results()
+        logs.update(self.results)
+
+
+class TensorBoard(tf.keras.callbacks.Callback):
+    """Writes what Keras's callback of this name does into `train/`, by epoch, and the learning rate."""
+
+    def __init__(self, model_dir, run):
+        super().__init__()
+        self._scalars, self._run = summaries.Scalars(os.path.join(model_dir, 'train')), run
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._rate = self._run.rate()
+
+    def on_epoch_end(self, epoch, logs=None):
+        values = {f'epoch_{name}': value for name, value in logs.items() if name != 'step_loss'}
+        self._scalars.write(epoch, {**values, 'epoch_learning_rate': self._rate})
+
+    def close(self) -> None:
+        self._scalars.close()

@@ -1,0 +1,72 @@
+"""How a parameter server learns that training has ended: every worker tells it.
+
+Each ps keeps a queue. A worker (the chief too, after its last checkpoint) puts one token into each
+queue when it leaves: its number, and whether it has nothing more to train. The ps leaves when every
+worker is done; if it was told to stop, when every worker has left. A worker that has failed puts
+none; it may come back.
+"""
+
+import logging
+import time
+
+import tensorflow as tf
+
+from estimator_trainer.lifecycle import lifeline as lifelines
+
+_log = logging.getLogger('estimator_trainer')
+_TELL_SECS = 20  # a ps that does not take a token for so long is gone
+_POLL_SECS = 0.2
+_ROOM = 1000  # tokens that wait; a worker that comes back puts another one
+
+
+def serve(run_config, num_workers: int, lifeline) -> None:
+    """Is a parameter server until every worker is done, or has left because all were told to stop."""
+    server = tf.distribute.Server(
+        run_config.cluster_spec, job_name='ps', task_index=run_config.task_id, config=run_config.session_config
+    )
+    done, left = set(), set()
+    with tf.Graph().as_default():
+        queue = _queue(run_config.task_id)
+        size, token = queue.size(), queue.dequeue()
+        with _session(server.target, run_config.task_id) as session:
+            lifeline.enter(lifelines.SERVING)
+            while len(done) < num_workers:
+                if lifeline.signum and len(done | left) == num_workers:
+                    lifeline.obey(lifeline.signum)
+                    return
+                if not session.run(size):
+                    time.sleep(_POLL_SECS)
+                    continue
+                worker, is_done = divmod(int(session.run(token)), 2)
+                (done if is_done else left).add(worker)
+                _log.info('parameter server: %d of %d workers done', len(done), num_workers)
+
+
+def tell_left(addresses, worker: int, done: bool) -> None:
+    """Tells every ps that this worker leaves.
+
+    It is a session of its own, so that a worker which finds nothing left to train tells it as well.
+
+    Raises:
+        tf.errors.DeadlineExceededError: a ps does not answer.
+    """
+    for ps, address in enumerate(addresses):
+        with tf.Graph().as_default():
+            tell = _queue(ps).enqueue(2 * worker + done)
+            with _session(f'grpc://{address}', ps, _TELL_SECS) as session:
+                session.run(tell)
+
+
+def _queue(ps: int):
+    with tf.device(f'/job:ps/task:{ps}'):
+        return tf.queue.FIFOQueue(_ROOM, tf.int32, shapes=[()], shared_name=f'left_queue_{ps}')
+
+
+def _session(target: str, ps: int, timeout_secs: int = 0):
+    # Without the filter the session would wait here until every worker is up.
+    return tf.compat.v1.Session(
+        target,
+        config=tf.compat.v1.ConfigProto(
+            device_filters=[f'/job:ps/task:{ps}'], operation_timeout_in_ms=timeout_secs * 1000
+        ),
+    )

@@ -1,0 +1,187 @@
+"""The part this process plays: config + environment -> Plan. Imports no TensorFlow."""
+
+import dataclasses
+
+import tf_config
+from estimator_trainer import config as trainer_config
+from estimator_trainer.config import TrainerConfig
+from estimator_trainer.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is known of a run before TensorFlow is imported.
+
+    Attributes:
+        strategy: resolved, never 'auto'.
+        cluster, task: an empty cluster and None for a process of its own.
+        notes: what the user should be told of where the cluster comes from.
+    """
+
+    config: TrainerConfig
+    strategy: str
+    cluster: tf_config.Cluster
+    task: tf_config.Task | None
+    notes: tuple = ()
+
+    @property
+    def role(self) -> str:
+        """chief, worker, ps or evaluator. A process of its own is its chief."""
+        if self.task is None or self.task == self.cluster.chief_task:
+            return 'chief'
+        return self.task.role
+
+    @property
+    def is_chief(self) -> bool:
+        return self.role == 'chief'
+
+    @property
+    def chief_address(self) -> str | None:
+        """'host:port'; None where there is no cluster."""
+        chief = self.cluster.chief_task
+        return self.cluster.address(chief) if chief else None
+
+    @property
+    def trains(self) -> bool:
+        return self.role in ('chief', 'worker')
+
+    @property
+    def num_training_tasks(self) -> int:
+        return max(1, len(self.cluster.chief) + len(self.cluster.worker))
+
+    @property
+    def trains_alone(self) -> bool:
+        """No other task has a part in the training."""
+        return self.trains and self.num_training_tasks == 1 and not self.cluster.ps
+
+    @property
+    def training_index(self) -> int:
+        """This task's place among the chief and the workers; 0 for every other task."""
+        if self.task is None or self.task.role != 'worker':
+            return 0
+        return len(self.cluster.chief) + self.task.index
+
+    @property
+    def num_replicas(self) -> int:
+        """Replicas in sync: those whose batches make up one step."""
+        if self.asynchronous:
+            return 1
+        return self.num_training_tasks * self.config.num_replicas
+
+    @property
+    def global_batch_size(self) -> int:
+        return self.config.batch_size * self.num_replicas
+
+    @property
+    def num_tasks(self) -> int:
+        """Tasks of the cluster, an evaluator that it does not list included where it is this task."""
+        outside = self.task is not None and self.task not in self.cluster
+        return max(1, len(self.cluster) + outside)
+
+    @property
+    def has_evaluator(self) -> bool:
+        return bool(self.cluster.evaluator) or self.role == 'evaluator'
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether other tasks move the global step as well."""
+        return self.strategy == 'parameter_server'
+
+    def watched_peers(self) -> dict:
+        """name -> address of the tasks without which this one cannot go on.
+
+        Synchronous workers watch the chief, and the chief them: when it ends, so do they. Asynchronous
+        ones need the parameter servers only, and these any of the workers.
+        """
+        cluster, task = self.cluster, self.task
+        if task is None or self.role == 'evaluator' or self.trains_alone:
+            return {}
+        if self.role == 'ps':
+            watched = cluster.training_tasks
+        elif self.asynchronous:
+            watched = cluster.tasks_of('ps')
+        elif self.is_chief:
+            watched = [other for other in cluster.training_tasks if other != task]
+        else:
+            watched = [cluster.chief_task]
+        return {str(other): cluster.address(other) for other in watched}
+
+    @property
+    def num_watchers(self) -> int:
+        """How many tasks watch the peers that this task watches, itself included."""
+        if self.role == 'ps':
+            return len(self.cluster.ps)
+        if self.asynchronous:
+            return self.num_training_tasks
+        return 1 if self.is_chief else self.num_training_tasks - 1
+
+    def describe(self, own_data: bool = False) -> list:
+        """The lines that say what will happen, for the log and for --dry_run.
+
+        `own_data`: the job has an input_fn of its own.
+        """
+        config = self.config
+        data = "the job's own data" if own_data else f'data set {config.dataset}'
+        lines = [f'job {config.job}, {data}, model_dir {config.model_dir}']
+        name = str(self.task) if self.task else 'this process'
+        chief = ' (chief)' if self.is_chief and self.task else ''
+        stepping = f' ({config.stepping})' if config.loop == 'custom_loop' else ''
+        lines.append(
+            f'loop {config.loop}{stepping}, strategy {self.strategy}; {name}{chief} of {self.num_tasks} task(s)'
+        )
+        if self.asynchronous:
+            lines.append(
+                f'asynchronous: {self.num_training_tasks} workers, each step is one batch of '
+                f'{config.batch_size} on one of them; which worker trains which example is '
+                'not repeatable'
+            )
+        else:
+            lines.append(
+                f'batch: {config.batch_size} per replica x {self.num_replicas} replica(s) = '
+                f'{self.global_batch_size} global'
+            )
+        if self.has_evaluator:
+            lines.append('evaluation: by the evaluator task, every checkpoint it can and always the last')
+        elif self.num_training_tasks > 1 or self.cluster.ps:
+            lines.append('evaluation: by the chief, at the end (the cluster has no evaluator)')
+        else:
+            lines.append(f'evaluation: by this process, at most every {config.eval_throttle_secs} s, and at the end')
+        return lines
+
+
+def make(config: TrainerConfig, environ) -> Plan:
+    """Resolves the strategy and this task's role.
+
+    Raises:
+        UsageError: TF_CONFIG, or what an engine and the flags say in its place, is wrong or does not
+            fit the strategy.
+    """
+    try:
+        layout = tf_config.read_layout(config.cluster_from, config.roles, config.base_port, config.hosts, config.rank)
+        found = tf_config.resolve(environ, layout, config.strategy)
+    except tf_config.TfConfigError as error:
+        raise UsageError(str(error)) from error
+    strategy = config.strategy
+    if strategy == 'auto':
+        strategy = tf_config.auto_strategy(found.cluster)
+        if strategy == 'none' and config.num_replicas > 1:
+            strategy = 'mirrored'
+    if strategy == 'parameter_server' and config.loop != 'estimator':
+        raise UsageError(trainer_config.parameter_server_refused(config.loop))
+    if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
+        raise UsageError(
+            f'--num_replicas={config.num_replicas} needs --strategy=mirrored or '
+            f'multi_worker_mirrored; the strategy is {strategy}.'
+        )
+    if config.eval_strategy == 'mirrored' and config.num_replicas == 1:
+        raise UsageError(
+            '--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
+            'mirror; set --num_replicas=2 or more.'
+        )
+    plan = Plan(config, strategy, found.cluster, found.task, tuple(found.notes))
+    in_cluster = plan.num_training_tasks > 1 or found.cluster.ps
+    if config.stop_metric and in_cluster and not plan.has_evaluator:
+        raise UsageError(
+            f'--stop_metric={config.stop_metric}: nobody evaluates while this cluster trains; list an evaluator in it.'
+        )
+    return plan

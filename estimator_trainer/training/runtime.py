@@ -1,0 +1,148 @@
+"""Plan -> what TensorFlow is given: TF_CONFIG, devices, strategies and the RunConfig.
+
+This is the only place that sets TF_CONFIG.
+"""
+
+import os
+from typing import NamedTuple
+
+import tensorflow as tf
+
+import tf_config
+from estimator_trainer.compat.fixes import forked_session, python_functions
+from estimator_trainer.errors import UsageError
+from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.sync import heartbeat, unlocked
+from estimator_trainer.training import broken_input
+
+_SAVE_SECS = 600
+_LEAST_SYNC_THREADS = 4
+
+
+class RunConfigs(NamedTuple):
+    """`own`: of this task. `local`: for an evaluation in this process alone, once a cluster has
+    trained."""
+
+    own: tf.estimator.RunConfig
+    local: tf.estimator.RunConfig
+
+
+def set_devices(plan) -> None:
+    """Sets threads, logical devices and determinism. Called before any other TensorFlow work.
+
+    Raises:
+        UsageError: the process has fewer devices than `--num_replicas` asks for.
+    """
+    config = plan.config
+    tf.config.threading.set_intra_op_parallelism_threads(config.intra_op_threads)
+    tf.config.threading.set_inter_op_parallelism_threads(_inter_op_threads(plan))
+    if config.deterministic:
+        tf.keras.utils.set_random_seed(config.seed)
+        tf.config.experimental.enable_op_determinism()
+    gpus = _gpus()
+    if gpus and config.num_replicas > len(gpus):
+        raise UsageError(f'--num_replicas={config.num_replicas}: this process has {len(gpus)} GPU(s).')
+    if gpus:  # TensorFlow would take every one it sees
+        tf.config.set_visible_devices(gpus[: config.num_replicas], 'GPU')
+        return
+    if config.num_replicas > 1 and plan.strategy == 'multi_worker_mirrored':
+        raise UsageError(
+            f'--num_replicas={config.num_replicas}: without GPUs a worker has one replica; start more workers.'
+        )
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * config.num_replicas
+    )
+
+
+def make_run_configs(plan, lifeline) -> RunConfigs:
+    """Makes the strategies and RunConfigs; with several workers this opens the task's port.
+
+    It waits for the other workers; `lifeline` bounds that.
+    """
+    for_tensorflow = plan.task and tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy)
+    _set_tf_config(None)
+    local = _run_config(plan, None)
+    _set_tf_config(for_tensorflow)
+    with lifeline.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
+        train_strategy = _train_strategy(plan)
+    python_functions.install(lifelines.SIGNALS)
+    forked_session.install()
+    if plan.trains_alone:
+        broken_input.install(lifeline)
+    own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
+    return RunConfigs(own, local)
+
+
+def _set_tf_config(text) -> None:
+    os.environ.pop('TF_CONFIG', None)
+    if text:
+        os.environ['TF_CONFIG'] = text
+
+
+def _inter_op_threads(plan) -> int:
+    """A synchronous task's server answers the others on these threads as well, heartbeats included: on
+    a single core there would be one, which any operation that waits takes away."""
+    threads = plan.config.inter_op_threads
+    if plan.strategy != 'multi_worker_mirrored':
+        return threads
+    return max(_LEAST_SYNC_THREADS, threads or len(os.sched_getaffinity(0)))
+
+
+def _gpus() -> list:
+    return tf.config.get_visible_devices('GPU')
+
+
+def _train_strategy(plan):
+    if not plan.trains or plan.strategy not in ('mirrored', 'multi_worker_mirrored'):
+        return None
+    if plan.strategy == 'mirrored':
+        return _mirrored(plan)
+    unlocked.install()  # so that the lifeline runs while this task waits for the others
+    with heartbeat.put_off():
+        return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _mirrored(plan):
+    kind = 'gpu' if _gpus() else 'cpu'
+    # The default one of CPUs waits inside its operations, and hangs where there are few threads.
+    cross_device_ops = None if kind == 'gpu' else tf.distribute.ReductionToOneDevice()
+    return tf.distribute.MirroredStrategy(
+        [f'/{kind}:{number}' for number in range(plan.config.num_replicas)], cross_device_ops
+    )
+
+
+def _run_config(plan, train_strategy):
+    config = plan.config
+    save_secs = config.save_checkpoints_secs
+    if save_secs is None and config.save_checkpoints_steps is None:
+        save_secs = _SAVE_SECS
+    return tf.estimator.RunConfig(
+        model_dir=config.model_dir,
+        tf_random_seed=config.seed,
+        train_distribute=train_strategy,
+        eval_distribute=_mirrored(plan) if config.eval_strategy == 'mirrored' else None,
+        save_checkpoints_steps=config.save_checkpoints_steps,
+        save_checkpoints_secs=save_secs,
+        save_summary_steps=config.save_summary_steps,
+        keep_checkpoint_max=config.keep_checkpoints,
+        log_step_count_steps=None,  # the trainer's own hook reports
+        session_config=_session_config(plan),
+        session_creation_timeout_secs=config.join_timeout_secs,
+        experimental_max_worker_delay_secs=0,
+    )
+
+
+def _session_config(plan):
+    config = plan.config
+    session = tf.compat.v1.ConfigProto(
+        allow_soft_placement=True,
+        intra_op_parallelism_threads=config.intra_op_threads,
+        inter_op_parallelism_threads=_inter_op_threads(plan),
+    )
+    session.gpu_options.allow_growth = True
+    if not _gpus():
+        session.device_count['CPU'] = config.num_replicas
+    if plan.asynchronous and plan.trains:
+        # Asynchronous workers need not hear of each other, only of the parameter servers.
+        session.device_filters.extend(['/job:ps', f'/job:{plan.task.role}/task:{plan.task.index}'])
+    return session

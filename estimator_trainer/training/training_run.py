@@ -1,0 +1,236 @@
+"""What keras_fit and custom_loop do around their steps: checkpoints, reports, and when to stop."""
+
+import logging
+import os
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.jobs import epochs
+from estimator_trainer.errors import UsageError
+from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.run_dir import checkpoints, summaries
+from estimator_trainer.sync import replica_averages
+from estimator_trainer.sync.agreement import EagerAgreement
+from estimator_trainer.training import progress
+from estimator_trainer.training.watched_step import NotFiniteError
+
+_log = logging.getLogger('estimator_trainer')
+CHECKPOINT_NAME = 'model.ckpt'
+
+
+class TrainingRun:
+    """The training of one task, from its checkpoint to its last step.
+
+    The loop trains some steps and says so (`stepped`), again and again, until `stepped` says to stop.
+
+    Args:
+        plan, lifeline, job, params: as of training.task.Loop.
+        strategy: of the training, or None.
+        watch: training.watched_step.StepWatch.
+        metrics: the MetricsLog of the chief.
+        saved: (step) -> None, called on the chief when it has saved a checkpoint.
+        save_secs, save_steps, save_epochs: how often; None: not by this.
+
+    Attributes:
+        step: the global step. Epoch e ends at step `end_of_epoch(e)`.
+        model, optimizer: made in the strategy's scope, and restored.
+    """
+
+    def __init__(
+        self,
+        plan,
+        lifeline,
+        job,
+        params,
+        strategy,
+        watch,
+        metrics,
+        saved,
+        save_secs=None,
+        save_steps=None,
+        save_epochs=None,
+    ):
+        config = plan.config
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self._plan, self._lifeline, self._params = plan, lifeline, params
+        self._watch, self._saved = watch, saved
+        self._examples = epochs.examples_of(params)
+        self._save_secs, self._save_steps, self._save_epochs = save_secs, save_steps, save_epochs
+        with self.strategy.scope():
+            self.model = job.make_model(dict(params))
+            self.optimizer = job.parts.make_optimizer(dict(params))
+            self.optimizer._create_all_weights(self.model.trainable_variables)  # all are restored
+            self._agreement = EagerAgreement(watch.WISHES + 1, plan.is_chief)
+        self._checkpoint = tf.train.Checkpoint(
+            model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
+        )
+        self._restore(config.model_dir)
+        self.count_steps()
+        self._saved_step = self._first = self.step
+        self._saved_at = time.monotonic()
+        self._manager = self._writer = self._progress = None
+        if plan.is_chief:
+            self._manager = tf.train.CheckpointManager(
+                self._checkpoint,
+                config.model_dir,
+                max_to_keep=config.keep_checkpoints or None,
+                checkpoint_name=CHECKPOINT_NAME,
+            )
+            self._writer = summaries.Scalars(config.model_dir)
+            self._progress = progress.Progress(
+                max_steps=params['max_steps'],
+                batch_size=plan.global_batch_size,
+                every_steps=config.log_every_steps,
+                metrics=metrics,
+                bar=progress.wants_bar(config.progress),
+                heard=lifeline.heard_rate,
+                summary=lambda step, rate: self._writer.write(step, {'examples_per_sec': rate}),
+            )
+
+    def _restore(self, model_dir) -> None:
+        # All tasks have agreed on start_step, and none of them can save before all have restored.
+        checkpoint = checkpoints.latest(model_dir) if self._params['start_step'] else None
+        if checkpoint is None:
+            return  # StepWatch.start refuses what should have been restored
+        if not checkpoints.is_of_objects(checkpoint):
+            raise UsageError(
+                f"--model_dir={model_dir}: {os.path.basename(checkpoint)} is an Estimator's "
+                'checkpoint; python -m estimator_trainer migrate makes a Keras one of it.'
+            )
+        status = self._checkpoint.restore(checkpoint)
+        status.assert_existing_objects_matched()
+
+    def start(self) -> bool:
+        """Before the first step. Whether there is anything to train."""
+        self._watch.start(self.step)
+        if self._progress:
+            self._progress.start(self.step)
+        if self._params['start_step'] == 0 and tf.train.latest_checkpoint(self._plan.config.model_dir) is None:
+            self._save()
+        # What ended the last run may still stand.
+        return not self._agrees_to_stop() and self.step < self._params['max_steps']
+
+    def stepped(self, losses) -> bool:
+        """Some steps have been finished.
+
+        Args:
+            losses: of each of them, over the global batch.
+
+        Returns:
+            Whether to go on.
+        """
+        for loss in losses:
+            self.step += 1
+            self._watch.stepped(self.step, float(loss))
+        if self._progress:
+            self._progress.stepped(losses, lambda: self.step)
+        self._summarise(losses)
+        stop = self._agreement.due(len(losses)) and self._agrees_to_stop()
+        if self._is_to_be_saved():
+            self._save()
+        return not stop and self.step < self._params['max_steps']
+
+    def count_steps(self) -> None:
+        """After a call that has failed: it may have taken some steps."""
+        self.step = int(self.optimizer.iterations.numpy())
+
+    def finish(self) -> None:
+        """After the last step, in every task."""
+        if self.step > self._saved_step:
+            self._save()
+        if self._progress:
+            self._progress.finish(self.step)
+            self._writer.close()
+        self._lifeline.enter(lifelines.CLOSING)
+
+    # -- epochs and steps
+
+    def end_of_epoch(self, epoch: int) -> int:
+        """The step at which `epoch` epochs have been trained, and maybe a part of the next one."""
+        return epochs.steps(epoch, self._examples, self._params['global_batch_size'])
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that have been trained."""
+        return epochs.finished(self.step, self._examples, self._params['global_batch_size'])
+
+    def steps_to(self, *, epoch=True, report=False) -> int:
+        """Steps until something has to be done outside the graph, at least 1.
+
+        Args:
+            epoch: stop at the end of the epoch.
+            report: and wherever progress or a summary is due.
+        """
+        config = self._plan.config
+        ends = [self._params['max_steps']]
+        if epoch or self._save_epochs:
+            ends.append(self.end_of_epoch(self.epoch + 1))
+        if self._save_steps:
+            ends.append(self._saved_step + self._save_steps)
+        if report:
+            ends += [
+                _next(self.step, every, self._first)
+                for every in (config.log_every_steps, config.save_summary_steps)
+                if every
+            ]
+        return max(1, min(ends) - self.step)
+
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        rate = self.optimizer._hyper['learning_rate']
+        return float(tf.convert_to_tensor(rate(self.optimizer.iterations) if callable(rate) else rate))
+
+    # -- saving and stopping
+
+    def _agrees_to_stop(self) -> bool:
+        due = bool(self._save_secs) and time.monotonic() - self._saved_at >= self._save_secs
+        *wishes, self._save_now = self._agreement.meet([*self._watch.wishes(), self._plan.is_chief and due])
+        return self._watch.obey(wishes)
+
+    def _is_to_be_saved(self) -> bool:
+        by_clock, self._save_now = self._save_now, False
+        if by_clock or (self._save_steps and self.step >= self._saved_step + self._save_steps):
+            return True
+        return bool(self._save_epochs) and (
+            self.epoch % self._save_epochs == 0 and self.end_of_epoch(self.epoch) == self.step
+        )
+
+    _save_now = False
+
+    def _save(self) -> None:
+        """Every task: what is averaged over the replicas as it is saved, such as the averages of a
+        BatchNormalization, needs all of them."""
+        self._saved_step, self._saved_at = self.step, time.monotonic()
+        with replica_averages.read_beforehand(self.model.variables):
+            if not self._plan.is_chief:
+                return
+            for variable in self.model.trainable_variables:
+                if not np.all(np.isfinite(variable.numpy())):
+                    raise NotFiniteError(f'{variable.name} is not finite at step {self.step}')
+            self._manager.save(checkpoint_number=self.step)
+        self._lifeline.saved(self.step)
+        self._saved(self.step)
+
+    # -- TensorBoard
+
+    def _summarise(self, losses) -> None:
+        every = self._plan.config.save_summary_steps
+        if not every or not self._writer:
+            return
+        first = self.step - len(losses)
+        for number, loss in enumerate(losses):
+            if (first + number + 1 - self._first) % every == 0:
+                self._writer.write(first + number + 1, {'loss': loss, 'learning_rate': self.rate()})
+
+    def say_epoch(self, first: int, rate: float, results) -> None:
+        """Logs an epoch, or the part of one that was trained, from step `first` on."""
+        if self._plan.is_chief and self.step > first:
+            shown = ', '.join(f'{name} {float(value):.4f}' for name, value in results.items())
+            number = self.epoch if self.end_of_epoch(self.epoch) == self.step else self.epoch + 1
+            _log.info('epoch %d, steps %d to %d: %s, learning rate %.3g', number, first, self.step, shown, rate)
+
+
+def _next(step, every, first) -> int:
+    return step + every - (step - first) % every

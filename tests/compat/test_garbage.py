@@ -1,0 +1,63 @@
+"""What runs for weeks leaves nothing to a garbage collector: a job may have turned it off."""
+
+import collections
+import gc
+import json
+import os
+import signal
+
+import pytest
+
+from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.run_dir import protocol
+
+LOOKS = 4 * 60 * 5  # five minutes of them
+
+
+def test_the_lifeline_leaves_no_garbage(tmp_path):
+    now = [0.0]
+    lifeline = lifelines.Lifeline('worker:0', lifelines.Bounds(), {}, lambda: now[0], leave=None)
+    lifeline.keep_board(str(tmp_path / 'training.json'), 1000)
+
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    lifeline._reader, lifeline._look_secs, lifeline._caught = reader, 0, [signal.SIGTERM]
+
+    def look(times):
+        for _ in range(times):
+            lifeline._take_signals()
+            lifelines._c_action(signal.SIGTERM, lifelines._c_action(signal.SIGTERM))
+            now[0] += 0.25
+            lifeline.stepped(int(now[0]))
+            lifeline._act()
+            lifeline._write_board()
+
+    look(10)
+    gc.collect()
+    gc.disable()
+    try:
+        before = collections.Counter(map(type, gc.get_objects()))
+        look(LOOKS)
+        more = collections.Counter(map(type, gc.get_objects())) - before
+    finally:
+        gc.enable()
+        os.close(reader)
+        os.close(writer)
+    assert sum(more.values()) < LOOKS / 10, more.most_common(5)
+    assert protocol.read_json(str(tmp_path / 'training.json'))['step'] == int(now[0])
+
+
+@pytest.mark.parametrize(
+    'value',
+    [
+        {},
+        [],
+        None,
+        1.5,
+        'ä"\n',
+        {'b': [], 'a': {}, 'ö': None},
+        {'tasks': [{'name': 'worker:0', 'codes': (1, 2), 'rate': 1e-7}, {}], 'ended': True, 'of': {'x': [[1], []]}},
+    ],
+)
+def test_files_are_indented_as_by_the_json_module(value):
+    assert protocol.indented(value) == json.dumps(value, indent=2, sort_keys=True)

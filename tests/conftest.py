@@ -1,0 +1,67 @@
+"""Tests that use TensorFlow in their own process are in files test_tf_*.py; it is brought up once for them."""
+
+import importlib
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+
+def pytest_pycollect_makemodule(module_path):
+    if module_path.name.startswith('test_tf_'):
+        importlib.import_module('tests.bring_up_tensorflow')
+
+
+_PREPARE = """
+import logging, os, sys, time
+logging.basicConfig(level=logging.INFO, format='LOG %(message)s')
+from estimator_trainer import compat
+from estimator_trainer.compat import quiet
+compat.prepare(); quiet.import_tensorflow(); compat.install()
+from estimator_trainer.data import sources
+folder, me, peer = sys.argv[1:]
+open(os.path.join(folder, me), 'w').close()
+deadline = time.monotonic() + 60
+while not os.path.exists(os.path.join(folder, peer)):
+    assert time.monotonic() < deadline, 'the other process did not start'
+    time.sleep(0.01)
+print('EXAMPLES', sources.load('mnist_5k', os.path.join(folder, 'data')).num_train)
+"""
+
+
+@pytest.fixture(scope='session')
+def prepared_by_two(tmp_path_factory):
+    """(data_dir, [(exit code, output)]) of two processes that prepared mnist_5k at the same time."""
+    folder = tmp_path_factory.mktemp('two')
+    root = pathlib.Path(__file__).parents[1]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, '-c', _PREPARE, str(folder), *names],
+            cwd=root,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for names in (('a', 'b'), ('b', 'a'))
+    ]
+    try:
+        outputs = [process.communicate(timeout=120)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return str(folder / 'data'), [(p.returncode, out) for p, out in zip(processes, outputs)]
+
+
+@pytest.fixture(scope='session')
+def data_dir(prepared_by_two):
+    return prepared_by_two[0]
+
+
+@pytest.fixture(scope='session')
+def two():
+    """A strategy with two replicas: the only one, for their collective operations get in each other's
+    way."""
+    import tensorflow as tf
+
+    return tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])

@@ -1,0 +1,211 @@
+"""Every loop as a real program: alone and as two workers, stopped and resumed, with what it leaves."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+
+import launch
+import pytest
+
+LOOPS = {'estimator': ['--loop=estimator'], 'keras_fit': ['--loop=keras_fit'], 'custom_loop': ['--loop=custom_loop']}
+KERAS = {
+    'keras_fit': ['--loop=keras_fit'],
+    **{
+        stepping: ['--loop=custom_loop', f'--stepping={stepping}']
+        for stepping in ('dataset', 'iterator', 'epoch_function')
+    },
+}
+JOB = [
+    '--job=mnist',
+    '--dataset=mnist_5k',
+    '--param=optimizer=momentum',
+    '--param=learning_rate=0.05',
+    '--param=schedule=cosine',
+    '--param=l2=0.001',
+    '--deterministic',
+    '--seed=3',
+]
+SHORT = [*JOB, '--max_steps=20', '--log_every_steps=1']
+LONG = [*JOB, '--max_steps=200', '--log_every_steps=5', '--export=none', '--save_checkpoints_steps=70']
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(scope='module')
+def pairs(tmp_path_factory, data_dir):
+    """loop -> (folder with the model_dirs 'one', of 1 x 64, and 'two', of two workers x 32)."""
+    folders = {}
+
+    def pair(loop):
+        if loop not in folders:
+            folder = folders[loop] = tmp_path_factory.mktemp(loop)
+            flags = [*SHORT, *LOOPS[loop], f'--data_dir={data_dir}']
+            launch.trainer(*flags, '--batch_size=64', f'--model_dir={folder}/one')
+            launch.cluster(['--workers=2', '--noevaluator'], *flags, '--batch_size=32', f'--model_dir={folder}/two')
+        return folders[loop]
+
+    return pair
+
+
+def differ(one, two) -> float:
+    """The largest difference of two checkpoints' weights, relative to the largest weight."""
+    assert one.keys() == two.keys()
+    largest = max(abs(value) for values in one.values() for value in values)
+    return max(abs(a - b) for name in one for a, b in zip(one[name], two[name], strict=True)) / largest
+
+
+@pytest.mark.parametrize('loop', LOOPS)
+def test_two_workers_compute_what_one_process_does(pairs, loop):
+    folder = pairs(loop)
+    assert differ(launch.weights(folder / 'one'), launch.weights(folder / 'two')) <= TOLERANCE
+    losses = [[line['loss'] for line in launch.metrics(folder / name, 'train')] for name in ('one', 'two')]
+    assert len(losses[0]) == 20
+    assert losses[0] == pytest.approx(losses[1], abs=TOLERANCE)
+
+
+@pytest.mark.parametrize('loop', ['keras_fit', 'custom_loop'])
+@pytest.mark.parametrize('name', ['one', 'two'])
+def test_every_loop_reports_the_same(pairs, loop, name):
+    expected, found = (
+        [(line['step'], line['loss']) for line in launch.metrics(pairs(which) / name, kind)]
+        for which in ('estimator', loop)
+        for kind in ('train',)
+    )
+    assert [step for step, _ in found] == [step for step, _ in expected]
+    assert [loss for _, loss in found] == pytest.approx([loss for _, loss in expected], abs=TOLERANCE)
+    one, two = (launch.metrics(pairs(which) / name)[-1] for which in ('estimator', loop))
+    assert one['loss'] == pytest.approx(two['loss'], abs=TOLERANCE)
+    assert one['accuracy'] == two['accuracy'] and one['step'] == two['step'] == 20
+
+
+@pytest.mark.parametrize('loop', LOOPS)
+def test_a_checkpoint_of_two_workers_is_evaluated_without_a_strategy(pairs, loop, tmp_path, data_dir):
+    folder = pairs(loop)
+    before = launch.metrics(folder / 'two')[-1]
+    shutil.copytree(folder / 'two', tmp_path / 'run')
+    shutil.rmtree(tmp_path / 'run/eval')
+    done = launch.trainer(
+        *SHORT,
+        *LOOPS[loop],
+        f'--data_dir={data_dir}',
+        '--batch_size=64',
+        '--strategy=none',
+        f'--model_dir={tmp_path}/run',
+    )
+    assert 'has reached' in done.output
+    after = launch.metrics(tmp_path / 'run')[-1]
+    assert after['accuracy'] == before['accuracy']
+    assert after['loss'] == pytest.approx(before['loss'], rel=1e-6)
+
+
+SERVE = """
+import glob, json, sys
+import numpy as np, tensorflow as tf
+serve = tf.saved_model.load(glob.glob(sys.argv[1] + "/1*/")[-1]).signatures["serving_default"]
+for batch in (1, 7):
+    out = serve(image=tf.zeros([batch, 28, 28, 1], tf.uint8))
+    assert set(out) == {"logits", "probabilities", "classes"}, out
+    assert out["probabilities"].shape == (batch, 10) and out["classes"].shape == (batch,)
+print(json.dumps(out["logits"][0].numpy().tolist()))
+"""
+
+
+@pytest.mark.parametrize('name', ['best', 'final'])
+def test_every_loop_exports_the_same(pairs, name):
+    logits = []
+    for loop in LOOPS:
+        served = launch.checked(launch.run([sys.executable, '-c', SERVE, pairs(loop) / 'two' / 'export' / name]))
+        logits.append(json.loads(served.output.splitlines()[-1]))
+    assert logits[0] == pytest.approx(logits[1], abs=1e-4)
+    assert logits[1] == pytest.approx(logits[2], abs=1e-4)
+
+
+@pytest.fixture(scope='module')
+def undisturbed(tmp_path_factory, data_dir):
+    """The weights of a run that nobody has stopped, 1 x 64 and two workers x 32."""
+    folder = tmp_path_factory.mktemp('undisturbed')
+    found = {}
+
+    def weights(loop, workers):
+        if (loop, workers) not in found:
+            model_dir = folder / f'{loop}-{workers}'
+            flags = [*LONG, f'--loop={loop}', f'--data_dir={data_dir}', f'--model_dir={model_dir}']
+            if workers == 1:
+                launch.trainer(*flags, '--batch_size=64')
+            else:
+                launch.cluster(['--workers=2', '--noevaluator'], *flags, '--batch_size=32')
+            found[loop, workers] = launch.weights(model_dir)
+        return found[loop, workers]
+
+    return weights
+
+
+@pytest.mark.parametrize('way', KERAS)
+def test_sigterm_and_the_same_command_again(way, tmp_path, data_dir, undisturbed):
+    command = [
+        sys.executable,
+        '-m',
+        'estimator_trainer',
+        *LONG,
+        *KERAS[way],
+        '--batch_size=64',
+        f'--data_dir={data_dir}',
+        f'--model_dir={tmp_path}/run',
+    ]
+    with launch.start(command) as process:
+        for line in process.stdout:
+            if 'step 15/' in line:
+                break
+        os.kill(process.pid, signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 143 and 'saved at step' in output, output
+    again = launch.checked(launch.run(command))
+    assert 'resumes at step' in again.output
+    loop = KERAS[way][0].partition('=')[2]
+    assert differ(launch.weights(tmp_path / 'run'), undisturbed(loop, 1)) == 0
+
+
+@pytest.mark.parametrize('signum', [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize('loop', ['keras_fit', 'custom_loop'])
+def test_a_worker_is_stopped_or_killed(loop, signum, tmp_path, data_dir, undisturbed):
+    """The supervisor starts the gang again; the run ends as one that was never disturbed."""
+    model_dir = tmp_path / 'run'
+    command = [
+        launch.REPOSITORY / 'run_local_cluster.sh',
+        '--workers=2',
+        '--noevaluator',
+        '--',
+        *LONG,
+        f'--loop={loop}',
+        '--batch_size=32',
+        f'--data_dir={data_dir}',
+        f'--model_dir={model_dir}',
+    ]
+    with launch.start(command) as process:
+        for line in process.stdout:
+            if 'step 85/' in line:
+                break
+        os.kill(launch.worker_process(model_dir, 1), signum)
+        output, _ = process.communicate(timeout=180)
+    assert process.returncode == 0, output
+    assert 'resumes at step' in output
+    assert differ(launch.weights(model_dir), undisturbed(loop, 2)) == 0
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run(tmp_path, data_dir):
+    for loop in ('keras_fit', 'custom_loop'):
+        done = launch.run(
+            [
+                sys.executable,
+                '-m',
+                'estimator_trainer',
+                '--job=mnist',
+                f'--loop={loop}',
+                '--param=learning_rate=1e30',
+                '--max_steps=50',
+                f'--data_dir={data_dir}',
+                f'--model_dir={tmp_path}/{loop}',
+            ]
+        )
+        assert done.code == 70, done.output

@@ -1,0 +1,52 @@
+"""One process, two workers and two mirrored replicas compute the same weights."""
+
+import launch
+import pytest
+
+JOBS = {'mnist': ['--job=mnist'], 'fashion_mnist': ['--job=fashion_mnist', '--param=l2=0.001']}
+COMMON = [
+    '--dataset=mnist_5k',
+    '--max_steps=20',
+    '--deterministic',
+    '--param=learning_rate=0.1',
+    '--log_every_steps=1',
+    '--export=none',
+    '--seed=3',
+]
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(scope='module', params=list(JOBS))
+def runs(request, tmp_path_factory, data_dir):
+    """The model_dirs of the job: 1 x 64, and the same global batch as 2 x 32 in two ways."""
+    folder = tmp_path_factory.mktemp(request.param)
+    flags = [*COMMON, *JOBS[request.param], f'--data_dir={data_dir}']
+    launch.trainer(*flags, '--batch_size=64', f'--model_dir={folder}/one')
+    launch.trainer(
+        *flags, '--batch_size=32', '--strategy=mirrored', '--num_replicas=2', f'--model_dir={folder}/mirrored'
+    )
+    launch.cluster(['--workers=2', '--noevaluator'], *flags, '--batch_size=32', f'--model_dir={folder}/workers')
+    return folder
+
+
+@pytest.mark.parametrize('other', ['mirrored', 'workers'])
+def test_weights(runs, other):
+    one, two = launch.weights(runs / 'one'), launch.weights(runs / other)
+    assert one.keys() == two.keys()
+    largest = max(abs(value) for values in one.values() for value in values)
+    difference = max(abs(a - b) for name in one for a, b in zip(one[name], two[name], strict=True))
+    assert difference <= TOLERANCE * largest
+
+
+@pytest.mark.parametrize('other', ['mirrored', 'workers'])
+def test_reported_losses(runs, other):
+    one, two = ([line['loss'] for line in launch.metrics(runs / name, 'train')] for name in ('one', other))
+    assert len(one) == len(two) == 20
+    assert one == pytest.approx(two, abs=TOLERANCE)
+    assert one[-1] < one[0]
+
+
+def test_evaluations(runs):
+    one, two, three = (launch.metrics(runs / name)[-1] for name in ('one', 'mirrored', 'workers'))
+    assert one['loss'] == pytest.approx(two['loss'], abs=TOLERANCE)
+    assert one['loss'] == pytest.approx(three['loss'], abs=TOLERANCE)

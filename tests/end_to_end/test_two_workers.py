@@ -1,0 +1,120 @@
+"""What flags promise under MultiWorkerMirroredStrategy, where upstream breaks the promise."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+import launch
+
+import tf_config
+from estimator_trainer.supervisor import ports
+
+EXAMPLES = launch.REPOSITORY / 'docs' / 'examples'
+SMALL = ['--job=spiral:job', '--param=hidden=8', '--batch_size=16', '--export=none']
+
+
+def checkpoints(model_dir) -> list:
+    return sorted(int(path.stem.rpartition('-')[2]) for path in model_dir.glob('model.ckpt-*.index'))
+
+
+def test_no_summaries_does_not_mean_no_checkpoints(tmp_path):
+    launch.cluster(
+        ['--workers=2', '--noevaluator'],
+        *SMALL,
+        f'--model_dir={tmp_path}/run',
+        '--max_steps=40',
+        '--save_summary_steps=0',
+        '--save_checkpoints_steps=20',
+        cwd=EXAMPLES,
+    )
+    assert checkpoints(tmp_path / 'run') == [0, 20, 40]
+    assert not list((tmp_path / 'run').glob('tmp_*'))
+
+
+def test_checkpoints_by_time(tmp_path):
+    launch.cluster(
+        ['--workers=2', '--noevaluator'],
+        *SMALL,
+        f'--model_dir={tmp_path}/run',
+        '--max_steps=2000',
+        '--save_checkpoints_secs=1',
+        '--keep_checkpoints=0',
+        cwd=EXAMPLES,
+    )
+    saved = checkpoints(tmp_path / 'run')
+    assert saved[0] == 0 and saved[-1] == 2000
+    assert len(saved) > 2, saved
+
+
+def test_saving_listeners_are_heard_and_may_stop_all(tmp_path):
+    with ports.claim(2) as claimed:
+        cluster = tf_config.make(2, 0, False, [f'127.0.0.1:{port}' for port in claimed.ports])
+        programs = []
+        with contextlib.ExitStack() as stack:
+            for task in cluster.tasks:
+                programs.append(
+                    stack.enter_context(
+                        launch.start(
+                            [
+                                sys.executable,
+                                launch.REPOSITORY / 'tests/end_to_end/programs/listeners.py',
+                                tmp_path / 'run',
+                            ],
+                            TF_CONFIG=tf_config.render(cluster, task),
+                            PYTHONPATH=os.pathsep.join([str(launch.REPOSITORY), str(EXAMPLES)]),
+                        )
+                    )
+                )
+            outputs = [program.communicate(timeout=120)[0] for program in programs]
+    for program, output in zip(programs, outputs, strict=True):
+        assert program.returncode == 0 and 'left' in output, output
+    assert [line for line in outputs[0].splitlines() if line.startswith('listener')] == [
+        'listener: saved 0',
+        'listener: saved 20',
+        'listener: saved 40',
+    ]
+    assert 'listener: saved' not in outputs[1]
+    assert checkpoints(tmp_path / 'run') == [0, 20, 40]
+
+
+def test_ctrl_c_of_a_single_process_says_how_to_go_on(tmp_path):
+    command = [
+        sys.executable,
+        '-m',
+        'estimator_trainer',
+        *SMALL,
+        f'--model_dir={tmp_path}/run',
+        '--max_steps=100000000',
+        '--log_every_steps=10',
+    ]
+    with launch.start(command, cwd=EXAMPLES) as process:
+        for line in process.stdout:
+            if 'step 10/' in line:
+                break
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert 'interrupted' in output and 'Traceback' not in output
+
+
+def test_kill_9_of_the_launcher_leaves_nothing(tmp_path):
+    command = [
+        launch.REPOSITORY / 'run_local_cluster.sh',
+        '--workers=2',
+        '--',
+        *SMALL,
+        f'--model_dir={tmp_path}/run',
+        '--max_steps=100000000',
+    ]
+    with launch.start(command, cwd=EXAMPLES) as process:
+        for line in process.stdout:
+            if 'step 100/' in line:
+                break
+        assert len(launch.processes_naming(tmp_path)) >= 4  # two workers, evaluator, launcher
+        os.kill(process.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        while launch.processes_naming(tmp_path) and time.monotonic() < deadline:
+            os.sched_yield()
+        assert launch.processes_naming(tmp_path) == []

@@ -1,0 +1,254 @@
+"""evaluation.evaluation: a process that is killed between any two pieces of an evaluation, and the next one."""
+
+import itertools
+import json
+import logging
+import os
+import shutil
+import types
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.evaluation import early_stopping, evaluation, exporters, owed
+from estimator_trainer.run_dir import metrics_log, protocol
+
+v1 = tf.compat.v1
+LOSSES = {20: 0.5, 40: 0.4, 60: 0.6}
+SPEC = types.SimpleNamespace(input_fn=lambda: None, steps=None, hooks=())
+
+
+class Killed(BaseException):
+    """In place of kill -9."""
+
+
+class Machine:
+    """Kills the process at one of the moments that it comes to."""
+
+    def __init__(self):
+        self.moments, self.kill_at, self.dead = 0, None, False
+
+    def moment(self):
+        self.moments += 1
+        if self.moments - 1 == self.kill_at:
+            self.dead = True
+            raise Killed
+
+    def restarted(self):
+        self.kill_at, self.dead = None, False
+
+    def around(self, function):
+        def call(*args, **kwargs):
+            self.moment()
+            result = function(*args, **kwargs)
+            self.moment()
+            return result
+
+        return call
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    machine = Machine()
+    for where, name in ((os, 'replace'), (metrics_log.MetricsLog, 'write'), (shutil, 'rmtree')):
+        monkeypatch.setattr(where, name, machine.around(getattr(where, name)))
+    # A killed process removes nothing any more.
+    remove, unlink = exporters._remove_unfinished, os.unlink
+    monkeypatch.setattr(exporters, '_remove_unfinished', lambda folder: None if machine.dead else remove(folder))
+    monkeypatch.setattr(os, 'unlink', lambda *args, **kwargs: None if machine.dead else unlink(*args, **kwargs))
+    return machine
+
+
+class FakeEstimator:
+    _names = itertools.count(1000)
+
+    def __init__(self, model_dir, machine):
+        self.model_dir, self._machine = model_dir, machine
+
+    def evaluate(self, input_fn, steps, hooks, checkpoint_path):
+        self._machine.moment()
+        step = int(tf.train.load_variable(checkpoint_path, 'global_step'))
+        return {'loss': LOSSES[step], 'global_step': step}
+
+    def export_saved_model(self, folder, serving_input_fn, checkpoint_path, **unused):
+        name = next(self._names)
+        os.makedirs(os.path.join(folder, f'temp-{name}'))
+        self._machine.moment()
+        path = os.path.join(folder, str(name))
+        with open(os.path.join(folder, f'temp-{name}', 'of'), 'w') as file:
+            file.write(os.path.basename(checkpoint_path))
+        os.rename(os.path.join(folder, f'temp-{name}'), path)
+        self._machine.moment()
+        return path.encode()
+
+
+class Run:
+    """A model_dir whose checkpoints are evaluated by one process after the other."""
+
+    def __init__(self, folder, machine, metric='loss'):
+        self.folder, self.machine, self.metric = folder, machine, metric
+
+    def save(self, step):
+        with tf.Graph().as_default(), v1.Session() as session:
+            global_step = v1.train.get_or_create_global_step()
+            v1.get_variable('weight', [3], initializer=v1.random_normal_initializer())
+            session.run(v1.global_variables_initializer())
+            session.run(global_step.assign(step))
+            return v1.train.Saver(max_to_keep=10).save(session, str(self.folder / 'model.ckpt'), step)
+
+    def process(self):
+        model_dir = str(self.folder)
+        job = types.SimpleNamespace(best_metric=self.metric, best_mode='min')
+        return evaluation.Evaluation(
+            model_dir,
+            lambda: FakeEstimator(model_dir, self.machine),
+            lambda: SPEC,
+            exporters.Exports(model_dir, exporters.make(('best', 'final'), job, lambda: None)),
+            early_stopping.Rule('loss', 'min', patience=1),
+        )
+
+    def evaluates(self, *checkpoints):
+        process = self.process()
+        process.make_up()
+        for checkpoint, final in checkpoints:
+            process.of(checkpoint, final)
+
+    def left(self):
+        """Everything that evaluations leave, without names that go by the time."""
+        lines = metrics_log.MetricsLog(str(self.folder / 'eval/metrics.jsonl')).read()
+        exports = {}
+        for name in ('best', 'final'):
+            folder = self.folder / 'export' / name
+            found = sorted(folder.iterdir()) if folder.exists() else []
+            exports[name] = [(path / 'of').read_text() for path in found if path.name.isdigit()]
+            exports[f'{name} others'] = [path.name for path in found if not path.name.isdigit()]
+        best = protocol.read_json(str(self.folder / 'export/best/best.json'))
+        last = owed.read(str(self.folder))
+        return dict(
+            lines=[(line['step'], line['loss']) for line in lines],
+            best_json=(best.get('step'), best.get('value')),
+            stop=protocol.read_json(str(self.folder / 'eval/stop.json')),
+            eval=sorted(path.name for path in (self.folder / 'eval').iterdir()),
+            last=last and (last.step, last.final, last.done),
+            **exports,
+        )
+
+
+# What one process does: steps of checkpoints, and whether each is the final one.
+COURSES = [
+    [(20, False)],
+    [(20, False), (40, True)],
+    [(20, False), (40, False), (40, True)],  # evaluated before training was known to have ended
+    [(20, False), (40, False), (60, False)],  # not better than the one before: it stops
+]
+
+
+@pytest.mark.parametrize('course', COURSES)
+def test_killed_at_any_moment_and_made_up_for(tmp_path, machine, course):
+    undisturbed = Run(tmp_path / 'undisturbed', machine)
+    undisturbed.folder.mkdir()
+    checkpoints = {step: undisturbed.save(step) for step in sorted({step for step, _ in course})}
+    machine.moments = 0
+    undisturbed.evaluates(*((checkpoints[step], final) for step, final in course))
+    moments, expected = machine.moments, undisturbed.left()
+    assert moments > 8 and expected['last'][2] and not expected['final others']
+
+    for kill_at in range(moments):
+        run = Run(tmp_path / str(kill_at), machine)
+        run.folder.mkdir()
+        checkpoints = {step: run.save(step) for step in checkpoints}
+        machine.moments, machine.kill_at = 0, kill_at
+        process, left = run.process(), list(course)
+        with pytest.raises(Killed):
+            process.make_up()
+            while left:
+                step, final = left[0]
+                process.of(checkpoints[step], final)
+                left.pop(0)
+        machine.restarted()
+        run.evaluates(*((checkpoints[step], final) for step, final in left))
+        run.evaluates()  # and once more
+        assert run.left() == expected, f'killed at moment {kill_at} of {moments}'
+
+
+def test_a_failed_export_leaves_no_half_and_is_made_up_for(tmp_path, machine):
+    run = Run(tmp_path, machine, metric='auc')  # which the evaluation does not give
+    checkpoint = run.save(20)
+    with pytest.raises(ValueError, match='auc'):
+        run.evaluates((checkpoint, True))
+    with pytest.raises(ValueError, match='auc'):
+        run.evaluates()
+    run.metric = 'loss'  # mended
+    run.evaluates()
+    left = run.left()
+    assert left['lines'] == [(20, 0.5)] and left['best'] == left['final'] == ['model.ckpt-20']
+
+
+@pytest.fixture
+def warnings(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger('estimator_trainer'), 'propagate', True)
+    return lambda: [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == 'estimator_trainer' and record.levelno >= logging.WARNING
+    ]
+
+
+@pytest.mark.parametrize('kill_at, missing', [(2, 'the evaluation and the exports'), (6, 'the exports')])
+def test_a_checkpoint_that_is_gone_cannot_be_made_up_for(tmp_path, machine, warnings, kill_at, missing):
+    run = Run(tmp_path, machine)
+    first, second = run.save(20), run.save(40)
+    machine.moments, machine.kill_at = 0, kill_at
+    with pytest.raises(Killed):
+        run.evaluates((first, False))
+    machine.restarted()
+    os.unlink(f'{first}.index')
+    run.evaluates((second, True))
+    (warning,) = warnings()
+    assert f'{missing} of model.ckpt-20' in warning and '\n' not in warning
+    assert run.left()['final'] == ['model.ckpt-40'] and run.left()['last'] == (40, True, True)
+
+
+class TestModelDirsOfEarlierVersions:
+    """They have no eval/last.json."""
+
+    @pytest.fixture
+    def run(self, tmp_path, machine):
+        run = Run(tmp_path, machine)
+        run.checkpoint = run.save(40)
+        run.evaluates((run.checkpoint, True))
+        os.unlink(tmp_path / 'eval/last.json')
+        return run
+
+    def test_a_finished_one_is_finished(self, run):
+        before = run.left()
+        run.evaluates((run.checkpoint, True))
+        assert run.left() == {**before, 'eval': ['last.json', 'metrics.jsonl'], 'last': (40, True, True)}
+
+    def test_a_final_export_that_is_missing_is_made(self, run):
+        shutil.rmtree(run.folder / 'export/final')
+        run.evaluates((run.checkpoint, True))
+        assert run.left()['final'] == ['model.ckpt-40'] and run.left()['lines'] == [(40, 0.4)]
+
+    def test_a_checkpoint_that_was_not_evaluated_is(self, run):
+        run.evaluates((run.save(60), True))
+        assert run.left()['lines'] == [(40, 0.4), (60, 0.6)]
+
+
+def test_weights_that_are_trained_again_are_evaluated_again(tmp_path, machine):
+    run = Run(tmp_path, machine)
+    run.evaluates((run.save(40), True))
+    run.evaluates((run.save(40), True))  # others
+    left = run.left()
+    assert left['lines'] == [(40, 0.4)] * 2 and len(left['final']) == 2
+
+
+def test_a_removed_line_is_written_again(tmp_path, machine):
+    run = Run(tmp_path, machine)
+    checkpoint = run.save(40)
+    run.evaluates((checkpoint, True))
+    (tmp_path / 'eval/metrics.jsonl').write_text('')
+    run.evaluates((checkpoint, True))
+    left = run.left()
+    assert left['lines'] == [(40, 0.4)] and left['final'] == ['model.ckpt-40']
+    assert json.loads((tmp_path / 'eval/last.json').read_text())['lines'] == 0

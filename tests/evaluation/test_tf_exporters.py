@@ -1,0 +1,146 @@
+"""evaluation.exporters.BestExporter with an Estimator that only makes folders."""
+
+import itertools
+import json
+import os
+
+import pytest
+
+from estimator_trainer.evaluation import exporters
+
+
+class FakeEstimator:
+    """Writes numbered folders, and notes what lay there at the time."""
+
+    def __init__(self):
+        self._numbers = itertools.count(1000)
+        self.seen, self.checkpoints, self.fails = [], [], False
+
+    def export_saved_model(self, folder, serving_input_fn, checkpoint_path):
+        self.seen.append(saved_models(folder))
+        if self.fails:
+            raise RuntimeError('disk full')
+        path = os.path.join(folder, str(next(self._numbers)))
+        os.makedirs(path)
+        self.checkpoints.append(checkpoint_path)
+        return path.encode()
+
+
+def saved_models(folder):
+    return sorted(name for name in os.listdir(folder) if name.isdigit()) if os.path.isdir(folder) else []
+
+
+class Best:
+    """One export/best folder; every evaluation is heard by a new exporter, as after a restart."""
+
+    def __init__(self, folder, mode='max', restarts=True):
+        self.folder, self.mode, self.restarts = str(folder), mode, restarts
+        self.estimator, self.step = FakeEstimator(), 0
+        self.exporter = self.make()
+
+    def make(self, metric='accuracy'):
+        return exporters.BestExporter(lambda: None, metric, self.mode)
+
+    def hear(self, value, **others):
+        self.step += 10
+        exporter = self.make() if self.restarts else self.exporter
+        return exporter.export(
+            self.estimator,
+            self.folder,
+            f'model.ckpt-{self.step}',
+            dict(accuracy=value, global_step=self.step, **others),
+            False,
+        )
+
+    @property
+    def best(self):
+        with open(os.path.join(self.folder, 'best.json')) as file:
+            return json.load(file)
+
+
+@pytest.mark.parametrize('restarts', [True, False])
+@pytest.mark.parametrize(
+    'mode, values, exported, best',
+    [
+        ('max', [0.5, 0.6, 0.55, 0.6, 0.7], [1, 1, 0, 0, 1], 0.7),
+        ('max', [0.7, 0.6, 0.5], [1, 0, 0], 0.7),
+        ('min', [0.5, 0.6, 0.5, 0.4], [1, 0, 0, 1], 0.4),
+        ('max', [float('nan'), 0.5, float('nan'), 0.6], [0, 1, 0, 1], 0.6),
+        ('min', [float('nan'), 0.5, float('nan'), 0.6], [0, 1, 0, 0], 0.5),
+    ],
+)
+def test_only_a_better_model_is_exported(tmp_path, mode, values, exported, best, restarts):
+    run = Best(tmp_path / 'best', mode, restarts)
+    paths = [run.hear(value) for value in values]
+    assert [path is not None for path in paths] == [bool(e) for e in exported]
+    last = [path for path in paths if path][-1]
+    step = 10 * (1 + max(index for index, e in enumerate(exported) if e))
+    assert run.best == {
+        'metric': 'accuracy',
+        'mode': mode,
+        'value': best,
+        'step': step,
+        'saved_model': os.path.basename(last),
+    }
+    assert saved_models(run.folder) == [os.path.basename(last)]
+    assert run.estimator.checkpoints[-1] == f'model.ckpt-{step}'
+    assert sorted(os.listdir(run.folder)) == sorted([os.path.basename(last), 'best.json'])
+
+
+def test_the_new_model_is_there_before_the_old_one_goes(tmp_path):
+    run = Best(tmp_path)
+    run.hear(0.5)
+    run.hear(0.6)
+    assert run.estimator.seen == [[], ['1000']]
+    before = run.best
+    run.estimator.fails = True
+    with pytest.raises(RuntimeError):
+        run.hear(0.7)
+    assert (run.best, saved_models(tmp_path)) == (before, ['1001'])
+
+
+@pytest.mark.parametrize('lost', ['best.json', 'saved_model', 'torn best.json'])
+def test_a_record_or_model_that_is_gone_is_replaced(tmp_path, lost):
+    run = Best(tmp_path)
+    run.hear(0.9)
+    if lost == 'saved_model':
+        os.rmdir(tmp_path / run.best['saved_model'])
+    elif lost == 'best.json':
+        os.remove(tmp_path / 'best.json')
+    else:
+        (tmp_path / 'best.json').write_text('{"metric": "accu')
+    assert exporters.best_so_far(str(tmp_path)) is None
+    assert run.hear(0.5)
+    assert run.best['value'] == 0.5 and saved_models(tmp_path) == [run.best['saved_model']]
+    assert exporters.best_so_far(str(tmp_path)) == run.best
+
+
+def test_another_metric_starts_anew(tmp_path):
+    run = Best(tmp_path)
+    run.hear(0.9)
+    assert run.make('auc').export(run.estimator, run.folder, 'c', {'auc': 0.1, 'global_step': 1}, False)
+    assert run.best['metric'] == 'auc' and len(saved_models(tmp_path)) == 1
+
+
+def test_other_files_in_the_folder_stay(tmp_path):
+    (tmp_path / 'notes').mkdir()
+    (tmp_path / '77').mkdir()  # an older SavedModel
+    Best(tmp_path).hear(0.5)
+    assert sorted(os.listdir(tmp_path)) == ['1000', 'best.json', 'notes']
+
+
+def test_a_missing_metric_names_those_there_are(tmp_path):
+    with pytest.raises(ValueError, match="'auc'.*accuracy, global_step, loss"):
+        Best(tmp_path).make('auc').export(
+            FakeEstimator(), str(tmp_path), 'c', dict(loss=1.0, accuracy=0.5, global_step=3), False
+        )
+
+
+@pytest.mark.parametrize(
+    'kinds, names', [(('best', 'final'), ['best', 'final']), (('final',), ['final']), (('none',), [])]
+)
+def test_make(kinds, names):
+    from estimator_trainer.jobs.mnist import job
+
+    assert [exporter.name for exporter in exporters.make(kinds, job, lambda: None)] == names
+    assert exporters.make(kinds, job, None) == []

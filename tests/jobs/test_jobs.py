@@ -1,0 +1,304 @@
+"""Which job a name means, what its params become, and what is refused before TensorFlow is imported."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from estimator_trainer import jobs
+from estimator_trainer.jobs import Job, JobError, KerasParts
+from estimator_trainer.jobs.job import RUN_PARAMS
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def model_fn(features, labels, mode, params):
+    raise AssertionError('nothing here trains')
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder; modules imported from it are forgotten afterwards, as is sys.path."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(sys, 'dont_write_bytecode', True)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], '__file__', None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def load_refused(name):
+    with pytest.raises(JobError) as caught:
+        jobs.load(name)
+    assert f'--job={name}:' in str(caught.value)
+    return str(caught.value)
+
+
+MODULE = """
+from estimator_trainer.jobs import Job
+def model_fn(features, labels, mode, params): pass
+job = Job(model_fn=model_fn, params={'hidden': 8})
+def make(): return Job(model_fn=model_fn, params={'hidden': 9})
+number = 3
+def make_number(): return 3
+"""
+
+
+@pytest.mark.parametrize('name', jobs.BUILT_IN)
+def test_built_in(name):
+    job = jobs.load(name)
+    assert isinstance(job, Job) and job.model_fn and job.check
+    assert (job.best_metric, job.best_mode) == ('accuracy', 'max')
+    job.check(dict(job.params))  # the defaults are good
+
+
+@pytest.mark.parametrize('name, hidden', [('u_mine:job', 8), ('u_mine:make', 9), ('u_pkg.mine:job', 8)])
+def test_own_job_in_the_current_folder(folder, name, hidden):
+    (folder / 'u_mine.py').write_text(MODULE)
+    (folder / 'u_pkg').mkdir()
+    (folder / 'u_pkg' / 'mine.py').write_text(MODULE)
+    assert jobs.load(name).params == {'hidden': hidden}
+
+
+@pytest.mark.parametrize(
+    'name, parts',
+    [
+        ('mnst', ["did you mean 'mnist'?", 'fashion_mnist, mnist', 'package.module:attribute']),
+        ('zzz', ['no built-in job has this name. ']),
+        ('u_mine', ['package.module:attribute']),
+        ('u_mine:', ['package.module:attribute']),
+        (':job', ['package.module:attribute']),
+        ('u_mien:job', ["no module named 'u_mien'"]),
+        ('u_no.such.mine:job', ["no module named 'u_no'"]),
+        ('u_pkg.mien:job', ["no module named 'u_pkg.mien'"]),
+        ('u_mine:jbo', ['module u_mine has no attribute', "'jbo'", "did you mean 'job'?"]),
+        ('u_mine:number', ['number is a int']),
+        ('u_mine:make_number', ['make_number is a int']),
+    ],
+)
+def test_jobs_that_are_not_there(folder, name, parts):
+    (folder / 'u_mine.py').write_text(MODULE)
+    (folder / 'u_pkg').mkdir()
+    message = load_refused(name)
+    assert all(part in message for part in parts), message
+
+
+def test_the_message_says_where_was_looked(folder):
+    assert str(folder) in load_refused('u_mien:job')
+
+
+@pytest.mark.parametrize(
+    'line, error',
+    [
+        ('import u_not_installed', ModuleNotFoundError),
+        ('import u_broken.part', ModuleNotFoundError),  # begins with the name of the job's module
+        ('from json import no_such_name', ImportError),
+        ('1 / 0', ZeroDivisionError),
+    ],
+)
+def test_the_own_fault_of_a_module_is_not_taken_for_its_absence(folder, line, error):
+    (folder / 'u_broken.py').write_text(line)
+    with pytest.raises(error):
+        jobs.load('u_broken:job')
+
+
+def test_a_relative_name():
+    load_refused('.mine:job')
+
+
+def test_a_function_that_wants_arguments(folder):
+    (folder / 'u_mine.py').write_text('def make(params): pass')
+    load_refused('u_mine:make')
+
+
+PARTS = KerasParts(loss=model_fn, make_optimizer=model_fn)
+
+
+@pytest.mark.parametrize(
+    'given, parts',
+    [
+        ({}, ['model_fn', 'make_estimator']),
+        (dict(model_fn=model_fn, make_estimator=model_fn), ['model_fn', 'make_estimator']),
+        (dict(make_model=model_fn), ['make_model and parts']),
+        (dict(model_fn=model_fn, parts=PARTS), ['make_model and parts']),
+        (dict(make_model=model_fn, parts=PARTS, make_estimator=model_fn), ['make_estimator']),
+        (dict(model_fn=model_fn, best_mode='most'), ['best_mode', "'most'"]),
+        (dict(model_fn=model_fn, params={'layers': [1]}), ["'layers'", 'list']),
+        (dict(model_fn=model_fn, params={'rate': None}), ["'rate'", 'NoneType']),
+        *((dict(model_fn=model_fn, params={name: 1}), [f"'{name}'", 'rename']) for name in RUN_PARAMS),
+    ],
+)
+def test_what_is_no_job(given, parts):
+    with pytest.raises(JobError) as caught:
+        Job(**given)
+    assert all(part in str(caught.value) for part in parts), caught.value
+
+
+@pytest.mark.parametrize(
+    'given', [dict(model_fn=model_fn), dict(make_estimator=model_fn), dict(make_model=model_fn, parts=PARTS)]
+)
+def test_the_least_job(given):
+    job = Job(**given, params={'a': True, 'b': 1, 'c': 1.5, 'd': 'x'})
+    assert (job.best_metric, job.best_mode, job.input_fn, job.check) == ('loss', 'min', None, None)
+
+
+def test_the_params_that_the_trainer_sets():
+    assert set(RUN_PARAMS) == {
+        'batch_size',
+        'num_replicas',
+        'initial_replicas',
+        'global_batch_size',
+        'max_steps',
+        'steps_per_epoch',
+        'seed',
+        'start_step',
+        'image_shape',
+    }
+
+
+DEFAULTS = {'layers': 2, 'rate': 0.5, 'name': 'x', 'bias': False, 'norm': True}
+
+
+@pytest.mark.parametrize(
+    'override, name, value',
+    [
+        ('layers=3', 'layers', 3),
+        ('layers=-3', 'layers', -3),
+        ('rate=3', 'rate', 3.0),
+        ('rate=1e-3', 'rate', 0.001),
+        ('name=', 'name', ''),
+        ('name=a=b,c', 'name', 'a=b,c'),
+        *((f'bias={yes}', 'bias', True) for yes in ('true', 'True', 'TRUE', '1')),
+        *((f'norm={no}', 'norm', False) for no in ('false', 'False', 'FALSE', '0')),
+    ],
+)
+def test_typed_params(override, name, value):
+    params = jobs.typed_params(DEFAULTS, [override])
+    assert params == {**DEFAULTS, name: value}
+    assert type(params[name]) is type(DEFAULTS[name])
+
+
+def test_typed_params_takes_the_last_and_leaves_the_defaults():
+    defaults = dict(DEFAULTS)
+    assert jobs.typed_params(defaults, ['layers=3', 'name=y', 'layers=4']) == {**DEFAULTS, 'layers': 4, 'name': 'y'}
+    assert defaults == DEFAULTS
+    assert jobs.typed_params(defaults, []) is not defaults
+
+
+@pytest.mark.parametrize(
+    'override, parts',
+    [
+        ('layers', ['name=value']),
+        ('layers=2.0', ['an int', '2', "'2.0'"]),
+        ('layers=', ['an int', "''"]),
+        ('rate=fast', ['a float', '0.5', "'fast'"]),
+        ('bias=yes', ['a bool', 'False', "'yes'"]),
+        ('bias=2', ['a bool', "'2'"]),
+        ('layer=3', ["'layer'", "did you mean 'layers'?", 'bias, layers, name, norm, rate']),
+        ('zzz=3', ["'zzz'. It has"]),
+        ('=3', ["''"]),
+    ],
+)
+def test_typed_params_refused(override, parts):
+    with pytest.raises(JobError) as caught:
+        jobs.typed_params(DEFAULTS, ['name=ok', override])
+    assert f'--param={override}:' in str(caught.value)
+    assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_typed_params_of_a_job_without():
+    with pytest.raises(JobError, match='It has: none'):
+        jobs.typed_params({}, ['a=1'])
+
+
+def checked(*overrides):
+    job = jobs.load('mnist')
+    return job.check(jobs.typed_params(job.params, overrides))
+
+
+@pytest.mark.parametrize(
+    'overrides',
+    [
+        *(['optimizer=' + name] for name in ('sgd', 'momentum', 'adam')),
+        *(['schedule=' + name] for name in ('constant', 'step', 'cosine')),
+        ['schedule=step', 'decay_epochs=2.5'],
+        ['schedule=step', 'decay_epochs=1,2,3'],
+        ['schedule=cosine', 'decay_epochs=never'],  # read by step only
+        ['warmup_steps=0', 'shift_pixels=0'],
+        ['warmup_steps=9', 'shift_pixels=2'],
+    ],
+)
+def test_params_that_work(overrides):
+    checked(*overrides)
+
+
+@pytest.mark.parametrize(
+    'override, cure',
+    [
+        ('optimizer=adm', 'sgd, momentum, adam'),
+        ('schedule=linear', 'constant, step, cosine'),
+        ('decay_epochs=7,3', 'ascending'),
+        ('decay_epochs=3,x', 'ascending'),
+        ('decay_epochs=', 'ascending'),
+        ('warmup_steps=-1', '0 or more'),
+        ('shift_pixels=-1', '0 or more'),
+    ],
+)
+def test_params_that_cannot_work(override, cure):
+    with pytest.raises(ValueError) as caught:
+        checked('schedule=step', override)
+    assert f'--param={override}:' in str(caught.value) and cure in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    'override', ['classes=0', 'learning_rate=nan', 'l2=nan', 'decay_epochs=nan', 'decay_epochs=3,nan']
+)
+def test_params_that_cannot_work_and_pass(override):
+    with pytest.raises(ValueError):
+        checked('schedule=step', override)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'import tensorflow',
+        'try:\n    import tensorflow as tf\nexcept ImportError:\n    tf = None',
+        'from u_helper import x',
+        'from estimator_trainer import data\ndata.array_batches',
+        'from estimator_trainer.data import array_batches',
+    ],
+)
+def test_a_job_that_wants_tensorflow_waits_for_it(tmp_path, text):
+    (tmp_path / 'u_helper.py').write_text('import tensorflow.compat.v1 as x')
+    (tmp_path / 'u_heavy.py').write_text(text + '\nfrom estimator_trainer.jobs import Job\njob = Job(print)')
+    script = (
+        'import sys\n'
+        'from estimator_trainer import jobs\n'
+        'assert jobs.load_early("u_heavy:job") is None\n'
+        'left = {"u_heavy", "u_helper", "tensorflow", "estimator_trainer.data"} & set(sys.modules)\n'
+        'assert not left, left\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', script],
+        cwd=tmp_path,
+        timeout=60,
+        text=True,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)},
+        stderr=subprocess.PIPE,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_light_job_is_loaded_early(folder):
+    (folder / 'u_light.py').write_text('from estimator_trainer.jobs import Job\njob = Job(print)')
+    assert jobs.load_early('u_light:job').model_fn is print
+
+
+def test_a_job_that_is_not_python_is_refused(folder):
+    (folder / 'u_broken.py').write_text('job = (')
+    with pytest.raises(JobError, match=r'u_broken\.py, line 1'):
+        jobs.load_early('u_broken:job')

@@ -1,0 +1,68 @@
+"""The loss of a step over replicas: worked examples, short batches, labels of several dimensions."""
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.jobs import losses
+
+SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
+
+
+def on_replicas(strategy, function, values, static=False):
+    """`function(values[r])` of each replica r. As in a data set whose batches may be short, their size is
+    not known beforehand, unless `static`."""
+
+    def replica(value):
+        shape = value.shape if static else [None, *value.shape[1:]]
+        return function(tf.compat.v1.placeholder_with_default(value, shape))
+
+    given = strategy.experimental_distribute_values_from_function(
+        lambda context: tf.constant(values[context.replica_id_in_sync_group], tf.float32)
+    )
+    return tf.function(lambda: strategy.run(replica, (given,)))()
+
+
+@pytest.mark.parametrize('static', [True, False])
+def test_the_worked_example(two, static):
+    """Losses [2, 3] and [4, 5], global batch 4: 3.5. Each share is a sum over 4, and shares are summed;
+    averaged over the replicas they would give half of it, 1.75."""
+    shares = on_replicas(two, losses.share, [[2, 3], [4, 5]], static)
+    assert [float(share) for share in two.experimental_local_results(shares)] == [1.25, 2.25]
+    assert float(two.reduce(SUM, shares, axis=None)) == 3.5
+    assert float(two.reduce(MEAN, shares, axis=None)) == 1.75
+
+
+def test_a_short_batch_of_one_replica(two):
+    """[2, 3] and [4]: the mean of three examples. A mean of the replicas' means would be 3.25."""
+    shares = on_replicas(two, losses.share, [[2, 3], [4]])
+    assert float(two.reduce(SUM, shares, axis=None)) == pytest.approx(3.0)
+
+
+def test_a_replica_at_the_end_of_the_data(two):
+    shares = on_replicas(two, losses.share, [[2, 3], []])
+    assert float(two.reduce(SUM, shares, axis=None)) == pytest.approx(2.5)
+
+
+def test_a_label_for_each_pixel(two):
+    """One loss for each of 2 x 2 pixels: an example's is their mean. tf.nn.compute_average_loss of the
+    pixels would sum them: four times as much."""
+    pixels = [[[[1, 3], [2, 2]], [[3, 3], [3, 3]]], [[[4, 4], [4, 4]], [[5, 5], [5, 5]]]]
+    shares = on_replicas(two, losses.share, pixels)
+    assert float(two.reduce(SUM, shares, axis=None)) == 3.5
+    naive = on_replicas(two, lambda v: tf.nn.compute_average_loss(v, global_batch_size=4), pixels)
+    assert float(two.reduce(SUM, naive, axis=None)) == 14.0
+
+
+def test_a_penalty_counts_once(two):
+    shares = on_replicas(two, lambda v: losses.share(v, tf.constant(0.5)), [[2, 3], [4, 5]])
+    assert float(two.reduce(SUM, shares, axis=None)) == 4.0
+
+
+def test_estimators_optimizers_divide_by_the_replicas(two):
+    given = on_replicas(two, lambda v: losses.of_replica(v, tf.constant(0.5)), [[2, 3], [4, 5]])
+    assert float(two.reduce(SUM, given, axis=None)) / 2 == 4.0
+
+
+def test_without_a_strategy():
+    assert float(losses.share(tf.constant([2.0, 3.0, 4.0, 5.0]), tf.constant(0.5))) == 4.0
+    assert float(losses.of_replica(tf.constant([2.0, 3.0, 4.0, 5.0]))) == 3.5

@@ -1,0 +1,610 @@
+"""lifecycle.lifeline: when a task ends, by a clock of the test's; and real signals to real processes."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+import types
+
+import pytest
+
+from estimator_trainer.lifecycle import clock, ending, peers
+from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle.probes import Answer
+from estimator_trainer.run_dir import protocol
+
+ROOT = pathlib.Path(__file__).parents[2]
+BOUND_SECS = 30
+INT, TERM = signal.SIGINT, signal.SIGTERM
+STARTING, TRAINING, EVALUATING = protocol.STARTING, protocol.TRAINING, protocol.EVALUATING
+CLOSING, SERVING = lifelines.CLOSING, lifelines.SERVING
+STEP, GRACE = 1800, 25
+START = 1000
+
+
+class Task:
+    """A lifeline without threads: what its threads would see is told to it."""
+
+    def __init__(self, phase=STARTING, environ=None, **bounds):
+        self.now, self.codes = START, []
+        self.lifeline = lifelines.Lifeline(
+            'worker:1',
+            lifelines.Bounds(**{'step': STEP, 'grace': GRACE, **bounds}),
+            environ or {},
+            lambda: self.now,
+            self.codes.append,
+        )
+        if phase == TRAINING:
+            self.lifeline.stepped(7)
+        else:
+            self.lifeline.enter(phase)
+
+    def at(self, secs):
+        """Comes to that time, and looks."""
+        self.now = START + secs
+        self.lifeline._act()
+        return self
+
+    def signal(self, signum, secs=0):
+        self.now = START + secs
+        self.lifeline._received(signum)
+        return self.at(secs)
+
+    def lose(self, ever_seen, secs=0):
+        self.lifeline._gone = peers.Gone('worker:0', 'host:1', ever_seen, 31.4)
+        return self.at(secs)
+
+
+@pytest.mark.parametrize('phase', [STARTING, EVALUATING])
+@pytest.mark.parametrize('signum, code', [(INT, 130), (TERM, 143)])
+def test_nothing_is_left_to_save_so_a_signal_ends_at_once(phase, signum, code):
+    assert Task(phase).signal(signum).codes == [code]
+
+
+@pytest.mark.parametrize('phase', [TRAINING, CLOSING])
+@pytest.mark.parametrize('signum', [INT, TERM])
+def test_training_has_the_grace_period_to_obey_a_signal(phase, signum):
+    task = Task(phase).signal(signum, 5)
+    assert (task.codes, task.lifeline.signum) == ([], signum)
+    assert task.at(5 + GRACE - 0.1).codes == []
+    assert task.at(5 + GRACE).codes == [196]
+
+
+@pytest.mark.parametrize('signum, code', [(INT, 130), (TERM, 143)])
+def test_a_parameter_server_waits_for_its_workers_and_has_nothing_to_save(signum, code):
+    task = Task(SERVING).signal(signum)
+    assert task.at(GRACE - 0.1).codes == []
+    assert task.at(GRACE).codes == [code]
+
+
+@pytest.mark.parametrize(
+    'signals, codes',
+    [
+        ([(TERM, 0), (TERM, 1.9)], []),  # an engine, and the supervisor after it
+        ([(TERM, 0), (TERM, 2)], [196]),
+        ([(TERM, 0), (INT, 0.1)], [196]),
+        ([(INT, 0), (INT, 0.1)], [196]),
+        ([(INT, 0), (TERM, 0.1)], []),
+        ([(TERM, 0), (TERM, 1), (TERM, 3)], [196]),
+    ],
+)
+def test_a_second_signal_ends_at_once(signals, codes):
+    task = Task(TRAINING)
+    for signum, secs in signals:
+        task.signal(signum, secs)
+    assert (task.codes, task.lifeline.signum) == (codes, signals[0][0])
+
+
+def test_a_task_that_was_told_by_another_obeys_in_the_same_time():
+    task = Task(TRAINING)
+    task.lifeline.obey(TERM)
+    assert (task.lifeline.signum, task.lifeline.stopped_by) == (None, TERM)
+    assert task.signal(TERM, 5).codes == []  # its own comes late: no second one
+    assert task.at(GRACE - 0.1).codes == []
+    assert task.at(GRACE).codes == [196]
+
+
+def test_time_runs_from_the_signal_on_and_not_from_the_agreement():
+    task = Task(TRAINING).signal(TERM)
+    task.at(20).lifeline.obey(TERM)
+    assert task.at(GRACE).codes == [196]
+
+
+def test_what_comes_after_training_is_not_begun_when_asked_to_stop():
+    task = Task(CLOSING).signal(TERM)
+    assert task.codes == []
+    task.lifeline.enter(EVALUATING)
+    assert task.codes == [143]
+
+
+@pytest.mark.parametrize('phase', [STARTING, TRAINING, CLOSING, EVALUATING, SERVING])
+@pytest.mark.parametrize('ever_seen, code', [(True, 193), (False, 194)])
+def test_a_peer_that_is_gone_ends_every_phase(phase, ever_seen, code, capsys):
+    assert Task(phase).lose(ever_seen).codes == [code]
+    line = capsys.readouterr().err
+    assert 'worker:0 at host:1' in line and '31 s' in line
+    assert ('restart' if ever_seen else '--join_timeout_secs') in line
+
+
+def test_peers_that_were_released_may_be_gone():
+    task = Task(TRAINING)
+    task.lifeline._gone = peers.Gone('worker:0', 'host:1', True, 31)
+    task.lifeline.release_peers()
+    assert task.at(0).codes == [] and task.lifeline.missing_peers() == []
+
+
+@pytest.mark.parametrize(
+    'phase, step, secs, codes',
+    [
+        (TRAINING, STEP, STEP - 0.1, []),
+        (TRAINING, STEP, STEP, [195]),
+        (TRAINING, 0, 10**9, []),
+        (STARTING, STEP, 10**9, []),
+        (EVALUATING, STEP, 10**9, []),
+        (SERVING, STEP, 10**9, []),
+        (CLOSING, STEP, STEP - 0.1, []),  # the last checkpoint is written now
+        (CLOSING, STEP, STEP, [195]),
+        (CLOSING, 0, 10**9, []),
+        (CLOSING, 10, 119, []),
+        (CLOSING, 10, 120, [195]),
+    ],
+)
+def test_a_step_that_does_not_end(phase, step, secs, codes):
+    assert Task(phase, step=step).at(secs).codes == codes
+
+
+@pytest.mark.parametrize(
+    'tell',
+    [
+        lambda lifeline: lifeline.stepped(8),
+        lambda lifeline: lifeline.saved(8),
+        lambda lifeline: lifeline.enter(EVALUATING),
+    ],
+)
+def test_the_bound_of_a_step_begins_anew(tell):
+    task = Task(TRAINING).at(STEP - 1)
+    tell(task.lifeline)
+    assert task.at(2 * STEP - 2).codes == []
+
+
+@pytest.mark.parametrize('bounds, code', [(dict(step=60), 195), (dict(grace=60), 196)])
+def test_a_pause_of_this_process_is_no_slow_step(bounds, code):
+    """It was stopped, its machine was suspended, or C code has held Python's global lock."""
+    now, codes = 0, []
+    lifeline = lifelines.Lifeline(
+        'worker:1',
+        lifelines.Bounds(**{'step': STEP, 'grace': STEP, **bounds}),
+        {},
+        clock.AwakeClock(lambda: now),
+        codes.append,
+    )
+    lifeline.stepped(7)
+    if code == 196:
+        lifeline._received(TERM)
+    for now in [*range(50), *range(10_000, 10_004)]:
+        lifeline._act()
+    assert codes == []
+    for now in range(10_004, 10_050):
+        lifeline._act()
+    assert codes == [code]
+
+
+def test_training_goes_on_after_an_evaluation():
+    task = Task(EVALUATING)
+    task.lifeline.stepped(8)
+    assert task.signal(TERM).codes == []
+    assert task.at(STEP).codes == [196]
+
+
+def test_stacks_of_a_step_that_does_not_end(capfd):
+    Task(TRAINING).at(STEP)
+    assert 'test_stacks_of_a_step_that_does_not_end' in capfd.readouterr().err
+
+
+def test_the_last_line_and_the_error_file(tmp_path, capsys):
+    path = tmp_path / 'error.json'
+    task = Task(TRAINING, {protocol.ERROR_FILE: str(path)})
+    task.lifeline.saved(6)
+    task.signal(TERM).at(GRACE)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith('worker:1, step 7: SIGTERM was not obeyed within 25 s')
+    assert 'at step 6' in line and '[exit code 196: ' in line
+    told = json.loads(path.read_text())
+    assert (told['task'], told['code'], told['step'], told['peer']) == ('worker:1', 196, 7, None)
+
+
+def test_a_task_ends_once(capsys):
+    task = Task(TRAINING).lose(True)
+    task.lifeline.end(ending.End(1, 'too late'))
+    task.at(10**6).signal(TERM)
+    assert task.codes == [193]
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_main_thread_says_it_first():
+    task = Task(TRAINING)
+    task.lifeline.end(ending.End(70, 'NaN'))
+    assert task.lose(True).codes == []
+
+
+def test_a_reader_that_is_gone_does_not_keep_the_task(monkeypatch, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, 'w') as broken:
+        monkeypatch.setattr(sys, 'stderr', broken)
+        task = Task(TRAINING, {protocol.ERROR_FILE: str(tmp_path / 'error.json')}).lose(True)
+        monkeypatch.undo()
+        with contextlib.suppress(BrokenPipeError):
+            broken.close()
+    assert task.codes == [193] and (tmp_path / 'error.json').exists()
+
+
+class Board:
+    """A task whose training.json can be read."""
+
+    def __init__(self, folder, phase=STARTING, **environ):
+        self.path = folder / 'training.json'
+        self.task = Task(phase, environ)
+        self.task.lifeline.keep_board(str(self.path), 100)
+
+    def read(self):
+        return json.loads(self.path.read_text())
+
+
+def test_the_board_says_what_is_known(tmp_path):
+    before = time.time()
+    board = Board(tmp_path, **{protocol.GENERATION: 'g1'})
+    told = board.read()
+    assert before <= told.pop('time') <= time.time()
+    assert told == {
+        'state': STARTING,
+        'why': None,
+        'step': None,
+        'max_steps': 100,
+        'pid': os.getpid(),
+        'checkpoint_step': None,
+        'examples_per_sec': None,
+        'generation': 'g1',
+        'beat': 1,
+    }
+    lifeline = board.task.lifeline
+    lifeline.stepped(8)
+    lifeline.saved(6)
+    lifeline.heard_rate(12.5)
+    lifeline._write_board()
+    told = board.read()
+    assert (told['state'], told['step'], told['checkpoint_step'], told['examples_per_sec'], told['beat']) == (
+        TRAINING,
+        8,
+        6,
+        12.5,
+        2,
+    )
+    assert os.listdir(tmp_path) == ['training.json']
+
+
+@pytest.mark.parametrize(
+    'phase, state', [(STARTING, STARTING), (TRAINING, TRAINING), (CLOSING, TRAINING), (EVALUATING, EVALUATING)]
+)
+def test_states_of_the_board(tmp_path, phase, state):
+    assert Board(tmp_path, phase).read()['state'] == state in protocol.STATES
+
+
+@pytest.mark.parametrize('state, why', [(protocol.ENDED, 'max_steps'), (protocol.STOPPED, None)])
+def test_what_is_final_stays(tmp_path, state, why):
+    board = Board(tmp_path, TRAINING)
+    board.task.lifeline.finish(state, why)
+    board.task.lifeline.enter(EVALUATING)
+    board.task.lifeline._write_board()
+    told = board.read()
+    assert (told['state'], told['why'], told['beat']) == (state, why, 3)
+
+
+@pytest.mark.parametrize(
+    'phase, end, state',
+    [
+        (STARTING, lambda task: task.signal(TERM), protocol.STOPPED),
+        (EVALUATING, lambda task: task.signal(INT), protocol.STOPPED),
+        (TRAINING, lambda task: task.signal(TERM).at(GRACE), TRAINING),  # not saved: a failure
+        (TRAINING, lambda task: task.lose(True), TRAINING),
+        (TRAINING, lambda task: task.at(STEP), TRAINING),
+    ],
+)
+def test_how_the_board_ends(tmp_path, phase, end, state):
+    board = Board(tmp_path, phase)
+    assert end(board.task).codes
+    assert board.read()['state'] == state
+
+
+def test_a_board_that_cannot_be_written_stops_nobody(tmp_path):
+    (tmp_path / 'training.json').mkdir()
+    task = Board(tmp_path, TRAINING).task
+    task.lifeline.finish(protocol.ENDED)
+    assert task.codes == [] and os.listdir(tmp_path) == ['training.json']
+
+
+def test_without_a_board_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Task(TRAINING).lifeline.finish(protocol.ENDED)
+    assert os.listdir(tmp_path) == []
+
+
+def until(condition):
+    deadline = time.monotonic() + BOUND_SECS
+    while not condition():
+        assert time.monotonic() < deadline, 'waited in vain'
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def live():
+    """live() -> a lifeline with its threads, in this process; nothing is left of it at the end."""
+    handlers = [signal.getsignal(signum) for signum in (INT, TERM)]
+    with contextlib.ExitStack() as stack:
+        codes = []
+        yield lambda **kwargs: types.SimpleNamespace(
+            codes=codes,
+            lifeline=stack.enter_context(
+                lifelines.Lifeline('worker:1', lifelines.Bounds(), {}, leave=codes.append, **kwargs)
+            ),
+        )
+    assert [signal.getsignal(signum) for signum in (INT, TERM)] == handlers
+    assert signal.set_wakeup_fd(-1) == -1
+    until(lambda: not {'lifeline', 'peers'} & {thread.name for thread in threading.enumerate()})
+
+
+def test_after_it_the_handlers_are_as_they_were():
+    actions = [lifelines._c_action(signum)[:8] for signum in (INT, TERM)]
+    for _ in range(20):
+        with lifelines.Lifeline('worker:1', lifelines.Bounds(), {}, leave=lambda code: None):
+            assert [lifelines._c_action(signum)[:8] for signum in (INT, TERM)] != actions
+        assert [lifelines._c_action(signum)[:8] for signum in (INT, TERM)] == actions
+
+
+def test_the_board_beats(live, tmp_path, monkeypatch):
+    monkeypatch.setattr(protocol, 'BEAT_SECS', 0)
+    monkeypatch.setattr(lifelines, '_LOOK_SECS', 0.01)
+    live().lifeline.keep_board(str(tmp_path / 'training.json'), 100)
+    until(lambda: protocol.read_json(str(tmp_path / 'training.json'))['beat'] > 3)
+
+
+def test_lost_peers_are_looked_for(live, monkeypatch):
+    monkeypatch.setattr(lifelines, '_PEERS_EVERY_SECS', 0.01)
+    monkeypatch.setattr(lifelines, '_LOOK_SECS', 0.01)
+    monkeypatch.setattr(peers, 'RETRY_SECS', 0)
+    monkeypatch.setattr(peers, 'every_secs', lambda *numbers: 0)
+    there, asked = {'host:1'}, []
+
+    def probe(addresses):
+        asked.append(addresses)
+        return {address: Answer.GREETS if address in there else Answer.SILENT for address in addresses}
+
+    task = live()
+    task.lifeline.watch_peers(peers.PeerWatch({'worker:0': 'host:1'}, 60, 0.05, probe=probe))
+    until(lambda: len(asked) > 2)
+    assert task.codes == [] and task.lifeline.missing_peers() == []
+    there.clear()
+    until(lambda: task.codes)
+    assert task.codes == [193]
+    assert [peer.name for peer in task.lifeline.missing_peers()] == ['worker:0']
+
+
+def test_released_peers_are_not_asked(live, monkeypatch):
+    monkeypatch.setattr(lifelines, '_PEERS_EVERY_SECS', 0.01)
+    asked = []
+    task = live()
+    task.lifeline.watch_peers(
+        peers.PeerWatch(
+            {'worker:0': 'host:1'},
+            60,
+            60,
+            probe=lambda addresses: asked.append(addresses) or dict.fromkeys(addresses, Answer.SILENT),
+        )
+    )
+    until(lambda: asked)
+    task.lifeline.release_peers()
+    until(lambda: 'peers' not in {thread.name for thread in threading.enumerate()})
+    assert task.lifeline.missing_peers() == [] and task.codes == []
+
+
+def test_a_signal_in_this_process(live):
+    task = live()
+    task.lifeline.stepped(3)
+    os.kill(os.getpid(), TERM)
+    until(lambda: task.lifeline.signum == TERM)
+    assert task.codes == []
+    task.lifeline.enter(EVALUATING)
+    assert task.codes == [143]
+
+
+PROGRAM = """
+import ctypes, signal, sys
+from estimator_trainer.lifecycle import lifeline
+assert 'tensorflow' not in sys.modules
+libc = ctypes.CDLL(None)
+def hang():  # as in session.run: no Python runs here, and no signal ends it
+    mutex = ctypes.create_string_buffer(128)
+    libc.pthread_mutex_lock(mutex)
+    print('ready', flush=True)
+    libc.pthread_mutex_lock(mutex)
+with lifeline.Lifeline('worker:1', lifeline.Bounds(grace=float(sys.argv[1]))) as line:
+    exec(sys.argv[2])
+"""
+
+
+@contextlib.contextmanager
+def program(body, grace=BOUND_SECS, ignored=(), **environ):
+    """A process in a lifeline, which has printed 'ready'."""
+
+    def prepare():
+        for signum in (INT, TERM):
+            signal.signal(signum, signal.SIG_IGN if signum in ignored else signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        [sys.executable, '-c', PROGRAM, str(grace), body],
+        cwd=ROOT,
+        text=True,
+        preexec_fn=prepare,
+        env={**os.environ, **environ},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    timer = threading.Timer(BOUND_SECS, os.killpg, (process.pid, signal.SIGKILL))
+    timer.start()
+    try:
+        assert process.stdout.readline() == 'ready\n', process.communicate()
+        yield process
+    finally:
+        timer.cancel()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.mark.parametrize('signum, code', [(INT, 130), (TERM, 143)])
+def test_a_signal_at_start_up_while_the_main_thread_is_stuck(signum, code):
+    with program('hang()') as process:
+        process.send_signal(signum)
+        _, error = process.communicate()
+    assert process.returncode == code
+    assert error.splitlines()[-1].startswith(f'worker:1: stopped by {signum.name};'), error
+
+
+def test_a_signal_that_is_not_obeyed_and_one_that_insists(tmp_path):
+    with (
+        program('line.stepped(7); hang()', grace=0.1) as slow,
+        program('line.stepped(7); hang()', **{protocol.ERROR_FILE: str(tmp_path / 'error')}) as process,
+    ):
+        slow.send_signal(TERM)
+        process.send_signal(TERM)
+        _, error = slow.communicate()
+        assert (slow.returncode, 'not obeyed within 0.1 s' in error) == (196, True)
+        assert process.poll() is None  # its grace period is longer
+        process.send_signal(INT)
+        process.communicate()
+    assert process.returncode == 196
+    assert protocol.read_json(str(tmp_path / 'error'))['step'] == 7
+
+
+def test_the_main_thread_sees_the_signal_and_decides():
+    with program("""
+line.stepped(7)
+print('ready', flush=True)
+import time
+while line.signum is None: time.sleep(.01)
+sys.exit(int(line.signum))
+""") as process:
+        process.send_signal(TERM)
+        process.communicate()
+    assert process.returncode == TERM
+
+
+def test_a_signal_that_was_ignored_stays_ignored():
+    with program('hang()', ignored=[INT]) as process:
+        for _ in range(3):
+            process.send_signal(INT)
+        with open(f'/proc/{process.pid}/status') as file:
+            (ignored,) = [line for line in file if line.startswith('SigIgn')]
+        assert int(ignored.split()[1], 16) >> INT - 1 & 1
+        process.send_signal(TERM)
+        process.communicate()
+    assert process.returncode == 143
+
+
+STEAL = "libc.signal(signal.SIGTERM, ctypes.c_void_p(1))  # SIG_IGN, behind Python's back"
+
+
+def test_a_stolen_handler_does_not_swallow_the_signal():
+    with program(f'with line.shielded():\n  {STEAL}\n  hang()') as process:
+        process.send_signal(TERM)
+        process.communicate()
+    assert process.returncode == 143
+
+
+def test_a_stolen_handler_is_taken_back():
+    """A signal that is not blocked in every thread is not there to be seen later."""
+    with program(f"""
+import time
+{STEAL}
+while lifeline._c_action(signal.SIGTERM)[:8] == bytes([1] + 7 * [0]): time.sleep(.01)
+hang()
+""") as process:
+        process.send_signal(TERM)
+        process.communicate()
+    assert process.returncode == 143
+
+
+def test_a_signal_in_the_shield_is_one_signal():
+    """It is seen twice: while it waits, and when it is let through. After the shield all is as before."""
+    with program(f"""
+import os, time
+line.stepped(7)
+with line.shielded():
+    {STEAL}
+    os.kill(os.getpid(), signal.SIGTERM)
+    while line.signum is None: time.sleep(.01)
+while line._foreseen: time.sleep(.01)  # until it has come again
+assert not line._insisted
+print('ready', flush=True)
+hang()
+""") as process:
+        process.send_signal(INT)  # now the second
+        _, error = process.communicate()
+    assert process.returncode == 196, error
+    assert 'second' in error.splitlines()[-1]
+
+
+def test_stacks_are_dumped_when_asked_for():
+    with program('hang()') as process:
+        process.send_signal(signal.SIGUSR1)
+        lines = []
+        while 'Current thread' not in ''.join(lines) or '<string>' not in lines[-1]:
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        assert any('_watch' in line for line in lines) and any('in hang' in line for line in lines)
+        assert process.poll() is None
+        process.send_signal(TERM)
+        process.communicate()
+    assert process.returncode == 143
+
+
+def test_nobody_reads_what_the_task_prints():
+    with program('hang()') as process:
+        process.stderr.close()
+        process.stdout.close()
+        process.stdout = process.stderr = None
+        process.send_signal(TERM)
+        assert process.wait(BOUND_SECS) == 143
+
+
+def waiting_bytes(pipe):
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_somebody_reads_no_more_of_what_the_task_prints():
+    with program(
+        """
+import logging
+from estimator_trainer.lifecycle import ending
+ending.READER_SECS = .1
+logging.getLogger('estimator_trainer').addHandler(logging.StreamHandler())
+logging.getLogger('estimator_trainer').setLevel(logging.INFO)
+line.stepped(7)
+print('ready', flush=True)
+import os
+while True: os.write(2, b'x')
+""",
+        grace=0.1,
+    ) as process:
+        until(lambda: waiting_bytes(process.stderr) == fcntl.fcntl(process.stderr, fcntl.F_GETPIPE_SZ))
+        process.send_signal(TERM)
+        assert process.wait(BOUND_SECS) == 196

@@ -1,0 +1,236 @@
+"""`python -m estimator_trainer` up to the door of TensorFlow, each run in its own, bounded process.
+
+Every run is watched: it may import no TensorFlow, open no socket and write no file.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from estimator_trainer import config
+from estimator_trainer.run_dir import run_files
+from estimator_trainer.training import plan as planning
+
+ROOT = pathlib.Path(__file__).parents[2]
+BOUND_SECS = 60
+
+# Runs `python -m MODULE ARGS` under an audit hook, and reports what it did into a file.
+WATCHED = """
+import atexit, json, os, runpy, sys
+report, module, *args = sys.argv[1:]
+seen = []
+def hook(event, given):
+    if event == 'open':
+        path, mode, flags = given
+        new = not isinstance(path, int)  # and not a descriptor that is there already
+        if new and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and path != os.devnull:
+            seen.append(f'writes {path}')
+    elif event.startswith('socket.') or event in ('os.mkdir', 'os.rename', 'subprocess.Popen', 'os.fork'):
+        seen.append(event)
+sys.addaudithook(hook)
+def tell():
+    loaded = {'tensorflow', 'tf_keras', 'numpy'} & set(sys.modules)
+    done = sorted({*seen, *(f'imports {name}' for name in loaded)})
+    with open(report, 'w') as file:
+        json.dump(done, file)
+atexit.register(tell)
+sys.argv = [module, *args]
+runpy.run_module(module, run_name='__main__', alter_sys=True)
+"""
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+    seen: list
+
+
+def run(folder, *argv, module='estimator_trainer', tf_config=None, **more):
+    """Runs in `folder`, which is empty but for what the test has put there. `more`: of the environment."""
+    environ = {**os.environ, 'PYTHONPATH': str(ROOT), 'PYTHONDONTWRITEBYTECODE': '1', **more}
+    environ.pop('TF_CONFIG', None)
+    if tf_config is not None:
+        environ['TF_CONFIG'] = tf_config
+    report = folder.parent / f'{folder.name}.report'
+    done = subprocess.run(
+        [sys.executable, '-c', WATCHED, str(report), module, *argv],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=BOUND_SECS,
+    )
+    return Done(done.returncode, done.stdout, done.stderr, json.loads(report.read_text()))
+
+
+GIVEN = ('--model_dir=model', '--max_steps=5', '--batch_size=8')
+DRY = (*GIVEN, '--dry_run')
+
+
+def cluster(task, **roles):
+    role, _, index = task.partition(':')
+    return json.dumps({'cluster': roles, 'task': {'type': role, 'index': int(index)}})
+
+
+def test_the_watch_sees(tmp_path):
+    (tmp_path / 'tensorflow.py').touch()
+    (tmp_path / 'culprit.py').write_text(
+        'import os, socket, tensorflow\nsocket.socket().close()\nos.mkdir("made")\nopen("made/file", "w").close()\n'
+    )
+    seen = run(tmp_path, module='culprit').seen
+    assert {'imports tensorflow', 'socket.__new__', 'os.mkdir', 'writes made/file'} <= set(seen)
+
+
+def test_help(tmp_path):
+    assert run(tmp_path, '--help') == Done(0, config.help_text() + '\n', '', [])
+
+
+LIGHT = """
+from estimator_trainer.jobs import Job
+def model_fn(features, labels, mode, params):
+    import tensorflow
+job = Job(model_fn=model_fn, params={'hidden': 8})
+"""
+
+DRY_RUNS = {  # argv, TF_CONFIG, what is said
+    'one process': (
+        (),
+        None,
+        [
+            'job mnist, data set mnist_5k, model_dir /',
+            'strategy none; this process',
+            'batch: 8 per replica x 1 replica(s) = 8 global',
+            'evaluation: by this process',
+            "'optimizer': 'sgd'",
+        ],
+    ),
+    'params': (
+        ('--param=optimizer=adam', '--param=shift_pixels=2'),
+        None,
+        ["'optimizer': 'adam'", "'shift_pixels': 2"],
+    ),
+    'two replicas': (('--num_replicas=2',), None, ['strategy mirrored', '= 16 global']),
+    'a worker': (
+        (),
+        cluster('worker:1', worker=['a:1', 'b:1']),
+        [
+            'strategy multi_worker_mirrored; worker:1 of 2',
+            'x 2 replica(s) = 16 global',
+            'evaluation: by the chief, at the end',
+        ],
+    ),
+    'a ps': (
+        (),
+        cluster('ps:0', chief=['a:1'], worker=['b:1'], ps=['p:1'], evaluator=['e:1']),
+        ['strategy parameter_server; ps:0 of 4', 'asynchronous', 'evaluation: by the evaluator task'],
+    ),
+    'a note': ((), cluster('chief:0', master=['a:1']), ['"master" is read as "chief"']),
+    'own job': (('--job=u_light:job', '--param=hidden=7'), None, ["params {'hidden': 7}"]),
+    'own job, not loaded yet': (('--job=u_culprit:job',), None, ['params of u_culprit:job are read when it is loaded']),
+}
+
+
+@pytest.mark.parametrize('argv, tf_config, parts', DRY_RUNS.values(), ids=DRY_RUNS)
+def test_dry_run(tmp_path, argv, tf_config, parts):
+    (tmp_path / 'u_culprit.py').write_text('import tensorflow')
+    (tmp_path / 'u_light.py').write_text(LIGHT)
+    done = run(tmp_path, *DRY, *argv, tf_config=tf_config)
+    assert (done.code, done.out, done.seen) == (0, '', []), done.err
+    assert all(part in done.err for part in parts), done.err
+    assert sorted(os.listdir(tmp_path)) == ['u_culprit.py', 'u_light.py']
+
+
+FLAGFILES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob('configs/*.flags'))]
+
+
+@pytest.mark.parametrize('flagfile', FLAGFILES)
+def test_dry_run_of_the_flagfiles_of_the_readme(tmp_path, flagfile):
+    done = run(tmp_path, f'--flagfile={ROOT / flagfile}', '--model_dir=model', '--dry_run')
+    assert (done.code, done.seen) == (0, []), done.err
+
+
+USAGE_ERRORS = {
+    'no model_dir': (('--max_steps=5',), None, '--model_dir'),
+    'unknown flag': ((*GIVEN, '--batchsize=3'), None, 'did you mean --batch_size?'),
+    'wrong type': ((*GIVEN, '--seed=x'), None, '--seed=x'),
+    'out of bounds': ((*GIVEN, '--seed=-1'), None, '--seed=-1'),
+    'stray word': ((*GIVEN, 'mnist'), None, 'mnist: every argument is a flag'),
+    'missing flagfile': ((*GIVEN, '--flagfile=/no/such.flags'), None, '/no/such.flags'),
+    'unknown param': ((*GIVEN, '--param=optimiser=adam'), None, "did you mean 'optimizer'?"),
+    'param of another type': ((*GIVEN, '--param=classes=ten'), None, '--param=classes=ten'),
+    'param that cannot work': ((*GIVEN, '--param=schedule=linear'), None, '--param=schedule=linear'),
+    'TF_CONFIG is not JSON': (GIVEN, '{', 'TF_CONFIG is refused'),
+    'TF_CONFIG is of another job': (GIVEN, cluster('worker:2', worker=['a:1', 'b:1']), 'corrected: {'),
+    'TF_CONFIG and strategy': (
+        (*GIVEN, '--strategy=mirrored'),
+        cluster('worker:0', worker=['a:1', 'b:1']),
+        'corrected: {',
+    ),
+    'no cluster': ((*GIVEN, '--strategy=multi_worker_mirrored'), None, 'needs a cluster'),
+}
+
+
+@pytest.mark.parametrize('argv, tf_config, part', USAGE_ERRORS.values(), ids=USAGE_ERRORS)
+def test_usage_errors(tmp_path, argv, tf_config, part):
+    done = run(tmp_path, *argv, tf_config=tf_config)
+    assert (done.code, done.out, done.seen) == (64, '', [])
+    assert done.err.startswith('error: ') and part in done.err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize('argv', [(), ('--dry_run',)], ids=['run', 'dry_run'])
+def test_a_model_dir_of_another_run(tmp_path, argv):
+    old = planning.make(config.parse(['trainer', *GIVEN, '--seed=2']), {})
+    run_files.write(str(tmp_path / 'model'), run_files.resolved(old, {}, {}))
+    before = (tmp_path / 'model' / 'config.json').read_bytes()
+    done = run(tmp_path, *GIVEN, *argv)
+    assert (done.code, done.out, done.seen) == (64, '', [])
+    assert 'seed: 2 there, 1 now' in done.err
+    assert os.listdir(tmp_path / 'model') == ['config.json']
+    assert (tmp_path / 'model' / 'config.json').read_bytes() == before
+
+
+@pytest.mark.parametrize('argv', [('--job=mnst',), ('--job=mnst', '--dry_run'), ('--job=u_mine:job', '--dry_run')])
+def test_a_job_without_a_module_is_refused_at_once(tmp_path, argv):
+    done = run(tmp_path, *GIVEN, *argv)
+    assert (done.code, done.seen) == (64, [])
+
+
+def test_a_model_dir_below_a_file_is_refused(tmp_path):
+    (tmp_path / 'file').touch()
+    done = run(tmp_path, '--model_dir=file/model', '--max_steps=5', '--dry_run')
+    assert done.code == 64, done.err
+
+
+def test_a_loop_that_cannot_train_the_job_is_refused(tmp_path):
+    (tmp_path / 'u_light.py').write_text(LIGHT)
+    assert run(tmp_path, *DRY, '--job=u_light:job').code == 0
+    for loop in ('keras_fit', 'custom_loop'):
+        done = run(tmp_path, *DRY, '--job=u_light:job', f'--loop={loop}')
+        assert (done.code, done.seen) == (64, []) and f'--loop={loop}: job u_light:job has no make_model' in done.err
+        with_ps = run(
+            tmp_path, *DRY, f'--loop={loop}', tf_config=cluster('worker:0', chief=['a:1'], worker=['b:1'], ps=['p:1'])
+        )
+        assert (with_ps.code, with_ps.seen) == (64, []) and 'parameter servers' in with_ps.err
+
+
+@pytest.mark.parametrize('flags, task', [(['--no_such=1'], 'trainer'), (['--job=no_such'], 'worker:1')])
+def test_a_usage_error_stands_in_the_error_file(tmp_path, flags, task):
+    error_file = tmp_path / 'error.json'
+    done = run(
+        tmp_path,
+        *GIVEN,
+        *flags,
+        tf_config=cluster('worker:1', worker=['a:1', 'b:1']),
+        ESTIMATOR_TRAINER_ERROR_FILE=str(error_file),
+    )
+    told = json.loads(error_file.read_text())
+    assert (done.code, told['code'], told['task']) == (64, 64, task)
+    assert f'error: {told["message"]}\n' == done.err

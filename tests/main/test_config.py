@@ -1,0 +1,283 @@
+"""argv and flagfiles -> TrainerConfig, and every way in which they are refused."""
+
+import dataclasses
+import os
+import tempfile
+
+import pytest
+
+from estimator_trainer import flags
+from estimator_trainer.config import HelpRequested, TrainerConfig, help_text, parse
+from estimator_trainer.errors import UsageError
+
+MODEL_DIR = os.path.join(tempfile.gettempdir(), 'no_such_model_dir')  # could be made, and is not
+GIVEN = (f'--model_dir={MODEL_DIR}', '--max_steps=5')
+
+
+def parsed(*argv):
+    return parse(['trainer', *GIVEN, *argv])
+
+
+def refused(*argv):
+    with pytest.raises(UsageError) as caught:
+        parse(['trainer', *argv])
+    return str(caught.value)
+
+
+def test_defaults():
+    assert dataclasses.asdict(parsed()) == dict(
+        job='mnist',
+        loop='estimator',
+        stepping='dataset',
+        param=(),
+        model_dir=MODEL_DIR,
+        allow_config_change=False,
+        dataset='mnist_5k',
+        data_dir='',
+        in_memory_mb=1024,
+        strategy='auto',
+        eval_strategy='none',
+        num_replicas=1,
+        intra_op_threads=0,
+        inter_op_threads=0,
+        cluster_from='auto',
+        roles='',
+        base_port=None,
+        hosts='',
+        rank=None,
+        batch_size=64,
+        max_steps=5,
+        epochs=None,
+        max_secs=None,
+        seed=1,
+        deterministic=False,
+        stop_metric='',
+        stop_mode='min',
+        stop_patience=3,
+        stop_min_delta=0.0,
+        join_timeout_secs=60,
+        lost_peer_secs=30,
+        step_timeout_secs=1800,
+        grace_secs=25,
+        eval_steps=None,
+        eval_throttle_secs=600,
+        export=('best', 'final'),
+        save_checkpoints_steps=None,
+        save_checkpoints_secs=None,
+        save_checkpoints_epochs=None,
+        keep_checkpoints=5,
+        save_summary_steps=100,
+        log_every_steps=100,
+        progress='auto',
+        dry_run=False,
+    )
+
+
+def test_every_flag_is_in_a_group_and_a_field_of_the_config():
+    grouped = [name for names in flags.GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(flags.FLAGS)
+    assert sorted(grouped) == sorted(field.name for field in dataclasses.fields(TrainerConfig))
+
+
+@pytest.mark.parametrize(
+    'argv, name, value',
+    [
+        (['--batch_size=9'], 'batch_size', 9),
+        (['--batch_size', '9'], 'batch_size', 9),
+        (['--batch_size=8', '--batch_size=9'], 'batch_size', 9),
+        (['--dry_run'], 'dry_run', True),
+        (['--dry_run', '--nodry_run'], 'dry_run', False),
+        (['--param=a=1', '--param=b=x,y'], 'param', ('a=1', 'b=x,y')),
+        (['--export=best'], 'export', ('best',)),
+        (['--export=final, best'], 'export', ('final', 'best')),
+        (['--export=none'], 'export', ('none',)),
+        (['--export='], 'export', ('none',)),
+        (['--hosts=a,b:1,[::1]'], 'hosts', 'a,b:1,[::1]'),
+        (['--roles=chief:1,worker:2'], 'roles', 'chief:1,worker:2'),
+        (['--cluster_from=slurm'], 'cluster_from', 'slurm'),
+    ],
+)
+def test_values(argv, name, value):
+    assert getattr(parsed(*argv), name) == value
+
+
+def test_epochs_alone():
+    config = parse(['trainer', GIVEN[0], '--epochs=0.5'])
+    assert (config.epochs, config.max_steps) == (0.5, None)
+
+
+def test_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    config = parsed('--model_dir=~/runs', '--data_dir=~/data')
+    assert (config.model_dir, config.data_dir) == (f'{tmp_path}/runs', f'{tmp_path}/data')
+
+
+def test_folders_are_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = parsed('--model_dir=runs', '--data_dir=data')
+    assert (config.model_dir, config.data_dir) == (f'{tmp_path}/runs', f'{tmp_path}/data')
+    assert parsed('--model_dir=runs').data_dir == ''
+
+
+def test_the_config_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        parsed().seed = 2
+
+
+def test_flagfiles(tmp_path):
+    inner, outer = tmp_path / 'inner.flags', tmp_path / 'outer.flags'
+    inner.write_text('--batch_size=7\n--seed=3\n--param=a=1\n')
+    outer.write_text(f'# a comment\n--flagfile={inner}\n\n--seed=4\n--param=b=2\n')
+    config = parsed(f'--flagfile={outer}', '--log_every_steps=6')
+    assert (config.batch_size, config.seed, config.log_every_steps) == (7, 4, 6)
+    assert config.param == ('a=1', 'b=2')
+    assert parsed(f'--flagfile={outer}', '--seed=5').seed == 5  # later on the command line wins
+
+
+def test_one_call_leaves_nothing_for_the_next():
+    nothing = parsed()
+    assert parsed('--param=a=1', '--export=best', '--seed=3', '--dry_run', '--eval_steps=2') != nothing
+    assert parsed() == nothing
+    assert parsed('--param=b=2').param == ('b=2',)
+    refused(*GIVEN, '--param=c=3', '--seed=4', '--batch_size=x')
+    assert parsed() == nothing
+
+
+FLAGFILE_ERRORS = {
+    'unknown flag': ('--batchsize=3', ['--batchsize', '--batch_size?']),
+    'wrong type': ('--batch_size=x', ['--batch_size=x']),
+    'stray word': ('batch_size', ['batch_size', '--name=value']),
+}
+
+
+@pytest.mark.parametrize('line, parts', FLAGFILE_ERRORS.values(), ids=FLAGFILE_ERRORS)
+def test_refused_in_a_flagfile(tmp_path, line, parts):
+    file = tmp_path / 'run.flags'
+    file.write_text(line + '\n')
+    message = refused(*GIVEN, f'--flagfile={file}')
+    assert all(part in message for part in parts), message
+
+
+NO_DIR, NO_END = GIVEN[1:], GIVEN[:1]
+ERRORS = {  # argv, what the message must hold
+    'no model_dir': (NO_DIR, ['--model_dir']),
+    'empty model_dir': ((*NO_DIR, '--model_dir='), ['--model_dir']),
+    'model_dir is a file': ((*NO_DIR, f'--model_dir={__file__}'), [f'--model_dir={__file__}', 'file']),
+    'model_dir below a file': ((*NO_DIR, f'--model_dir={__file__}/model'), [f'--model_dir={__file__}/model']),
+    'model_dir elsewhere': ((*NO_DIR, '--model_dir=gs://a/b'), ['--model_dir=gs://a/b', 'this machine']),
+    'no end': (NO_END, ['--max_steps', '--epochs']),
+    'two ends': ((*GIVEN, '--epochs=2'), ['--max_steps=5', '--epochs=2']),
+    'epochs of 0': ((*NO_END, '--epochs=0'), ['--epochs=0']),
+    'epochs below 0': ((*NO_END, '--epochs=-1'), ['--epochs=-1']),
+    'epochs without end': ((*NO_END, '--epochs=inf'), ['--epochs=inf']),
+    'epochs nan': ((*NO_END, '--epochs=nan'), ['--epochs=nan']),
+    'two checkpoint periods': (
+        (*GIVEN, '--save_checkpoints_steps=7', '--save_checkpoints_secs=8'),
+        ['--save_checkpoints_steps=7', '--save_checkpoints_secs=8'],
+    ),
+    'unknown flag': ((*GIVEN, '--batch_sise=3'), ['--batch_sise', '--batch_size?']),
+    'unknown flag of another kind': ((*GIVEN, '--qqqq'), ['--qqqq: no such flag.']),
+    'wrong dash': ((*GIVEN, '--batch-size=3'), ['--batch-size', '--batch_size?']),
+    'not a whole number': ((*GIVEN, '--batch_size=1.5'), ['--batch_size=1.5']),
+    'not a number': ((*NO_END, '--epochs=few'), ['--epochs=few']),
+    'not a switch': ((*GIVEN, '--deterministic=maybe'), ['--deterministic', 'maybe']),
+    'not a strategy': ((*GIVEN, '--strategy=tpu'), ['--strategy=tpu', 'multi_worker_mirrored']),
+    'not an eval_strategy': ((*GIVEN, '--eval_strategy=tpu'), ['--eval_strategy=tpu', 'mirrored']),
+    'not a progress': ((*GIVEN, '--progress=yes'), ['--progress=yes', 'auto']),
+    'not a cluster_from': ((*GIVEN, '--cluster_from=pbs'), ['--cluster_from=pbs', 'slurm']),
+    'no value': ((*GIVEN, '--batch_size'), ['--batch_size']),
+    'not an export': ((*GIVEN, '--export=latest'), ['--export=latest', 'best,final or none']),
+    'none and another export': ((*GIVEN, '--export=none,best'), ['--export=none,best']),
+    'a stray word': ((*GIVEN, 'mnist'), ['mnist', '--name=value']),
+    'flags after --': ((*GIVEN, '--', '--seed=2'), ['--seed=2']),
+    'no such flagfile': ((*GIVEN, '--flagfile=/no/such.flags'), ['--flagfile', '/no/such.flags']),
+    'seed too large': ((*GIVEN, '--seed=2147483648'), ['--seed=2147483648', '2**31']),
+}
+
+
+@pytest.mark.parametrize('argv, parts', ERRORS.values(), ids=ERRORS)
+def test_refused(argv, parts):
+    message = refused(*argv)
+    assert all(part in message for part in parts), message
+
+
+@pytest.mark.parametrize(
+    'name, least',
+    [
+        *(
+            (name, 1)
+            for name in (
+                'batch_size',
+                'num_replicas',
+                'max_steps',
+                'save_checkpoints_steps',
+                'save_checkpoints_secs',
+                'log_every_steps',
+                'eval_steps',
+            )
+        ),
+        *(
+            (name, 0)
+            for name in (
+                'keep_checkpoints',
+                'in_memory_mb',
+                'save_summary_steps',
+                'seed',
+                'eval_throttle_secs',
+                'intra_op_threads',
+                'inter_op_threads',
+            )
+        ),
+    ],
+)
+def test_lower_bounds(name, least):
+    assert getattr(parsed(f'--{name}={least}'), name) == least
+    message = refused(*GIVEN, f'--{name}={least - 1}')
+    assert f'--{name}={least - 1}:' in message and f'at least {least} ' in message
+
+
+def test_the_largest_seed():
+    assert parsed(f'--seed={2**31 - 1}').seed == 2**31 - 1
+
+
+@pytest.mark.parametrize('flag', ['--help', '-help', '-h', '--helpfull'])
+def test_help_comes_before_every_error(flag):
+    with pytest.raises(HelpRequested) as caught:
+        parse(['trainer', '--no_such_flag', flag])
+    assert str(caught.value) == help_text()
+
+
+def test_help_lists_every_group_and_flag():
+    lines = help_text().splitlines()
+    for group, names in flags.GROUPS.items():
+        assert f'{group}:' in lines
+        for name in names:
+            (line,) = (line for line in lines if line.startswith(f'  --{name}: '))
+            assert flags.FLAGS[name].help.partition('\n')[0] in line
+
+
+def test_help_shows_defaults():
+    (line,) = (line for line in help_text().splitlines() if line.startswith('  --keep_checkpoints: '))
+    assert '5' in line.rpartition('[')[2]
+
+
+def test_a_flagfile_that_is_not_text_is_refused(tmp_path):
+    file = tmp_path / 'run.flags'
+    file.write_bytes(b'--job=\xff\n')
+    assert '--flagfile' in refused(*GIVEN, f'--flagfile={file}')
+
+
+@pytest.mark.parametrize(
+    'flags, parts',
+    [
+        (['--loop=keras_fit', '--strategy=parameter_server'], ['--loop=keras_fit', 'parameter servers']),
+        (['--stepping=iterator'], ['--stepping=iterator', 'custom_loop']),
+        (['--loop=keras_fit', '--stepping=iterator'], ['keras_fit']),
+        (['--save_checkpoints_epochs=2'], ['--save_checkpoints_epochs=2', '--save_checkpoints_steps']),
+        (['--loop=custom_loop', '--save_checkpoints_epochs=0'], ['at least 1']),
+    ],
+)
+def test_flags_of_another_loop(flags, parts):
+    with pytest.raises(UsageError) as caught:
+        parse(['trainer', '--model_dir=run', '--max_steps=1', *flags])
+    assert all(part in str(caught.value) for part in parts), caught.value

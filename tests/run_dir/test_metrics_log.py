@@ -1,0 +1,84 @@
+"""metrics.jsonl: what is written, and what is read after a process died in the middle of a line."""
+
+import json
+import time
+
+import pytest
+
+from estimator_trainer.run_dir import metrics_log
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'eval' / 'metrics.jsonl'
+
+
+def test_lines(path):
+    log = metrics_log.MetricsLog(str(path))
+    log.write('train', 100, {'loss': 0.5, 'examples_per_sec': 10}, now=12.34567)
+    metrics_log.MetricsLog(str(path)).write('eval', 200, {'accuracy': 0.25}, now=13)  # a later process
+    assert path.read_text().splitlines() == [
+        '{"kind": "train", "step": 100, "time": 12.346, "loss": 0.5, "examples_per_sec": 10.0}',
+        '{"kind": "eval", "step": 200, "time": 13, "accuracy": 0.25}',
+    ]
+    assert metrics_log.MetricsLog(str(path)).read() == [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_time_is_now(path):
+    before = time.time()
+    metrics_log.MetricsLog(str(path)).write('train', 1, {})
+    (line,) = metrics_log.MetricsLog(str(path)).read()
+    assert before - 0.001 <= line['time'] <= time.time() + 0.001
+
+
+@pytest.mark.parametrize(
+    'value, written',
+    [
+        (float('nan'), None),
+        (float('inf'), None),
+        (float('-inf'), None),
+        ('0.5', 0.5),
+        (True, 1.0),
+        (None, 'None'),
+        ('text', 'text'),
+        (b'text', 'text'),
+        ([1, float('nan')], [1.0, None]),
+    ],
+)
+def test_values(path, value, written):
+    metrics_log.MetricsLog(str(path)).write('train', 1, {'loss': value}, now=0)
+    line = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f'{name} is no JSON'))
+    assert line['loss'] == written and type(line['loss']) is type(written)
+
+
+def test_a_last_line_cut_short_is_left_out(path):
+    metrics_log.MetricsLog(str(path)).write('train', 1, {}, now=0)
+    whole = path.read_text()
+    for length in range(1, len(whole) - 1):
+        path.write_text(whole + whole[:length])
+        assert metrics_log.MetricsLog(str(path)).read() == [{'kind': 'train', 'step': 1, 'time': 0}]
+
+
+def test_no_file(path):
+    assert metrics_log.MetricsLog(str(path)).read() == []
+
+
+def test_shown():
+    metrics = {'loss': 0.12346, 'accuracy': 1, 'nan': float('nan'), 'list': [1], 'text': 'x'}
+    assert metrics_log.shown(metrics) == 'accuracy 1.0000, loss 0.1235'
+
+
+def test_a_resumed_run_starts_a_new_line(path):
+    log = metrics_log.MetricsLog(str(path))
+    log.write('train', 1, {}, now=0)
+    with open(path, 'a') as file:
+        file.write('{"kind": "tr')  # and it died
+    log.write('train', 2, {}, now=0)
+    assert [line['step'] for line in metrics_log.MetricsLog(str(path)).read()] == [1, 2]
+
+
+@pytest.mark.parametrize('name', ['kind', 'step', 'self'])
+def test_a_metric_of_any_name(path, name):
+    metrics_log.MetricsLog(str(path)).write('eval', 7, {name: 0.5}, now=0)
+    (line,) = metrics_log.MetricsLog(str(path)).read()
+    assert (line['kind'], line['step']) == ('eval', 7)

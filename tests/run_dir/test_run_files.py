@@ -1,0 +1,205 @@
+"""config.json: written whole, read back, and what may not change under a run."""
+
+import json
+import os
+import tempfile
+
+import pytest
+
+from estimator_trainer.config import parse
+from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import run_files
+from estimator_trainer.training import plan as planning
+
+MODEL_DIR = os.path.join(tempfile.gettempdir(), 'no_such_model_dir')
+PARAMS = {'classes': 10, 'rate': 0.1, 'optimizer': 'sgd', 'bias': True}
+
+
+def resolved(*argv, workers=0, **params):
+    """The run of `argv`, in a cluster of so many workers."""
+    config = parse(['trainer', f'--model_dir={MODEL_DIR}', '--max_steps=5', *argv])
+    environ = {}
+    if workers:
+        environ['TF_CONFIG'] = json.dumps(
+            {
+                'cluster': {'worker': [f'host{index}:1' for index in range(workers)]},
+                'task': {'type': 'worker', 'index': 0},
+            }
+        )
+    return run_files.resolved(planning.make(config, environ), {**PARAMS, **params}, {'tensorflow': '2'})
+
+
+@pytest.fixture
+def model_dir(tmp_path):
+    path = str(tmp_path / 'deep' / 'model')
+    run_files.write(path, resolved())
+    return path
+
+
+def test_what_is_written(tmp_path):
+    new = resolved('--param=rate=0.1', '--seed=3', '--batch_size=8', '--dry_run', workers=2)
+    run_files.write(str(tmp_path), new)
+    assert os.listdir(tmp_path) == ['config.json']
+    text = (tmp_path / 'config.json').read_text()
+    assert text.endswith('}\n')
+    written = json.loads(text)
+    assert written == new
+    flags = written.pop('flags')
+    assert written == {
+        'job': 'mnist',
+        'loop': 'estimator',
+        'dataset': 'mnist_5k',
+        'params': PARAMS,
+        'seed': 3,
+        'strategy': 'multi_worker_mirrored',
+        'global_batch_size': 16,
+        'num_replicas': 2,
+        'initial_replicas': 2,
+        'cluster': {'worker': ['host0:1', 'host1:1']},
+        'versions': {'tensorflow': '2'},
+    }
+    assert (flags['param'], flags['export'], flags['batch_size']) == (['rate=0.1'], ['best', 'final'], 8)
+    assert not {'dry_run', 'progress'} & set(flags)
+
+
+def test_writing_again_replaces(model_dir):
+    run_files.write(model_dir, resolved('--seed=9'))
+    assert os.listdir(model_dir) == ['config.json']
+    assert run_files.check(model_dir, resolved('--seed=9'))
+
+
+def test_a_write_that_fails_leaves_the_old_one(model_dir):
+    with pytest.raises(TypeError):
+        run_files.write(model_dir, {**resolved(), 'versions': object()})
+    assert run_files.check(model_dir, resolved()) is True
+
+
+@pytest.fixture
+def began(tmp_path):
+    """began(old, workers, *argv, **environ): the replicas with which the run of a plan with so many workers began,
+    in a model_dir with the config.json `old`."""
+
+    def replicas(old, workers, *argv, **environ):
+        if old is not None:
+            run_files.write(str(tmp_path), old)
+        config = parse(['trainer', f'--model_dir={tmp_path}', '--max_steps=5', *argv])
+        cluster = {'worker': [f'host{i}:1' for i in range(workers)]}
+        task = {'type': 'worker', 'index': 0}
+        environ['TF_CONFIG'] = json.dumps({'cluster': cluster, 'task': task})
+        return run_files.initial_replicas(planning.make(config, environ), environ)
+
+    return replicas
+
+
+@pytest.mark.parametrize(
+    'old, argv, replicas',
+    [
+        (None, [], 2),
+        (dict(global_batch_size=16, num_replicas=2, initial_replicas=4), ['--batch_size=8'], 4),
+        (dict(global_batch_size=16, num_replicas=4), ['--batch_size=8'], 4),  # of a version without the other
+        (dict(global_batch_size=16, num_replicas=4, initial_replicas='4'), ['--batch_size=8'], 4),
+        (dict(global_batch_size=16, num_replicas=True), ['--batch_size=8'], 2),
+        (dict(global_batch_size=32, num_replicas=4, initial_replicas=4), ['--batch_size=8'], 2),  # begins anew
+    ],
+)
+def test_with_how_many_replicas_a_run_began(began, old, argv, replicas):
+    assert began(old, 2, *argv) == replicas
+
+
+def test_the_supervisor_knows_it_before_config_json_does(began):
+    assert began(None, 2, ESTIMATOR_TRAINER_WORKERS='3') == 3
+    assert began(None, 2, ESTIMATOR_TRAINER_WORKERS='2') == 2
+    assert began(None, 2, ESTIMATOR_TRAINER_WORKERS='some') == 2
+    old = dict(global_batch_size=16, num_replicas=1, initial_replicas=1)
+    assert began(old, 2, '--batch_size=8', ESTIMATOR_TRAINER_WORKERS='3') == 1
+
+
+def test_nothing_there(tmp_path):
+    assert run_files.check(str(tmp_path), resolved()) is False
+    assert run_files.check(str(tmp_path / 'no_such'), resolved()) is False
+    assert os.listdir(tmp_path) == []
+
+
+ACCEPTED = {
+    'nothing': resolved(),
+    'log_every_steps': resolved('--log_every_steps=7'),
+    'longer': resolved('--max_steps=50'),
+    'other checkpoints': resolved('--save_checkpoints_steps=3', '--keep_checkpoints=0'),
+    'other exports': resolved('--export=none'),
+    'other folder name': resolved(f'--model_dir={MODEL_DIR}_moved'),
+    '2 workers, equal global batch': resolved('--batch_size=32', workers=2),
+    '4 replicas, equal global batch': resolved('--batch_size=16', '--num_replicas=4'),
+    'other versions': {**resolved(), 'versions': {'tensorflow': '3'}},
+}
+
+
+@pytest.mark.parametrize('new', ACCEPTED.values(), ids=ACCEPTED)
+def test_accepted(model_dir, new):
+    assert run_files.check(model_dir, new) is True
+
+
+REFUSED = {  # argv, params and workers of the second run, the lines that show what differs
+    'job': (['--job=fashion_mnist'], {}, ["job: 'mnist' there, 'fashion_mnist' now"]),
+    'dataset': (['--dataset=mnist'], {}, ["dataset: 'mnist_5k' there, 'mnist' now"]),
+    'batch_size': (['--batch_size=65'], {}, ['global_batch_size: 64 there, 65 now']),
+    'replicas': (['--num_replicas=2'], {}, ['global_batch_size: 64 there, 128 now']),
+    'workers': ([], dict(workers=3), ['global_batch_size: 64 there, 192 now']),
+    'seed': (['--seed=2'], {}, ['seed: 1 there, 2 now']),
+    'param': ([], dict(rate=0.2), ['param rate: 0.1 there, 0.2 now']),
+    'new param': ([], dict(depth=2), ['param depth: None there, 2 now']),
+    'several': (
+        ['--seed=2'],
+        dict(rate=0.2, bias=False),
+        ['seed: 1 there, 2 now', 'param bias: True there, False now', 'param rate: 0.1 there, 0.2 now'],
+    ),
+}
+
+
+@pytest.mark.parametrize('argv, others, lines', REFUSED.values(), ids=REFUSED)
+def test_refused(model_dir, argv, others, lines):
+    with pytest.raises(UsageError) as caught:
+        run_files.check(model_dir, resolved(*argv, **others))
+    first, *shown, last = str(caught.value).splitlines()
+    assert f'--model_dir={model_dir}:' in first
+    assert sorted(shown) == sorted(f'  {line}' for line in lines)
+    assert '--allow_config_change' in last
+    assert run_files.check(model_dir, resolved('--allow_config_change', *argv, **others)) is True
+
+
+def test_a_param_that_is_gone(model_dir):
+    new = resolved()
+    del new['params']['bias']
+    with pytest.raises(UsageError, match='param bias: True there, None now'):
+        run_files.check(model_dir, new)
+
+
+def put(folder, content):
+    (folder / 'config.json').write_bytes(content)
+    return str(folder)
+
+
+@pytest.mark.parametrize('content', [b'', b'{"job": ', b'job: mnist', b'[]', b'null', b'{"params": 3}', b'\xff\xfe'])
+@pytest.mark.parametrize('argv', [[], ['--allow_config_change']])
+def test_a_config_that_cannot_be_read(tmp_path, content, argv):
+    with pytest.raises(UsageError) as caught:
+        run_files.check(put(tmp_path, content), resolved(*argv))
+    assert f'--model_dir={tmp_path}:' in str(caught.value) and 'config.json' in str(caught.value)
+
+
+def test_a_model_dir_below_a_file(model_dir):
+    with pytest.raises(UsageError):
+        run_files.check(f'{model_dir}/config.json/model', resolved())
+
+
+def test_another_loop_is_another_run(model_dir):
+    with pytest.raises(UsageError, match="loop: 'estimator' there, 'keras_fit' now"):
+        run_files.check(model_dir, resolved('--seed=3', '--loop=keras_fit'))
+
+
+def test_a_run_from_before_there_were_loops_is_estimators(tmp_path):
+    old = resolved('--seed=3')
+    del old['loop']
+    run_files.write(str(tmp_path), old)
+    assert run_files.check(str(tmp_path), resolved('--seed=3'))
+    with pytest.raises(UsageError, match='loop'):
+        run_files.check(str(tmp_path), resolved('--seed=3', '--loop=custom_loop'))

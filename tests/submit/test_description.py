@@ -1,0 +1,110 @@
+"""Job descriptions: what they say, and what is refused with which words."""
+
+import pytest
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.submit import description
+
+LEAST = {'name': 'm', 'flagfile': 'a.flags', 'model_dir': '/runs/m', 'roles': {'worker': {'count': 2}}}
+
+
+def parse(**changes):
+    return description.parse({**LEAST, **changes}, 'job.yaml')
+
+
+def test_the_least():
+    job = parse()
+    assert (job.name, job.python, job.image, job.base_port) == ('m', 'python3', None, None)
+    assert (job.max_restarts, job.grace_secs, job.time_limit_minutes) == (3, 60, None)
+    assert job.roles == (('worker', description.Role(count=2, cores=1, memory_gib=4, gpus=0)),)
+    assert (job.slurm.extra, job.kubernetes.kind, job.ray.address) == ((), 'job', None)
+
+
+def test_roles_keep_their_order():
+    job = parse(roles={'ps': {}, 'chief': None, 'worker': {'count': 3}})
+    assert (job.layout, job.num_tasks) == ('ps:1,chief:1,worker:3', 5)
+
+
+def test_the_command():
+    job = parse(python='/opt/python', args=['--seed=2'], grace_secs=30)
+    assert job.command('--cluster_from=slurm') == (
+        '/opt/python',
+        '-m',
+        'estimator_trainer',
+        '--flagfile=a.flags',
+        '--seed=2',
+        '--model_dir=/runs/m',
+        '--grace_secs=25',
+        '--cluster_from=slurm',
+    )
+
+
+def test_memory_in_parts_of_a_gib():
+    job = parse(roles={'worker': {'memory_gib': 0.3, 'cores': 2, 'gpus': 1}})
+    assert job.roles[0][1].memory_mib == 308
+    assert job.roles[0][1].resources == (2, 308, 1)
+
+
+def test_null_is_the_default():
+    assert parse(image=None, slurm=None, kubernetes={'claim': None}) == parse()
+
+
+@pytest.mark.parametrize(
+    'changes, said',
+    [
+        ({'flagfil': 'x'}, 'flagfil=x: no such key; did you mean flagfile?'),
+        ({'xyzzy': 1}, 'xyzzy=1: no such key; known are name, flagfile'),
+        ({'name': 'A'}, 'name=A: give 1 to 40 lower-case letters'),
+        ({'name': 'a' * 41}, 'give 1 to 40'),
+        ({'name': '1a'}, 'a letter first'),
+        ({'flagfile': None}, 'flagfile: give text of one line'),
+        ({'flagfile': 'a\nb'}, 'give text of one line'),
+        ({'model_dir': 'runs/m'}, 'model_dir=runs/m: give an absolute path'),
+        ({'model_dir': 'gs://bucket/m'}, 'give an absolute path'),
+        ({'roles': {}}, 'roles={}: give at least one role'),
+        ({'roles': ['worker']}, "roles=['worker']: give at least one role"),
+        ({'roles': {'wroker': {}}}, 'roles.wroker={}: no such key; did you mean worker?'),
+        ({'roles': {'worker': {'count': 0}}}, 'roles.worker.count=0: give a whole number from 1'),
+        ({'roles': {'worker': {'count': True}}}, 'roles.worker.count=True: give a whole number'),
+        ({'roles': {'worker': {'cors': 2}}}, 'roles.worker.cors=2: no such key; did you mean cores?'),
+        ({'roles': {'worker': {'memory_gib': 0}}}, 'roles.worker.memory_gib=0: give a number over 0'),
+        ({'roles': {'worker': 2}}, 'roles.worker=2: give keys and values'),
+        ({'args': '--seed=1'}, 'args=--seed=1: give a list of options'),
+        ({'args': ['seed=1']}, 'args[0]=seed=1: give an option such as --name=value'),
+        ({'args': ['--seed=1', '--model_dir=/x']}, 'args[1]=--model_dir=/x: --model_dir comes from the job'),
+        ({'args': ['-base_port=1']}, '--base_port comes from the job description'),
+        ({'environment': {'A': 1}}, "environment.A=1: give text of one line, in quotes: '1'"),
+        ({'environment': {'A B': 'x'}}, 'environment.A B=x: give a name of letters'),
+        ({'environment': {'TF_CONFIG': 'x'}}, 'environment.TF_CONFIG=x: the engine tells each task its place'),
+        ({'time_limit_minutes': 1.5}, 'time_limit_minutes=1.5: give a whole number from 1'),
+        ({'grace_secs': 5}, 'grace_secs=5: give a whole number from 10'),
+        ({'base_port': 80}, 'base_port=80: give a whole number from 1024 to 65535'),
+        ({'slurm': {'partiton': 'x'}}, 'slurm.partiton=x: no such key; did you mean partition?'),
+        ({'slurm': {'extra': ['x']}}, 'slurm.extra[0]=x: give an option'),
+        ({'kubernetes': {'kind': 'deployment'}}, 'kubernetes.kind=deployment: give job, jobset or tfjob'),
+    ],
+)
+def test_refused(changes, said):
+    with pytest.raises(UsageError) as refused:
+        parse(**changes)
+    assert str(refused.value).startswith('job.yaml: ')
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize('key', ['name', 'flagfile', 'model_dir', 'roles'])
+def test_missing(key):
+    with pytest.raises(UsageError, match=f'job.yaml: {key}: is missing'):
+        description.parse({name: value for name, value in LEAST.items() if name != key}, 'job.yaml')
+
+
+@pytest.mark.parametrize('value', [None, [], 'text'])
+def test_no_mapping(value):
+    with pytest.raises(UsageError, match='job.yaml: give keys and values'):
+        description.parse(value, 'job.yaml')
+
+
+def test_an_engine_refuses_a_value():
+    job = parse(kubernetes={'claim': 'c'})
+    assert str(job.error('kubernetes.claim', 'no')) == 'job.yaml: kubernetes.claim=c: no'
+    assert str(parse().error('kubernetes.claim', 'give it')) == 'job.yaml: kubernetes.claim: give it'
+    assert str(parse().error('roles.worker', 'too many')) == 'job.yaml: roles.worker: too many'

@@ -1,0 +1,115 @@
+"""A real Ray cluster of two nodes runs what the driver of a job asks of it."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import sys
+import tempfile
+
+import launch
+import pytest
+
+from estimator_trainer.run_dir import protocol
+from tests.chaos import faults, files
+from tests.chaos.stage import JOB, SAVING
+from tests.submit import virtual_environment
+from tests.submit.hosts import Hosts
+
+yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
+
+REQUIREMENTS = ('ray==2.60.0', 'pyyaml', 'absl-py')  # no TensorFlow: the trainer runs in our environment
+BOUND_SECS = 240
+EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
+PROGRAM = pathlib.Path(__file__).parent / 'programs' / 'two_raylets.py'
+
+
+@pytest.fixture(scope='module')
+def ray_python(can_have_hosts, tmp_path_factory):
+    python, problem = virtual_environment.make(tmp_path_factory.mktemp('ray'), *REQUIREMENTS)
+    if problem:
+        pytest.skip(f'Ray: {problem}')
+    return python
+
+
+@pytest.fixture
+def hosts():
+    with Hosts() as hosts:
+        yield hosts
+
+
+@contextlib.contextmanager
+def driver(ray_python, hosts, folder, description, **changes):
+    """The driver of a job on a cluster, under way. All of it ends with `hosts`."""
+    description = {
+        **description,
+        'model_dir': f'{folder}/run',
+        'python': sys.executable,
+        'working_dir': str(launch.REPOSITORY),
+        **changes,
+    }
+    job = folder / 'job.yaml'
+    job.write_text(yaml.safe_dump(description, sort_keys=False))
+    command = [*hosts.on(0), ray_python, PROGRAM, job, BOUND_SECS]
+    with tempfile.TemporaryDirectory(prefix='ray', dir='/tmp') as scratch:  # Ray's sockets want short paths
+        with launch.start(command, RAY_USAGE_STATS_ENABLED='0', RAY_TMPDIR=scratch) as running:
+            yield running
+
+
+def ended(running) -> str:
+    """The output of a driver, once it has ended with 0."""
+    output, _ = running.communicate(timeout=BOUND_SECS)
+    assert running.returncode == 0, output
+    return output
+
+
+def raylets(job) -> int:
+    """The process of the Ray cluster that runs the job."""
+    for folder in pathlib.Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):
+            if (folder / 'cmdline').read_text().split('\0')[1:3] == [str(PROGRAM), str(job)]:
+                return int(folder.name)
+    raise AssertionError('no such process')
+
+
+def wait_for_step(model_dir, step, driver) -> None:
+    board = os.path.join(model_dir, protocol.TRAINING_FILE)
+    faults.until(
+        lambda: (protocol.read_json(board).get('step') or 0) >= step or driver.poll() is not None,
+        f'no step {step}',
+        BOUND_SECS,
+    )
+
+
+def test_two_workers_on_two_nodes_reach_the_accuracy(ray_python, hosts, tmp_path, data_dir):
+    description = yaml.safe_load(EXAMPLE.read_text())
+    with driver(
+        ray_python, hosts, tmp_path, description, args=[*description['args'], f'--data_dir={data_dir}']
+    ) as running:
+        output = ended(running)
+    assert 'done, after 0 restart(s)' in output
+    assert launch.metrics(tmp_path / 'run')[-1]['accuracy'] >= 0.965
+
+
+def test_a_killed_task_and_a_lost_node_change_nothing(ray_python, hosts, tmp_path, undisturbed):
+    description = {
+        'name': 'chaos',
+        'flagfile': '/dev/null',
+        'args': [*JOB, *SAVING, '--param=slow_ms=100'],
+        'roles': {'worker': {'count': 2, 'memory_gib': 2}},
+    }
+    model_dir = tmp_path / 'run'
+    with driver(ray_python, hosts, tmp_path, description) as running:
+        wait_for_step(model_dir, 25, running)
+        os.kill(launch.worker_process(model_dir, 1), signal.SIGKILL)
+        wait_for_step(model_dir, 45, running)
+        os.kill(raylets(tmp_path / 'job.yaml'), signal.SIGUSR1)
+        output = ended(running)
+    assert 'worker:1 ended with SIGKILL' in output
+    assert 'a node was replaced' in output
+    assert 'done, after 2 restart(s)' in output
+    resumed = {int(step) for step in re.findall(r'resumes at step (\d+) of 100', output)}
+    assert len(resumed) == 2 and min(resumed) >= 20, output
+    assert files.named(model_dir) == 100
+    assert files.differences(model_dir, undisturbed.two_workers()) == []

@@ -1,0 +1,239 @@
+"""Shape -> commands, argv -> options: no process is started."""
+
+import json
+
+import pytest
+
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.supervisor import options, plan, report
+
+TRAINER = ('python', '-m', 'estimator_trainer')
+
+
+def gang(shape, cores=(), affinity=True, trainer_flags=(), environ=None):
+    addresses = [f'127.0.0.1:{10000 + i}' for i in range(shape.size)]
+    return plan.commands(shape, addresses, TRAINER, trainer_flags, environ or {}, cores, affinity)
+
+
+@pytest.mark.parametrize(
+    'shape, names',
+    [
+        (plan.Shape(2, 0, True), ['worker:0', 'worker:1', 'evaluator:0']),
+        (plan.Shape(1, 0, False), ['worker:0']),
+        (plan.Shape(3, 1, False), ['chief:0', 'worker:0', 'worker:1', 'ps:0']),
+    ],
+)
+def test_workers_count_the_chief(shape, names):
+    assert [command.name for command in gang(shape)] == names
+
+
+def test_each_task_is_told_who_it_is():
+    for command in gang(plan.Shape(2, 1, True), environ={'TF_CONFIG': 'stale', 'HOME': '/h'}):
+        task = json.loads(command.env['TF_CONFIG'])['task']
+        assert f'{task["type"]}:{task["index"]}' == command.name
+        assert command.env['HOME'] == '/h'
+        assert command.env['PYTHONUNBUFFERED'] == '1'
+        assert command.trains == (task['type'] in ('chief', 'worker'))
+
+
+@pytest.mark.parametrize(
+    'cores, tasks, shares',
+    [
+        ([3, 1, 0, 2], 2, [(0, 1), (2, 3)]),
+        ([0, 1, 2, 3, 4], 2, [(0, 1), (2, 3)]),
+        ([5, 7], 2, [(5,), (7,)]),
+        ([0], 2, [(), ()]),
+    ],
+)
+def test_core_shares_are_equal_and_disjoint(cores, tasks, shares):
+    assert plan.core_shares(cores, tasks) == shares
+
+
+def test_only_training_tasks_are_pinned():
+    pinned = {command.name: command.cores for command in gang(plan.Shape(2, 1, True), range(4))}
+    assert pinned == {'chief:0': (0, 1), 'worker:0': (2, 3), 'ps:0': (), 'evaluator:0': ()}
+
+
+def test_no_affinity_no_pins_but_thread_counts():
+    commands = gang(plan.Shape(2, 0, True), range(8), affinity=False)
+    assert all(command.cores == () for command in commands)
+    assert all('--intra_op_threads=4' in command.argv for command in commands)
+
+
+def test_thread_counts_come_before_the_users_flags_and_are_at_least_one():
+    command = gang(plan.Shape(2), range(1), trainer_flags=['--intra_op_threads=9'])[0]
+    assert command.argv == (*TRAINER, '--intra_op_threads=1', '--intra_op_threads=9')
+
+
+def test_the_check_is_a_dry_run_of_the_first_training_task():
+    check = plan.check(gang(plan.Shape(2, 1), trainer_flags=['--job=mnist']))
+    assert check.name == 'chief:0'
+    assert check.argv[-2:] == ('--job=mnist', '--dry_run')
+
+
+@pytest.mark.parametrize(
+    'shape, alone',
+    [
+        (plan.Shape(2, 0, True), ['evaluator:0']),
+        (plan.Shape(3, 1, True), ['worker:0', 'worker:1', 'evaluator:0']),
+        (plan.Shape(1, 0, False), []),
+    ],
+)
+def test_who_can_be_restarted_alone(shape, alone):
+    assert [command.name for command in gang(shape) if command.alone] == alone
+
+
+def test_addresses_are_those_of_tf_config():
+    for command in gang(plan.Shape(2, 1, True)):
+        told = json.loads(command.env['TF_CONFIG'])
+        task = told['task']
+        if task['type'] != 'evaluator':
+            assert told['cluster'][task['type']][task['index']] == command.address
+    assert len({command.address for command in gang(plan.Shape(2, 1, True))}) == 4
+
+
+def test_what_tasks_inherit():
+    stale = {
+        protocol.ERROR_FILE: '/e',
+        protocol.GENERATION: 'g',
+        protocol.ISOLATED: '1',
+        'A': 'b',
+        protocol.WORKERS: '7',
+    }
+    assert plan.environment(stale, '1-ab', 12.5, isolated=False, workers=3) == {
+        'A': 'b',
+        protocol.GENERATION: '1-ab',
+        protocol.STARTED: '12.500',
+        protocol.WORKERS: '3',
+    }
+    env = plan.environment({protocol.STARTED: '3.5'}, '2-cd', 12.5, isolated=True, workers=2)
+    assert env == {protocol.STARTED: '3.5', protocol.GENERATION: '2-cd', protocol.ISOLATED: '1', protocol.WORKERS: '2'}
+
+
+def test_the_start_line():
+    commands = gang(plan.Shape(2, 0, True), [0, 1, 2, 3, 4, 6])
+    assert report.start(commands, 6, '/logs') == (
+        'start: worker:0 127.0.0.1:10000, worker:1 127.0.0.1:10001, evaluator:0 127.0.0.1:10002; '
+        '6 cores, worker:0 on 0-2; worker:1 on 3-4,6; logs in /logs'
+    )
+
+
+def test_defaults():
+    opts = options.parse(['--', '--job=mnist'])
+    assert opts.shape == plan.Shape(workers=2, ps=0, evaluator=True)
+    assert opts.cpu_affinity
+    limits, rules = opts.limits, opts.rules
+    assert (limits.grace_secs, limits.drain_secs, limits.stall_timeout) == (30, 600, 1800)
+    assert (rules.max_restarts, rules.window_secs, rules.backoff_secs) == (3, 3600, 1)
+    assert (opts.min_workers, opts.isolate, opts.batch_size) == (None, 'auto', 64)
+    assert (opts.log_dir, opts.model_dir) == (None, None)
+    assert opts.trainer_flags == ('--job=mnist',)
+
+
+def test_flags():
+    argv = '--workers=3 --ps=1 --noevaluator --nocpu_affinity --grace_secs=.5 -- x --'.split()
+    opts = options.parse(argv)
+    assert opts.shape == plan.Shape(3, 1, False)
+    assert not opts.cpu_affinity
+    assert opts.limits.grace_secs == 0.5
+    assert opts.trainer_flags == ('x', '--')
+
+
+def test_flags_of_restarts():
+    argv = '--max_restarts=0 --restart_window_secs=60 --backoff_secs=.5 --min_workers=1 --stall_timeout=0 --isolate=off'
+    opts = options.parse(argv.split())
+    assert opts.rules == options.Rules(0, 60, 0.5)
+    assert (opts.min_workers, opts.limits.stall_timeout, opts.isolate) == (1, 0, 'off')
+
+
+@pytest.mark.parametrize(
+    'trainer_flags, size',
+    [
+        ([], 64),
+        (['--batch_size=32'], 32),
+        (['-batch_size', '16'], 16),
+        (['--batch_size=32', '--batch_size=8'], 8),
+        (['--batch_size=many'], 64),  # the trainer says what is wrong with it
+        (['--batch_size'], 64),
+    ],
+)
+def test_the_batch_size_is_the_trainers(trainer_flags, size):
+    assert options.parse(['--', *trainer_flags]).batch_size == size
+
+
+def test_the_default_of_the_batch_size_is_the_trainers_own():
+    from estimator_trainer import flags as trainer
+    from estimator_trainer.supervisor import trainer_flags
+
+    assert trainer.FLAGS['batch_size'].default == trainer_flags.DEFAULT_BATCH_SIZE
+
+
+def test_the_batch_size_may_stand_in_a_flagfile(tmp_path):
+    (tmp_path / 'f').write_text('--batch_size=12\n--model_dir=/m\n')
+    opts = options.parse(['--', f'--flagfile={tmp_path}/f'])
+    assert (opts.batch_size, opts.model_dir) == (12, '/m')
+
+
+def test_logs_go_where_the_trainers_model_dir_is(tmp_path):
+    inner, outer = tmp_path / 'inner.flags', tmp_path / 'outer.flags'
+    inner.write_text('# comment\n--model_dir=/nested\n')
+    outer.write_text(f'--job=mnist\n--flagfile={inner}\n')
+    for trainer_flags, log_dir in (
+        (['--model_dir=/m'], '/m/logs'),
+        (['--model_dir', '/m', '--job=x'], '/m/logs'),
+        (['--model_dir=/m', '--model_dir=/n'], '/n/logs'),
+        ([f'--flagfile={outer}'], '/nested/logs'),
+        (['--flagfile', str(outer), '--model_dir=/m'], '/m/logs'),
+        (['--model_dir'], None),
+        (['--model_dir=gs://bucket/m'], None),
+    ):
+        opts = options.parse(['--', *trainer_flags])
+        assert opts.log_dir == log_dir, trainer_flags
+        assert opts.model_dir == (log_dir and log_dir.removesuffix('/logs'))
+    assert options.parse(['--log_dir=/l', '--', '--model_dir=/m']).log_dir == '/l'
+
+
+@pytest.mark.parametrize(
+    'argv, words',
+    [
+        (['--wrkers=2'], ["'wrkers'", 'workers']),
+        (['--job=mnist'], ["'job'", 'after a --']),
+        (['--workers=0'], ['--workers=0', '1 or more']),
+        (['--workers=two'], ['--workers=two: give an integer']),
+        (['--evaluator=maybe'], ['--evaluator=maybe: give true or false']),
+        (['--workers'], ['--workers']),
+        (['--ps=-1'], ['--ps=-1', '0 or more']),
+        (['--grace_secs=-1'], ['--grace_secs=-1', '0 or more']),
+        (['--grace_secs=inf'], ['--grace_secs=inf', 'give seconds']),
+        (['--max_restarts=-1'], ['--max_restarts=-1', '0 or more']),
+        (['--restart_window_secs=0'], ['--restart_window_secs=0.0', '--max_restarts=0']),
+        (['--backoff_secs=-1'], ['--backoff_secs=-1.0', '0 or more']),
+        (['--stall_timeout=-1'], ['--stall_timeout=-1.0', '0 or more']),
+        (['--isolate=perhaps'], ['--isolate=perhaps: give auto or on or off']),
+        (['--min_workers=0'], ['--min_workers=0', '1 or more']),
+        (['--min_workers=3'], ['--min_workers=3', 'not more than --workers=2']),
+        (['--min_workers=1', '--ps=1'], ['--min_workers=1', 'not with --ps=1']),
+        (['--drain_secs=nan'], ['--drain_secs=nan', '0 or more']),
+        (['mnist'], ["'mnist'", 'after a --']),
+        (['--', '--flagfile=/no/such.flags'], ['--flagfile=/no/such.flags', 'No such file']),
+        (['--flagfile=/no/such.flags'], ['--flagfile=/no/such.flags', 'No such file']),
+        (['--', '--flagfile'], ['--flagfile']),
+    ],
+)
+def test_usage_errors_are_one_line_with_the_cure(argv, words):
+    with pytest.raises(options.UsageError) as caught:
+        options.parse(argv)
+    message = str(caught.value)
+    assert '\n' not in message
+    assert all(word in message for word in words), message
+
+
+def test_help_names_every_flag():
+    assert options.parse(['--help']) is None
+    assert options.parse(['-h', '--workers=5']) is None
+    text = options.help_text()
+    for name in (
+        'workers ps evaluator cpu_affinity grace_secs drain_secs log_dir max_restarts '
+        'restart_window_secs backoff_secs min_workers stall_timeout isolate'
+    ).split():
+        assert f'--{name}:' in text or f'--[no]{name}:' in text

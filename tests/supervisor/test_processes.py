@@ -1,0 +1,330 @@
+"""The supervisor with shell children. It runs in a process of its own, so every test is bounded:
+at the bound it is killed, and the kernel takes its children along."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from estimator_trainer.supervisor import plan, signals, supervisor, task
+from estimator_trainer.supervisor.console import Console
+
+ROOT = pathlib.Path(__file__).parents[2]
+BOUND_SECS = 20
+FOREVER = 'exec sleep 600'
+
+SUPERVISE = """
+import json, os, pathlib, sys
+from estimator_trainer.supervisor import plan, signals
+from estimator_trainer.supervisor.console import Console
+from estimator_trainer.supervisor.supervisor import Limits, Supervisor
+tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
+gang = [plan.Command(name, tuple(argv), dict(os.environ),
+                     trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
+        for name, argv, cores in tasks]
+out, err = Console(1, False), Console(2, False)
+supervisor = Supervisor(Limits(grace_secs, drain_secs), out, err)
+with out, err, signals.Signals() as caught:
+    outcome = supervisor.run(gang, pathlib.Path(folder), caught)
+(pathlib.Path(folder) / 'outcome').write_text(json.dumps({
+    'why': outcome.stop.why.name,
+    'cause': outcome.stop.cause and outcome.stop.cause.name,
+    'how': {task.name: task.how.value for task in outcome.ended},
+    'late': outcome.stop.late,
+    'codes': {task.name: task.code for task in outcome.ended}}))
+sys.exit(outcome.stop.exit_code)
+"""
+
+
+@dataclasses.dataclass
+class Run:
+    """A supervisor in its own process."""
+
+    folder: pathlib.Path
+    popen: subprocess.Popen
+
+    def finish(self):
+        out, err = self.popen.communicate(timeout=BOUND_SECS)
+        self.out, self.err, self.code = out.decode(), err.decode(), self.popen.returncode
+        outcome = self.folder / 'outcome'
+        self.outcome = json.loads(outcome.read_text()) if outcome.exists() else None
+        return self
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start({'worker:0': 'shell script', …}) -> Run. Tasks run in tmp_path."""
+    with contextlib.ExitStack() as runs:
+
+        def start(tasks, grace_secs=10, drain_secs=60, cores=(), ignored=()):
+            commands = [
+                [name, script if isinstance(script, list) else ['sh', '-c', script], list(cores)]
+                for name, script in tasks.items()
+            ]
+            popen = subprocess.Popen(
+                [sys.executable, '-c', SUPERVISE, json.dumps([commands, str(tmp_path), grace_secs, drain_secs])],
+                cwd=tmp_path,
+                env={**os.environ, 'PYTHONPATH': str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                preexec_fn=lambda: [
+                    signal.signal(s, signal.SIG_IGN if s in ignored else signal.SIG_DFL)
+                    for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+                ],
+            )
+            runs.enter_context(popen)
+            runs.callback(popen.kill)
+            return Run(tmp_path, popen)
+
+        yield start
+
+
+@pytest.fixture
+def quiet():
+    """A console that shows nothing."""
+    return Console(None, False)
+
+
+def until(condition):
+    """Waits for a true `condition()`, and returns what it returned."""
+    deadline = time.monotonic() + BOUND_SECS
+    while not (result := condition()):
+        assert time.monotonic() < deadline, 'waited in vain'
+        time.sleep(0.01)
+    return result
+
+
+def pid_in(path):
+    """The number in a file, once it is there; scripts write it with `echo $$ > path`."""
+    until(lambda: path.exists() and path.read_text().endswith('\n'))
+    return int(path.read_text())
+
+
+def gone(pid):
+    """No such process, or a zombie that nobody has collected yet."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'Z'
+    return False
+
+
+def test_all_end_with_0(start):
+    run = start({'worker:0': 'echo hello', 'worker:1': 'printf "a\\nb" >&2', 'ps:0': ':'}).finish()
+    assert run.code == 0
+    assert run.outcome['why'] == 'DONE'
+    assert run.outcome['codes'] == {'worker:0': 0, 'worker:1': 0, 'ps:0': 0}
+    assert run.out == '[worker:0] hello\n'
+    assert run.err.startswith('[worker:1] a\n[worker:1] b\n')
+    assert (run.folder / 'worker-0.out').read_text() == 'hello\n'
+    assert (run.folder / 'worker-1.err').read_text() == 'a\nb'
+    assert (run.folder / 'ps-0.err').read_text() == ''
+
+
+def test_all_of_a_large_output_arrives(start):
+    script = [sys.executable, '-c', 'import sys\nfor i in range(100000): print(i)']
+    run = start({'worker:0': script}).finish()
+    assert run.out.splitlines() == [f'[worker:0] {i}' for i in range(100000)]
+
+
+def test_stdin_is_empty(start):
+    assert start({'worker:0': 'cat'}).finish().code == 0
+
+
+def test_a_failure_kills_the_others(start):
+    run = start({'worker:0': FOREVER, 'worker:1': 'exit 3', 'evaluator:0': FOREVER}).finish()
+    assert run.code == 3
+    assert run.outcome['cause'] == 'worker:1'
+    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': -9, 'evaluator:0': -9}
+    assert run.outcome['how']['worker:0'] == 'killed by the supervisor'
+    assert 'worker:1 ended with exit code 3' in run.err
+    assert 'killing worker:0, evaluator:0' in run.err
+
+
+def test_a_stop_in_good_order_stops_the_others(start):
+    run = start({'worker:0': FOREVER, 'worker:1': 'exit 143'}).finish()
+    assert run.code == 143
+    assert run.outcome['cause'] == 'worker:1'
+    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': -15}
+    assert run.outcome['how']['worker:0'] == 'stopped by the supervisor'
+    assert 'stopping worker:0 (SIGTERM' in run.err
+
+
+def test_a_death_by_signal_is_a_failure(start):
+    run = start({'worker:0': FOREVER, 'worker:1': 'kill -9 $$'}).finish()
+    assert run.code == 137
+    assert run.outcome['cause'] == 'worker:1'
+
+
+def test_a_task_that_ends_well_does_not_end_the_others(start, tmp_path):
+    os.mkfifo(tmp_path / 'go')
+    run = start({'worker:0': 'echo $$ > pid', 'worker:1': 'read line < go'})
+    pid = pid_in(tmp_path / 'pid')
+    until(lambda: gone(pid))
+    (tmp_path / 'go').write_text('\n')
+    assert run.finish().outcome['codes'] == {'worker:0': 0, 'worker:1': 0}
+
+
+def test_who_ignores_sigterm_is_killed_after_the_grace(start, tmp_path):
+    os.mkfifo(tmp_path / 'ready')
+    run = start(
+        {'worker:0': f'trap "" TERM; echo > ready; {FOREVER}', 'worker:1': 'read line < ready; exit 143'},
+        grace_secs=0.2,
+    ).finish()
+    assert run.code == 143
+    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': -9}
+    assert 'killing worker:0' in run.err
+
+
+def test_who_heeds_sigterm_has_time_to_end(start, tmp_path):
+    os.mkfifo(tmp_path / 'ready')
+    run = start(
+        {
+            'worker:0': 'trap "echo saved; exit 143" TERM; echo > ready; while :; do sleep .01; done',
+            'worker:1': 'read line < ready; exit 143',
+        }
+    ).finish()
+    assert run.out == '[worker:0] saved\n'
+    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': 143}
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs PR_SET_PDEATHSIG')
+def test_kill_9_of_the_supervisor_takes_every_task_along(start, tmp_path):
+    script = 'trap "" TERM HUP INT; echo $$ > {0}; exec sleep 600'
+    run = start({f'worker:{i}': script.format(f'pid-{i}') for i in range(2)})
+    pids = [pid_in(tmp_path / f'pid-{i}') for i in range(2)]
+    assert not any(gone(pid) for pid in pids)
+    run.popen.kill()
+    run.finish()
+    for pid in pids:
+        until(lambda: gone(pid))
+
+
+@pytest.mark.parametrize('signum, code', [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_is_forwarded_as_sigterm(start, tmp_path, signum, code):
+    run = start({'worker:0': f'echo $$ > pid; {FOREVER}'})
+    pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signum)
+    assert run.finish().code == code
+    assert run.outcome['why'] == 'SIGNALLED'
+    assert run.outcome['codes'] == {'worker:0': -15}
+
+
+def test_a_second_ctrl_c_kills_at_once(start, tmp_path):
+    stubborn = 'trap "echo > termed" TERM; echo $$ > pid; while :; do sleep .01; done'
+    run = start({'worker:0': stubborn}, grace_secs=600)
+    pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signal.SIGINT)
+    until((tmp_path / 'termed').exists)
+    run.popen.send_signal(signal.SIGTERM)  # not Ctrl-C: changes nothing
+    run.popen.send_signal(signal.SIGINT)
+    assert run.finish().code == 130
+    assert run.outcome['codes'] == {'worker:0': -9}
+
+
+def test_a_signal_ignored_from_the_start_stays_ignored(start, tmp_path):
+    os.mkfifo(tmp_path / 'go')
+    run = start({'worker:0': 'echo $$ > pid; read line < go'}, ignored=[signal.SIGHUP])
+    pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signal.SIGHUP)
+    (tmp_path / 'go').write_text('\n')
+    assert run.finish().code == 0
+
+
+def test_what_goes_on_after_training_is_given_a_bound(start):
+    run = start({'worker:0': ':', 'ps:0': FOREVER, 'evaluator:0': ':'}, drain_secs=0.2).finish()
+    assert run.code == 1
+    assert (run.outcome['why'], run.outcome['late']) == ('NOT_DRAINED', ['ps:0'])
+    assert 'at most 0.2 s (--drain_secs)' in run.err
+    assert 'stopping ps:0' in run.err
+
+
+def test_an_evaluator_may_end_after_training(start):
+    script = 'until [ -e go ]; do sleep .01; done; echo evaluated'
+    run = start({'worker:0': ':', 'evaluator:0': script})
+    (run.folder / 'go').touch()
+    assert run.finish().code == 0
+    assert run.out == '[evaluator:0] evaluated\n'
+
+
+def test_a_grandchild_does_not_survive_its_task(start, tmp_path):
+    run = start({'worker:0': '(trap "" TERM; exec sleep 600) & echo $! > pid'}).finish()
+    assert run.code == 0
+    until(lambda: gone(pid_in(tmp_path / 'pid')))
+
+
+def test_a_grandchild_is_killed_with_its_task(start, tmp_path):
+    run = start({'worker:0': '(trap "" TERM; exec sleep 600) & echo $! > pid; wait'}, grace_secs=0)
+    pid = pid_in(tmp_path / 'pid')
+    run.popen.send_signal(signal.SIGTERM)
+    assert run.finish().code == 143
+    until(lambda: gone(pid))
+
+
+@pytest.mark.skipif(not shutil.which('setsid'), reason='needs setsid')
+def test_a_process_that_left_the_group_cannot_hold_the_run_up(start, tmp_path):
+    run = start(
+        {
+            'worker:0': 'setsid sh -c "echo \\$\\$ > pid; exec sleep 600" & '
+            'until [ -s pid ]; do sleep .01; done; echo out'
+        }
+    )
+    pid = pid_in(tmp_path / 'pid')
+    try:
+        assert run.finish().out == '[worker:0] out\n'
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet):
+    first = plan.Command('worker:0', ('sh', '-c', FOREVER), os.environ)
+    gang = [
+        first,
+        dataclasses.replace(first, name='worker:1', argv=('/no/such/program',)),
+        dataclasses.replace(first, name='worker:2'),
+    ]
+    runner = supervisor.Supervisor(supervisor.Limits(), quiet, quiet)
+    with signals.Signals() as caught:
+        outcome = runner.run(gang, tmp_path, caught)
+    assert [(end.name, end.code) for end in outcome.ended] == [('worker:1', 1), ('worker:0', -9)]
+    cause = outcome.stop.cause
+    assert (cause.name, cause.code, cause.ended.never_started) == ('worker:1', 1, True)
+    assert 'No such file or directory' in cause.ended.error.message
+
+
+def test_a_log_that_cannot_be_made_is_a_task_that_cannot_be_started(tmp_path, quiet):
+    (tmp_path / 'worker-0.err').touch()
+    command = plan.Command('worker:0', ('true',), os.environ)
+    with selectors.DefaultSelector() as selector:
+        with pytest.raises(task.CannotStart, match='worker-0.err'):
+            task.RunningTask(command, 0, task.Place(selector, tmp_path, quiet, quiet))
+        assert not selector.get_map()
+
+
+def test_what_a_task_wrote_last_is_not_lost(tmp_path, quiet):
+    command = plan.Command('worker:0', ('sh', '-c', 'echo last words'), os.environ)
+    with selectors.DefaultSelector() as selector:
+        place = task.Place(selector, tmp_path, quiet, quiet)
+        running = task.RunningTask(command, 0, place)
+        until(lambda: running.process.poll() is not None)
+        running.close()  # before the pipe was ever read
+    assert (tmp_path / 'worker-0.out').read_text() == 'last words\n'
+
+
+@pytest.mark.skipif(not hasattr(os, 'sched_getaffinity'), reason='needs sched_setaffinity')
+def test_a_task_runs_on_its_cores(start):
+    core = max(os.sched_getaffinity(0))
+    script = [sys.executable, '-c', 'import os; print(os.sched_getaffinity(0))']
+    assert start({'worker:0': script}, cores=[core]).finish().out == f'[worker:0] {{{core}}}\n'

@@ -1,0 +1,329 @@
+"""Every way in which a TF_CONFIG is refused, one row each."""
+
+import json
+from typing import NamedTuple
+
+import pytest
+
+from tf_config import TfConfigError, parse
+from tf_config.cluster import OF_CLUSTERS
+
+CHIEF = {'type': 'chief', 'index': 0}
+WORKER = {'type': 'worker', 'index': 0}
+
+
+def text(cluster=None, task=None, **others):
+    given = {'cluster': cluster, 'task': task, **others}
+    return json.dumps({key: value for key, value in given.items() if value is not None})
+
+
+def workers(*addresses, task=WORKER):
+    return text({'worker': list(addresses)}, task)
+
+
+def with_task(**task):
+    return workers('a:1', 'b:1', task=task)
+
+
+def with_index(value):
+    return with_task(type='worker', index=value)
+
+
+class Row(NamedTuple):
+    """A TF_CONFIG with one thing wrong, and what its one finding shows."""
+
+    text: str
+    key: str
+    seen: str
+    problem: str
+    strategy: str = 'auto'
+    corrected: dict | None = None  # cluster of the corrected form, where it matters
+    task: str | None = None  # its task
+
+
+ROWS = {
+    'not JSON': Row("{'cluster': 1}", 'TF_CONFIG', "{'cluster': 1}", 'not JSON'),
+    'cut off': Row('{"cluster":', 'TF_CONFIG', '{"cluster":', 'not JSON'),
+    'not an object': Row('["a:1"]', 'TF_CONFIG', '["a:1"]', 'not a JSON object'),
+    'null': Row('null', 'TF_CONFIG', 'null', 'not a JSON object'),
+    'cluster not an object': Row(text(['a:1'], WORKER), 'cluster', '["a:1"]', 'not an object'),
+    'worker_hosts': Row(
+        text({'worker_hosts': ['a:1', 'b:1']}, WORKER),
+        'cluster.worker_hosts',
+        '["a:1", "b:1"]',
+        'did you mean "worker"?',
+        corrected={'worker': ['a:1', 'b:1']},
+    ),
+    'workers': Row(
+        text({'workers': ['a:1']}, WORKER),
+        'cluster.workers',
+        '["a:1"]',
+        'did you mean "worker"?',
+        corrected={'worker': ['a:1']},
+    ),
+    'ps_hosts': Row(
+        text({'chief': ['a:1'], 'ps_hosts': ['b:1']}, CHIEF),
+        'cluster.ps_hosts',
+        '["b:1"]',
+        'did you mean "ps"?',
+        corrected={'chief': ['a:1'], 'ps': ['b:1']},
+    ),
+    'workers besides worker': Row(
+        text({'workers': ['a:1'], 'worker': ['b:1']}, WORKER),
+        'cluster.workers',
+        '["a:1"]',
+        'did you mean "worker"?',
+        corrected={'worker': ['b:1']},
+    ),
+    'unlike any role': Row(text({'xyz': ['a:1']}, WORKER), 'cluster.xyz', '["a:1"]', 'not a role (chief, worker'),
+    'role a string': Row(
+        text({'worker': 'a:1'}, WORKER), 'cluster.worker', '"a:1"', 'not a list', corrected={'worker': ['a:1']}
+    ),
+    'role an object': Row(
+        text({'worker': {'0': 'a:1', '1': 'b:1'}}, {'type': 'worker', 'index': 1}),
+        'cluster.worker',
+        '{"0": "a:1", "1": "b:1"}',
+        'not a list',
+        corrected={'worker': ['a:1', 'b:1']},
+    ),
+    'role a number': Row(text({'worker': 2}, WORKER), 'cluster.worker', '2', 'not a list'),
+    'role null': Row(
+        '{"cluster":{"worker":["a:1"],"ps":null},"task":{"type":"worker","index":0}}',
+        'cluster.ps',
+        'null',
+        'not a list',
+        'none',
+        {'worker': ['a:1']},
+    ),
+    'address a number': Row(text({'worker': ['a:1', 5]}, WORKER), 'cluster.worker[1]', '5', 'not a "host:port"'),
+    'no port': Row(workers('a:1', 'b'), 'cluster.worker[1]', '"b"', 'no port', corrected={'worker': ['a:1', 'b:2222']}),
+    'empty port': Row(workers('a:'), 'cluster.worker[0]', '"a:"', 'no port'),
+    'IPv6, no port': Row(
+        workers('[::1]'), 'cluster.worker[0]', '"[::1]"', 'no port', corrected={'worker': ['[::1]:2222']}
+    ),
+    'IPv6, no brackets': Row(
+        workers('fe80::1:2222'),
+        'cluster.worker[0]',
+        '"fe80::1:2222"',
+        'brackets',
+        corrected={'worker': ['[fe80::1]:2222']},
+    ),
+    'port not a number': Row(workers('a:http'), 'cluster.worker[0]', '"a:http"', 'bad port'),
+    'port not ASCII': Row(workers('a:\u0663'), 'cluster.worker[0]', r'"a:\u0663"', 'bad port'),
+    'port 0': Row(workers('a:0'), 'cluster.worker[0]', '"a:0"', 'bad port'),
+    'port 65536': Row(workers('a:65536'), 'cluster.worker[0]', '"a:65536"', 'bad port'),
+    'port negative': Row(workers('a:-1'), 'cluster.worker[0]', '"a:-1"', 'bad port'),
+    'no host': Row(workers(':2222'), 'cluster.worker[0]', '":2222"', 'no valid host'),
+    'blank in host': Row(workers('a b:2222'), 'cluster.worker[0]', '"a b:2222"', 'no valid host'),
+    'scheme': Row(
+        workers('grpc://a:1'), 'cluster.worker[0]', '"grpc://a:1"', 'scheme', corrected={'worker': ['a:2222']}
+    ),
+    'duplicate in a role': Row(
+        workers('a:2222', 'a:2222'),
+        'cluster.worker[1]',
+        '"a:2222"',
+        'cluster.worker[0] too',
+        corrected={'worker': ['a:2222', 'a:2223']},
+    ),
+    'duplicate across roles': Row(
+        text({'chief': ['a:1'], 'worker': ['b:1', 'a:1']}, CHIEF), 'cluster.worker[1]', '"a:1"', 'cluster.chief[0] too'
+    ),
+    'duplicate in other letters': Row(
+        workers('Host:1', 'host:1'), 'cluster.worker[1]', '"host:1"', 'cluster.worker[0] too'
+    ),
+    'duplicate loopback': Row(
+        workers('localhost:1', '127.0.0.1:1'), 'cluster.worker[1]', '"127.0.0.1:1"', 'cluster.worker[0] too'
+    ),
+    'two chiefs': Row(
+        text({'chief': ['a:1', 'b:1'], 'worker': ['c:1']}, {'type': 'chief', 'index': 1}),
+        'cluster.chief',
+        '["a:1", "b:1"]',
+        'several chiefs',
+        corrected={'chief': ['a:1'], 'worker': ['c:1', 'b:1']},
+        task='worker:1',
+    ),
+    'chief and master': Row(
+        text({'master': ['a:1'], 'chief': ['b:1']}, CHIEF),
+        'cluster.master',
+        '["a:1"]',
+        'old name',
+        corrected={'chief': ['b:1']},
+    ),
+    'unknown role without addresses': Row(
+        text({'wroker': []}, WORKER), 'cluster.wroker', '[]', 'did you mean "worker"?'
+    ),
+    'unknown role without addresses beside another': Row(
+        text({'chief': ['a:1'], 'wroker': []}, CHIEF),
+        'cluster.wroker',
+        '[]',
+        'did you mean "worker"?',
+        corrected={'chief': ['a:1']},
+    ),
+    'one key twice': Row(
+        '{"cluster":{"chief":["a:1"],"chief":["b:1"]},"task":{"type":"chief","index":0}}',
+        'chief',
+        '[["a:1"], ["b:1"]]',
+        'twice',
+    ),
+    'parameter_server, no chief, worker 0': Row(
+        text({'worker': ['a:1', 'b:1'], 'ps': ['c:1']}, WORKER),
+        'cluster.chief',
+        'absent',
+        'needs one chief',
+        corrected={'chief': ['a:1'], 'worker': ['b:1'], 'ps': ['c:1']},
+        task='chief:0',
+    ),
+    'parameter_server, no chief, worker 1': Row(
+        text({'worker': ['a:1', 'b:1'], 'ps': ['c:1']}, {'type': 'worker', 'index': 1}),
+        'cluster.chief',
+        'absent',
+        'needs one chief',
+        task='worker:0',
+    ),
+    'parameter_server, no chief, ps': Row(
+        text({'worker': ['a:1'], 'ps': ['c:1']}, {'type': 'ps', 'index': 0}),
+        'cluster.chief',
+        'absent',
+        'needs one chief',
+        corrected={'chief': ['a:1'], 'ps': ['c:1']},
+        task='ps:0',
+    ),
+    'nobody trains': Row(
+        text({'evaluator': ['a:1']}, {'type': 'evaluator', 'index': 0}),
+        'cluster',
+        '{"evaluator": ["a:1"]}',
+        'nobody trains',
+        task='evaluator:0',
+    ),
+    'only ps': Row(
+        text({'ps': ['chief-0.example:2222']}, {'type': 'ps', 'index': 0}),
+        'cluster',
+        '{"ps": ["chief-0.example:2222"]}',
+        'nobody trains',
+        task='ps:0',
+    ),
+    'type not in the cluster': Row(with_task(type='ps', index=0), 'task.type', '"ps"', 'no address', task='worker:0'),
+    'chief of a worker-only cluster': Row(
+        with_task(type='chief', index=0), 'task.type', '"chief"', 'no address', task='worker:0'
+    ),
+    'type unknown': Row(
+        with_task(type='workers', index=1), 'task.type', '"workers"', 'did you mean "worker"?', task='worker:1'
+    ),
+    'type unlike any role': Row(with_task(type='xyz', index=1), 'task.type', '"xyz"', 'not a role', task='worker:0'),
+    'type missing': Row(with_task(index=1), 'task.type', 'absent', 'not one of the roles'),
+    'type a list': Row(with_task(type=[], index=1), 'task.type', '[]', 'not one of the roles'),
+    'index missing': Row(with_task(type='worker'), 'task.index', 'absent', 'missing'),
+    'index out of range': Row(with_index(2), 'task.index', '2', 'from 0 to 1'),
+    'index negative': Row(with_index(-1), 'task.index', '-1', 'negative'),
+    'index negative string': Row(with_index('-1'), 'task.index', '"-1"', 'negative'),
+    'index a word': Row(with_index('one'), 'task.index', '"one"', 'not a whole number'),
+    'index a bool': Row(with_index(True), 'task.index', 'true', 'not a whole number'),
+    'index 1.5': Row(with_index(1.5), 'task.index', '1.5', 'not a whole number'),
+    'index null': Row(with_index(None), 'task.index', 'null', 'not a whole number'),
+    'index very long': Row(with_index('1' * 50), 'task.index', '"' + '1' * 50 + '"', 'not a whole number'),
+    'second evaluator outside': Row(
+        with_task(type='evaluator', index=1), 'task.index', '1', 'from 0 to 0', task='evaluator:0'
+    ),
+    'several evaluators': Row(
+        text({'chief': ['a:1'], 'evaluator': ['b:1', 'c:1']}, {'type': 'evaluator', 'index': 1}),
+        'cluster.evaluator',
+        '["b:1", "c:1"]',
+        'several evaluators',
+        corrected={'chief': ['a:1'], 'evaluator': ['b:1']},
+        task='evaluator:0',
+    ),
+    'task missing': Row(text({'worker': ['a:1', 'b:1']}), 'task', 'absent', 'missing', task='worker:0'),
+    'task not an object': Row(text({'worker': ['a:1', 'b:1']}, 'worker:1'), 'task', '"worker:1"', 'not an object'),
+    'task without a cluster': Row(
+        text(task={'type': 'worker', 'index': 3}), 'cluster', 'absent', 'task worker:3 needs', task='worker:3'
+    ),
+    'evaluator without a cluster': Row(
+        text(task={'type': 'evaluator', 'index': 0}), 'cluster', 'absent', 'evaluator:0 needs', task='evaluator:0'
+    ),
+    'wrong task without a cluster': Row(text(task={'type': 'xyz', 'index': 0}), 'task.type', '"xyz"', 'not a role'),
+    'sparseCluster': Row(
+        text(task={'type': 'worker', 'index': 2}, sparseCluster={'worker': {'2': 'c:1'}, 'ps': ['p:1']}),
+        'sparseCluster',
+        '{"worker": {"2": "c:1"}, "ps": ["p:1"]}',
+        'same model_dir',
+        task='worker:2',
+    ),
+    'parameter_server without ps': Row(
+        text({'chief': ['a:1'], 'worker': ['b:1']}, WORKER),
+        'cluster.ps',
+        'absent',
+        'at least one ps',
+        'parameter_server',
+        task='worker:0',
+    ),
+    'evaluator of a cluster without tasks': Row(
+        text({'worker': []}, {'type': 'evaluator', 'index': 0}),
+        'cluster',
+        '{"worker": []}',
+        'lists no task: task evaluator:0 needs',
+        task='evaluator:0',
+    ),
+}
+for strategy in OF_CLUSTERS:
+    ROWS[f'{strategy} without a cluster'] = Row(
+        '', 'cluster', 'absent', f'is missing: strategy {strategy} needs', strategy
+    )
+    ROWS[f'{strategy} without a cluster, but a task'] = Row(
+        text(task=WORKER), 'cluster', 'absent', f'is missing: strategy {strategy} needs', strategy, task='worker:0'
+    )
+    for cluster in ({}, {'worker': []}, {'chief': [], 'worker': [], 'ps': []}):
+        for task in (None, WORKER, CHIEF):
+            ROWS[f'{strategy} with {cluster} for {task}'] = Row(
+                text(cluster, task), 'cluster', json.dumps(cluster), 'lists no task', strategy
+            )
+for strategy in ('none', 'mirrored', 'multi_worker_mirrored'):
+    ROWS[f'ps under {strategy}'] = Row(
+        text({'chief': ['a:1'], 'ps': ['p:1']}, {'type': 'ps', 'index': 0}),
+        'cluster.ps',
+        '["p:1"]',
+        f'strategy {strategy} has none',
+        strategy,
+        {'chief': ['a:1']},
+        'chief:0',
+    )
+for strategy in ('none', 'mirrored'):
+    ROWS[f'several train under {strategy}'] = Row(
+        text({'chief': ['a:1'], 'worker': ['b:1']}, WORKER),
+        'cluster.worker',
+        '["b:1"]',
+        'one model_dir',
+        strategy,
+        {'chief': ['a:1']},
+        'chief:0',
+    )
+    ROWS[f'several workers train under {strategy}'] = Row(
+        workers('a:1', 'b:1', task={'type': 'evaluator', 'index': 0}),
+        'cluster.worker',
+        '["a:1", "b:1"]',
+        'one model_dir',
+        strategy,
+        {'worker': ['a:1']},
+        'evaluator:0',
+    )
+
+
+@pytest.mark.parametrize('row', ROWS.values(), ids=ROWS)
+def test_refused(row):
+    with pytest.raises(TfConfigError) as caught:
+        parse(row.text, row.strategy)
+    (finding,) = caught.value.findings
+    assert (finding.key, finding.seen) == (row.key, row.seen)
+    assert row.problem in finding.problem
+
+    message = str(caught.value)
+    assert f'{row.key} = {row.seen}: ' in message
+    assert row.problem in message
+    corrected = message.rpartition('corrected: ')[2]
+    assert corrected == finding.corrected
+    assert '\n' not in corrected
+
+    parsed = parse(corrected, row.strategy)
+    if row.corrected is not None:
+        assert json.loads(corrected)['cluster'] == row.corrected
+    if row.task is not None:
+        assert str(parsed.task) == row.task

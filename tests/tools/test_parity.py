@@ -1,0 +1,105 @@
+import html.parser
+
+import numpy as np
+import pytest
+
+from estimator_trainer.tools.parity import compare, page, plan, report
+
+
+def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0.2), **more):
+    """A run of two steps with two variables, of which each argument gives the value at every step."""
+    weights = {
+        step: {'dense/bias': np.full(2, b, np.float32), 'dense/kernel': np.array([[k, -k]], np.float32)}
+        for step, (k, b) in enumerate(zip(kernel, bias))
+    }
+    return compare.Trace(name, dict(enumerate(losses, start=1)), weights, **more)
+
+
+@pytest.mark.parametrize(
+    'one, other, expected',
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0),
+        ([0.0], [0.0], 0),
+        ([4.0, 0.0], [4.0, 1.0], 0.25),
+        ([1.0], [np.nan], np.inf),
+        ([np.nan], [np.nan], 0),
+        ([1.0], [1.0, 1.0], np.inf),
+        ([], [], 0),
+    ],
+)
+def test_relative_difference(one, other, expected):
+    assert compare.relative(one, other) == expected
+
+
+def test_equal_runs():
+    found = compare.differences([trace('a'), trace('b'), trace('c')], 1e-5)
+    assert [(pair.one, pair.other) for pair in found] == [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    assert all(pair.equal and pair.weight == pair.loss == pair.update == 0 for pair in found)
+    assert report.conclusion(found, 1e-5)[0].startswith('EQUAL')
+
+
+def test_says_which_run_parts_first_and_where():
+    early = trace('early', kernel=(1.0, 0.6, 0.35), bias=(0.0, 0.1001, 0.2))
+    late = trace('late', bias=(0.0, 0.1, 0.3))
+    found = compare.differences([trace('a'), late, early], 1e-5)
+    _, first, then = report.conclusion(found, 1e-5)
+    assert first.startswith('first: early parts from a at step 1 in its weights, dense/kernel')
+    assert then.startswith('then: late parts from a at step 2 in its weights, dense/bias')
+
+
+def test_a_loss_of_the_same_weights_parts_before_them():
+    found = compare.difference(trace('a'), trace('b', losses=(1.0, 0.5), kernel=(1.0, 0.7, 0.5)), 1e-5)
+    assert (found.first.step, found.first.what, found.first.variable) == (1, 'loss', 'dense/kernel')
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        dict(losses=(2.0,)),
+        dict(kernel=(1.0, 0.5), bias=(0.0, 0.1)),
+        dict(losses=(2.0, np.nan)),
+        dict(evaluation={'accuracy': 0.5}),
+    ],
+)
+def test_what_is_missing_or_not_finite_is_not_equal(change):
+    assert not compare.difference(trace('a'), trace('b', **change), 1e-5).equal
+
+
+def test_updates_show_what_weights_hide():
+    found = compare.difference(
+        trace('a', kernel=(100, 100.001, 100.002)), trace('b', kernel=(100, 100.0011, 100.002)), 1e-5
+    )
+    assert found.equal and found.update > 0.05 and found.update_variable == 'dense/kernel'
+
+
+def test_runs_have_one_global_batch(tmp_path):
+    runs = plan.runs(plan.LOOPS, list(plan.LAYOUTS), str(tmp_path), 64, ['--job=mnist'])
+    assert len({run.model_dir for run in runs}) == len({run.name for run in runs}) == 9
+    sizes = {run.name: [flag for flag in run.command if flag.startswith('--batch_size')] for run in runs}
+    assert sizes['keras_fit, 1 process'] == ['--batch_size=64']
+    assert sizes['keras_fit, 2 replicas'] == sizes['estimator, 2 workers'] == ['--batch_size=32']
+
+
+def test_page_is_whole_and_takes_nothing_from_elsewhere():
+    traces = [trace('a <b>'), trace('c', losses=(2.0, np.nan))]
+    text = page.page('parity & more', ['how'], traces, compare.differences(traces, 1e-5), 1e-5)
+    seen = []
+
+    class Reader(html.parser.HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            seen.append(tag)
+            assert not {'src', 'href', 'onload'} & {name for name, _ in attrs}
+
+    Reader().feed(text)
+    assert seen.count('polyline') == 2 and 'script' not in seen and 'link' not in seen
+    assert 'a &lt;b&gt;' in text and 'parity &amp; more' in text and 'url(' not in text
+
+
+def test_hints():
+    unseeded = compare.differences([trace('a'), trace('b', kernel=(1.5, 0.5, 0.25))], 1e-5)
+    assert 'seeds' in report.conclusion(unseeded, 1e-5)[-1]
+    big = {step: {'conv': np.ones(100, np.float32)} for step in range(3)}
+    tie = {**big, 2: {'conv': np.where(np.arange(100) < 3, 1.1, 1).astype(np.float32)}}
+    found = compare.difference(compare.Trace('a', {}, big), compare.Trace('b', {}, tie), 1e-5)
+    assert found.first.elements == (3, 100)
+    assert report.conclusion([found], 1e-5)[-1] == report.TIES

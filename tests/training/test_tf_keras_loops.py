@@ -1,0 +1,146 @@
+"""The parts of keras_fit and custom_loop, on two replicas of one process."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_trainer import jobs
+from estimator_trainer.evaluation import exporters, keras_evaluation
+from estimator_trainer.jobs import optimizers, schedules
+from estimator_trainer.training import custom_loop, keras_fit
+
+v1 = tf.compat.v1
+PARAMS = dict(
+    jobs.load('mnist').params,
+    optimizer='momentum',
+    learning_rate=0.05,
+    l2=0.001,
+    schedule='cosine',
+    batch_size=8,
+    num_replicas=2,
+    initial_replicas=2,
+    global_batch_size=16,
+    max_steps=10,
+    steps_per_epoch=4,
+    seed=1,
+    start_step=0,
+)
+
+
+def examples(count=21, seed=0):
+    random = np.random.RandomState(seed)
+    return ({'image': random.randint(0, 255, [count, 28, 28, 1]).astype(np.uint8)}, random.randint(0, 10, [count]))
+
+
+def finite(count=21):
+    """21 examples are 8 + 8 and 5 + 0: a short batch, and a replica without one."""
+    return lambda context=None: tf.data.Dataset.from_tensor_slices(examples(count)).batch(8)
+
+
+def trained(strategy, way):
+    """(losses, weights) after one pass over `finite()` with the replicas of a strategy."""
+    job = jobs.load('mnist')
+    with strategy.scope():
+        model = job.make_model(PARAMS)
+        optimizer = job.parts.make_optimizer(PARAMS)
+    batches = strategy.distribute_datasets_from_function(finite())
+    if way == 'keras_fit':
+        with strategy.scope():
+            fitted = keras_fit.Fitted(model, job.parts, PARAMS)
+            fitted.compile(optimizer=optimizer)
+        losses = []
+        heard = tf.keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda batch, logs: losses.append(logs['step_loss'])
+        )
+        fitted.fit(keras_fit.Continued(batches), steps_per_epoch=2, verbose=0, callbacks=[heard])
+    else:
+        steps = custom_loop.Steps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec)
+        if way == 'dataset':
+            losses = [steps.one(batch).numpy() for batch in batches]
+        else:
+            losses, ended = steps.several(iter(batches), tf.constant(5), float('inf'))
+            assert ended
+    return np.array(losses), [weight.numpy() for weight in model.trainable_weights]
+
+
+@pytest.fixture(scope='module')
+def expected():
+    """The same steps on batches of 16 and 5, by hand, without a strategy."""
+    job = jobs.load('mnist')
+    model, optimizer = job.make_model(PARAMS), job.parts.make_optimizer(PARAMS)
+    features, labels = examples()
+    losses = []
+    for some in (slice(0, 16), slice(16, 21)):
+        with tf.GradientTape() as tape:
+            logits = model({'image': features['image'][some]}, training=True)
+            loss = tf.reduce_mean(job.parts.loss(labels[some], logits, PARAMS))
+            loss += job.parts.penalty(model, PARAMS)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_weights), model.trainable_weights))
+        losses.append(loss.numpy())
+    return losses, [weight.numpy() for weight in model.trainable_weights]
+
+
+@pytest.mark.parametrize('way', ['dataset', 'several', 'keras_fit'])
+def test_a_short_last_batch_on_two_replicas(way, expected, two):
+    losses, weights = trained(two, way)
+    assert losses == pytest.approx(expected[0], rel=1e-5)
+    for one, two in zip(weights, expected[1], strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+@pytest.mark.parametrize('name', ['sgd', 'momentum', 'adam'])
+def test_the_optimizers_are_those_of_v1(name):
+    """With a rate that changes in every step."""
+    params = dict(PARAMS, optimizer=name)
+    gradients = np.random.RandomState(0).normal(size=[10, 5]).astype(np.float32)
+    variable, optimizer = tf.Variable(tf.ones([5])), optimizers.make(name, params)
+    for gradient in gradients:
+        optimizer.apply_gradients([(tf.constant(gradient), variable)])
+    assert int(optimizer.iterations) == 10
+    ours = variable.numpy()
+    with tf.Graph().as_default(), v1.Session() as session:
+        step = v1.train.get_or_create_global_step()
+        theirs = {
+            'sgd': v1.train.GradientDescentOptimizer,
+            'adam': v1.train.AdamOptimizer,
+            'momentum': lambda rate: v1.train.MomentumOptimizer(rate, 0.9),
+        }[name](schedules.learning_rate(params, step))
+        other, fed = v1.get_variable('v', initializer=tf.ones([5])), v1.placeholder(tf.float32, [5])
+        train = theirs.apply_gradients([(fed, other)], global_step=step)
+        session.run(v1.global_variables_initializer())
+        for gradient in gradients:
+            session.run(train, {fed: gradient})
+        np.testing.assert_allclose(ours, session.run(other), rtol=2e-6)
+
+
+@pytest.mark.parametrize('replicas', [1, 2])
+def test_saved_models_and_checkpoints_with_and_without_a_strategy(tmp_path, replicas, two):
+    """Made under two replicas; loaded with and without strategy.scope(): equal to the model in memory."""
+    job = jobs.load('mnist')
+    evaluation = keras_evaluation.KerasEvaluation(job, PARAMS, str(tmp_path), two)
+    optimizer = job.parts.make_optimizer(PARAMS)
+    tf.train.Checkpoint(model=evaluation.model, global_step=optimizer.iterations).save(str(tmp_path / 'model.ckpt'))
+    in_memory = evaluation.evaluate(finite())
+    features, labels = examples()
+    logits = evaluation.model(features).numpy()
+    correct = np.mean(logits.argmax(axis=1) == labels)
+    assert in_memory['accuracy'] == pytest.approx(correct) and in_memory['global_step'] == 0
+    path = evaluation.export_saved_model(str(tmp_path / 'export'), exporters.raw_images((28, 28, 1)))
+
+    strategy = two if replicas == 2 else tf.distribute.get_strategy()
+    with strategy.scope():
+        loaded = tf.keras.models.load_model(path, compile=False)
+        loaded.compile(loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])
+    loss, accuracy = loaded.evaluate(finite()(), verbose=0)
+    penalty = float(job.parts.penalty(evaluation.model, PARAMS))
+    assert accuracy == pytest.approx(in_memory['accuracy'])
+    assert loss + penalty == pytest.approx(in_memory['loss'], rel=1e-5)
+    np.testing.assert_allclose(loaded(features), logits, rtol=1e-5, atol=1e-5)
+    serve = tf.saved_model.load(path).signatures['serving_default']
+    np.testing.assert_allclose(serve(image=tf.constant(features['image']))['logits'], logits, atol=1e-5)
+
+    restored = keras_evaluation.KerasEvaluation(
+        job, dict(PARAMS, seed=9), str(tmp_path), two if replicas == 2 else None
+    ).evaluate(finite())
+    assert restored['loss'] == pytest.approx(in_memory['loss'], rel=1e-6)
+    assert restored['accuracy'] == in_memory['accuracy']

@@ -1,0 +1,135 @@
+"""training.progress with a clock of its own."""
+
+import logging
+import os
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.training import progress
+
+v1 = tf.compat.v1
+
+
+@pytest.mark.parametrize(
+    'seconds, text',
+    [
+        (0, '0s'),
+        (0.4, '0s'),
+        (59.4, '59s'),
+        (59.6, '1m00s'),
+        (61, '1m01s'),
+        (600, '10m00s'),
+        (3599.7, '1h00m'),
+        (3725, '1h02m'),
+        (360000, '100h00m'),
+    ],
+)
+def test_duration(seconds, text):
+    assert progress.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    'flag, tty, bar', [('on', False, True), ('off', True, False), ('auto', True, True), ('auto', False, False)]
+)
+def test_wants_bar(flag, tty, bar, monkeypatch):
+    monkeypatch.setattr('sys.stderr.isatty', lambda: tty, raising=False)
+    monkeypatch.setattr('sys.stderr.fileno', lambda: 2, raising=False)
+    monkeypatch.setattr('os.get_terminal_size', lambda fd: os.terminal_size((80, 24)))
+    assert progress.wants_bar(flag) == bar
+
+
+def test_no_bar_on_a_terminal_without_columns(monkeypatch):
+    monkeypatch.setattr('sys.stderr.isatty', lambda: True, raising=False)
+    monkeypatch.setattr('sys.stderr.fileno', lambda: 2, raising=False)
+    monkeypatch.setattr('os.get_terminal_size', lambda fd: os.terminal_size((0, 0)))
+    assert not progress.wants_bar('auto')
+
+
+def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
+    """Drives the hook; the loss at a step is the step halved. Returns the hook."""
+    clock = iter(times)
+    with tf.Graph().as_default():
+        step = v1.train.get_or_create_global_step()
+        v1.add_to_collection(v1.GraphKeys.LOSSES, tf.constant(-1.0))
+        loss = tf.cast(step.read_value(), tf.float32) / 2
+        v1.add_to_collection(v1.GraphKeys.LOSSES, loss)
+        with tf.control_dependencies([loss]):
+            train_op = step.assign_add(steps_each_run)
+        hook = progress.ProgressHook(
+            max_steps=10,
+            batch_size=64,
+            every_steps=2,
+            bar=bar,
+            summary_dir=str(folder),
+            metrics=metrics_log.MetricsLog(os.path.join(folder, 'metrics.jsonl')),
+            clock=lambda: next(clock),
+        )
+        scaffold = v1.train.Scaffold(
+            init_op=step.assign(start),
+            ready_op=tf.constant([], tf.string),
+            ready_for_local_init_op=tf.constant([], tf.string),
+        )
+        with v1.train.SingularMonitoredSession(hooks=[hook], scaffold=scaffold) as session:
+            for _ in range(runs):
+                session.run(train_op)
+    v1.summary.FileWriterCache.clear()
+    return hook
+
+
+def lines(folder):
+    return [
+        (line['kind'], line['step'], line['loss'], line['examples_per_sec'])
+        for line in metrics_log.MetricsLog(os.path.join(folder, 'metrics.jsonl')).read()
+    ]
+
+
+@pytest.mark.parametrize(
+    'start, steps_each_run, expected',
+    [
+        (0, 1, [('train', 2, 0.5, 64), ('train', 4, 1.5, 128), ('train', 5, 2.0, 32)]),
+        (100, 1, [('train', 102, 50.5, 64), ('train', 104, 51.5, 128), ('train', 105, 52.0, 32)]),  # a resumed run
+        (
+            0,
+            3,
+            [('train', 6, 1.5, 192), ('train', 12, 4.5, 384), ('train', 15, 6.0, 96)],
+        ),  # others move the step as well
+    ],
+)
+@pytest.mark.parametrize('bar', [False, True])
+def test_metrics_lines(tmp_path, start, steps_each_run, expected, bar):
+    hook = train(tmp_path, [100.0, 102.0, 103.0, 105.0], start, steps_each_run, bar=bar)
+    assert lines(tmp_path) == expected
+    assert hook.last_loss == expected[-1][2]
+    events = [
+        value
+        for path in tmp_path.glob('events*')
+        for event in v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+    ]
+    assert [(value.tag, value.simple_value) for value in events] == [
+        ('examples_per_sec', rate) for *_, rate in expected
+    ]
+
+
+def test_log_lines_and_bar(tmp_path, capsys, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger('estimator_trainer'), 'propagate', True)
+    caplog.set_level(logging.INFO, 'estimator_trainer')
+    train(tmp_path / 'lines', [0.0, 2.0, 3.0, 5.0])
+    assert [record.getMessage() for record in caplog.records] == [
+        'step 2/10  loss 0.5000  64 examples/s  8s left',
+        'step 4/10  loss 1.5000  128 examples/s  3s left',
+        'step 5/10  loss 2.0000  32 examples/s  10s left',
+    ]
+    assert capsys.readouterr().err == ''
+    caplog.clear()
+    train(tmp_path / 'bar', [0.0, 2.0, 3.0, 5.0], start=2, bar=True)
+    assert not caplog.records
+    drawn = capsys.readouterr().err
+    assert '2/10' in drawn and '7/10' in drawn
+
+
+def test_a_clock_that_stands_still_divides_by_nothing(tmp_path):
+    train(tmp_path, [5.0, 5.0, 5.0, 5.0])
+    assert len(lines(tmp_path)) == 3

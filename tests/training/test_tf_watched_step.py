@@ -1,0 +1,217 @@
+"""training.watched_step in real training of a tiny model, with a lifeline that only listens."""
+
+import math
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.run_dir import checkpoints, protocol
+from estimator_trainer.training import watched_step
+
+v1 = tf.compat.v1
+TERM, INT = signal.SIGTERM, signal.SIGINT
+NAN, INF = math.nan, math.inf
+
+
+def model_fn(features, labels, mode, params):
+    """`loss_at`, `weight_at`: (step, value) of that step's loss, or of the weight after it."""
+    del features, labels
+    step = v1.train.get_or_create_global_step()
+    weight = v1.get_variable('weight', [2], initializer=v1.ones_initializer())
+    v1.get_variable('whole', [], tf.int32, initializer=v1.zeros_initializer())
+    next_step = step + 1
+    loss = tf.constant(2.0)
+    if 'loss_at' in params:
+        at, value = params['loss_at']
+        loss = tf.where(tf.equal(next_step, at), value, loss)
+    new_weight = [1.0, 3.0]
+    if 'weight_at' in params:
+        at, value = params['weight_at']
+        new_weight = tf.where(tf.equal(next_step, at), [1.0, value], new_weight)
+    v1.losses.add_loss(tf.constant(NAN))  # a part of no loss
+    with tf.control_dependencies([loss, weight.assign(new_weight)]):
+        train_op = step.assign_add(params.get('stride', 1))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
+
+
+class Line(lifelines.Lifeline):
+    """A lifeline without threads, which notes what it is told."""
+
+    def __init__(self):
+        self.codes, self.told, self.checkpoints = [], [], []
+        super().__init__('trainer', lifelines.Bounds(), {}, leave=self.codes.append)
+
+    def stepped(self, step):
+        super().stepped(step)
+        self.told.append(step)
+
+    def saved(self, step):
+        super().saved(step)
+        self.checkpoints.append(step)
+
+
+class At(tf.estimator.SessionRunHook):
+    """Does something after so many steps of this session."""
+
+    def __init__(self, steps, do):
+        self._steps, self._do = steps, do
+
+    def after_run(self, run_context, run_values):
+        self._steps -= 1
+        if not self._steps:
+            self._do()
+
+
+@pytest.fixture(autouse=True)
+def asks_for_reasons_in_every_step(monkeypatch):
+    monkeypatch.setattr(watched_step, '_ASK_SECS', 0)
+
+
+@pytest.fixture
+def line():
+    return Line()
+
+
+def train(
+    folder,
+    line,
+    max_steps=8,
+    is_chief=True,
+    asynchronous=False,
+    reason=lambda: None,
+    hooks=(),
+    save_steps=1000,
+    strategy=None,
+    **params,
+):
+    """Returns the hook."""
+    config = tf.estimator.RunConfig(
+        str(folder),
+        save_checkpoints_steps=save_steps,
+        log_step_count_steps=None,
+        save_summary_steps=0,
+        train_distribute=strategy,
+    )
+    hook = watched_step.WatchedStepHook(line, is_chief, asynchronous, reason)
+    tf.estimator.Estimator(model_fn, config=config, params=params).train(
+        input_fn, hooks=[*hooks, hook], max_steps=max_steps, saving_listeners=[watched_step.SavedListener(line)]
+    )
+    return hook
+
+
+def last_step(folder):
+    return checkpoints.last_step(str(folder))
+
+
+def test_the_lifeline_is_told_of_steps_and_checkpoints(tmp_path, line):
+    hook = train(tmp_path, line, save_steps=3)
+    assert line.told == [1, 2, 3, 4, 5, 6, 7, 8] and line.step == 8
+    assert line.checkpoints == [0, 3, 6, 8] and line.checkpoint_step == 8
+    assert (hook.why, line.stopped_by, line._phase) == (None, None, lifelines.CLOSING)
+
+
+def test_a_resumed_run_counts_on(tmp_path, line):
+    train(tmp_path, Line(), 3)
+    train(tmp_path, line, 5)
+    assert line.told == [4, 5] and line.checkpoints == [3, 5]
+
+
+@pytest.mark.parametrize('signum', [TERM, INT])
+def test_a_signal_stops_and_saves(tmp_path, line, signum):
+    hook = train(tmp_path, line, hooks=[At(4, lambda: setattr(line, 'signum', signum))])
+    assert (line.told, line.stopped_by, hook.why) == ([1, 2, 3, 4], signum, None)
+    assert last_step(tmp_path) == line.checkpoint_step == 4
+
+
+@pytest.mark.parametrize('reason', [watched_step.EARLY_STOPPING, watched_step.MAX_SECS])
+def test_a_reason_stops_and_saves(tmp_path, line, reason):
+    hook = train(tmp_path, line, reason=lambda: reason if line.step >= 4 else None)
+    assert (line.told, line.stopped_by, hook.why) == ([1, 2, 3, 4], None, reason)
+    assert last_step(tmp_path) == 4
+
+
+def test_a_signal_is_stronger_than_a_reason(tmp_path, line):
+    line.signum = TERM
+    hook = train(tmp_path, line, reason=lambda: watched_step.MAX_SECS)
+    assert (line.stopped_by, hook.why) == (TERM, None)
+
+
+@pytest.mark.parametrize('signum, reason', [(TERM, None), (None, watched_step.EARLY_STOPPING)])
+def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, line, signum, reason):
+    train(tmp_path, Line(), 3)
+    line.signum = signum
+    hook = train(tmp_path, line, reason=lambda: reason)
+    assert (line.told, line.stopped_by, hook.why) == ([], signum, reason)
+    assert last_step(tmp_path) == line.step == 3
+
+
+@pytest.mark.parametrize(
+    'is_chief, asynchronous, asked',
+    [(True, False, True), (True, True, True), (False, True, True), (False, False, False)],
+)
+def test_who_is_asked_for_reasons(tmp_path, line, is_chief, asynchronous, asked):
+    hook = train(tmp_path, line, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: watched_step.MAX_SECS)
+    assert hook.why == (watched_step.MAX_SECS if asked else None)
+    assert len(line.told) == (0 if asked else 8)
+
+
+def test_reasons_are_asked_for_twice_a_second(tmp_path, line, monkeypatch):
+    now, asked = [1000.0], []
+    monkeypatch.setattr(watched_step, '_ASK_SECS', 0.5)
+    monkeypatch.setattr(watched_step.time, 'monotonic', lambda: now[0])
+
+    def passes():
+        now[0] += 0.1
+
+    hooks = [At(steps, passes) for steps in range(1, 21)]
+    train(tmp_path, line, 20, reason=lambda: asked.append(line.step), hooks=hooks)
+    assert asked == [0, 5, 10, 15, 20]
+
+
+def test_steps_that_others_make_as_well(tmp_path, line):
+    train(tmp_path, line, 12, asynchronous=True, stride=3)
+    assert line.told == sorted(line.told) and set(line.told) <= {0, 3, 6, 9, 12, 15}
+    assert line.step >= 9  # a step that is fetched may be from before it
+
+
+@pytest.mark.parametrize('value', [NAN, INF, -INF])
+def test_a_loss_that_is_not_finite(tmp_path, line, value):
+    with pytest.raises(watched_step.NotFiniteError, match=f'the loss is {value} at step 5'):
+        train(tmp_path, line, save_steps=2, loss_at=(5, value))
+    assert line.told == [1, 2, 3, 4]
+    assert last_step(tmp_path) == line.checkpoint_step == 4
+
+
+@pytest.mark.parametrize('value', [NAN, INF])
+@pytest.mark.parametrize('at, save_steps, good', [(4, 2, 2), (8, 1000, 0), (3, 1000, 8)])
+@pytest.mark.parametrize('replicas', [1, 2])
+def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, line, value, at, save_steps, good, replicas):
+    strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1']) if replicas == 2 else None
+    train_it = lambda: train(tmp_path, line, save_steps=save_steps, strategy=strategy, weight_at=(at, value))
+    if good == 8:  # it was finite again when it was saved
+        train_it()
+    else:
+        with pytest.raises(watched_step.NotFiniteError, match=f'weight is not finite at step {at}'):
+            train_it()
+    assert last_step(tmp_path) == line.checkpoint_step == good
+    assert checkpoints.damage(tf.train.latest_checkpoint(str(tmp_path))) is None
+    assert np.isfinite(tf.train.load_variable(str(tmp_path), 'weight')).all()
+
+
+@pytest.mark.parametrize('signum, codes', [(None, []), (TERM, [143]), (INT, [130])])
+def test_an_evaluation_is_no_place_to_wait_in(tmp_path, line, signum, codes):
+    train(tmp_path, line, 1)
+    if signum:
+        line._received(signum)
+    config = tf.estimator.RunConfig(str(tmp_path))
+    tf.estimator.Estimator(model_fn, config=config, params={}).evaluate(
+        input_fn, steps=1, hooks=[watched_step.EvaluatingHook(line)]
+    )
+    assert line.codes == codes and line._phase == protocol.EVALUATING
