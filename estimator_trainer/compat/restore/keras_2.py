@@ -36,9 +36,8 @@ def settle_all(namespaces) -> None:
     try:
         tf.keras.Model
     except ImportError as error:
-        raise ImportError(
-            'Estimators need Keras 2: pip install "tf-keras~=%s.%s.0"' % tuple(tf.__version__.split('.')[:2])
-        ) from error
+        major, minor = tf.__version__.split('.')[:2]
+        raise ImportError(f'Estimators need Keras 2: pip install "tf-keras~={major}.{minor}.0"') from error
     _settled = True
     for namespace, version in namespaces:
         settle(namespace, version)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from estimator_trainer import jobs
-from estimator_trainer.jobs import epochs
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import epochs
 
 CONFIG = 'config.json'
 
