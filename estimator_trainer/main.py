@@ -87,12 +87,8 @@ def _train(plan, job) -> int:
         )
         try:
             from estimator_trainer import compat
-            from estimator_trainer.compat import quiet
 
-            compat.prepare()
-            quiet.import_tensorflow()
-            compat.install()
-            quiet.silence_deprecations()
+            compat.bring_up()
             with forks.parent_only():
                 end = _run(plan, lifeline, job or jobs.load(config.job), compat.versions())
         except (UsageError, jobs.JobError, run_files.TakenElsewhere):

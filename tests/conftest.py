@@ -32,8 +32,7 @@ _PREPARE = """
 import logging, os, sys, time
 logging.basicConfig(level=logging.INFO, format='LOG %(message)s')
 from estimator_trainer import compat
-from estimator_trainer.compat import quiet
-compat.prepare(); quiet.import_tensorflow(); compat.install()
+compat.bring_up()
 from estimator_trainer.data import sources
 folder, me, peer = sys.argv[1:]
 open(os.path.join(folder, me), 'w').close()

@@ -22,7 +22,7 @@ FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
 _DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos')
 
 
-def install(fixes: bool = None) -> None:
+def install(fixes: bool | None = None) -> None:
     """Makes `tf.estimator` usable and mends upstream's defects. Safe to call twice.
 
     Importing this package does the same with the default.
@@ -46,6 +46,17 @@ def install(fixes: bool = None) -> None:
         mended.apply()
     else:
         mended.withdraw()
+
+
+def bring_up():
+    """Imports TensorFlow as Estimators need it, and quietly; returns it. Safe to call twice."""
+    from estimator_trainer.compat import quiet
+
+    prepare()
+    tensorflow = quiet.import_tensorflow()
+    install()
+    quiet.silence_deprecations()
+    return tensorflow
 
 
 def prepare() -> None:

@@ -137,11 +137,8 @@ def _trainer_flags(values) -> list:
 def _read(wanted, data_dir):
     """The traces of the runs, and the versions that computed them."""
     from estimator_trainer import compat
-    from estimator_trainer.compat import quiet
 
-    compat.prepare()
-    quiet.import_tensorflow()
-    compat.install()
+    compat.bring_up()
     from estimator_trainer.tools.parity import weights
 
     called = weights.called(wanted[0].model_dir, data_dir)
