@@ -9,9 +9,9 @@ from absl import flags
 
 from estimator_trainer.supervisor import trainer_flags as trainers
 from estimator_trainer.supervisor.logs import Bounds
-from estimator_trainer.supervisor.plan import Shape
 from estimator_trainer.supervisor.restarts import Rules
 from estimator_trainer.supervisor.supervisor import Limits
+from estimator_trainer.supervisor.task_commands import Shape
 from estimator_trainer.supervisor.usage import UsageError, flagfile_error, value_error
 
 USAGE = """\

@@ -10,7 +10,7 @@ from absl import flags
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.tools.parity import compare, plan, report, runs
+from estimator_trainer.tools.parity import compare, report, run_list, runs
 
 USAGE = """\
 usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=value ...]
@@ -57,10 +57,10 @@ def _flags() -> flags.FlagValues:
     flags.DEFINE_integer('steps', 20, 'Steps to train.', **here)
     flags.DEFINE_integer('batch_size', 64, 'The global batch, the same in every run.', **here)
     flags.DEFINE_float('tolerance', 1e-5, 'Largest relative difference that is equal.', **here)
-    flags.DEFINE_list('loops', list(plan.LOOPS), 'Loops to compare.', **here)
+    flags.DEFINE_list('loops', list(run_list.LOOPS), 'Loops to compare.', **here)
     flags.DEFINE_list(
         'layouts',
-        list(plan.LAYOUTS),
+        list(run_list.LAYOUTS),
         'one: a process; replicas: two logical ones in a process; workers: two processes.',
         **here,
     )
@@ -87,7 +87,7 @@ def _check(values) -> None:
     for name, least in (('steps', 1), ('batch_size', 1), ('tolerance', 0), ('timeout_secs', 1)):
         if not values[name].value >= least:
             raise UsageError(f'--{name}={values[name].value}: give {least} or more.')
-    for name, known in (('loops', plan.LOOPS), ('layouts', plan.LAYOUTS)):
+    for name, known in (('loops', run_list.LOOPS), ('layouts', run_list.LAYOUTS)):
         given = values[name].value
         if not given or set(given) - set(known) or len(set(given)) < len(given):
             raise UsageError(f'--{name}={",".join(given)}: give some of {",".join(known)}, each once.')
@@ -96,7 +96,7 @@ def _check(values) -> None:
             f'--loops={values.loops[0]} --layouts={values.layouts[0]}: one run has nothing '
             'to be compared with; give two loops or two layouts.'
         )
-    replicas = plan.replicas(values.layouts)
+    replicas = run_list.replicas(values.layouts)
     if values.batch_size % replicas:
         raise UsageError(
             f'--batch_size={values.batch_size}: is the global batch, and {replicas} replicas '
@@ -111,7 +111,7 @@ def _compare(values) -> int:
         raise UsageError(f'--out={values.out}: {error.strerror}; name another folder.') from error
     facts = _trainer_flags(values)
     with _folder_of_runs(values) as folder:
-        wanted = plan.runs(values.loops, values.layouts, folder, values.batch_size, facts)
+        wanted = run_list.runs(values.loops, values.layouts, folder, values.batch_size, facts)
         for number, run in enumerate(wanted, start=1):
             print(f'{number}/{len(wanted)} {run.name}', file=sys.stderr, flush=True)
             runs.start(run, values.timeout_secs)
