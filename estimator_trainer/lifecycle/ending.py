@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import dataclasses
+import faulthandler
 import os
 import sys
 import threading
@@ -65,6 +66,18 @@ def report(end: End, task: str, step: int | None, environ) -> None:
     record(end, task, step, environ)
     at = '' if step is None else f', step {step}'
     within(READER_SECS, _say, f'{task}{at}: {end.message} [exit code {end.code}: {exit_codes.describe(end.code)}]')
+
+
+def print_stacks_on(signum: int) -> None:
+    """From here on this signal makes the process print the stacks of all threads, whatever they do."""
+    if hasattr(faulthandler, 'register') and _has_descriptor(sys.stderr):
+        faulthandler.register(signum, file=sys.stderr, all_threads=True)
+
+
+def print_stacks() -> None:
+    """Prints the stacks of all threads."""
+    if _has_descriptor(sys.stderr):
+        within(READER_SECS, faulthandler.dump_traceback, sys.stderr, True)
 
 
 def leave(code: int) -> NoReturn:
@@ -142,3 +155,10 @@ def within(secs, function, *args) -> None:
         function(*args)
     else:
         thread.join(secs)
+
+
+def _has_descriptor(stream) -> bool:
+    try:
+        return stream.fileno() >= 0
+    except (AttributeError, OSError, ValueError):
+        return False
