@@ -78,9 +78,9 @@ class SignalInbox:
     def shielded(self):
         """For code that takes the handler of SIGTERM away: TensorFlow's preemption notifier, which ignores it.
 
-        A signal that comes meanwhile stays pending in this thread, and `take` sees it there. If a thread of a
-        library has the signal unblocked, the kernel delivers it to that thread instead. So `take` looks more
-        often, and puts our handler back as soon as it can.
+        A signal that comes meanwhile stays pending, and `take` sees it all the same. But it does not stay pending if
+        a thread of a library has it unblocked: that thread then calls the handler that is installed at that moment.
+        So `take` looks more often, and puts our handler back as soon as it can.
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         self._look_secs = _SHIELDED_LOOK_SECS
