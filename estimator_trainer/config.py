@@ -7,6 +7,7 @@ import os
 
 from absl import flags as absl_flags
 
+from estimator_trainer import commands
 from estimator_trainer import flags as trainer_flags
 from estimator_trainer.errors import UsageError
 
@@ -103,7 +104,7 @@ def parse(argv) -> TrainerConfig:
 
 def help_text() -> str:
     """The --help text: every flag, by group, with its default."""
-    lines = ['python -m estimator_trainer --flagfile=FILE --model_dir=FOLDER [--flag=value ...]', '']
+    lines = [commands.help_text(), '', 'train: python -m estimator_trainer --flagfile=FILE --model_dir=FOLDER', '']
     for title, names in trainer_flags.GROUPS.items():
         lines.append(f'{title}:')
         for name in names:

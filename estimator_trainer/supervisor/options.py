@@ -16,12 +16,13 @@ from estimator_trainer.supervisor.usage import UsageError, flagfile_error, value
 
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
+       python -m estimator_trainer cluster [flags] -- [trainer flags]
 
-Runs a cluster of `python -m estimator_trainer` processes on this machine, shows their output
-with each line's task before it, and restarts them from the last checkpoint when one fails. Ends
-with 0, or with the exit code of the task that failed first in the last attempt.
+Both are the same. They run a cluster of `python -m estimator_trainer` processes on this machine, show
+their output with the name of the task before each line, and restart them from the last checkpoint when
+one fails. The exit code is 0, or that of the task that failed first in the last attempt.
 
-  run_local_cluster.sh --workers=2 -- --job=mnist --model_dir=/tmp/mnist
+  run_local_cluster.sh --workers=2 -- --job=mnist --max_steps=1000 --model_dir=/tmp/mnist
 """
 
 

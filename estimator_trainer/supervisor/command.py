@@ -1,4 +1,4 @@
-"""python -m estimator_trainer.supervisor --workers=2 -- <trainer flags>."""
+"""`python -m estimator_trainer cluster`, which `run_local_cluster.sh` starts: argv -> a cluster and an exit code."""
 
 import contextlib
 import os
@@ -11,7 +11,6 @@ from estimator_trainer import exit_codes
 from estimator_trainer.supervisor import attempts, console, isolate, lock, options, plan, policy, ports, process
 from estimator_trainer.supervisor import run as runs
 from estimator_trainer.supervisor.usage import UsageError
-from tf_config import streams
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine
@@ -87,8 +86,3 @@ def main(argv: list[str]) -> int:
         return exit_codes.FAILED
     except KeyboardInterrupt:  # before the gang was started
         return exit_codes.INTERRUPTED
-
-
-if __name__ == '__main__':
-    streams.outlive_readers()
-    sys.exit(main(sys.argv[1:]))
