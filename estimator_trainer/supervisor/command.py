@@ -8,13 +8,12 @@ import sys
 import time
 
 from estimator_trainer import exit_codes
+from estimator_trainer.errors import UsageError
 from estimator_trainer.supervisor import attempts, console, isolate, lock, options, plan, policy, ports, process
 from estimator_trainer.supervisor import run as runs
-from estimator_trainer.supervisor.usage import UsageError
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine
-JUST_ASKING = {'help', 'helpfull', 'h', 'dry_run'}  # trainer flags that start nothing
 
 
 def usable_cores() -> tuple[int, ...]:
@@ -54,9 +53,8 @@ def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) 
     machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
     environ = plan.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
     gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
-    just_asks = bool({flag.lstrip('-') for flag in opts.trainer_flags} & JUST_ASKING)
-    code = check_flags(plan.check(gang), just_asks)
-    if code != exit_codes.OK or just_asks:
+    code = check_flags(plan.check(gang), opts.just_asks)
+    if code != exit_codes.OK or opts.just_asks:
         return code
     with lock.hold(opts.model_dir) if opts.model_dir else contextlib.nullcontext():
         try:

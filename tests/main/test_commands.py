@@ -14,7 +14,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 CONSOLE_SCRIPT = 'import sys; sys.argv[0] = "estimator-trainer"; from estimator_trainer.__main__ import main; main()'
 TENSORFLOW = """
 import atexit, json, sys
-atexit.register(lambda: print(json.dumps(sorted({'tensorflow', 'tf_keras', 'numpy', 'ray', 'yaml'} & set(sys.modules)))))
+known = {'tensorflow', 'tf_keras', 'numpy', 'ray', 'yaml'}
+atexit.register(lambda: print(json.dumps(sorted(known.intersection(sys.modules)))))
 """
 
 
