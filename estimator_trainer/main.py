@@ -9,8 +9,8 @@ import traceback
 
 from estimator_trainer import config as trainer_config
 from estimator_trainer import exit_codes, forks, jobs, training
-from estimator_trainer.jobs import epochs
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import epochs
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import metrics_log, protocol, run_files
@@ -87,12 +87,8 @@ def _train(plan, job) -> int:
         )
         try:
             from estimator_trainer import compat
-            from estimator_trainer.compat import quiet
 
-            compat.prepare()
-            quiet.import_tensorflow()
-            compat.install()
-            quiet.silence_deprecations()
+            compat.bring_up()
             with forks.parent_only():
                 end = _run(plan, lifeline, job or jobs.load(config.job), compat.versions())
         except (UsageError, jobs.JobError, run_files.TakenElsewhere):

@@ -1,4 +1,7 @@
-"""Tests that use TensorFlow in their own process are in files test_tf_*.py; it is brought up once for them."""
+"""For all tests. Those that use TensorFlow in their own process are in files test_tf_*.py.
+
+`python -m pytest` plays what is not marked slow, `--all` everything. Files and folders that are named are played whole.
+"""
 
 import importlib
 import pathlib
@@ -6,6 +9,18 @@ import subprocess
 import sys
 
 import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption('--all', action='store_true', help='play the tests that are marked slow as well')
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.option.all or config.args_source != pytest.Config.ArgsSource.TESTPATHS:
+        return
+    slow = [item for item in items if item.get_closest_marker('slow')]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in set(slow)]
 
 
 def pytest_pycollect_makemodule(module_path):
@@ -17,8 +32,7 @@ _PREPARE = """
 import logging, os, sys, time
 logging.basicConfig(level=logging.INFO, format='LOG %(message)s')
 from estimator_trainer import compat
-from estimator_trainer.compat import quiet
-compat.prepare(); quiet.import_tensorflow(); compat.install()
+compat.bring_up()
 from estimator_trainer.data import sources
 folder, me, peer = sys.argv[1:]
 open(os.path.join(folder, me), 'w').close()

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tf_config import addresses, streams
@@ -51,7 +52,8 @@ def _parser():
 
 def _read(args):
     """(Parsed, why it has no cluster). Raises OSError, or ValueError on bad text or TF_CONFIG."""
-    environ, where, source = os.environ, 'TF_CONFIG', args.cluster_from
+    environ: Mapping[str, str] = os.environ
+    where, source = 'TF_CONFIG', args.cluster_from
     if args.file:
         if source not in ('auto', 'tf_config'):
             raise ValueError(

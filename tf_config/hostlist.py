@@ -16,7 +16,7 @@ def expand(text):
     A number keeps the zeros with which its range begins ('n[08-10]': n08, n09, n10); of several
     brackets in a name the last one runs fastest. Raises ValueError on what is no such list.
     """
-    names = []
+    names: list[str] = []
     for item in _BETWEEN_ITEMS.split(text):
         if not _ITEM.fullmatch(item):
             raise ValueError('is not a list of nodes such as "n[1-3,7],login"')

@@ -95,7 +95,7 @@ def parse(text, strategy='auto'):
 
 def _findings(problems, cluster, task):
     corrected = render(cluster, task) if problems else ''
-    return tuple(Finding(*problem, corrected=corrected) for problem in problems)
+    return tuple(Finding(key, seen, problem, corrected) for key, seen, problem in problems)
 
 
 def _example(task):

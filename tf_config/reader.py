@@ -86,7 +86,7 @@ class Reader:
             self._blame('cluster', raw, 'is not an object of role: ["host:port", ...]')
             return None
         roles = self._roles(raw)
-        first_at = {}
+        first_at: dict[str, object] = {}
         cluster = Cluster(
             **{
                 role: tuple(
@@ -122,7 +122,7 @@ class Reader:
             self.notes.append(text)
 
     def _object(self, pairs):
-        result = {}
+        result: dict[str, object] = {}
         for key, value in pairs:
             if key in result:
                 self._blame(key, [result[key], value], 'is given twice in one object')

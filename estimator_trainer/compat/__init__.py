@@ -22,7 +22,7 @@ FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
 _DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos')
 
 
-def install(fixes: bool = None) -> None:
+def install(fixes: bool | None = None) -> None:
     """Makes `tf.estimator` usable and mends upstream's defects. Safe to call twice.
 
     Importing this package does the same with the default.
@@ -48,6 +48,17 @@ def install(fixes: bool = None) -> None:
         mended.withdraw()
 
 
+def bring_up():
+    """Imports TensorFlow as Estimators need it, and quietly; returns it. Safe to call twice."""
+    from estimator_trainer.compat import quiet
+
+    prepare()
+    tensorflow = quiet.import_tensorflow()
+    install()
+    quiet.silence_deprecations()
+    return tensorflow
+
+
 def prepare() -> None:
     """Chooses the Keras that Estimators need. Call it before TensorFlow is imported; imports nothing.
 
@@ -70,7 +81,7 @@ def has_estimators() -> bool:
     return tensorflow_version() < (2, 16)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def tensorflow_version() -> tuple:
     """(major, minor) of the installed TensorFlow, from its metadata."""
     import importlib.metadata

@@ -105,7 +105,7 @@ class ImageDataset:
         return data.map(lambda example: ({'image': example[self._image]}, example[self._label]), num_parallel_calls=2)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def load(name: str, data_dir: str = '', in_memory_mb: int = 1024) -> ImageDataset:
     """Finds a data set; prepares it in `data_dir` where it is not there yet.
 

@@ -76,7 +76,7 @@ def ask(wanted, secs: float = PROBE_SECS) -> dict:
     probes = {address: [_Probe(sockaddr) for sockaddr in found] for address, found in wanted.items()}
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.PollSelector())  # needs no descriptor of its own
-        for address, found in probes.items():
+        for found in probes.values():
             for probe in found:
                 stack.callback(probe.close)
                 events = probe.step(probe.connect)

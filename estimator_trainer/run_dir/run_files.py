@@ -151,14 +151,13 @@ def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, else
     Raises:
         UsageError, TakenElsewhere: as `claim`.
     """
+
+    def say(holder, secs, bound):
+        if not holder.here:
+            _log.info('--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound)
+
     try:
-        lock.wait(
-            locks.patience(wait_secs, elsewhere_secs),
-            lambda holder, secs, bound: (
-                holder.here
-                or _log.info('--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound)
-            ),
-        )
+        lock.wait(locks.patience(wait_secs, elsewhere_secs), say)
     except locks.Held as held:
         raise (UsageError if held.holder.here else TakenElsewhere)(
             f'--model_dir={model_dir}: {held.holder} {does}. Wait for it, stop it, or name another folder.'

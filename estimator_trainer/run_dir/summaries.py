@@ -12,7 +12,8 @@ class Scalars:
     """Writes scalars into one folder. An events file is made with the first of them."""
 
     def __init__(self, folder: str):
-        self._folder, self._writer = folder, None
+        self._folder = folder
+        self._writer: tf.summary.SummaryWriter | None = None
 
     def write(self, step: int, values) -> None:
         """`values`: name -> number."""

@@ -1,18 +1,17 @@
-"""A gang whose tasks run on other machines, under the local supervisor: who is to blame for a failure, who is
-stopped and how, and who is started again alone, is decided by the same code. Only where a task runs differs.
+"""A gang whose tasks run on other machines. The local supervisor decides who is to blame for a failure, who is
+stopped and how, and who is started again alone: only the launcher differs.
 """
 
 import contextlib
+import dataclasses
 import signal
-import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from estimator_trainer.supervisor import training
+from estimator_trainer.supervisor.launcher import CannotStart
 from estimator_trainer.supervisor.plan import Command
 from estimator_trainer.supervisor.policy import Ended, TaskError
-from estimator_trainer.supervisor.supervisor import Supervisor
-from estimator_trainer.supervisor.task import CannotStart, never_started
 
 POLL_SECS = 0.5
 
@@ -44,13 +43,12 @@ class Host(Protocol):
 
 
 class RemoteTask:
-    """To the supervisor what a RunningTask is, and that one's process as well."""
+    """A task on another machine."""
 
     def __init__(self, command: Command, host: Host, folder: str | None, life: int = 1):
         self.command, self.life, self._host = command, life, host
         self.told: int | None = None
         self._ended: tuple[int, dict] | None = None
-        self.process = self
         try:
             self.pid = host.start(command.argv, command.env, folder)
         except OSError as error:
@@ -68,40 +66,36 @@ class RemoteTask:
                 self._ended = -signal.SIGKILL, {'message': str(error)}
         return self._ended[0] if self._ended else None
 
-    def send(self, signum: int) -> None:
+    def tell(self, signum: signal.Signals) -> None:
+        self.told = signum
+        self._send(signum)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, signum: signal.Signals) -> None:
         if self._ended is None:
             with contextlib.suppress(HostLost):  # `poll` finds out
                 self._host.tell(signum)
-
-    def tell(self, signum: signal.Signals) -> None:
-        self.told = signum
-        self.send(signum)
 
     def end(self, code: int, secs: float) -> Ended:
         error = TaskError.of(self._ended[1]) if code else None
         return Ended(self.name, code, secs, self.told, error, self.life)
 
     def close(self) -> None:
-        self.send(signal.SIGKILL)
+        self.kill()
 
 
-class RemoteSupervisor(Supervisor):
-    """Runs one gang, each task on the host of its name."""
+@dataclasses.dataclass(frozen=True)
+class RemoteLauncher:
+    """Starts each task of a gang on the host of its name, in `folder`."""
 
-    def __init__(self, hosts: Mapping[str, Host], folder: str | None, **kwargs):
-        super().__init__(**kwargs)
-        self._hosts, self._working_dir = hosts, folder
+    hosts: Mapping[str, Host]
+    folder: str | None
+    look_secs = POLL_SECS  # no pipe wakes us
 
-    def _timeout(self) -> float:
-        return min(super()._timeout(), POLL_SECS)  # no pipe wakes us
-
-    def _spawn(self, command: Command, life: int) -> Ended | None:
-        try:
-            self._running.append(RemoteTask(command, self._hosts[command.name], self._working_dir, life))
-        except CannotStart as error:
-            self._ended.append(never_started(command.name, life, time.monotonic() - self._started, error))
-            return self._ended[-1]
-        return None
+    def start(self, command: Command, number: int, life: int, selector: object) -> RemoteTask:
+        return RemoteTask(command, self.hosts[command.name], self.folder, life)
 
 
 class RemoteWatch(training.Watch):

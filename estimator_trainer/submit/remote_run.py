@@ -13,13 +13,13 @@ from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import places
 from estimator_trainer.submit.description import TRAINER, Description
-from estimator_trainer.submit.remote import POLL_SECS, Host, RemoteSupervisor, RemoteWatch
+from estimator_trainer.submit.remote import POLL_SECS, Host, RemoteLauncher, RemoteWatch
 from estimator_trainer.supervisor import report, restarts
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.plan import Command, restarts_alone
 from estimator_trainer.supervisor.policy import Cause, Why
 from estimator_trainer.supervisor.signals import Signals
-from estimator_trainer.supervisor.supervisor import Limits
+from estimator_trainer.supervisor.supervisor import Limits, Supervisor
 
 ROOM_SECS = 600  # for nodes to be added
 AGAIN_SECS = 1  # after a failure to start what runs the tasks
@@ -119,16 +119,8 @@ class Run:
             time.monotonic(),
             self._saved,
         )
-        supervisor = RemoteSupervisor(
-            hosts,
-            description.working_dir,
-            limits=self._limits,
-            out=self._console,
-            err=self._console,
-            alone=self._alone,
-            watch=watch,
-        )
-        outcome = supervisor.run(gang, None, signals)
+        launcher = RemoteLauncher(hosts, description.working_dir)
+        outcome = Supervisor(launcher, self._limits, self._console, self._alone, watch).run(gang, signals)
         self._saved = watch.saved
         if outcome.signum:
             return 128 + outcome.signum, None

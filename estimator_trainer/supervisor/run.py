@@ -21,6 +21,7 @@ from estimator_trainer.supervisor.options import Options
 from estimator_trainer.supervisor.policy import Cause, Outcome, Why
 from estimator_trainer.supervisor.signals import Signals
 from estimator_trainer.supervisor.supervisor import Supervisor
+from estimator_trainer.supervisor.task import LocalLauncher
 
 _AVOIDED_ATTEMPTS = 100  # whose ports are not used again
 
@@ -43,7 +44,7 @@ def gang(
     """The commands of a gang with `workers` at the `claimed` ports."""
     shape = dataclasses.replace(opts.shape, workers=workers)
     addresses = [f'127.0.0.1:{port}' for port in claimed]
-    fewer = ()
+    fewer: tuple[str, ...] = ()
     if workers != opts.shape.workers:
         fewer = (f'--batch_size={opts.batch_size * opts.shape.workers // workers}',)
     affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')
@@ -138,8 +139,9 @@ class Run:
                 self._show(status.state(view, watch.training))
 
         started, kills = time.time(), oom.kills()
-        supervisor = Supervisor(opts.limits, machine.out, machine.err, self._alone, watch, show, opts.log_bounds)
-        outcome = supervisor.run(commands, folder, signals)
+        launcher = LocalLauncher(folder, machine.out, machine.err, opts.log_bounds)
+        supervisor = Supervisor(launcher, opts.limits, machine.err, self._alone, watch, show)
+        outcome = supervisor.run(commands, signals)
         attempt = Attempt(
             number,
             generation,

@@ -1,7 +1,6 @@
 """The loop: runs one gang of tasks to its end, in one thread."""
 
 import dataclasses
-import pathlib
 import random
 import selectors
 import signal
@@ -11,13 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from estimator_trainer.exit_codes import STALLED
 from estimator_trainer.supervisor import policy, report
 from estimator_trainer.supervisor.console import Console
-from estimator_trainer.supervisor.logs import Bounds
+from estimator_trainer.supervisor.launcher import CannotStart, Launcher, Task, never_started
 from estimator_trainer.supervisor.plan import Command
 from estimator_trainer.supervisor.policy import Cause, Ended, Outcome, Stop, Why
 from estimator_trainer.supervisor.restarts import Alone, Rules
 from estimator_trainer.supervisor.signals import Signals
 from estimator_trainer.supervisor.status import View, task_views
-from estimator_trainer.supervisor.task import CannotStart, Place, RunningTask, Waiting, never_started
 from estimator_trainer.supervisor.training import Watch
 
 CAUSE_SECS = 2  # after a symptom: a dead peer is reaped within milliseconds
@@ -34,37 +32,44 @@ class Limits:
     stall_timeout: float = 1800  # without a step; 0: for ever
 
 
+@dataclasses.dataclass(frozen=True)
+class Waiting:
+    """A task that will be restarted alone."""
+
+    command: Command
+    life: int  # the one to come
+    due: float
+    last: Ended  # of the life before
+
+
 class Supervisor:
     """Runs one gang. Make one for each attempt.
 
     Args:
+      launcher: starts its tasks.
       limits: how long things may take.
-      out: where the stdout of tasks goes.
-      err: where their stderr goes, and what we have to say.
+      console: for what we have to say.
       alone: restarts of single tasks; none without.
       watch: looks at the training of this gang; nobody does without.
       show: called about every second where somebody watches, and at every change.
-      bounds: of the logs.
     """
 
     def __init__(
         self,
+        launcher: Launcher,
         limits: Limits,
-        out: Console,
-        err: Console,
+        console: Console,
         alone: Alone | None = None,
         watch: Watch | None = None,
         show: Callable[[View], None] = lambda view: None,
-        bounds: Bounds = Bounds(),
     ):
-        self._limits = limits
-        self._out, self._err = out, err
+        self._launcher, self._limits, self._say = launcher, limits, console.say
         self._alone = alone or Alone(Rules(max_restarts=0), random.Random())
         self._watch = watch or Watch(None, '', 0, 0)
-        self._show, self._bounds = show, bounds
+        self._show = show
         self._gang: Sequence[Command] = ()
         self._numbers: dict[str, int] = {}  # by name of task
-        self._running: list[RunningTask] = []
+        self._running: list[Task] = []
         self._waiting: list[Waiting] = []
         self._ended: list[Ended] = []
         self._failures: list[Ended] = []  # those that the gang does not survive
@@ -74,7 +79,7 @@ class Supervisor:
         self._drain_until: float | None = None
         self._kill_at: float | None = None
 
-    def run(self, gang: Sequence[Command], folder: pathlib.Path, signals: Signals) -> Outcome:
+    def run(self, gang: Sequence[Command], signals: Signals) -> Outcome:
         """Starts every task of `gang`, and returns when all have ended.
 
         1. All tasks end with 0: done.
@@ -91,14 +96,13 @@ class Supervisor:
 
         Args:
           gang: at least one task that trains; the first that does is the chief.
-          folder: exists; each task's output is written to it.
           signals: entered.
         """
         self._started, self._gang = time.monotonic(), gang
         self._numbers = {command.name: number for number, command in enumerate(gang)}
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
-            self._place = Place(selector, folder, self._out, self._err, self._bounds)
+            self._selector = selector
             try:
                 self._start()
                 while self._running or self._waiting:
@@ -108,7 +112,7 @@ class Supervisor:
                     self._step(signals.take())
             finally:
                 for task in self._running:
-                    task.process.send(signal.SIGKILL)  # all, before anything else can go wrong
+                    task.kill()  # all, before anything else can go wrong
                 for task in self._running:
                     task.close()
         self._watch.look_now()
@@ -117,7 +121,7 @@ class Supervisor:
         return Outcome(stop, tuple(self._ended), secs, self._signum)
 
     def _timeout(self) -> float:
-        deadlines = [self._watch.next_look]
+        deadlines = [self._watch.next_look, time.monotonic() + self._launcher.look_secs]
         if self._stop:
             deadlines.append(self._kill_at)
         else:
@@ -172,7 +176,7 @@ class Supervisor:
     def _spawn(self, command: Command, life: int) -> Ended | None:
         """Starts a task; its end, if it cannot be started."""
         try:
-            task = RunningTask(command, self._numbers[command.name], self._place, life)
+            task = self._launcher.start(command, self._numbers[command.name], life, self._selector)
         except CannotStart as error:
             secs = time.monotonic() - self._started
             self._ended.append(never_started(command.name, life, secs, error))
@@ -185,7 +189,7 @@ class Supervisor:
     def _reap(self, now: float) -> list[Ended]:
         ended = []
         for task in tuple(self._running):
-            code = task.process.poll()
+            code = task.poll()
             if code is not None:
                 self._running.remove(task)
                 ended.append(task.end(code, now - self._started))
@@ -202,7 +206,7 @@ class Supervisor:
         if self._running and all(policy.is_symptom(task) for task in self._failures):
             if self._judge_at is None:
                 self._judge_at = now + CAUSE_SECS
-                self._err.say(report.symptom(self._failures[0], CAUSE_SECS))
+                self._say(report.symptom(self._failures[0], CAUSE_SECS))
             if now < self._judge_at:
                 return
         running = {task.name for task in self._running}
@@ -215,7 +219,7 @@ class Supervisor:
         if not command.alone or (command.trains and not self._chief_runs()):
             return False
         decision = self._alone.decide(task.name, task.exit_code, now)
-        self._err.say(report.alone(task, decision, self._alone.max_restarts))
+        self._say(report.alone(task, decision, self._alone.max_restarts))
         if decision.restart:
             self._waiting.append(Waiting(command, task.life + 1, now + decision.delay, task))
         return decision.restart
@@ -231,7 +235,7 @@ class Supervisor:
         late = self._names()
         if self._drain_until is None:
             self._drain_until = now + self._limits.drain_secs
-            self._err.say(report.draining(late, self._limits.drain_secs))
+            self._say(report.draining(late, self._limits.drain_secs))
         elif now >= self._drain_until:
             why = f'--drain_secs={self._limits.drain_secs:g} are over'
             self._end(Stop(Why.NOT_DRAINED, late=tuple(late)), why)
@@ -245,7 +249,7 @@ class Supervisor:
         elif signum == signal.SIGINT:  # others come twice when a terminal is closed
             self._kill(f'received {signum.name} while stopping')
         elif self._stop.why is not Why.SIGNALLED:
-            self._err.say(f'received {signum.name} while stopping: no restart')
+            self._say(f'received {signum.name} while stopping: no restart')
 
     def _end(self, stop: Stop, why: str) -> None:
         self._stop = stop
@@ -257,7 +261,7 @@ class Supervisor:
         if stop.why is Why.STALLED:
             signum, secs = signal.SIGUSR1, STACKS_SECS
         self._kill_at = time.monotonic() + secs
-        self._err.say(report.stopping(why, self._names(), signum, secs))
+        self._say(report.stopping(why, self._names(), signum, secs))
         for task in self._running:
             task.tell(signum)
 
@@ -269,7 +273,7 @@ class Supervisor:
     def _kill(self, why: str) -> None:
         self._kill_at = None
         names = self._names()
-        self._err.say(f'{why}; killing {", ".join(names)}' if names else why)
+        self._say(f'{why}; killing {", ".join(names)}' if names else why)
         for task in self._running:
             task.tell(signal.SIGKILL)
 
@@ -286,7 +290,7 @@ class Supervisor:
         return any(task.command is chief for task in self._running)
 
     def _view(self) -> View:
-        running = {task.name: task.process.pid for task in self._running}
+        running = {task.name: task.pid for task in self._running}
         waiting = {task.command.name for task in self._waiting}
         names = [command.name for command in self._gang]
         stopping = self._stop is not None

@@ -1,16 +1,17 @@
-"""One running task: its process, where its output goes, how it ended."""
+"""One running task of this machine: its process, where its output goes, how it ended."""
 
 import dataclasses
+import math
 import os
 import pathlib
 import selectors
 import signal
 import subprocess
 
-from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor import attempts
 from estimator_trainer.supervisor.console import Console
+from estimator_trainer.supervisor.launcher import CannotStart
 from estimator_trainer.supervisor.logs import Bounds, StreamLog, path_of
 from estimator_trainer.supervisor.plan import Command
 from estimator_trainer.supervisor.policy import Ended, TaskError
@@ -20,18 +21,24 @@ _READ = 1 << 20  # bytes; more than a pipe holds, so one read takes all that is 
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """What all tasks of one gang share. `selector` watches their pipes."""
+class LocalLauncher:
+    """Starts the tasks of one gang as processes of this machine.
 
-    selector: selectors.BaseSelector
-    folder: pathlib.Path  # of the logs
+    Attributes:
+      folder: exists; each task's output is written to it.
+      out: where the stdout of tasks goes, line by line.
+      err: where their stderr goes, and what the supervisor has to say.
+      bounds: of the logs.
+    """
+
+    folder: pathlib.Path
     out: Console
     err: Console
     bounds: Bounds = Bounds()
+    look_secs = math.inf  # the end of a process closes its pipes, which wakes the selector
 
-
-class CannotStart(OSError):
-    """A task cannot be started, or its log not be written."""
+    def start(self, command: Command, number: int, life: int, selector: selectors.BaseSelector) -> 'RunningTask':
+        return RunningTask(command, number, self, life, selector)
 
 
 class RunningTask:
@@ -41,11 +48,13 @@ class RunningTask:
       CannotStart: there is no process, and no log is open.
     """
 
-    def __init__(self, command: Command, number: int, place: Place, life: int = 1):
+    def __init__(
+        self, command: Command, number: int, place: LocalLauncher, life: int, selector: selectors.BaseSelector
+    ):
         self.command, self.life = command, life
         self.told: int | None = None
         name = command.name
-        self._selector = place.selector
+        self._selector = selector
         self._error_path = path_of(place.folder, name, 'error.json', life)
         env = {**command.env, protocol.ERROR_FILE: str(self._error_path)}
         opened, keep = [], place.bounds.attempts
@@ -59,18 +68,28 @@ class RunningTask:
             for console, suffix in ((place.out, 'out'), (place.err, 'err')):
                 path = path_of(place.folder, name, suffix, life)
                 opened.append(StreamLog(path, console, console.prefix(name, number), place.bounds))
-            self.process = Process(dataclasses.replace(command, env=env))
+            self._process = Process(dataclasses.replace(command, env=env))
         except (OSError, subprocess.SubprocessError) as error:  # the latter: before exec
             for log in opened:
                 log.close()
             raise CannotStart(str(error)) from error
-        self._logs = dict(zip((self.process.stdout, self.process.stderr), opened))
+        self._logs = dict(zip((self._process.stdout, self._process.stderr), opened))
         for fd in self._logs:
             self._selector.register(fd, selectors.EVENT_READ, self)
 
     @property
     def name(self) -> str:
         return self.command.name
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def kill(self) -> None:
+        self._process.send(signal.SIGKILL)
 
     def read(self, fd: int) -> None:
         """Takes what the pipe holds; at its end, closes the log."""
@@ -86,7 +105,7 @@ class RunningTask:
     def tell(self, signum: signal.Signals) -> None:
         """Sends SIGKILL to the group, any other signal to its leader."""
         self.told = signum
-        self.process.send(signum)
+        self._process.send(signum)
 
     def end(self, code: int, secs: float) -> Ended:
         """Closes everything, once the process has ended with `code`."""
@@ -96,29 +115,13 @@ class RunningTask:
 
     def close(self) -> None:
         """Kills what is left of the group, takes what it still had to say, closes everything."""
-        self.process.send(signal.SIGKILL)
+        self.kill()
         for fd in tuple(self._logs):
             self.read(fd)  # not to its end: a process that left the group may hold the pipe
         for fd in tuple(self._logs):
             self._close_log(fd)
-        self.process.close()
+        self._process.close()
 
     def _close_log(self, fd: int) -> None:
         self._selector.unregister(fd)
         self._logs.pop(fd).close()
-
-
-@dataclasses.dataclass(frozen=True)
-class Waiting:
-    """A task that will be restarted alone."""
-
-    command: Command
-    life: int  # the one to come
-    due: float
-    last: Ended  # of the life before
-
-
-def never_started(name: str, life: int, secs: float, error: CannotStart) -> Ended:
-    """The end of a task that had no beginning."""
-    said = TaskError(f'cannot be started: {error}')
-    return Ended(name, exit_codes.FAILED, secs, error=said, life=life, never_started=True)

@@ -58,7 +58,7 @@ class StallClock:
 
     def __init__(self, now: float):
         self._still, self._looked_at = 0.0, now
-        self._seen = None
+        self._seen: tuple[str, int | None] | None = None
 
     def still_secs(self, training: Training | None, now: float) -> float:
         """For how long `training` has been what it is now."""

@@ -17,4 +17,5 @@ def value_error(error: flags.IllegalFlagValueError, values: flags.FlagValues) ->
 
 def flagfile_error(error: flags.CantOpenFlagFileError) -> UsageError:
     cause = error.__context__  # absl puts the name of the file nowhere else
+    assert isinstance(cause, OSError)
     return UsageError(f'--flagfile={cause.filename}: {cause.strerror}; give the path of a file that can be read')

@@ -1,8 +1,8 @@
 """Lets other Python threads run while TensorFlow waits for other tasks.
 
-To connect a MultiWorkerMirroredStrategy, to wait at a barrier and to tell the others something, TensorFlow's
-bindings hold Python's global lock all the while: for an hour if a worker never comes, and no thread sees a signal or writes
-a log line meanwhile. The same C functions are called here through ctypes, which lets the lock go.
+TensorFlow's bindings hold Python's global lock while they connect a MultiWorkerMirroredStrategy, wait at a barrier or
+tell the others something. If a worker never comes, that is an hour in which no thread sees a signal or writes a log
+line. The same C functions are called here through ctypes, which lets the lock go.
 """
 
 import ctypes

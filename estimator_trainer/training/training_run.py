@@ -7,8 +7,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.jobs import epochs
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import epochs
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints, summaries
 from estimator_trainer.sync import replica_averages

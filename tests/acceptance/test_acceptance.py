@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HERE = pathlib.Path(__file__).parent
 _spec = importlib.util.spec_from_file_location('acceptance_runner', HERE / 'runner.py')
 runner = importlib.util.module_from_spec(_spec)

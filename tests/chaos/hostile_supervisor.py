@@ -97,7 +97,7 @@ def incomplete(path) -> list:
 
 
 def chatty(folder, undisturbed) -> Row:
-    """Two attempts of tasks that print 10 MB each: their logs are bounded, the newest lines are there, and it is said."""
+    """Two attempts of tasks that print 10 MB each: their logs are bounded and keep the newest lines."""
     row = Row()
     with Stage(folder, Fault(at='worker:1', moment=TRAINING, step=47)) as stage:
         program = stage.cluster(

@@ -234,7 +234,9 @@ def test_canned_estimators_report_the_mean_loss_under_a_strategy(tmp_path, canne
         def after_run(self, context, values):
             losses.append(float(values.results))
 
-    data = lambda: tf.data.Dataset.from_tensors(({'x': [1.0]}, [1])).repeat().batch(4)
+    def data():
+        return tf.data.Dataset.from_tensors(({'x': [1.0]}, [1])).repeat().batch(4)
+
     estimator = canned(
         [tf.feature_column.numeric_column('x')],
         model_dir=str(tmp_path),

@@ -10,6 +10,8 @@ from tests.chaos import alone, broken, files
 from tests.chaos.faults import TRAINING, Fault
 from tests.chaos.stage import SAVE_STEPS, Stage
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope='module')
 def preempted(tmp_path_factory):

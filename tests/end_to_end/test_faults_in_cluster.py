@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.chaos import files, stopping
 from tests.chaos.faults import EVALUATING, SAVING, TRAINING, Fault
 from tests.chaos.stage import Stage
@@ -34,6 +36,7 @@ def test_three_kills_change_nothing(tmp_path, undisturbed):
     assert list((stage.model_dir / 'export/final').iterdir())
 
 
+@pytest.mark.slow
 def test_early_stopping_ends_all_tasks_at_one_step(tmp_path, undisturbed):
     row = stopping.Stops(again=False)(tmp_path / 'case', undisturbed)
     assert not row.problems, row.line()

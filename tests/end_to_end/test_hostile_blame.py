@@ -4,6 +4,8 @@ import pytest
 
 from tests.chaos import alone, hostile_blame, hostile_job, hostile_pauses
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def check(tmp_path):

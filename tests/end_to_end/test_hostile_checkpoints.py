@@ -7,6 +7,8 @@ import pytest
 from estimator_trainer import exit_codes
 from tests.chaos import hostile_checkpoints as hostile
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     'play',

@@ -1,6 +1,10 @@
 """Awkward data, and steps that become slow. `python -m tests.chaos` has more of it."""
 
+import pytest
+
 from tests.chaos import hostile_data, hostile_pace
+
+pytestmark = pytest.mark.slow
 
 
 def check(play, tmp_path):

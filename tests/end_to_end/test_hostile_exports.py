@@ -1,9 +1,13 @@
 """A kill within the final export is made up for. `python -m tests.chaos --only=hostile` has many more of them."""
 
+import pytest
+
 from estimator_trainer import exit_codes
 from tests.chaos import files, hostile_exports
 from tests.chaos.exporting_job import FINAL, KILL, STRIKE
 from tests.chaos.stage import Stage
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_same_command_writes_the_export_that_is_missing(tmp_path):

@@ -2,7 +2,11 @@
 
 import signal
 
+import pytest
+
 from tests.chaos import hostile_forks
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_signal_to_a_trainer_with_helpers_and_to_its_group(tmp_path, undisturbed):

@@ -9,6 +9,8 @@ import sys
 import launch
 import pytest
 
+pytestmark = pytest.mark.slow
+
 LOOPS = {'estimator': ['--loop=estimator'], 'keras_fit': ['--loop=keras_fit'], 'custom_loop': ['--loop=custom_loop']}
 KERAS = {
     'keras_fit': ['--loop=keras_fit'],

@@ -7,6 +7,8 @@ import time
 import launch
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MAIN = f'--flagfile={launch.CONFIGS}/mnist_5k.flags'
 SERVE = """
 import json, sys, glob

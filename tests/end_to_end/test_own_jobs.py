@@ -3,6 +3,8 @@
 import launch
 import pytest
 
+pytestmark = pytest.mark.slow
+
 JOBS = launch.REPOSITORY / 'docs' / 'examples'
 
 

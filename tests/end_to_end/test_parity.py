@@ -7,6 +7,8 @@ import sys
 import launch
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = pathlib.Path(__file__).parent / 'programs'
 # Seeds with which no two inputs of a maximum are so close that rounding chooses; see parity.report.
 JOBS = {

@@ -3,6 +3,8 @@
 import launch
 import pytest
 
+pytestmark = pytest.mark.slow
+
 JOBS = {'mnist': ['--job=mnist'], 'fashion_mnist': ['--job=fashion_mnist', '--param=l2=0.001']}
 COMMON = [
     '--dataset=mnist_5k',

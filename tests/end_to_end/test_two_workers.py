@@ -7,9 +7,12 @@ import sys
 import time
 
 import launch
+import pytest
 
 import tf_config
 from estimator_trainer.supervisor import ports
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = launch.REPOSITORY / 'docs' / 'examples'
 SMALL = ['--job=spiral:job', '--param=hidden=8', '--batch_size=16', '--export=none']

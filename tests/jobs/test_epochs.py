@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from estimator_trainer.jobs import epochs
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import epochs
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
-"""The pods of a rendered Job, run for real where there is no kubelet: each with a host name, an address, a hosts file, a
-file system that is read-only but for its volumes, and no variable but those that Kubernetes and the manifest set.
+"""The pods of a rendered Job, run for real where there is no kubelet.
+
+Each has a host name, an address, a hosts file, a file system that is read-only but for its volumes, and no variable
+but those that Kubernetes and the manifest set.
 """
 
 import contextlib
@@ -15,7 +17,7 @@ from tests.submit.hosts import ADDRESSES, Hosts
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
-pytestmark = pytest.mark.usefixtures('can_have_hosts')
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('can_have_hosts')]
 BOUND_SECS = 180
 # Host name, hosts file, then what the volumes are; /tmp is the manifest's own.
 START = """

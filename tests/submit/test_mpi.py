@@ -10,6 +10,8 @@ import pytest
 from tests.submit import packages
 from tests.submit.hosts import Hosts
 
+pytestmark = pytest.mark.slow
+
 RUN_SECS = 180
 
 

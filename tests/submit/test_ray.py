@@ -17,6 +17,8 @@ from tests.chaos.stage import JOB, SAVING
 from tests.submit import virtual_environment
 from tests.submit.hosts import Hosts
 
+pytestmark = pytest.mark.slow
+
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
 REQUIREMENTS = ('ray==2.60.0', 'pyyaml', 'absl-py')  # no TensorFlow: the trainer runs in our environment

@@ -18,6 +18,8 @@ from tests.submit.hosts import ADDRESSES
 from tests.submit.slurm_cluster import SPARE, Slurm
 from tf_config import ROLES
 
+pytestmark = pytest.mark.slow
+
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
 EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'

@@ -12,7 +12,7 @@ from tests.chaos import faults, files
 from tests.chaos.stage import Stage
 from tests.submit.hosts import ADDRESSES, Hosts
 
-pytestmark = pytest.mark.usefixtures('can_have_hosts')
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('can_have_hosts')]
 START_SECS = 120
 BOTH_END_SECS = 40
 FLAGS = ('--cluster_from=hosts', f'--hosts={",".join(ADDRESSES)}')

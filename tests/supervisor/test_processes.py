@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from estimator_trainer.supervisor import plan, signals, supervisor, task
+from estimator_trainer.supervisor import launcher, plan, signals, supervisor, task
 from estimator_trainer.supervisor.console import Console
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -27,14 +27,16 @@ import json, os, pathlib, sys
 from estimator_trainer.supervisor import plan, signals
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.supervisor import Limits, Supervisor
+from estimator_trainer.supervisor.task import LocalLauncher
 tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
 gang = [plan.Command(name, tuple(argv), dict(os.environ),
                      trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
         for name, argv, cores in tasks]
 out, err = Console(1, False), Console(2, False)
-supervisor = Supervisor(Limits(grace_secs, drain_secs), out, err)
+launcher = LocalLauncher(pathlib.Path(folder), out, err)
+supervisor = Supervisor(launcher, Limits(grace_secs, drain_secs), err)
 with out, err, signals.Signals() as caught:
-    outcome = supervisor.run(gang, pathlib.Path(folder), caught)
+    outcome = supervisor.run(gang, caught)
 (pathlib.Path(folder) / 'outcome').write_text(json.dumps({
     'why': outcome.stop.why.name,
     'cause': outcome.stop.cause and outcome.stop.cause.name,
@@ -295,9 +297,9 @@ def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet):
         dataclasses.replace(first, name='worker:1', argv=('/no/such/program',)),
         dataclasses.replace(first, name='worker:2'),
     ]
-    runner = supervisor.Supervisor(supervisor.Limits(), quiet, quiet)
+    runner = supervisor.Supervisor(task.LocalLauncher(tmp_path, quiet, quiet), supervisor.Limits(), quiet)
     with signals.Signals() as caught:
-        outcome = runner.run(gang, tmp_path, caught)
+        outcome = runner.run(gang, caught)
     assert [(end.name, end.code) for end in outcome.ended] == [('worker:1', 1), ('worker:0', -9)]
     cause = outcome.stop.cause
     assert (cause.name, cause.code, cause.ended.never_started) == ('worker:1', 1, True)
@@ -308,17 +310,16 @@ def test_a_log_that_cannot_be_made_is_a_task_that_cannot_be_started(tmp_path, qu
     (tmp_path / 'worker-0.err').touch()
     command = plan.Command('worker:0', ('true',), os.environ)
     with selectors.DefaultSelector() as selector:
-        with pytest.raises(task.CannotStart, match='worker-0.err'):
-            task.RunningTask(command, 0, task.Place(selector, tmp_path, quiet, quiet))
+        with pytest.raises(launcher.CannotStart, match='worker-0.err'):
+            task.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
         assert not selector.get_map()
 
 
 def test_what_a_task_wrote_last_is_not_lost(tmp_path, quiet):
     command = plan.Command('worker:0', ('sh', '-c', 'echo last words'), os.environ)
     with selectors.DefaultSelector() as selector:
-        place = task.Place(selector, tmp_path, quiet, quiet)
-        running = task.RunningTask(command, 0, place)
-        until(lambda: running.process.poll() is not None)
+        running = task.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
+        until(lambda: running.poll() is not None)
         running.close()  # before the pipe was ever read
     assert (tmp_path / 'worker-0.out').read_text() == 'last words\n'
 

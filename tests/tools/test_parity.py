@@ -83,16 +83,18 @@ def test_runs_have_one_global_batch(tmp_path):
 def test_page_is_whole_and_takes_nothing_from_elsewhere():
     traces = [trace('a <b>'), trace('c', losses=(2.0, np.nan))]
     text = page.page('parity & more', ['how'], traces, compare.differences(traces, 1e-5), 1e-5)
-    seen = []
+    seen, curves = [], []
 
     class Reader(html.parser.HTMLParser):
         def handle_starttag(self, tag, attrs):
             seen.append(tag)
             assert not {'src', 'href', 'onload'} & {name for name, _ in attrs}
+            assert all(value.startswith('#') for name, value in attrs if name == 'xlink:href')
+            curves.extend(value for name, value in attrs if name == 'id' and value.startswith('curve-'))
 
     Reader().feed(text)
-    assert seen.count('polyline') == 2 and 'script' not in seen and 'link' not in seen
-    assert 'a &lt;b&gt;' in text and 'parity &amp; more' in text and 'url(' not in text
+    assert curves == ['curve-0', 'curve-1'] and 'script' not in seen and 'link' not in seen
+    assert 'a &lt;b&gt;' in text and 'parity &amp; more' in text and 'url(' not in text.replace('url(#', '')
 
 
 def test_hints():

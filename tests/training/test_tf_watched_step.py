@@ -194,7 +194,10 @@ def test_a_loss_that_is_not_finite(tmp_path, line, value):
 @pytest.mark.parametrize('replicas', [1, 2])
 def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, line, value, at, save_steps, good, replicas):
     strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1']) if replicas == 2 else None
-    train_it = lambda: train(tmp_path, line, save_steps=save_steps, strategy=strategy, weight_at=(at, value))
+
+    def train_it():
+        train(tmp_path, line, save_steps=save_steps, strategy=strategy, weight_at=(at, value))
+
     if good == 8:  # it was finite again when it was saved
         train_it()
     else:

@@ -29,7 +29,7 @@ def make_hook(upstream):
     return make_early_stopping_hook
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _agreed_hook_class():
     import tensorflow as tf
 

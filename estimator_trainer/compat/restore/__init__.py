@@ -43,7 +43,7 @@ def install() -> None:
     if 'tensorflow' in sys.modules and _is_needed():
         from estimator_trainer.compat.restore import keras_2
 
-        keras_2.refuse_keras_3()
+        keras_2.refuse_keras_3(namespaces())
     hook.before('tensorflow_estimator', _before_estimators)
     hook.after('tensorflow_estimator.python.estimator.tpu.tpu_estimator', _refuse_tpu)
     for name in _NAMESPACES:

@@ -32,13 +32,12 @@ def settle_all(namespaces) -> None:
     global _settled
     import tensorflow as tf
 
-    refuse_keras_3()
+    refuse_keras_3(namespaces)
     try:
         tf.keras.Model
     except ImportError as error:
-        raise ImportError(
-            'Estimators need Keras 2: pip install "tf-keras~=%s.%s.0"' % tuple(tf.__version__.split('.')[:2])
-        ) from error
+        major, minor = tf.__version__.split('.')[:2]
+        raise ImportError(f'Estimators need Keras 2: pip install "tf-keras~={major}.{minor}.0"') from error
     _settled = True
     for namespace, version in namespaces:
         settle(namespace, version)
@@ -52,13 +51,11 @@ def settle(namespace, version) -> None:
         namespace.nn.rnn_cell.LSTMCell
 
 
-def refuse_keras_3() -> None:
+def refuse_keras_3(namespaces) -> None:
     """Raises ImportError if anything of `tf.keras` has been resolved to Keras 3 in this process."""
     if 'keras' not in sys.modules:
         return
-    from estimator_trainer.compat import restore
-
-    modules = [vars(namespace).get(part) for namespace, _ in restore.namespaces() for part, _ in _PARTS]
+    modules = [vars(namespace).get(part) for namespace, _ in namespaces for part, _ in _PARTS]
     if any(_is_keras_3(module) for module in [*modules, sys.modules.get('tensorflow.keras')]):
         raise ImportError(
             'tf.keras is Keras 3 in this process already, and Estimators need Keras 2. Put "import '

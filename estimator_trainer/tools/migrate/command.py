@@ -80,12 +80,8 @@ def _migrate(values) -> int:
         raise UsageError(f'--to={to}: {error.strerror}; name another folder.') from error
 
     from estimator_trainer import compat
-    from estimator_trainer.compat import quiet
 
-    compat.prepare()
-    quiet.import_tensorflow()
-    compat.install()
-    quiet.silence_deprecations()
+    compat.bring_up()
     from estimator_trainer.data.sources import DatasetError
     from estimator_trainer.run_dir import checkpoints, file_errors
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from estimator_trainer import jobs
 from estimator_trainer.config import TrainerConfig
-from estimator_trainer.jobs import epochs
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import epochs
 
 CONFIG = 'config.json'
 

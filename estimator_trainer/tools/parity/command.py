@@ -10,7 +10,7 @@ from absl import flags
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.tools.parity import compare, page, plan, report, runs
+from estimator_trainer.tools.parity import compare, plan, report, runs
 
 USAGE = """\
 usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=value ...]
@@ -71,7 +71,19 @@ def _flags() -> flags.FlagValues:
     return values
 
 
+def _page():
+    """The module that draws the page; what it needs is asked for before any run."""
+    try:
+        from estimator_trainer.tools.parity import page
+    except ImportError as error:
+        raise UsageError(
+            f'{error.name}, with which the page is made, is missing; pip install "estimator-trainer[parity]"'
+        ) from error
+    return page
+
+
 def _check(values) -> None:
+    _page()
     for name, least in (('steps', 1), ('batch_size', 1), ('tolerance', 0), ('timeout_secs', 1)):
         if not values[name].value >= least:
             raise UsageError(f'--{name}={values[name].value}: give {least} or more.')
@@ -137,11 +149,8 @@ def _trainer_flags(values) -> list:
 def _read(wanted, data_dir):
     """The traces of the runs, and the versions that computed them."""
     from estimator_trainer import compat
-    from estimator_trainer.compat import quiet
 
-    compat.prepare()
-    quiet.import_tensorflow()
-    compat.install()
+    compat.bring_up()
     from estimator_trainer.tools.parity import weights
 
     called = weights.called(wanted[0].model_dir, data_dir)
@@ -168,7 +177,7 @@ def _write(values, facts, versions, traces, found) -> None:
         ),
         ', '.join(f'{name} {version}' for name, version in versions.items()),
     ]
-    text = page.page(f'Parity of {values.job}', how, traces, found, values.tolerance)
+    text = _page().page(f'Parity of {values.job}', how, traces, found, values.tolerance)
     path = os.path.join(values.out, PAGE)
     with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
         file.write(text)
