@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a cluster of trainer processes on this machine; `./run_local_cluster.sh --help` says how.
-# A thin front of `python -m estimator_trainer.supervisor`. PYTHON names another interpreter.
+# It is `python -m estimator_trainer cluster`, started from any folder. PYTHON names another interpreter.
 set -euo pipefail
 
 self=$(readlink -f -- "${BASH_SOURCE[0]}" 2>/dev/null || echo "${BASH_SOURCE[0]}")
@@ -11,4 +11,4 @@ python=${PYTHON:-python}
 if [[ -z ${PYTHON:-} ]] && ! command -v python >/dev/null; then
   python=python3
 fi
-exec "$python" -m estimator_trainer.supervisor "$@"
+exec "$python" -m estimator_trainer cluster "$@"

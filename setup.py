@@ -7,9 +7,11 @@ setup(
     long_description=open('README.md', encoding='utf-8').read(),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
+    license_files=['LICENSE'],
     package_data={'estimator_trainer.tools.parity': ['*.jinja']},
     python_requires='>=3.10,<3.14',  # where TensorFlow 2.21 has wheels
     packages=find_packages(include=['estimator_trainer', 'estimator_trainer.*', 'tf_config', 'tf_config.*']),
+    entry_points={'console_scripts': ['estimator-trainer = estimator_trainer.__main__:main']},
     install_requires=[
         'tensorflow>=2.15,<2.22',  # 2.21 is the newest that has been run
         'tensorflow-estimator==2.15.*',  # the last one; pure Python

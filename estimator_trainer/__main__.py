@@ -1,15 +1,27 @@
-import importlib
-import sys
+"""`python -m estimator_trainer` and the console script `estimator-trainer`: runs one of the commands."""
 
-from estimator_trainer.lifecycle import ending
-from estimator_trainer.main import main
+import sys
+from typing import NoReturn
+
+from estimator_trainer import commands, exit_codes
 from tf_config import streams
 
-COMMANDS = ('migrate', 'parity')  # beside training, each in a room of its own
+
+def main() -> NoReturn:
+    streams.outlive_readers()
+    try:
+        name, arguments = commands.split(sys.argv[1:])
+    except ValueError as error:
+        print(f'error: {error}', file=sys.stderr)
+        sys.exit(exit_codes.USAGE)
+    command = commands.find(name)
+    if name != commands.TRAIN:
+        sys.exit(command(arguments))
+
+    from estimator_trainer.lifecycle import ending
+
+    ending.leave(command([sys.argv[0], *arguments]))  # whatever threads and processes the job has left behind
+
 
 if __name__ == '__main__':
-    streams.outlive_readers()
-    if sys.argv[1:] and sys.argv[1] in COMMANDS:
-        command = importlib.import_module(f'estimator_trainer.tools.{sys.argv[1]}.command')
-        sys.exit(command.main(sys.argv[2:]))
-    ending.leave(main(sys.argv))
+    main()

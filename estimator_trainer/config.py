@@ -1,68 +1,265 @@
-"""argv -> TrainerConfig: typed, frozen, validated. Imports no TensorFlow."""
+"""argv -> TrainerConfig: typed, frozen, checked. Declares each flag of the trainer. Imports no TensorFlow."""
 
 import dataclasses
-import difflib
-import math
+import functools
 import os
 
-from absl import flags as absl_flags
-
-from estimator_trainer import flags as trainer_flags
-from estimator_trainer.errors import UsageError
+import tf_config
+from estimator_trainer import commands, config_checks, flags
+from estimator_trainer.config_checks import parameter_server_refused as parameter_server_refused
+from estimator_trainer.flags import flag
 
 
 class HelpRequested(Exception):
     """--help was given. Carries the text."""
 
 
+_job = functools.partial(flag, group='What is trained')
+_data = functools.partial(flag, group='Data')
+_device = functools.partial(flag, group='Devices')
+_cluster = functools.partial(flag, group='Cluster')
+_training = functools.partial(flag, group='Training')
+_early = functools.partial(flag, group='Early stopping')
+_bound = functools.partial(flag, group='Bounds', unit='s')
+_evaluation = functools.partial(flag, group='Evaluation and export')
+_progress = functools.partial(flag, group='Checkpoints and progress')
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainerConfig:
-    """The flags of one run; `estimator_trainer.flags` says what each means and in which unit."""
+    """The flags of one run."""
 
-    job: str
-    param: tuple
-    loop: str
-    stepping: str
-    model_dir: str
-    allow_config_change: bool
-    dataset: str
-    data_dir: str
-    in_memory_mb: int
-    strategy: str
-    eval_strategy: str
-    num_replicas: int
-    intra_op_threads: int
-    inter_op_threads: int
-    cluster_from: str
-    roles: str
-    base_port: int | None
-    hosts: str
-    rank: int | None
-    batch_size: int
-    max_steps: int | None
-    epochs: float | None
-    seed: int
-    deterministic: bool
-    max_secs: int | None
-    stop_metric: str
-    stop_mode: str
-    stop_patience: int
-    stop_min_delta: float
-    join_timeout_secs: int
-    lost_peer_secs: int
-    step_timeout_secs: int
-    grace_secs: int
-    eval_steps: int | None
-    eval_throttle_secs: int
-    export: tuple
-    save_checkpoints_steps: int | None
-    save_checkpoints_secs: int | None
-    save_checkpoints_epochs: int | None
-    keep_checkpoints: int
-    save_summary_steps: int
-    log_every_steps: int
-    progress: str
-    dry_run: bool
+    job: str = _job(
+        'mnist',
+        'A built-in job (mnist, fashion_mnist), or package.module:attribute of your own.',
+        why='its data need no download',
+    )
+    param: tuple = _job((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)
+    loop: str = _job(
+        'estimator',
+        'What trains the job. keras_fit and custom_loop need a job with make_model.',
+        choices=('estimator', 'keras_fit', 'custom_loop'),
+        why='Estimator trains every job',
+    )
+    stepping: str = _job(
+        'dataset',
+        'For custom_loop: each call of a tf.function takes one step (dataset), several (iterator), or the rest of '
+        'the epoch (epoch_function).',
+        choices=('dataset', 'iterator', 'epoch_function'),
+        why='a signal is obeyed within a few steps',
+    )
+    model_dir: str = _job(
+        '',
+        'Folder of checkpoints, metrics and exports. The same command with the same folder resumes.',
+        unset=flags.REQUIRED,
+    )
+    allow_config_change: bool = _job(
+        False,
+        'Resume although config.json in the model_dir differs in job, loop, params, global batch, seed or data set.',
+        why='such a difference is usually a mistake',
+    )
+
+    dataset: str = _data(
+        'mnist_5k',
+        'An image classification set of TensorFlow Datasets (TFDS), or mnist_5k: 5,000 digits that come in a package.',
+        why='nothing is downloaded',
+    )
+    data_dir: str = _data(
+        '', 'Folder of the data sets that TFDS has prepared.', unset='~/tensorflow_datasets', why="TFDS's own default"
+    )
+    in_memory_mb: int = _data(
+        1024,
+        'The training split is held in memory, and read in an exact order, if it takes at most so much when decoded. '
+        'A larger one is streamed.',
+        unit='MiB',
+        least=0,
+        why='MNIST takes 45 MiB, CIFAR-10 146 MiB; much larger sets leave too little for the model',
+    )
+
+    strategy: str = _device(
+        'auto',
+        'How training is distributed. auto follows the cluster and --num_replicas.',
+        choices=('auto', 'none', 'mirrored', 'multi_worker_mirrored', 'parameter_server'),
+        why='the cluster and --num_replicas leave one choice that makes sense',
+    )
+    eval_strategy: str = _device(
+        'none',
+        'How an evaluation is distributed.',
+        choices=('none', 'mirrored'),
+        why='replicas make an evaluation faster, and do not change its result',
+    )
+    num_replicas: int = _device(
+        1,
+        'Replicas in each process: on its GPUs, or on logical CPUs if it has no GPU.',
+        least=1,
+        why='more than one device has to be asked for',
+    )
+    intra_op_threads: int = _device(
+        0,
+        "Threads of one operation. 0: TensorFlow's choice.",
+        least=0,
+        why='TensorFlow takes one for each core; run_local_cluster.sh divides the cores among its tasks',
+    )
+    inter_op_threads: int = _device(
+        0,
+        "Operations that run at the same time. 0: TensorFlow's choice, but at least 4 in a synchronous worker.",
+        least=0,
+        why='TensorFlow takes one for each core',
+    )
+
+    cluster_from: str = _cluster(
+        'auto',
+        'What names the tasks of the cluster and says which of them this process is. auto: TF_CONFIG if it is set, '
+        'else the engine that started this process; with neither, the process is alone.',
+        choices=tuple(tf_config.SOURCES),
+        why='the same command works alone and in every engine',
+    )
+    roles: str = _cluster(
+        '',
+        'role:count,... such as chief:1,worker:3,ps:2. Engines number their tasks; the numbers are dealt to the roles '
+        'in this order.',
+        unset='all are workers',
+    )
+    base_port: int | None = _cluster(
+        None,
+        'First port on each address.',
+        unset='2222; in Slurm one from 12000 to 31980 that follows from the number of the job',
+        why='jobs of Slurm share nodes',
+    )
+    hosts: str = _cluster(
+        '',
+        'host or host:port of each rank, separated by commas. Open MPI, MPICH and --cluster_from=hosts need it, '
+        'because they do not know the hosts.',
+        unset='none',
+    )
+    rank: int | None = _cluster(
+        None, 'Which entry of --hosts this process is, if no engine says so.', unset="the engine's"
+    )
+
+    batch_size: int = _training(
+        64,
+        'Examples of each replica in a step. The global batch is batch_size x replicas.',
+        least=1,
+        why='a common size that fits every device',
+    )
+    max_steps: int | None = _training(
+        None, 'Global step at which training ends. Give this or --epochs.', least=1, unset='--epochs decides'
+    )
+    epochs: float | None = _training(
+        None,
+        'Passes over the training split after which training ends.',
+        above=0,
+        wanted='a number over 0 is needed.',
+        unset='--max_steps decides',
+    )
+    max_secs: int | None = _training(
+        None,
+        'Training stops after so much wall time, restarts included. The last step is saved, evaluated and exported.',
+        unit='s',
+        least=1,
+        unset='no bound',
+    )
+    seed: int = _training(
+        1,
+        'Seed of the initial weights and of the order of the data.',
+        least=0,
+        most=2**31 - 1,
+        wanted='at least 0 and less than 2**31 is needed.',
+        why='two runs with the same seed can be compared',
+    )
+    deterministic: bool = _training(False, 'Makes runs repeatable bit for bit.', why='it makes steps somewhat slower')
+
+    stop_metric: str = _early(
+        '', 'Stop when this metric of the evaluation no longer improves.', unset='training does not stop early'
+    )
+    stop_mode: str = _early(
+        'min',
+        'Whether lower (min) or higher (max) is better.',
+        choices=('min', 'max'),
+        why='the usual metric is the loss',
+    )
+    stop_patience: int = _early(
+        3, 'Evaluations in a row without an improvement.', least=1, why='one evaluation that is worse is often noise'
+    )
+    stop_min_delta: float = _early(
+        0.0,
+        'An improvement is a change by more than this.',
+        least=0,
+        wanted='a number from 0 is needed.',
+        why='every improvement counts',
+    )
+
+    join_timeout_secs: int = _bound(
+        60,
+        "Time for the tasks of a cluster to find each other, and to see the chief's files in the model_dir.",
+        least=1,
+        why='tasks that start together need less than half of it; Kubernetes manifests give 600 s',
+    )
+    lost_peer_secs: int = _bound(
+        30,
+        'A task that has been silent for so long is lost, and the other tasks end.',
+        least=5,
+        why='longer than a loaded machine pauses, and short beside a restart',
+    )
+    step_timeout_secs: int = _bound(
+        1800,
+        'Longest time of one step with its checkpoint, and for the chief to verify the newest checkpoint. 0: no bound.',
+        least=0,
+        why='no ordinary step takes half an hour',
+    )
+    grace_secs: int = _bound(
+        25,
+        'Longest time from SIGTERM or Ctrl-C to the end of the task, with a checkpoint.',
+        least=1,
+        why='5 s less than the 30 s after which Kubernetes and run_local_cluster.sh kill',
+    )
+
+    eval_steps: int | None = _evaluation(None, 'Batches of one evaluation.', least=1, unset='the whole eval split')
+    eval_throttle_secs: int = _evaluation(
+        600,
+        'In a process that both trains and evaluates: at most one evaluation in so much time. The last checkpoint is '
+        'always evaluated.',
+        unit='s',
+        least=0,
+        why='the default of tf.estimator.EvalSpec',
+    )
+    export: tuple = _evaluation(
+        ('best', 'final'),
+        'Which SavedModels are written: best, final, both (best,final) or none.',
+        why='best is for serving; final is what training ended with',
+    )
+
+    save_checkpoints_steps: int | None = _progress(
+        None, 'Steps between checkpoints.', least=1, unset='by --save_checkpoints_secs'
+    )
+    save_checkpoints_secs: int | None = _progress(
+        None, 'Time between checkpoints.', unit='s', least=1, unset='600 s', why="Estimator's default"
+    )
+    save_checkpoints_epochs: int | None = _progress(
+        None,
+        'For keras_fit and custom_loop: epochs between checkpoints.',
+        least=1,
+        unset='1 for keras_fit, which saves by time as well; none for custom_loop',
+        why="Keras's callbacks work by epoch",
+    )
+    keep_checkpoints: int = _progress(
+        5, 'Newest checkpoints that are kept. 0: all.', least=0, why="Estimator's default"
+    )
+    save_summary_steps: int = _progress(
+        100, 'Steps between TensorBoard summaries. 0: none.', least=0, why="Estimator's default"
+    )
+    log_every_steps: int = _progress(
+        100, 'Steps between lines of progress and of metrics.jsonl.', least=1, why="Estimator's default"
+    )
+    progress: str = _progress(
+        'auto',
+        'How progress is shown. auto: a bar on a terminal, lines elsewhere; on: a bar; off: lines.',
+        choices=('auto', 'on', 'off'),
+        why='a bar makes a log file unreadable',
+    )
+    dry_run: bool = _progress(
+        False, 'Print the resolved run and the cluster, and stop.', why='the usual wish is to train'
+    )
 
 
 def parse(argv) -> TrainerConfig:
@@ -72,132 +269,22 @@ def parse(argv) -> TrainerConfig:
         UsageError: an unknown flag, a value of the wrong kind, a contradiction, a missing flagfile.
         HelpRequested: --help or --helpfull is among them.
     """
-    if any(arg.lstrip('-') in ('help', 'helpfull', 'h') for arg in argv[1:] if arg.startswith('-')):
+    if flags.wants_help(argv[1:]):
         raise HelpRequested(help_text())
-    values = trainer_flags.FLAGS
-    values.unparse_flags()
-    try:
-        rest = values(argv)[1:]
-    except absl_flags.UnrecognizedFlagError as error:
-        raise UsageError(f'--{error.flagname}: no such flag{_nearest(error.flagname)}. See --help.') from error
-    except absl_flags.CantOpenFlagFileError as error:
-        raise UsageError(f'--flagfile: {error}') from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f'--flagfile: is not text in UTF-8 ({error}).') from error
-    except absl_flags.Error as error:
-        raise UsageError(str(error).replace('flag --', '--')) from error
-    if rest:
-        raise UsageError(f'{" ".join(rest)}: every argument is a flag; write --name=value.')
-    given = values.flag_values_dict()
-    fields = {field.name: given[field.name] for field in dataclasses.fields(TrainerConfig)}
-    fields['param'] = tuple(fields['param'] or ())
-    fields['export'] = tuple(kind for kind in fields['export'] if kind) or ('none',)
-    for name in ('model_dir', 'data_dir'):
-        fields[name] = os.path.expanduser(fields[name])
-    config = TrainerConfig(**fields)
-    _check(config)
+    config = flags.parse(TrainerConfig, argv)
+    config = dataclasses.replace(
+        config,
+        export=tuple(kind for kind in config.export if kind) or ('none',),
+        model_dir=os.path.expanduser(config.model_dir),
+        data_dir=os.path.expanduser(config.data_dir),
+    )
+    config_checks.check(config)
     # Absolute from here on: the job's code may change the current folder.
-    folders = {name: os.path.abspath(fields[name]) for name in ('model_dir', 'data_dir') if fields[name]}
+    folders = {name: os.path.abspath(vars(config)[name]) for name in ('model_dir', 'data_dir') if vars(config)[name]}
     return dataclasses.replace(config, **folders)
 
 
 def help_text() -> str:
-    """The --help text: every flag, by group, with its default."""
-    lines = ['python -m estimator_trainer --flagfile=FILE --model_dir=FOLDER [--flag=value ...]', '']
-    for title, names in trainer_flags.GROUPS.items():
-        lines.append(f'{title}:')
-        for name in names:
-            flag = trainer_flags.FLAGS[name]
-            default = '' if flag.default in (None, '', []) else f' [{flag.default_as_str.strip(chr(39))}]'
-            lines.append(f'  --{name}: {flag.help}{default}')
-        lines.append('')
-    return '\n'.join(lines)
-
-
-def _check(config) -> None:
-    if not config.model_dir:
-        raise UsageError(
-            '--model_dir is missing: name the folder for checkpoints and metrics, such as --model_dir=runs/first'
-        )
-    if config.max_steps is None and config.epochs is None:
-        raise UsageError('Neither --max_steps nor --epochs is set: say when training ends, such as --epochs=5')
-    if config.max_steps is not None and config.epochs is not None:
-        raise UsageError(f'--max_steps={config.max_steps} and --epochs={config.epochs} are both set: give one of them.')
-    both = config.save_checkpoints_steps is not None and config.save_checkpoints_secs is not None
-    if both:
-        raise UsageError(
-            f'--save_checkpoints_steps={config.save_checkpoints_steps} and '
-            f'--save_checkpoints_secs={config.save_checkpoints_secs} are both set: give '
-            'one of them.'
-        )
-    if config.loop == 'estimator' and config.save_checkpoints_epochs is not None:
-        raise UsageError(
-            f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for '
-            '--loop=keras_fit and custom_loop; use --save_checkpoints_steps.'
-        )
-    if config.loop != 'custom_loop' and config.stepping != 'dataset':
-        raise UsageError(f'--stepping={config.stepping}: is for --loop=custom_loop; the loop is {config.loop}.')
-    if config.loop != 'estimator' and config.strategy == 'parameter_server':
-        raise UsageError(parameter_server_refused(config.loop))
-    lowest = dict(
-        batch_size=1,
-        num_replicas=1,
-        max_steps=1,
-        save_checkpoints_steps=1,
-        eval_steps=1,
-        save_checkpoints_secs=1,
-        save_checkpoints_epochs=1,
-        log_every_steps=1,
-        keep_checkpoints=0,
-        in_memory_mb=0,
-        save_summary_steps=0,
-        eval_throttle_secs=0,
-        intra_op_threads=0,
-        inter_op_threads=0,
-        seed=0,
-        max_secs=1,
-        stop_patience=1,
-        join_timeout_secs=1,
-        lost_peer_secs=5,
-        step_timeout_secs=0,
-        grace_secs=1,
-    )
-    for name, least in lowest.items():
-        value = getattr(config, name)
-        if value is not None and value < least:
-            raise UsageError(f'--{name}={value}: at least {least} is needed.')
-    if config.epochs is not None and not 0 < config.epochs < math.inf:
-        raise UsageError(f'--epochs={config.epochs}: a number over 0 is needed.')
-    if not 0 <= config.stop_min_delta < math.inf:
-        raise UsageError(f'--stop_min_delta={config.stop_min_delta}: a number from 0 is needed.')
-    if config.seed >= 2**31:
-        raise UsageError(f'--seed={config.seed}: less than 2**31 is needed.')
-    unknown = set(config.export) - {'best', 'final', 'none'}
-    if unknown or ('none' in config.export and len(config.export) > 1):
-        raise UsageError(f'--export={",".join(config.export)}: use best, final, best,final or none.')
-    if os.path.exists(config.model_dir) and not os.path.isdir(config.model_dir):
-        raise UsageError(f'--model_dir={config.model_dir}: is a file; name a folder.')
-    if '://' in config.model_dir:
-        raise UsageError(f'--model_dir={config.model_dir}: a folder of this machine, or a mounted one, is needed.')
-    if set('*?[\\') & set(config.model_dir):
-        raise UsageError(
-            f'--model_dir={config.model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '
-            'pattern, and finds no checkpoint there; name another folder.'
-        )
-    there = os.path.abspath(config.model_dir)
-    while not os.path.exists(there):
-        there = os.path.dirname(there)
-    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(f'--model_dir={config.model_dir}: {there} cannot be written to; name another folder.')
-
-
-def parameter_server_refused(loop) -> str:
-    return (
-        f'--loop={loop} does not train with parameter servers: use --loop=estimator, or a cluster of '
-        'workers without ps.'
-    )
-
-
-def _nearest(name) -> str:
-    close = difflib.get_close_matches(name, list(trainer_flags.FLAGS), n=1)
-    return f' (did you mean --{close[0]}?)' if close else ''
+    """The --help text: the commands, and every flag of the trainer by group."""
+    usage = 'train: python -m estimator_trainer --flagfile=FILE --model_dir=FOLDER [--flag=value ...]'
+    return f'{commands.help_text()}\n\n{usage}\n\n{flags.help_text(TrainerConfig)}'

@@ -1,4 +1,4 @@
-"""The exit codes of every program of this package: an API, listed in the README.
+"""The exit codes of every program of this package: an API, listed in docs/reference.md.
 
 Below 128 a failure is permanent: running the same command again fails the same way. From 128 on it
 is worth another try. The border is Kubeflow's (`restartPolicy: ExitCode`), so that an engine which
@@ -28,12 +28,13 @@ FILES_AWAY = 200
 MEANINGS = {
     OK: 'done',
     FAILED: 'failed: an exception in the job, in TensorFlow or in the trainer; it has printed its traceback',
-    USAGE: 'usage: a flag, a job, TF_CONFIG or a model_dir that contradicts the flags; nothing was started',
+    USAGE: 'usage: a flag, a job, TF_CONFIG, or a model_dir that contradicts the flags or is in use; '
+    'nothing was started',
     DAMAGED: 'no checkpoint of the model_dir can be read',
     NO_DATA: 'the data set is not there and cannot be had',
     NOT_FINITE: 'the loss or a weight is NaN or infinite',
     OUT_OF_MEMORY: 'out of memory',
-    CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or a limit of this process',
+    CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or too many open files',
     INTERRUPTED: 'interrupted (Ctrl-C), checkpoint saved; the same command resumes',
     TERMINATED: 'preempted (SIGTERM or SIGHUP), checkpoint saved; the same command resumes',
     LOST_PEER: 'another task of the cluster was lost',
@@ -43,7 +44,7 @@ MEANINGS = {
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
     MODEL_DIR_TAKEN: 'a trainer or evaluator on another machine has the model_dir, or is lost and about to lose it',
-    FILES_AWAY: 'the file system of the model_dir fails for now',
+    FILES_AWAY: 'the file system of the model_dir fails for now (input/output error, stale file handle)',
 }
 
 # Of the ends of one gang these tell of somebody else's: the cause is another task.

@@ -1,162 +1,189 @@
-"""Every flag of the trainer, by group. The README's table of flags is tested against this list."""
+"""One declaration for each flag: a field of a frozen dataclass.
 
-from absl import flags
+    @dataclasses.dataclass(frozen=True)
+    class Config:
+        batch_size: int = flag(64, 'Examples of a replica in each step.', group='Training', least=1)
 
-import tf_config
+    config = parse(Config, ['program', '--batch_size=32'])
 
-FLAGS = flags.FlagValues()
-GROUPS = {}
+The field gives the flag its name and type. absl's flags, the values, the checks of ranges, --help and
+docs/reference.md all come from it. Imports no TensorFlow.
+"""
+
+import dataclasses
+import difflib
+import math
+import textwrap
+import types
+import typing
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from absl import flags as absl_flags
+
+from estimator_trainer.errors import UsageError
+
+Config = TypeVar('Config')
+REQUIRED = 'required'
+_WIDTH = 110  # of --help
 
 
-def _define(group, define, name, *args, **kwargs):
-    define(name, *args, flag_values=FLAGS, **kwargs)
-    GROUPS.setdefault(group, []).append(name)
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """What is known of a flag.
+
+    Attributes:
+        default: the value without the flag; None where `unset` says what holds then.
+        help: what it does.
+        group: the title under which --help and the reference show it.
+        why: the reason for the default.
+        unit: of the value.
+        unset: what holds without the flag, where the default does not say it; REQUIRED: the flag has to be given.
+        least, above, most: bounds of a number: at least, more than, at most.
+        wanted: says the bounds in the error message, in place of 'at least LEAST is needed.'
+        choices: all values that there are.
+        repeated: the flag may be given several times, and each time adds a value.
+    """
+
+    default: Any
+    help: str
+    group: str
+    why: str = ''
+    unit: str = ''
+    unset: str = ''
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    wanted: str = ''
+    choices: tuple[str, ...] = ()
+    repeated: bool = False
+    name: str = ''
+    type: type = str
+
+    @property
+    def shown_default(self) -> str:
+        """The default as one would write it, or what holds without the flag."""
+        if self.unset:
+            return self.unset
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if isinstance(self.default, tuple):
+            return ','.join(self.default)
+        return '' if self.default is None else f'{self.default} {self.unit}'.strip()
+
+    @property
+    def shown_range(self) -> str:
+        if self.choices:
+            return f'one of {", ".join(self.choices)}'
+        bounds = (('over', self.above), ('at least', self.least), ('at most', self.most))
+        return ', '.join(f'{word} {bound} {self.unit}'.strip() for word, bound in bounds if bound is not None)
+
+    def admits(self, value) -> bool:
+        """Whether a value is within the bounds."""
+        if value is None or not isinstance(value, int | float):
+            return True
+        above = -math.inf if self.above is None else self.above
+        least = -math.inf if self.least is None else self.least
+        most = math.inf if self.most is None else self.most
+        return math.isfinite(value) and above < value and least <= value <= most
 
 
-def _group(title):
-    """Definers for one group: text, whole, number, switch, choice and several."""
-    kinds = dict(
-        text=flags.DEFINE_string,
-        whole=flags.DEFINE_integer,
-        number=flags.DEFINE_float,
-        switch=flags.DEFINE_bool,
-        choice=flags.DEFINE_enum,
-        several=flags.DEFINE_multi_string,
-        listed=flags.DEFINE_list,
-    )
-    return {
-        kind: (lambda name, *args, _define_one=one, **kwargs: _define(title, _define_one, name, *args, **kwargs))
-        for kind, one in kinds.items()
+def flag(default, help: str, *, group: str, **about) -> Any:
+    """The declaration of a flag: a field of a dataclass. `about` are the other attributes of Flag."""
+    return dataclasses.field(default=default, metadata={'flag': Flag(default, help, group, **about)})
+
+
+def declared(config: type) -> list[Flag]:
+    """The flags of a dataclass, in the order of its fields."""
+    found = []
+    for field in dataclasses.fields(config):
+        kind = typing.get_args(field.type)[0] if isinstance(field.type, types.UnionType) else field.type
+        found.append(dataclasses.replace(field.metadata['flag'], name=field.name, type=kind))
+    return found
+
+
+def groups(config: type) -> dict[str, list[Flag]]:
+    """The flags of a dataclass under the titles of their groups."""
+    found: dict[str, list[Flag]] = {}
+    for one in declared(config):
+        found.setdefault(one.group, []).append(one)
+    return found
+
+
+def define(config: type) -> absl_flags.FlagValues:
+    """absl's flags for a dataclass."""
+    values = absl_flags.FlagValues()
+    kinds = {
+        bool: absl_flags.DEFINE_bool,
+        int: absl_flags.DEFINE_integer,
+        float: absl_flags.DEFINE_float,
+        str: absl_flags.DEFINE_string,
+        tuple: absl_flags.DEFINE_list,
     }
+    for one in declared(config):
+        if one.choices and one.type is str:
+            absl_flags.DEFINE_enum(one.name, one.default, one.choices, one.help, flag_values=values)
+        elif one.repeated:
+            absl_flags.DEFINE_multi_string(one.name, list(one.default), one.help, flag_values=values)
+        else:
+            default = list(one.default) if one.type is tuple else one.default
+            kinds[one.type](one.name, default, one.help, flag_values=values)
+    return values
 
 
-_job = _group('What is trained')
-_job['text']('job', 'mnist', 'A built-in job (mnist, fashion_mnist) or package.module:attribute.')
-_job['several']('param', [], 'name=value: overrides a param of the job. Repeatable.')
-_job['choice'](
-    'loop',
-    'estimator',
-    ['estimator', 'keras_fit', 'custom_loop'],
-    'What trains it. The last two need a job with a make_model.',
-)
-_job['choice'](
-    'stepping',
-    'dataset',
-    ['dataset', 'iterator', 'epoch_function'],
-    'Of custom_loop: each step from Python, several, or a whole epoch in one tf.function.',
-)
-_job['text'](
-    'model_dir',
-    '',
-    'Folder of checkpoints, metrics and exports. Required. The same command in the same folder resumes.',
-)
-_job['switch'](
-    'allow_config_change', False, 'Resume although config.json in the model_dir differs in something that matters.'
-)
+def read(config: type[Config], values: absl_flags.FlagValues) -> Config:
+    """The dataclass that absl's flags, already parsed, make.
 
-_data = _group('Data')
-_data['text']('dataset', 'mnist_5k', 'A TFDS image classification set, or mnist_5k, which is embedded.')
-_data['text']('data_dir', '', "TFDS's folder of prepared data sets. Default: ~/tensorflow_datasets.")
-_data['whole'](
-    'in_memory_mb',
-    1024,
-    'A training split of up to so many MiB, decoded, is held in memory '
-    'and read in an exact order; a larger one is streamed.',
-)
+    Raises:
+        UsageError: a number is out of its bounds.
+    """
+    given = {}
+    for one in declared(config):
+        value = values[one.name].value
+        if not one.admits(value):
+            raise UsageError(f'--{one.name}={value}: {one.wanted or f"at least {one.least} is needed."}')
+        given[one.name] = tuple(value or ()) if one.type is tuple else value
+    return config(**given)
 
-_where = _group('Devices')
-_where['choice'](
-    'strategy',
-    'auto',
-    ['auto', 'none', 'mirrored', 'multi_worker_mirrored', 'parameter_server'],
-    'auto: by TF_CONFIG and --num_replicas.',
-)
-_where['choice']('eval_strategy', 'none', ['none', 'mirrored'], 'Devices of an evaluation.')
-_where['whole']('num_replicas', 1, 'Replicas of one process: its GPUs, or logical CPUs where it has none.')
-_where['whole']('intra_op_threads', 0, "Threads of one operation. 0: TensorFlow's choice.")
-_where['whole']('inter_op_threads', 0, "Operations at a time. 0: TensorFlow's choice.")
 
-_cluster = _group('Cluster')
-_cluster['choice'](
-    'cluster_from',
-    'auto',
-    list(tf_config.SOURCES),
-    'Who says which tasks there are, and which one this is. auto: TF_CONFIG if it is set, '
-    'else the engine that started this process, else a process of its own.',
-)
-_cluster['text'](
-    'roles',
-    '',
-    'role:count,...: under an engine, ranks are dealt to roles in this order, '
-    'such as chief:1,worker:3,ps:2. Default: all are workers.',
-)
-_cluster['whole'](
-    'base_port',
-    None,
-    'First port on each address. Default: 2222, and under Slurm, where '
-    'jobs share nodes, one from 12000 to 31980 that goes by the job.',
-)
-_cluster['text'](
-    'hosts',
-    '',
-    'host or host:port of each rank, with commas between: for Open MPI, MPICH and '
-    '--cluster_from=hosts, which do not know them.',
-)
-_cluster['whole']('rank', None, 'Which entry of --hosts this process is, where no engine says so.')
+def parse(config: type[Config], argv: Sequence[str]) -> Config:
+    """Reads the flags and flagfiles of argv, whose first item is the program's name.
 
-_length = _group('Training')
-_length['whole']('batch_size', 64, 'Per replica. Global batch = batch_size x replicas.')
-_length['whole']('max_steps', None, 'Global step at which training ends.')
-_length['number']('epochs', None, 'Or: passes over the training split after which it ends.')
-_length['whole'](
-    'max_secs',
-    None,
-    'Training stops after so many seconds of wall time, restarts included. '
-    'The last step is saved, evaluated and exported.',
-)
-_length['whole']('seed', 1, 'Of initial weights and of the order of the data.')
-_length['switch']('deterministic', False, 'Bit-for-bit repeatable, at some cost in speed.')
+    Raises:
+        UsageError: an unknown flag, a value of the wrong kind or out of bounds, a missing flagfile, or a
+            word that is no flag.
+    """
+    values = define(config)
+    try:
+        rest = values(argv)[1:]
+    except absl_flags.UnrecognizedFlagError as error:
+        close = difflib.get_close_matches(error.flagname, list(values), n=1)
+        meant = f' (did you mean --{close[0]}?)' if close else ''
+        raise UsageError(f'--{error.flagname}: no such flag{meant}. See --help.') from error
+    except absl_flags.CantOpenFlagFileError as error:
+        raise UsageError(f'--flagfile: {error}') from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f'--flagfile: is not text in UTF-8 ({error}).') from error
+    except absl_flags.Error as error:
+        raise UsageError(str(error).replace('flag --', '--')) from error
+    if rest:
+        raise UsageError(f'{" ".join(rest)}: every argument is a flag; write --name=value.')
+    return read(config, values)
 
-_stopping = _group('Early stopping')
-_stopping['text']('stop_metric', '', 'Stop when this metric of the evaluation no longer improves. Default: never.')
-_stopping['choice']('stop_mode', 'min', ['min', 'max'], 'Whether lower or higher is better.')
-_stopping['whole']('stop_patience', 3, 'Evaluations in a row without an improvement.')
-_stopping['number']('stop_min_delta', 0.0, 'What counts as an improvement: more than this.')
 
-_bounds = _group('Bounds, in seconds')
-_bounds['whole'](
-    'join_timeout_secs', 60, "For the tasks of a cluster to find each other, and the chief's files in the model_dir."
-)
-_bounds['whole']('lost_peer_secs', 30, 'A task that is silent for so long is lost, and the others end.')
-_bounds['whole'](
-    'step_timeout_secs',
-    1800,
-    'For one step, a checkpoint included, and for the chief to verify the newest checkpoint. 0: no bound.',
-)
-_bounds['whole']('grace_secs', 25, 'From SIGTERM or Ctrl-C to the end, a checkpoint included.')
+def wants_help(argv: Sequence[str]) -> bool:
+    return any(arg.startswith('-') and arg.lstrip('-') in ('help', 'helpfull', 'h') for arg in argv)
 
-_evaluation = _group('Evaluation and export')
-_evaluation['whole']('eval_steps', None, 'Batches of one evaluation. Default: the whole eval split.')
-_evaluation['whole'](
-    'eval_throttle_secs',
-    600,
-    'Where the training process evaluates as well: at most '
-    'one evaluation in so many seconds. The last checkpoint is always evaluated.',
-)
-_evaluation['listed']('export', ['best', 'final'], 'best, final, both (best,final) or none.')
 
-_files = _group('Checkpoints and progress')
-_files['whole']('save_checkpoints_steps', None, 'Steps between checkpoints. Default: by time.')
-_files['whole']('save_checkpoints_secs', None, 'Seconds between checkpoints. Default: 600.')
-_files['whole'](
-    'save_checkpoints_epochs',
-    None,
-    'Of keras_fit and custom_loop: epochs between checkpoints. Default: 1 for keras_fit, which saves by time as well.',
-)
-_files['whole']('keep_checkpoints', 5, 'Newest checkpoints kept. 0: all.')
-_files['whole']('save_summary_steps', 100, 'Steps between TensorBoard summaries. 0: none.')
-_files['whole']('log_every_steps', 100, 'Steps between lines of progress and of metrics.jsonl.')
-_files['choice'](
-    'progress', 'auto', ['auto', 'on', 'off'], 'auto: a bar on a terminal, lines elsewhere; on: a bar; off: lines.'
-)
-_files['switch']('dry_run', False, 'Print the resolved run and the cluster, and stop.')
+def help_text(config: type) -> str:
+    """The part of --help that lists the flags: by group, each with its default and its range."""
+    lines = []
+    for title, members in groups(config).items():
+        lines.append(f'{title}:')
+        for one in members:
+            default = one.shown_default if one.unset == REQUIRED else f'default: {one.shown_default or "none"}'
+            facts = '; '.join(filter(None, (default, one.shown_range)))
+            text = f'--{one.name}: {one.help} [{facts}]'
+            lines += textwrap.wrap(text, _WIDTH, initial_indent='  ', subsequent_indent=' ' * 6, break_on_hyphens=False)
+        lines.append('')
+    return '\n'.join(lines)

@@ -5,7 +5,7 @@
     tf.estimator.Estimator            # on TF 2.15 and on TF 2.21
 
     python -m estimator_trainer.compat run script.py args...   # a program that nobody wants to touch
-    python -m estimator_trainer.compat doctor                  # what is here, what is mended, and why
+    python -m estimator_trainer doctor                         # what is here, what is mended, and why
 
 Importing this imports no TensorFlow; what there is to do is done when the program imports it, and the
 slow part when it first touches `tf.estimator`. Nothing in site-packages is edited, and on a TensorFlow

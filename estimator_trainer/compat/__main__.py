@@ -10,8 +10,7 @@ _USAGE = """usage: python -m estimator_trainer.compat run [--no-fixes] script.py
 
 run       runs an unmodified program as python would, with tf.estimator in place, in the Python
           processes it starts as well; --no-fixes leaves upstream's defects as they are
-doctor    says what is installed, what is supplied and mended and why, and what cannot work here;
-          exits 0 if Estimators work here, 1 if not"""
+doctor    is `python -m estimator_trainer doctor`: says what works here"""
 
 
 def main(arguments) -> int:
@@ -19,10 +18,10 @@ def main(arguments) -> int:
     if command in ('-h', '--help'):
         print(_USAGE)
         return 0
-    if command == 'doctor' and not rest:
+    if command == 'doctor':
         from estimator_trainer.compat import doctor
 
-        return doctor.examine()
+        return doctor.main(rest)
     if command == 'run':
         fixes = rest[:1] != ['--no-fixes']
         program = rest if fixes else rest[1:]

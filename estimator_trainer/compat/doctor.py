@@ -3,9 +3,10 @@
 import importlib.metadata
 import os
 import platform
+import sys
 import time
 
-from estimator_trainer import compat
+from estimator_trainer import compat, exit_codes
 
 _SUPPLIED = (
     'tf.estimator, tf.compat.v1.estimator, tf.compat.v2.estimator, import tensorflow.estimator: '
@@ -19,6 +20,24 @@ _CANNOT = (
     'tf.data.experimental.CheckpointInputPipelineHook: removed from TensorFlow',
     'Keras 3 models in an Estimator: tf.keras is Keras 2 in this process',
 )
+
+USAGE = """\
+usage: python -m estimator_trainer doctor
+
+Says what is installed, what is supplied and mended and why, and what cannot work here. Ends with 0
+if Estimators work here, and with 1 if not.
+"""
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code."""
+    if any(argument in ('-h', '-help', '--help') for argument in argv):
+        print(USAGE)
+        return exit_codes.OK
+    if argv:
+        print(f'error: {" ".join(argv)}: doctor takes no arguments.', file=sys.stderr)
+        return exit_codes.USAGE
+    return examine()
 
 
 def examine() -> int:

@@ -4,8 +4,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks
-from estimator_trainer.supervisor.usage import UsageError
 
 LOCK_FILE = '.cluster.lock'
 

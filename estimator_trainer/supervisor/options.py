@@ -1,27 +1,31 @@
 """The command line of the supervisor: argv -> Options, or a UsageError that names the cure."""
 
 import dataclasses
-import math
+import functools
 import os
 from collections.abc import Sequence
 
-from absl import flags
+from absl import flags as absl_flags
 
+from estimator_trainer import flags
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
 from estimator_trainer.supervisor.logs import Bounds
 from estimator_trainer.supervisor.restarts import Rules
 from estimator_trainer.supervisor.supervisor import Limits
 from estimator_trainer.supervisor.task_commands import Shape
-from estimator_trainer.supervisor.usage import UsageError, flagfile_error, value_error
+from estimator_trainer.supervisor.usage import flagfile_error, value_error
 
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
+       python -m estimator_trainer cluster [flags] -- [trainer flags]
 
-Runs a cluster of `python -m estimator_trainer` processes on this machine, shows their output
-with each line's task before it, and restarts them from the last checkpoint when one fails. Ends
-with 0, or with the exit code of the task that failed first in the last attempt.
+Both are the same. They run a cluster of `python -m estimator_trainer` processes on this machine, show
+their output with the name of the task before each line, and restart them from the last checkpoint when
+one fails. The exit code is 0, or that of the task that failed first in the last attempt.
 
-  run_local_cluster.sh --workers=2 -- --job=mnist --model_dir=/tmp/mnist
+  run_local_cluster.sh --workers=2 -- --job=mnist --max_steps=1000 --model_dir=/tmp/mnist
 """
 
 
@@ -38,95 +42,133 @@ class Options:
     log_bounds: Bounds
     batch_size: int  # of one replica
     trainer_flags: tuple[str, ...]
+    just_asks: bool  # --help or --dry_run: the trainer answers, and nothing is started
 
 
-def _flags() -> flags.FlagValues:
-    shape, limits, rules, bounds = Shape(), Limits(), Rules(), Bounds()
-    values = flags.FlagValues()
+_tasks = functools.partial(flag, group='Tasks')
+_restarts = functools.partial(flag, group='Restarts and bounds')
+_machine = functools.partial(flag, group='This machine')
 
-    def define(kind, name, default, text, *args, **kwargs):
-        kind(name, default, *args, text, flag_values=values, **kwargs)
 
-    whole, number, switch = flags.DEFINE_integer, flags.DEFINE_float, flags.DEFINE_boolean
-    define(whole, 'workers', shape.workers, 'Tasks that train, the chief among them.')
-    define(whole, 'ps', shape.ps, 'Parameter servers.')
-    define(switch, 'evaluator', shape.evaluator, 'Start an evaluator.')
-    define(
-        switch, 'cpu_affinity', True, 'Give each training task its own, equal share of the cores, if there are enough.'
+@dataclasses.dataclass(frozen=True)
+class ClusterFlags:
+    """The flags of run_local_cluster.sh. Their defaults are those of the parts that use them."""
+
+    workers: int = _tasks(
+        Shape.workers,
+        'Tasks that train. The chief is one of them.',
+        least=1,
+        wanted='a cluster needs a worker; give 1 or more',
+        why='the smallest cluster',
     )
-    define(number, 'grace_secs', limits.grace_secs, 'Seconds from SIGTERM to SIGKILL for a task.')
-    define(
-        number,
-        'drain_secs',
-        limits.drain_secs,
-        'Seconds for parameter servers and evaluator to end, once training is done.',
+    ps: int = _tasks(
+        Shape.ps, 'Parameter servers.', least=0, wanted='give 0 or more', why='training is synchronous without them'
     )
-    define(
-        whole,
-        'max_restarts',
-        rules.max_restarts,
-        'Restarts within --restart_window_secs, after which the run is given up. A new checkpoint '
-        'gives them all back. An evaluator, or a worker beside --ps, is restarted alone, and as '
-        'often on an account of its own. 0: never.',
+    evaluator: bool = _tasks(
+        Shape.evaluator,
+        'Start an evaluator, which evaluates checkpoints while training goes on. With --noevaluator the chief '
+        'evaluates at the end.',
+        why='an evaluation by the chief holds up training',
     )
-    define(number, 'restart_window_secs', rules.window_secs, 'Restarts that are longer ago do not count.')
-    define(
-        number,
-        'backoff_secs',
-        rules.backoff_secs,
-        'Seconds before the first restart. Doubles with each, up to 60; reset by a new checkpoint.',
-    )
-    define(
-        whole,
-        'min_workers',
+    min_workers: int | None = _tasks(
         None,
-        'Go on with fewer workers, but at least so many, when one of them fails twice in a row '
-        'without a new checkpoint, or cannot be started. The global batch stays: --batch_size is '
-        'raised. Not with --ps. Default: never.',
+        'Go on with fewer workers, but at least so many, when one of them cannot be started or fails twice in a row '
+        'without a new checkpoint. The global batch stays the same, because --batch_size is raised; so does a learning '
+        'rate that scale_rate_with_replicas has scaled. Not with --ps.',
+        unset='never go on with fewer',
+        least=1,
+        wanted='give 1 or more, and not more than --workers',
     )
-    define(
-        number,
-        'stall_timeout',
-        limits.stall_timeout,
-        'Seconds without a step after which every task is made to print its stacks, is killed and restarted. 0: never.',
+
+    max_restarts: int = _restarts(
+        Rules.max_restarts,
+        'Restarts within --restart_window_secs after which the run is given up; each new checkpoint resets the count. '
+        'An evaluator, or a worker beside parameter servers, is restarted alone and has a count of its own. 0: never.',
+        least=0,
+        wanted='give 0 or more',
+        why='a failure that comes back four times without a new checkpoint is probably permanent',
     )
-    define(
-        flags.DEFINE_enum,
-        'isolate',
+    restart_window_secs: float = _restarts(
+        Rules.window_secs,
+        'Restarts that happened longer ago do not count.',
+        unit='s',
+        least=1,
+        wanted='give seconds, 1 or more; --max_restarts=0 never restarts',
+        why='a machine that fails this rarely is worth going on with',
+    )
+    backoff_secs: float = _restarts(
+        Rules.backoff_secs,
+        'Pause before the first restart. It doubles with each restart, up to 60 s, with some jitter; a new checkpoint '
+        'resets it.',
+        unit='s',
+        least=0,
+        wanted='give seconds, 0 or more',
+        why='most failures are over at once',
+    )
+    stall_timeout: float = _restarts(
+        Limits.stall_timeout,
+        'Time without a step after which every task prints its stacks and the gang is restarted. 0: never.',
+        unit='s',
+        least=0,
+        wanted='give seconds, 0 or more; 0 never takes a gang for stalled',
+        why="the same as the trainer's --step_timeout_secs",
+    )
+    grace_secs: float = _restarts(
+        Limits.grace_secs,
+        'Time from SIGTERM to SIGKILL for a task.',
+        unit='s',
+        least=0,
+        wanted='give seconds, 0 or more',
+        why="5 s more than the trainer's own --grace_secs",
+    )
+    drain_secs: float = _restarts(
+        Limits.drain_secs,
+        'Time for parameter servers and the evaluator to end when training is done.',
+        unit='s',
+        least=0,
+        wanted='give seconds, 0 or more',
+        why='a last evaluation and its exports may take minutes',
+    )
+
+    cpu_affinity: bool = _machine(
+        True,
+        'Give each training task an equal share of the cores for itself, if there are enough.',
+        why='tasks that share cores slow each other down',
+    )
+    isolate: str = _machine(
         'auto',
-        'Run the cluster in a network namespace of its own, where nobody else reaches its ports. '
-        'auto: where this machine allows it.',
-        ['auto', 'on', 'off'],
+        'Run the cluster in a network namespace of its own, where nobody else reaches its ports. auto: if this machine '
+        'allows it.',
+        choices=('auto', 'on', 'off'),
+        why="TensorFlow's ports have no authentication",
     )
-    define(
-        flags.DEFINE_string,
-        'log_dir',
+    log_dir: str | None = _machine(
         None,
-        'Output goes to <log_dir>/attempt-N/<role>-<index>.{out,err}, N the next free number. '
-        "Default: <model_dir>/logs, with the trainer's --model_dir; without, a temporary folder.",
+        'Folder of the output of all tasks: attempt-N/<role>-<index>.out and .err, where N is the next free number.',
+        unset="<model_dir>/logs; a temporary folder if the trainer's flags name no --model_dir",
     )
-    define(
-        whole,
-        'keep_attempts',
-        bounds.attempts,
-        'Newest folders attempt-N that are kept in --log_dir, and in one of them the logs of the last so many '
-        'lives of a task that is restarted alone. 0: all.',
+    keep_attempts: int = _machine(
+        Bounds.attempts,
+        'Newest folders attempt-N that are kept in --log_dir, and in each of them the logs of the last so many lives '
+        'of a task that is restarted alone. 0: all.',
+        least=0,
+        wanted='give 1 or more; 0 keeps all',
+        why='enough to see how failures began',
     )
-    define(
-        whole,
-        'max_log_mb',
-        bounds.mb,
-        'MiB of each stream of a task that are kept, the newest: half in <role>-<index>.err, half in '
+    max_log_mb: int = _machine(
+        Bounds.mb,
+        'What is kept of each stream of a task, the newest part: half of it in <role>-<index>.err, half in '
         '<role>-<index>.err.1. 0: all.',
+        unit='MiB',
+        least=0,
+        wanted='give MiB, 1 or more; 0 keeps all',
+        why='days of what an ordinary job prints',
     )
-    define(switch, 'help', False, 'Show this.', short_name='h')
-    return values
 
 
 def help_text() -> str:
     """What --help shows."""
-    _, own = _flags().module_help(__name__).split(':\n', 1)  # without absl's name for the group
-    return f'{USAGE}\nflags:\n{own}\n\nFor the trainer flags: python -m estimator_trainer --help'
+    return f'{USAGE}\n{flags.help_text(ClusterFlags)}\nFor the trainer flags: python -m estimator_trainer --help'
 
 
 def parse(argv: Sequence[str]) -> Options | None:
@@ -136,67 +178,47 @@ def parse(argv: Sequence[str]) -> Options | None:
       UsageError: something in it is wrong.
     """
     split = argv.index('--') if '--' in argv else len(argv)
-    values = _flags()
+    if flags.wants_help(argv[:split]):
+        return None
+    values = flags.define(ClusterFlags)
     try:
         _, *stray = values(['run_local_cluster.sh', *argv[:split]])
-    except flags.UnrecognizedFlagError as error:
+    except absl_flags.UnrecognizedFlagError as error:
         raise UsageError(f'{error} (trainer flags come after a --)') from None
-    except flags.CantOpenFlagFileError as error:
+    except absl_flags.CantOpenFlagFileError as error:
         raise flagfile_error(error) from None
-    except flags.IllegalFlagValueError as error:
+    except absl_flags.IllegalFlagValueError as error:
         raise value_error(error, values) from None
-    except flags.Error as error:
+    except absl_flags.Error as error:
         raise UsageError(f'{error} (see --help)') from None
-    if values.help:
-        return None
     if stray:
         raise UsageError(f'stray {" ".join(stray)!r}: trainer flags come after a --')
-    _check_ranges(values)
-    _check_min_workers(values)
-    trainer_flags = tuple(argv[split + 1 :])
-    expanded = trainers.expand(trainer_flags)
-    model_dir = trainers.local_model_dir(expanded)
+    own = flags.read(ClusterFlags, values)
+    _check_min_workers(own)
+    trainer = trainers.read(argv[split + 1 :])
     return Options(
-        shape=Shape(values.workers, values.ps, values.evaluator),
-        cpu_affinity=values.cpu_affinity,
-        limits=Limits(values.grace_secs, values.drain_secs, values.stall_timeout),
-        rules=Rules(values.max_restarts, values.restart_window_secs, values.backoff_secs),
-        min_workers=values.min_workers,
-        isolate=values.isolate,
-        model_dir=model_dir,
-        log_dir=values.log_dir or (model_dir and os.path.join(model_dir, 'logs')),
-        log_bounds=Bounds(values.keep_attempts, values.max_log_mb),
-        batch_size=trainers.batch_size(expanded),
-        trainer_flags=trainer_flags,
+        shape=Shape(own.workers, own.ps, own.evaluator),
+        cpu_affinity=own.cpu_affinity,
+        limits=Limits(own.grace_secs, own.drain_secs, own.stall_timeout),
+        rules=Rules(own.max_restarts, own.restart_window_secs, own.backoff_secs),
+        min_workers=own.min_workers,
+        isolate=own.isolate,
+        model_dir=trainer.model_dir,
+        log_dir=own.log_dir or (trainer.model_dir and os.path.join(trainer.model_dir, 'logs')),
+        log_bounds=Bounds(own.keep_attempts, own.max_log_mb),
+        batch_size=trainer.batch_size,
+        trainer_flags=tuple(argv[split + 1 :]),
+        just_asks=trainer.just_asks,
     )
 
 
-def _check_ranges(values: flags.FlagValues) -> None:
-    for name, least, why in (
-        ('workers', 1, 'a cluster needs a worker; give 1 or more'),
-        ('ps', 0, 'give 0 or more'),
-        ('grace_secs', 0, 'give seconds, 0 or more'),
-        ('drain_secs', 0, 'give seconds, 0 or more'),
-        ('max_restarts', 0, 'give 0 or more'),
-        ('restart_window_secs', 1, 'give seconds, 1 or more; --max_restarts=0 never restarts'),
-        ('backoff_secs', 0, 'give seconds, 0 or more'),
-        ('keep_attempts', 0, 'give 1 or more; 0 keeps all'),
-        ('max_log_mb', 0, 'give MiB, 1 or more; 0 keeps all'),
-        ('stall_timeout', 0, 'give seconds, 0 or more; 0 never takes a gang for stalled'),
-    ):
-        value = values[name].value
-        if value is None or not least <= value < math.inf:  # NaN is not
-            raise UsageError(f'--{name}={value}: {why}')
-
-
-def _check_min_workers(values: flags.FlagValues) -> None:
-    given = values.min_workers
+def _check_min_workers(own: ClusterFlags) -> None:
+    given = own.min_workers
     if given is None:
         return
-    if values.ps:
+    if own.ps:
         raise UsageError(
-            f'--min_workers={given}: not with --ps={values.ps}, where a worker is restarted alone; '
-            'leave one of them out'
+            f'--min_workers={given}: not with --ps={own.ps}, where a worker is restarted alone; leave one of them out'
         )
-    if not 1 <= given <= values.workers:
-        raise UsageError(f'--min_workers={given}: give 1 or more, and not more than --workers={values.workers}')
+    if given > own.workers:
+        raise UsageError(f'--min_workers={given}: give 1 or more, and not more than --workers={own.workers}')

@@ -1,52 +1,48 @@
-"""What the supervisor has to know of the trainer's flags. The trainer alone judges them."""
+"""What the supervisor reads of the trainer's flags. Only the trainer judges them, together with its job."""
 
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from absl import flags
+from absl import flags as absl_flags
 
-from estimator_trainer.supervisor.usage import UsageError, flagfile_error
+from estimator_trainer import flags
+from estimator_trainer.config import TrainerConfig
+from estimator_trainer.errors import UsageError
+from estimator_trainer.supervisor.usage import flagfile_error
 
-DEFAULT_BATCH_SIZE = 64  # the trainer's
+
+class TrainerFlags(NamedTuple):
+    model_dir: str | None = None  # None: none is given, or it is not a folder of this machine
+    batch_size: int = TrainerConfig.batch_size  # of one replica
+    just_asks: bool = False  # --help or --dry_run
 
 
-def expand(trainer_flags: Sequence[str]) -> list[str]:
-    """The flags with every flagfile replaced by what is in it.
+def read(given: Sequence[str]) -> TrainerFlags:
+    """Reads what the supervisor needs. If a flag is wrong, the defaults: the trainer will say what is wrong with it.
 
     Raises:
       UsageError: a flagfile cannot be read.
     """
+    expanded = _with_flagfiles(given)
+    if flags.wants_help(expanded):
+        return TrainerFlags(just_asks=True)
+    values = flags.define(TrainerConfig)
     try:
-        return flags.FlagValues().read_flags_from_files(list(trainer_flags))
-    except flags.CantOpenFlagFileError as error:
+        values(['trainer', *expanded], known_only=True)
+    except absl_flags.Error:
+        return TrainerFlags()
+    model_dir = values.model_dir if '://' not in values.model_dir else ''
+    return TrainerFlags(os.path.expanduser(model_dir) or None, values.batch_size, values.dry_run)
+
+
+def _with_flagfiles(given: Sequence[str]) -> list[str]:
+    """The flags, with every flagfile replaced by what is in it."""
+    try:
+        return absl_flags.FlagValues().read_flags_from_files(list(given))
+    except absl_flags.CantOpenFlagFileError as error:
         raise flagfile_error(error) from None
-    except flags.Error as error:
+    except absl_flags.Error as error:
         raise UsageError(f'{error}: give --flagfile=FILE') from None
     except UnicodeDecodeError as error:
         raise UsageError(f'--flagfile: not a text file ({error}); give a file of flags') from None
-
-
-def last(expanded: Sequence[str], name: str) -> str | None:
-    """The value of the last --name among expanded flags: the one that counts."""
-    found = None
-    for flag, following in zip(expanded, [*expanded[1:], None]):
-        given, equals, value = flag.partition('=')
-        if given in (f'--{name}', f'-{name}'):
-            found = value if equals else following
-    return found
-
-
-def local_model_dir(expanded: Sequence[str]) -> str | None:
-    """The model_dir; None without one, or if it is not a folder of this machine."""
-    model_dir = last(expanded, 'model_dir')
-    if not model_dir or '://' in model_dir:
-        return None
-    return os.path.expanduser(model_dir)
-
-
-def batch_size(expanded: Sequence[str]) -> int:
-    """The batch size of one replica. What is no number is left to the trainer's check."""
-    try:
-        return int(last(expanded, 'batch_size') or DEFAULT_BATCH_SIZE)
-    except ValueError:
-        return DEFAULT_BATCH_SIZE

@@ -1,10 +1,8 @@
-"""What is wrong with a command line, said in one line."""
+"""absl's errors, said in one line: flag, value, cure."""
 
 from absl import flags
 
-
-class UsageError(ValueError):
-    """The command line is wrong; the message is one line: flag, value, cure."""
+from estimator_trainer.errors import UsageError
 
 
 def value_error(error: flags.IllegalFlagValueError, values: flags.FlagValues) -> UsageError:

@@ -39,7 +39,7 @@ for which in "$@"; do
   more=()
   [ "$tensorflow" = 2.20 ] && more=('protobuf<7')  # 2.20 lets 7 in and then calls what 7 no longer has
   environment "$venv" "$python" "tensorflow==$tensorflow.*" "tf-keras==$tensorflow.*" 'tensorflow-estimator==2.15.*' "${more[@]}" &&
-    PYTHONPATH=$PWD "$venv/bin/python" -m estimator_trainer.compat doctor | grep -E '^(tensorflow|works|problem)' &&
+    PYTHONPATH=$PWD "$venv/bin/python" -m estimator_trainer doctor | grep -E '^(tensorflow|works|problem)' &&
     timeout 900 "$venv/bin/python" tests/acceptance/compare.py --plain="$folder/plain.json" --compat="$venv/bin/python" ||
     failed=1
   [ -n "${KEEP:-}" ] || rm -rf "$venv"

@@ -74,9 +74,9 @@ def test_defaults():
 
 
 def test_every_flag_is_in_a_group_and_a_field_of_the_config():
-    grouped = [name for names in flags.GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(flags.FLAGS)
-    assert sorted(grouped) == sorted(field.name for field in dataclasses.fields(TrainerConfig))
+    grouped = [flag.name for members in flags.groups(TrainerConfig).values() for flag in members]
+    assert grouped == [field.name for field in dataclasses.fields(TrainerConfig)]
+    assert sorted(grouped) == sorted(flags.define(TrainerConfig))
 
 
 @pytest.mark.parametrize(
@@ -248,12 +248,23 @@ def test_help_comes_before_every_error(flag):
 
 
 def test_help_lists_every_group_and_flag():
-    lines = help_text().splitlines()
-    for group, names in flags.GROUPS.items():
+    lines, text = help_text().splitlines(), ' '.join(help_text().split())
+    for group, members in flags.groups(TrainerConfig).items():
         assert f'{group}:' in lines
-        for name in names:
-            (line,) = (line for line in lines if line.startswith(f'  --{name}: '))
-            assert flags.FLAGS[name].help.partition('\n')[0] in line
+        for flag in members:
+            assert [line.startswith(f'  --{flag.name}: ') for line in lines].count(True) == 1
+            assert f'--{flag.name}: {flag.help} [' in text
+
+
+@pytest.mark.parametrize('flag', flags.declared(TrainerConfig), ids=lambda flag: flag.name)
+def test_every_flag_says_what_holds_without_it(flag):
+    assert flag.help.endswith('.')
+    assert flag.shown_default or flag.repeated
+    assert (flag.default is None) <= bool(flag.unset)
+    assert flag.why or flag.unset or flag.repeated, 'a default has a reason'
+    assert flag.admits(flag.default)
+    assert not flag.choices or flag.default in flag.choices
+    assert flag.name.endswith('_secs') <= (flag.unit == 's')
 
 
 def test_help_shows_defaults():

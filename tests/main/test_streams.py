@@ -13,15 +13,15 @@ ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 60
 COMMANDS = (
     ('estimator_trainer', '--help'),
-    ('estimator_trainer.supervisor', '--help'),
+    ('estimator_trainer', 'cluster', '--help'),
     ('tf_config', '--help'),
     ('estimator_trainer', 'parity', '--help'),
     ('estimator_trainer', 'migrate', '--help'),
-    ('estimator_trainer.tools.migrate', '--help'),
-    ('estimator_trainer.submit', '--help'),
+    ('estimator_trainer', 'submit', '--help'),
+    ('estimator_trainer', 'doctor', '--help'),
     ('estimator_trainer.submit.verdict', '--help'),
     ('estimator_trainer.compat', '--help'),
-    ('estimator_trainer.compat', 'doctor'),
+    ('estimator_trainer', 'doctor'),
 )
 
 
@@ -45,7 +45,7 @@ def unread(command, **more):
 @pytest.mark.parametrize('unbuffered', ['', '1'])
 @pytest.mark.parametrize('command', COMMANDS, ids=' '.join)
 def test_help_that_nobody_reads(command, unbuffered):
-    if 'doctor' in command:
+    if command[-1] == 'doctor':
         pytest.importorskip('tensorflow')
     code, complaint = unread(('-m', *command), PYTHONUNBUFFERED=unbuffered)
     assert (code, complaint) == (0, '')

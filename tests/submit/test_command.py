@@ -1,4 +1,4 @@
-"""python -m estimator_trainer.submit, and what it never does."""
+"""`python -m estimator_trainer submit`, and what it never does."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import launch
 import pytest
 
-from estimator_trainer.submit import __main__ as command
+from estimator_trainer.submit import command
 
 EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
 needs_yaml = pytest.mark.usefixtures('_yaml')
@@ -116,7 +116,7 @@ def test_bad_arguments(argv):
     assert ended.value.code == 64
 
 
-@pytest.mark.parametrize('engine', ['slurm', 'kubernetes', 'ray', 'verdict', '__main__'])
+@pytest.mark.parametrize('engine', ['slurm', 'kubernetes', 'ray', 'verdict', 'command'])
 def test_no_tensorflow(engine):
     script = (
         f'import sys, estimator_trainer.submit.{engine}\n'

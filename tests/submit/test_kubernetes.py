@@ -358,7 +358,7 @@ def test_the_image_is_built_of_pinned_files_only():
 def test_rendering_imports_no_tensorflow():
     program = (
         'import sys\n'
-        'from estimator_trainer.submit.__main__ import main\n'
+        'from estimator_trainer.submit.command import main\n'
         f'assert main(["kubernetes", "render", {str(DEPLOY / "mnist.yaml")!r}]) == 0\n'
         'assert not {"tensorflow", "ray", "kubernetes"} & sys.modules.keys()\n'
     )

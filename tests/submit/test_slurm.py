@@ -1,4 +1,4 @@
-"""A real Slurm runs what `python -m estimator_trainer.submit slurm submit` hands it."""
+"""A real Slurm runs what `python -m estimator_trainer submit slurm submit` hands it."""
 
 import os
 import re
@@ -73,7 +73,8 @@ class Job:
             f'PYTHONPATH={here}',
             sys.executable,
             '-m',
-            'estimator_trainer.submit',
+            'estimator_trainer',
+            'submit',
             'slurm',
             'submit',
             folder / 'job.yaml',

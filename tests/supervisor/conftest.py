@@ -18,7 +18,7 @@ BOUND_SECS = 60
 
 COMMAND = """
 import os, sys
-from estimator_trainer.supervisor import __main__ as command, supervisor
+from estimator_trainer.supervisor import command, supervisor
 command.TRAINER = ('sh', 'trainer.sh')
 supervisor.CAUSE_SECS = float(os.environ.get('CAUSE_SECS', supervisor.CAUSE_SECS))
 sys.exit(command.main(sys.argv[1:]))

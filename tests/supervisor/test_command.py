@@ -24,7 +24,7 @@ sys.exit(7 if '--fail' in sys.argv and '--dry_run' not in sys.argv else 0)
 
 COMMAND = """
 import sys
-from estimator_trainer.supervisor import __main__ as command
+from estimator_trainer.supervisor import command
 command.TRAINER = (sys.executable, 'trainer.py')
 sys.exit(command.main(sys.argv[1:]))
 """

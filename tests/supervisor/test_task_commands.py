@@ -161,11 +161,20 @@ def test_the_batch_size_is_the_trainers(trainer_flags, size):
     assert options.parse(['--', *trainer_flags]).batch_size == size
 
 
-def test_the_default_of_the_batch_size_is_the_trainers_own():
-    from estimator_trainer import flags as trainer
-    from estimator_trainer.supervisor import trainer_flags
-
-    assert trainer.FLAGS['batch_size'].default == trainer_flags.DEFAULT_BATCH_SIZE
+@pytest.mark.parametrize(
+    'trainer_flags, asks',
+    [
+        ([], False),
+        (['--dry_run'], True),
+        (['--dry_run=true', '--job=x'], True),
+        (['--dry_run', '--nodry_run'], False),
+        (['--help', '--batch_size=many'], True),
+        (['-h'], True),
+        (['--job=help'], False),
+    ],
+)
+def test_trainer_flags_that_start_nothing(trainer_flags, asks):
+    assert options.parse(['--', *trainer_flags]).just_asks == asks
 
 
 def test_the_batch_size_may_stand_in_a_flagfile(tmp_path):

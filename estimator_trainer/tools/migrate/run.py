@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from estimator_trainer import jobs
+from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import epochs
 
@@ -80,7 +81,9 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
     dataset = None
     if job.input_fn is None:
         dataset = sources.load(
-            config['dataset'], data_dir or flags.get('data_dir', ''), flags.get('in_memory_mb', 1024)
+            config['dataset'],
+            data_dir or flags.get('data_dir', ''),
+            flags.get('in_memory_mb', TrainerConfig.in_memory_mb),
         )
     examples = dataset.num_train if dataset else job.num_train_examples
     params = {

@@ -62,15 +62,7 @@ def _run(loop, layout, folder, global_batch, trainer_flags) -> Run:
     ]
     module = [sys.executable, '-m', 'estimator_trainer']
     if layout == 'workers':
-        module = [
-            sys.executable,
-            '-m',
-            'estimator_trainer.supervisor',
-            '--workers=2',
-            '--noevaluator',
-            '--max_restarts=0',
-            '--',
-        ]
+        module += ['cluster', '--workers=2', '--noevaluator', '--max_restarts=0', '--']
     elif layout == 'replicas':
         flags += ['--strategy=mirrored', '--num_replicas=2']
     else:

@@ -1,4 +1,4 @@
-"""python -m estimator_trainer.submit slurm|kubernetes|ray render|submit JOB.yaml [--out DIR].
+"""python -m estimator_trainer submit slurm|kubernetes|ray render|submit JOB.yaml [--out DIR].
 
 Exit code 0, 64 on a bad argument or job description, otherwise that of the engine's own client.
 """
@@ -14,7 +14,6 @@ import tempfile
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
-from tf_config import streams
 
 ENGINES = ('slurm', 'kubernetes', 'ray')
 
@@ -26,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser():
     parser = _Parser(
-        prog='python -m estimator_trainer.submit',
+        prog='python -m estimator_trainer submit',
         allow_abbrev=False,
         description='Writes or submits what an engine needs to run a job on its cluster.',
     )
@@ -87,8 +86,3 @@ def main(argv, run=subprocess.run) -> int:
     except UsageError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
-
-
-if __name__ == '__main__':
-    streams.outlive_readers()
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""python -m estimator_trainer.supervisor --workers=2 -- <trainer flags>."""
+"""`python -m estimator_trainer cluster`, which `run_local_cluster.sh` starts: argv -> a cluster and an exit code."""
 
 import contextlib
 import os
@@ -8,6 +8,7 @@ import sys
 import time
 
 from estimator_trainer import exit_codes
+from estimator_trainer.errors import UsageError
 from estimator_trainer.supervisor import (
     console,
     isolate,
@@ -20,12 +21,9 @@ from estimator_trainer.supervisor import (
     task_commands,
 )
 from estimator_trainer.supervisor import run as runs
-from estimator_trainer.supervisor.usage import UsageError
-from tf_config import streams
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine
-JUST_ASKING = {'help', 'helpfull', 'h', 'dry_run'}  # trainer flags that start nothing
 
 
 def usable_cores() -> tuple[int, ...]:
@@ -65,9 +63,8 @@ def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) 
     machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
     environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
     gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
-    just_asks = bool({flag.lstrip('-') for flag in opts.trainer_flags} & JUST_ASKING)
-    code = check_flags(task_commands.check(gang), just_asks)
-    if code != exit_codes.OK or just_asks:
+    code = check_flags(task_commands.check(gang), opts.just_asks)
+    if code != exit_codes.OK or opts.just_asks:
         return code
     with lock.hold(opts.model_dir) if opts.model_dir else contextlib.nullcontext():
         try:
@@ -97,8 +94,3 @@ def main(argv: list[str]) -> int:
         return exit_codes.FAILED
     except KeyboardInterrupt:  # before the gang was started
         return exit_codes.INTERRUPTED
-
-
-if __name__ == '__main__':
-    streams.outlive_readers()
-    sys.exit(main(sys.argv[1:]))

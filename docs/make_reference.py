@@ -1,0 +1,106 @@
+"""Writes docs/reference.md from the declarations in the code.
+
+python docs/make_reference.py
+"""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from estimator_trainer import exit_codes, flags  # noqa: E402
+from estimator_trainer.config import TrainerConfig  # noqa: E402
+from estimator_trainer.run_dir import contents  # noqa: E402
+from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
+
+PAGE = ROOT / 'docs' / 'reference.md'
+
+TEXT = """\
+# Reference
+
+`python docs/make_reference.py` makes this page from the declarations in the code. Do not edit it by hand.
+
+- [Flags of the trainer](#flags-of-the-trainer)
+- [Flags of the cluster](#flags-of-the-cluster)
+- [Params of the built-in jobs](#params-of-the-built-in-jobs)
+- [Exit codes](#exit-codes)
+- [Files of a run](#files-of-a-run)
+
+## Flags of the trainer
+
+`python -m estimator_trainer` takes these flags. Write `--name=value`; for a switch also `--name` and `--noname`.
+`--flagfile=FILE` reads flags from a file, one on each line. If a flag is given twice, the last one counts.
+
+{trainer}
+## Flags of the cluster
+
+`run_local_cluster.sh` and `python -m estimator_trainer cluster` take these flags. The flags of the trainer come after
+`--`.
+
+{cluster}
+## Params of the built-in jobs
+
+`--param=name=value` sets them. `mnist` and `fashion_mnist` have the same ones: `optimizer` (`sgd`, `momentum`, `adam`),
+`learning_rate`, `schedule` (`constant`; `step` with `decay_epochs` and `decay_factor`; `cosine`), `warmup_steps`,
+`scale_rate_with_replicas`, `l2`, `shift_pixels`, `classes`. `--dry_run` shows their values.
+
+## Exit codes
+
+If the code is below 128, the failure is permanent: the same command would fail the same way. If it is 128 or more, the
+same command may succeed, and resumes at the last checkpoint. Kubeflow's `ExitCode` policy draws the same border.
+
+{codes}
+## Files of a run
+
+Every file has one writer. A file that is replaced is written under a temporary name first and then renamed; logs and
+`metrics.jsonl` grow. Paths are relative to the model_dir; `--log_dir` moves `logs/`.
+
+{files}
+An exported image model takes `image`, uint8 [batch, height, width, channels], and returns `logits`, `probabilities` and
+`classes`.
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    codes = [(f'{code}', _cell(meaning)) for code, meaning in exit_codes.MEANINGS.items()]
+    codes.append(('128 + N', 'killed by signal N'))
+    files = [(', '.join(f'`{path}`' for path in file.paths), file.writer, _cell(file.what)) for file in contents.FILES]
+    return TEXT.format(
+        trainer=_flags(TrainerConfig),
+        cluster=_flags(ClusterFlags),
+        codes=_table(('code', 'meaning'), codes),
+        files=_table(('file', 'written by', 'what it holds'), files),
+    )
+
+
+def _flags(config) -> str:
+    tables = []
+    for title, members in flags.groups(config).items():
+        rows = [
+            (f'`--{flag.name}`', _default(flag), _cell(flag.shown_range), _cell(flag.help), _cell(flag.why))
+            for flag in members
+        ]
+        tables.append(
+            f'### {title}\n\n' + _table(('flag', 'default', 'range', 'what it does', 'why this default'), rows)
+        )
+    return '\n'.join(tables)
+
+
+def _default(flag) -> str:
+    default = flag.shown_default
+    return _cell(default) if flag.unset or not default else f'`{default}`'
+
+
+def _cell(words) -> str:
+    return words.replace('|', r'\|').replace('<', '&lt;')
+
+
+def _table(header, rows) -> str:
+    lines = [header, ['---'] * len(header), *rows]
+    return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
+
+
+if __name__ == '__main__':
+    PAGE.write_text(text(), encoding='utf-8')

@@ -1,0 +1,71 @@
+"""The commands of `python -m estimator_trainer`. A command's module is imported when the command runs."""
+
+import difflib
+import importlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command: `module` has a function `main`, which takes argv and returns an exit code."""
+
+    module: str
+    summary: str
+
+
+TRAIN = 'train'
+COMMANDS = {
+    TRAIN: Command('estimator_trainer.main', 'trains, evaluates and exports a job; you may leave the word out'),
+    'cluster': Command(
+        'estimator_trainer.supervisor.command', 'runs several tasks on this machine, and restarts them when one fails'
+    ),
+    'submit': Command(
+        'estimator_trainer.submit.command', 'writes what Slurm, Kubernetes or Ray needs to run a job, and submits it'
+    ),
+    'parity': Command(
+        'estimator_trainer.tools.parity.command', 'trains a job with every loop, and compares the weights of each step'
+    ),
+    'migrate': Command(
+        'estimator_trainer.tools.migrate.command', "turns an Estimator's checkpoint into Keras's files, and back"
+    ),
+    'doctor': Command(
+        'estimator_trainer.compat.doctor', 'says whether Estimators work with the packages installed here'
+    ),
+}
+
+
+def split(argv: Sequence[str]) -> tuple[str, list[str]]:
+    """The command that the arguments `argv` name, and the arguments that are left for it.
+
+    Raises:
+        ValueError: the first argument is neither a flag nor a command.
+    """
+    if not argv or argv[0].startswith('-'):
+        return TRAIN, list(argv)
+    name, *rest = argv
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        meant = f' (did you mean {close[0]}?)' if close else ''
+        raise ValueError(f'{name}: no such command{meant}. Commands are {", ".join(COMMANDS)}; a flag is --name=value.')
+    return name, rest
+
+
+def find(name: str) -> Callable[[Sequence[str]], int]:
+    """Imports a command."""
+    return importlib.import_module(COMMANDS[name].module).main
+
+
+def help_text() -> str:
+    """The list of commands. The help of the trainer begins with it."""
+    return '\n'.join(
+        [
+            'usage: python -m estimator_trainer [COMMAND] [--flag=value ...]',
+            '',
+            'Commands:',
+            *(f'  {name:8} {command.summary}' for name, command in COMMANDS.items()),
+            '',
+            'Every command explains itself with --help. Two programs stand beside them: `python -m tf_config`',
+            'reads, checks and makes TF_CONFIG; `python -m estimator_trainer.compat run` runs a program of your',
+            'own that uses tf.estimator.',
+        ]
+    )

@@ -1,0 +1,65 @@
+"""What one flag cannot say of itself: contradictions between flags, and the model_dir. Imports no TensorFlow."""
+
+import os
+
+from estimator_trainer.errors import UsageError
+
+
+def check(config) -> None:
+    """Judges a TrainerConfig, each value of which is within its range.
+
+    Raises:
+        UsageError: two flags contradict each other, or the model_dir cannot be one.
+    """
+    if not config.model_dir:
+        raise UsageError(
+            '--model_dir is missing: name the folder for checkpoints and metrics, such as --model_dir=runs/first'
+        )
+    if config.max_steps is None and config.epochs is None:
+        raise UsageError('Neither --max_steps nor --epochs is set: say when training ends, such as --epochs=5')
+    if config.max_steps is not None and config.epochs is not None:
+        raise UsageError(f'--max_steps={config.max_steps} and --epochs={config.epochs} are both set: give one of them.')
+    both = config.save_checkpoints_steps is not None and config.save_checkpoints_secs is not None
+    if both:
+        raise UsageError(
+            f'--save_checkpoints_steps={config.save_checkpoints_steps} and '
+            f'--save_checkpoints_secs={config.save_checkpoints_secs} are both set: give '
+            'one of them.'
+        )
+    if config.loop == 'estimator' and config.save_checkpoints_epochs is not None:
+        raise UsageError(
+            f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for '
+            '--loop=keras_fit and custom_loop; use --save_checkpoints_steps.'
+        )
+    if config.loop != 'custom_loop' and config.stepping != 'dataset':
+        raise UsageError(f'--stepping={config.stepping}: is for --loop=custom_loop; the loop is {config.loop}.')
+    if config.loop != 'estimator' and config.strategy == 'parameter_server':
+        raise UsageError(parameter_server_refused(config.loop))
+    unknown = set(config.export) - {'best', 'final', 'none'}
+    if unknown or ('none' in config.export and len(config.export) > 1):
+        raise UsageError(f'--export={",".join(config.export)}: use best, final, best,final or none.')
+    _check_model_dir(config.model_dir)
+
+
+def _check_model_dir(model_dir) -> None:
+    if os.path.exists(model_dir) and not os.path.isdir(model_dir):
+        raise UsageError(f'--model_dir={model_dir}: is a file; name a folder.')
+    if '://' in model_dir:
+        raise UsageError(f'--model_dir={model_dir}: a folder of this machine, or a mounted one, is needed.')
+    if set('*?[\\') & set(model_dir):
+        raise UsageError(
+            f'--model_dir={model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '
+            'pattern, and finds no checkpoint there; name another folder.'
+        )
+    there = os.path.abspath(model_dir)
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f'--model_dir={model_dir}: {there} cannot be written to; name another folder.')
+
+
+def parameter_server_refused(loop) -> str:
+    return (
+        f'--loop={loop} does not train with parameter servers: use --loop=estimator, or a cluster of '
+        'workers without ps.'
+    )

@@ -1,0 +1,82 @@
+"""The front: `python -m estimator_trainer COMMAND`, and the console script."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from estimator_trainer import commands
+
+ROOT = pathlib.Path(__file__).parents[2]
+CONSOLE_SCRIPT = 'import sys; sys.argv[0] = "estimator-trainer"; from estimator_trainer.__main__ import main; main()'
+TENSORFLOW = """
+import atexit, json, sys
+known = {'tensorflow', 'tf_keras', 'numpy', 'ray', 'yaml'}
+atexit.register(lambda: print(json.dumps(sorted(known.intersection(sys.modules)))))
+"""
+
+
+def run(folder, *argv, start=('-m', 'estimator_trainer')):
+    return subprocess.run(
+        [sys.executable, *start, *argv],
+        cwd=folder,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize('start', [('-m', 'estimator_trainer'), ('-c', CONSOLE_SCRIPT)], ids=['-m', 'console script'])
+@pytest.mark.parametrize('name', commands.COMMANDS)
+def test_every_command_explains_itself(tmp_path, name, start):
+    done = run(tmp_path, name, '--help', start=start)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout.startswith('usage: ')
+    assert 'estimator_trainer' in done.stdout.splitlines()[0] or name == 'cluster'
+    assert not os.listdir(tmp_path)
+
+
+def test_help_begins_with_every_command(tmp_path):
+    shown = run(tmp_path, '--help').stdout.partition('\n\ntrain: ')[0]
+    assert shown == commands.help_text()
+    listed = shown.partition('Commands:\n')[2].partition('\n\n')[0]
+    assert [line.split()[0] for line in listed.splitlines()] == list(commands.COMMANDS)
+
+
+def test_train_is_the_default(tmp_path):
+    given = ('--model_dir=model', '--max_steps=5', '--dry_run')
+    bare, named = (run(tmp_path, *argv) for argv in (given, ('train', *given)))
+    assert (bare.returncode, named.returncode) == (0, 0), named.stderr
+    without_time = [[line.partition(' ')[2] for line in done.stderr.splitlines()] for done in (bare, named)]
+    assert without_time[0] == without_time[1] and 'params' in bare.stderr
+
+
+@pytest.mark.parametrize(
+    'argv, said',
+    [
+        (['trian'], 'error: trian: no such command (did you mean train?).'),
+        (['frobnicate', '--help'], 'error: frobnicate: no such command. Commands are train, cluster,'),
+        (['doctor', 'now'], 'error: now: doctor takes no arguments.'),
+        (['cluster', '--workers=0'], '--workers=0: a cluster needs a worker'),
+        (['submit', 'slrum', 'render', 'x'], 'python -m estimator_trainer submit: '),
+        (['parity', '--steps=0'], 'error: --steps=0: give 1 or more.'),
+        (['migrate'], 'error: --model_dir is missing'),
+    ],
+)
+def test_mistakes(tmp_path, argv, said):
+    done = run(tmp_path, *argv)
+    assert (done.returncode, done.stdout) == (64, '')
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize('name', commands.COMMANDS)
+def test_help_imports_no_tensorflow(tmp_path, name):
+    script = f'{TENSORFLOW}\nfrom estimator_trainer.__main__ import main; main()'
+    done = run(tmp_path, name, '--help', start=('-c', script))
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert [module for module in loaded if module != 'numpy' or name not in ('parity', 'migrate')] == []
