@@ -10,6 +10,7 @@ import functools
 import logging
 import signal
 import threading
+import time
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import pool as pools
 
@@ -17,13 +18,20 @@ _log = logging.getLogger('estimator_trainer')
 _TOLD_SECS = 2  # a worker may die before this process sees its own signal
 _MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: the forkserver that knew the code has ended too
 
+_DOUBT_SECS = 30  # the same where this process hardly runs
+
 _told = threading.Event()  # this process was told to stop
+_doubtful = []  # (results, error, when) of pools whose worker died like that before this process was told
 _owed = threading.local()  # in the thread that looks after a pool's workers: the results that callers wait for
 
 
 def told_to_stop() -> None:
     """From here on a pool that loses a worker raises an exception in all code that waits for its results."""
     _told.set()
+    for results, error, when in _doubtful:
+        if time.monotonic() - when < _DOUBT_SECS:
+            _break(results, error)
+    _doubtful.clear()
 
 
 def install() -> None:
@@ -39,12 +47,14 @@ def install() -> None:
 
     @functools.wraps(terminate)
     def terminate_pool(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results):
-        *handlers, results = handlers_and_results
+        *handlers, results = handlers_and_results  # of workers, tasks and results: threads
         if not _error_of(results):
             return terminate(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results)
-        for handler in handlers:  # not joined: they may wait for a lock that the dead worker holds
+        for handler in handlers:  # the last two are not joined: they may wait for a lock that the dead worker holds
             handler._state = pools.TERMINATE
         change_notifier.put(None)
+        if threading.current_thread() is not handlers[0]:
+            handlers[0].join()  # it may be starting a worker
         for worker in list(workers):
             worker.terminate()
 
@@ -85,13 +95,15 @@ def _is_lost(workers) -> bool:
     what = 'a worker of a multiprocessing.Pool has ended: ' + ', '.join(
         f'process {worker.pid}, exit code {worker.exitcode}' for worker in lost
     )
+    error = BrokenProcessPool(f'{what}, as this task is told to stop')
     if any(worker.exitcode in _MAYBE_TOLD for worker in lost):
+        _doubtful[:] = [(_owed.results, error, time.monotonic())]
         _told.wait(_TOLD_SECS)
     if not _told.is_set():
         _log.warning('WARNING: %s. What it was asked for never comes', what)
         return False
     threading.current_thread()._state = pools.TERMINATE
-    _break(_owed.results, BrokenProcessPool(f'{what}, as this task is told to stop'))
+    _break(_owed.results, error)
     return True
 
 
