@@ -39,6 +39,7 @@ def install() -> None:
     if hasattr(pools.Pool._check_running, '__wrapped__'):
         return
     handle, terminate = pools.Pool._handle_workers.__func__, pools.Pool._terminate_pool.__func__
+    join_exited = pools.Pool._join_exited_workers
 
     @functools.wraps(handle)
     def handle_workers(cls, results, *args, **kwargs):
@@ -58,9 +59,16 @@ def install() -> None:
         for worker in list(workers):
             worker.terminate()
 
+    @functools.wraps(join_exited)
+    def join_exited_workers(workers):
+        before = list(workers)
+        any_left = join_exited(workers)
+        lost = [worker for worker in before if worker not in workers and worker.exitcode]
+        return any_left and not (lost and _breaks(lost))  # True: others are started in their places
+
     pools.Pool._handle_workers = classmethod(handle_workers)
     pools.Pool._terminate_pool = classmethod(terminate_pool)
-    pools.Pool._join_exited_workers = staticmethod(_unless(_is_lost, pools.Pool._join_exited_workers))
+    pools.Pool._join_exited_workers = staticmethod(join_exited_workers)
     pools.Pool._check_running = _unless(_refuse_broken, pools.Pool._check_running)
     pools.Pool.join = _unless(lambda pool: _error_of(pool._cache), pools.Pool.join)
 
@@ -84,14 +92,11 @@ def _refuse_broken(pool) -> None:
         raise pool._cache.broken
 
 
-def _is_lost(workers) -> bool:
-    """Whether a worker died because the task was told to stop. If so, breaks the pool, which gets no more workers.
+def _breaks(lost) -> bool:
+    """Breaks a pool if these workers of it died because the task was told to stop; whether it does.
 
     The pool calls this in the thread that looks after its workers and would start new ones.
     """
-    lost = [worker for worker in workers if worker.exitcode]
-    if not lost:
-        return False
     what = 'a worker of a multiprocessing.Pool has ended: ' + ', '.join(
         f'process {worker.pid}, exit code {worker.exitcode}' for worker in lost
     )
