@@ -66,8 +66,8 @@ class ClusterFlags:
     )
     evaluator: bool = _tasks(
         Shape.evaluator,
-        'Start an evaluator, which evaluates checkpoints while training goes on. With --noevaluator the chief evaluates '
-        'at the end.',
+        'Start an evaluator, which evaluates checkpoints while training goes on. With --noevaluator the chief '
+        'evaluates at the end.',
         why='an evaluation by the chief holds up training',
     )
     min_workers: int | None = _tasks(

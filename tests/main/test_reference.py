@@ -32,6 +32,10 @@ def test_the_page_has_every_flag_with_its_default_every_code_and_every_file():
     assert all(any(f'`{path}`' in cell for cell in first) for file in contents.FILES for path in file.paths)
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / 'README.md').read_text(encoding='utf-8').splitlines()) <= 200
+
+
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding='utf-8')
