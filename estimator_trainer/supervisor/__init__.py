@@ -4,8 +4,9 @@ It knows the trainer as a command, `python -m estimator_trainer`, and by what it
 (protocol.py, exit_codes.py); it never imports TensorFlow. A run goes through these modules, from
 policy to mechanism:
 
-    options.py        argv -> Options, or UsageError (usage.py); trainer_flags.py: what of them
-                      we must know
+    command.py        `python -m estimator_trainer cluster`, which joins the others
+    options.py        the flags, argv -> Options; trainer_flags.py: what of the trainer's flags
+                      we must know; usage.py: absl's errors in one line
     isolate.py        a network that nobody else reaches
     lock.py           one supervisor for a model_dir
     plan.py           shape, addresses and cores -> one Command for each task (pure)
