@@ -145,7 +145,7 @@ def _run(plan, lifeline, job, versions) -> ending.End | None:
     elif plan.trains:
         params['start_step'] = checkpoints.last_step(config.model_dir)
     if plan.is_chief:
-        lifeline.checkpoint_step = params['start_step'] or None
+        lifeline.resumes_at(params['start_step'])
     _say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
 
     serving_input_fn = job.serving_input_fn and (lambda: job.serving_input_fn(params))

@@ -27,9 +27,9 @@ def main(arguments) -> int:
         program = rest if fixes else rest[1:]
         # Anything else that begins with a dash would be an option of Python's.
         if program and (not program[0].startswith('-') or program[0] == '-m' and program[1:]):
-            from estimator_trainer.compat import run
+            from estimator_trainer.compat import run_program
 
-            run.run(program, fixes)
+            run_program.run(program, fixes)
     print(_USAGE, file=sys.stderr)
     return 64
 

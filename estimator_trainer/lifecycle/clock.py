@@ -1,18 +1,17 @@
-"""Time without this process's own pauses."""
+"""A clock that leaves out the pauses of this process."""
 
 import threading
 import time
 
-PAUSE_SECS = 5  # a process that looks every second, and has not looked for so long, was not running
+PAUSE_SECS = 5  # a process that looks every second was not running if it has not looked for longer than this
 
 
 class AwakeClock:
-    """Seconds in which this process could run. It has to be read often, at least every second.
+    """Seconds in which this process could run. Somebody has to read the clock at least every second.
 
-    A process that is stopped (SIGSTOP), that is suspended with its machine or its allocation, or in which
-    C code holds Python's global lock hears of nobody, and cannot say how long the others were silent. To
-    all of these the gap between two readings is longer than any wait of ours. Such a gap counts as
-    PAUSE_SECS.
+    A process does not run while it is stopped (SIGSTOP), while its machine or its allocation is suspended, or while
+    C code holds Python's global lock. It hears nothing meanwhile, and so it cannot say how long others were silent.
+    The clock knows a pause by the gap between two readings: a gap longer than PAUSE_SECS counts as PAUSE_SECS.
     """
 
     def __init__(self, clock=time.monotonic):

@@ -1,8 +1,9 @@
-"""How a task ends: one last line, its error file, its exit code. Even while the main thread is stuck."""
+"""Ends a task, even while its main thread is stuck: its last line, its error file, its exit code."""
 
 import atexit
 import contextlib
 import dataclasses
+import faulthandler
 import os
 import sys
 import threading
@@ -13,9 +14,9 @@ from estimator_trainer import exit_codes, forks
 from estimator_trainer.lifecycle import helpers
 from estimator_trainer.run_dir import protocol
 
-_LEAVE_SECS = 30  # for what the job has registered to be done at the end; half of it for its threads
-_STOPPED_SECS = 6  # the same for a task that was told to stop: its grace period is running
-READER_SECS = 5  # for whoever reads our output and has stopped to
+_LEAVE_SECS = 30  # for the job's threads (half of the time) and atexit functions to end
+_STOPPED_SECS = 6  # the same, for a task that was told to stop: its grace period is running
+READER_SECS = 5  # for writing to a pipe whose reader may have stopped reading
 _TRACEBACK_LINES = 30
 
 
@@ -24,17 +25,17 @@ class End:
     """Why a task ends.
 
     Attributes:
-        code: of `exit_codes`.
-        message: one line for the user: what happened, what to do.
-        peer: the task that is lost, such as 'worker:1'.
-        traceback: lines.
-        follows: it stops because another task was told to.
+        code: one of `exit_codes`.
+        message: one line for the user: what happened, and what to do.
+        peer: the name of the lost task, such as 'worker:1'.
+        traceback: its lines.
+        follows: this task stops because another task was told to stop.
     """
 
     code: int
     message: str
     peer: str | None = None
-    traceback: tuple = ()
+    traceback: tuple[str, ...] = ()
     follows: bool = False
 
 
@@ -67,14 +68,26 @@ def report(end: End, task: str, step: int | None, environ) -> None:
     within(READER_SECS, _say, f'{task}{at}: {end.message} [exit code {end.code}: {exit_codes.describe(end.code)}]')
 
 
-def leave(code: int) -> NoReturn:
-    """Ends the process as the interpreter does, but for the native libraries' own endings, and bounded.
+def print_stacks_on(signum: int) -> None:
+    """From here on this signal makes the process print the stacks of all threads, whatever they do."""
+    if hasattr(faulthandler, 'register') and _has_descriptor(sys.stderr):
+        faulthandler.register(signum, file=sys.stderr, all_threads=True)
 
-    Those of TensorFlow wait for threads that may wait for a peer which is no longer there. A thread, a helper
-    process or an atexit function of the job may never end either.
+
+def print_stacks() -> None:
+    """Prints the stacks of all threads."""
+    if _has_descriptor(sys.stderr):
+        within(READER_SECS, faulthandler.dump_traceback, sys.stderr, True)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process as the interpreter does, but within a bounded time, and without the libraries' destructors.
+
+    The destructors of TensorFlow wait for threads, and those may wait for a lost peer. Threads, helper processes
+    and atexit functions of the job may never end either.
     """
     secs = _STOPPED_SECS if code in (exit_codes.INTERRUPTED, exit_codes.TERMINATED) else _LEAVE_SECS
-    with contextlib.suppress(RuntimeError):  # no thread can be started any more
+    with contextlib.suppress(RuntimeError):  # the process cannot start threads any more
         threading.Thread(target=_leave_later, args=(secs, code), daemon=True).start()
     try:
         deadline = time.monotonic() + secs / 2
@@ -82,13 +95,13 @@ def leave(code: int) -> NoReturn:
         for thread in threading.enumerate():
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join(max(0.0, deadline - time.monotonic()))
-        atexit._run_exitfuncs()  # that of multiprocessing waits for the helpers
+        atexit._run_exitfuncs()  # the one of multiprocessing waits for the helpers
     finally:
         leave_now(code)
 
 
 def leave_now(code: int) -> NoReturn:
-    """Ends the process at once, from any thread, and the helpers that it would leave behind."""
+    """Ends at once, from any thread, the helper processes of the job and then this process."""
     forks.no_more()
     ended = helpers.end()
     if ended:
@@ -112,19 +125,19 @@ def _leave_later(secs, code):
     leave_now(code)
 
 
-def _list(pids, most=10) -> str:
+def _list(pids: list[int], most: int = 10) -> str:
     return ', '.join([*map(str, pids[:most]), *(['...'] if len(pids) > most else [])])
 
 
 def _end_pools() -> None:
-    """Lets the idle threads of executors end, as the interpreter does before it waits for them."""
+    """Makes the idle threads of executors end. The interpreter does this too, before it waits for threads."""
     for function in reversed(threading._threading_atexits):
         function()
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed, or nobody reads it
             stream.flush()
 
 
@@ -134,11 +147,18 @@ def _say(line) -> None:
 
 
 def within(secs, function, *args) -> None:
-    """Calls a function that may never return, and waits no longer than that for it."""
+    """Calls a function that may never return, and waits for it at most `secs`."""
     thread = threading.Thread(target=function, args=args, daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # no thread can be started any more
+    except RuntimeError:  # the process cannot start threads any more
         function(*args)
     else:
         thread.join(secs)
+
+
+def _has_descriptor(stream) -> bool:
+    try:
+        return stream.fileno() >= 0
+    except (AttributeError, OSError, ValueError):
+        return False

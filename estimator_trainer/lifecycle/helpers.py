@@ -1,8 +1,8 @@
-"""The processes that a job has started and not ended: what they are, and their end. Linux only.
+"""Finds and ends the helper processes that the job has started and has not ended. Linux only.
 
-Helpers are the descendants of this process in its own process group. One that has made a group or a session
-of its own was detached on purpose, and is left alone. So is the resource tracker of `multiprocessing`: it
-removes what others have forgotten, and ends by itself when the last of them has ended.
+Helpers are the descendants of this process in its own process group. A process with a group or a session of its own
+was detached on purpose, and this module leaves it alone. It also leaves the resource tracker of `multiprocessing`
+alone: the tracker removes what the others have left behind, and ends after the last of them.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ _PROC = pathlib.Path('/proc')
 _TRACKER = b'multiprocessing.resource_tracker'
 _PR_SET_CHILD_SUBREAPER = 36
 _TERM_SECS = 3  # from SIGTERM to SIGKILL
-_KILL_SECS = 2  # from SIGKILL to the end; the kernel takes longer where a disk does not answer
+_KILL_SECS = 2  # from SIGKILL to the end; the kernel takes longer if a disk does not answer
 _LOOK_SECS = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
 class _Process:
-    """`start`: in clock ticks since boot. With it a number that was used again is told apart."""
+    """`start`: in clock ticks since boot. It tells two processes apart if the kernel uses a pid again."""
 
     pid: int
     parent: int
@@ -31,8 +31,8 @@ class _Process:
     start: int
 
 
-def left() -> list:
-    """The helpers that live, as (pid, start) pairs."""
+def left() -> list[tuple[int, int]]:
+    """The living helpers, as (pid, start)."""
     children = {}
     for process in _all():
         children.setdefault(process.parent, []).append(process)
@@ -45,11 +45,11 @@ def left() -> list:
     return found
 
 
-def end() -> list:
-    """Ends all helpers: SIGTERM, and SIGKILL to those that are left a few seconds later. Bounded.
+def end() -> list[int]:
+    """Ends all helpers within a few seconds: SIGTERM first, then SIGKILL to those that still live.
 
     Returns:
-        The pids of all that were told.
+        The pids of all helpers that it found.
     """
     helpers = set()
     _adopt_orphans()
@@ -59,8 +59,11 @@ def end() -> list:
 
 
 def _tell(helpers, signum, secs):
-    """Sends a signal to every helper once. The set grows: a helper may start another one, and one whose parent
-    has ended is no descendant any more. The helpers that live when all have ended or the time is up."""
+    """Sends a signal once to every helper. Returns those that still live after `secs`, or none once all have ended.
+
+    It adds new helpers to `helpers`, for helpers start others. And it keeps the known ones: a process whose parent
+    has ended may be no descendant of ours any more.
+    """
     deadline, told, seen = time.monotonic() + secs, set(), None
     while True:
         helpers.update(left())
@@ -76,7 +79,7 @@ def _tell(helpers, signum, secs):
 
 
 def _adopt_orphans():
-    """From here on a helper whose parent ends becomes a child of this process, and is not lost sight of."""
+    """From here on a helper whose parent ends becomes a child of this process, so that `left` still finds it."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -89,7 +92,7 @@ def _lives(pid, start) -> bool:
 def _all():
     try:
         names = os.listdir(_PROC)
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return
     for name in names:
         if name.isdigit():
@@ -98,8 +101,8 @@ def _all():
                 yield process
 
 
-def _read(pid):
-    """None where it has ended; a zombie has."""
+def _read(pid: int) -> _Process | None:
+    """None if the process has ended; a zombie has."""
     try:
         text = (_PROC / str(pid) / 'stat').read_text(encoding='ascii', errors='replace')
         state, parent, group, *rest = text.rpartition(')')[2].split()

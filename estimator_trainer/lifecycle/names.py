@@ -1,4 +1,4 @@
-"""The socket addresses of 'host:port'. Whoever asks for them never waits for a name server."""
+"""Finds the socket addresses of 'host:port'. The caller never waits for a name server."""
 
 import collections
 import contextlib
@@ -6,16 +6,16 @@ import socket
 import threading
 import time
 
-_THREADS = 4  # that wait for the name server
+_THREADS = 4  # that may wait for the name server at one time
 _AGAIN_SECS = 5  # between two questions for the same name
 _MOST_ADDRESSES = 8  # of one name
 
 
 class Names:
-    """Keeps what the name server has said, and what has worked.
+    """Keeps the answers of the name server, and the socket addresses that have worked.
 
-    A name is resolved in a thread, of which there are a few while there is anything to resolve. An answer
-    is kept until there is a better one: a name server that is away takes nothing back.
+    A few threads ask the name server while there is something to ask. An answer is kept until a newer one comes:
+    it is not forgotten when the name server is away.
 
     Args:
         resolve: as socket.getaddrinfo.
@@ -25,22 +25,22 @@ class Names:
         self._resolve, self._clock = resolve, clock
         self._lock = threading.Lock()
         self._known = {}  # address -> [(family, sockaddr)]
-        self._asked = {}  # address -> when the name server was asked last; None: it is being asked
+        self._asked = {}  # address -> when the last question was over; None: one is under way
         self._wanted, self._threads = collections.deque(), 0
 
-    def of(self, address: str) -> list:
-        """What is known of 'host:port': (family, sockaddr). Empty as long as nothing is."""
+    def of(self, address: str) -> list[tuple]:
+        """The known socket addresses of 'host:port', as (family, sockaddr). Empty while none is known."""
         known = self._known.get(address) or _numeric(address)
         if not known:
             self.renew(address)
         return known
 
     def keep(self, address: str, sockaddr) -> None:
-        """From here on this one of its socket addresses is the only one."""
+        """From here on this is the only socket address of `address`, until the name server is asked again."""
         self._known[address] = [sockaddr]
 
     def renew(self, address: str) -> None:
-        """Asks the name server, unless it was asked a moment ago. Returns at once."""
+        """Asks the name server in a thread, unless it has just been asked. Returns at once."""
         if _numeric(address):
             return
         with self._lock:
@@ -54,7 +54,7 @@ class Names:
             self._threads += 1
         try:
             threading.Thread(target=self._work, name='names', daemon=True).start()
-        except RuntimeError:  # none can be started: the interpreter is leaving, or there are too many
+        except RuntimeError:  # no thread can be started: the interpreter is leaving, or there are too many threads
             with self._lock:
                 self._threads -= 1
                 self._wanted.clear()
@@ -74,14 +74,14 @@ class Names:
                     self._known[address] = found
 
 
-def _numeric(address) -> list:
+def _numeric(address) -> list[tuple]:
     """The socket address of 'host:port' if the host is an IP address."""
     return _resolved(socket.getaddrinfo, address, flags=socket.AI_NUMERICHOST)
 
 
-def _resolved(resolve, address, **kwargs) -> list:
+def _resolved(resolve, address, **kwargs) -> list[tuple]:
     host, _, port = address.rpartition(':')
-    with contextlib.suppress(OSError, UnicodeError, ValueError):  # UnicodeError: what no name can be
+    with contextlib.suppress(OSError, UnicodeError, ValueError):  # UnicodeError: no name looks like this
         found = resolve(host.strip('[]'), int(port), type=socket.SOCK_STREAM, **kwargs)
         return [(family, sockaddr) for family, _, _, _, sockaddr in found][:_MOST_ADDRESSES]
     return []

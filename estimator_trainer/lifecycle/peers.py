@@ -1,6 +1,6 @@
-"""Are the other tasks alive? Asked of their TensorFlow port itself, so that no second port is needed.
+"""Knows which of the other tasks are alive, and which are lost.
 
-This module keeps account; `probes` asks.
+`probes` asks them, at their TensorFlow port, so that tasks need no second port. This module counts the answers.
 """
 
 import dataclasses
@@ -12,15 +12,15 @@ from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.clock import PAUSE_SECS
 from estimator_trainer.lifecycle.probes import Answer
 
-CLOSED_SECS = 4  # a server that has answered closes its port as it ends; a link that is down does not
-FAILURES = 3  # in a row; one may be an accident
-RETRY_SECS = 1  # between two probes of a peer that has failed one
-MOST_A_SECOND = 100  # probes that a task makes, and that it gets
+CLOSED_SECS = 4  # that a port must have been closed: a task that ends closes it, a broken link does not
+FAILURES = 3  # probes in a row that must have failed; one may fail by accident
+RETRY_SECS = 1  # between two probes of a peer that does not answer
+MOST_A_SECOND = 100  # probes that one task sends, and that one task receives
 
 
 @dataclasses.dataclass(frozen=True)
 class Gone:
-    """A peer that is not there. `secs`: since the first probe in vain, or since the watch began."""
+    """A peer that does not answer. `secs`: since its first failed probe, or since the watch began."""
 
     name: str
     address: str
@@ -32,20 +32,20 @@ def every_secs(peers: int, askers: int) -> float:
     """Seconds between two probes of a peer that answers.
 
     Args:
-        peers: how many a task asks.
-        askers: how many tasks ask each of them.
+        peers: how many peers one task asks.
+        askers: how many tasks ask one peer.
     """
     return max(1.0, peers / MOST_A_SECOND, askers / MOST_A_SECOND)
 
 
 @dataclasses.dataclass
 class _Peer:
-    """What is known of one. Seconds are of the clock that `PeerWatch.look` is given."""
+    """What is known about one peer. Times are seconds of the clock that `PeerWatch.look` gets."""
 
     name: str
     address: str
-    next_at: float  # it is asked
-    failing_since: float  # the first of its failures; before it has ever answered, the begin of the watch
+    next_at: float  # when its next probe is due
+    failing_since: float  # its first failure in a row; the begin of the watch if it has never answered
     failures: int = 0  # in a row
     closed_since: float | None = None
     ever_seen: bool = False
@@ -61,7 +61,7 @@ class _Peer:
         self.closed_since = closed_since if refuses and self.ever_seen else None
 
     def begin_anew(self, pause: float) -> None:
-        """This process was not running for so long: what came before says nothing."""
+        """This process has not run for `pause` seconds, and so the failures before say nothing about the peer."""
         self.failures, self.closed_since = 0, None
         self.failing_since += pause
 
@@ -71,20 +71,20 @@ class _Peer:
 
 
 class PeerWatch:
-    """Keeps account of which peers answer. To be asked (`look`) every second.
+    """Counts which peers answer. The caller calls `look` every second.
 
-    A peer is lost when FAILURES probes in a row, over `lost_secs`, were in vain. Where this process itself has
-    not run for a while, counting begins anew: it could not hear.
+    A peer is lost when at least FAILURES probes in a row have failed, over at least `lost_secs`. If this process
+    itself has not run for a while, it could not hear its peers, and it begins to count anew.
 
-    In one second no more than MOST_A_SECOND peers are asked. Where there are more, or where more tasks than
-    that ask the same peers, each is asked less often (`every_secs`), at moments of chance; one that has
-    failed a probe is asked again after RETRY_SECS.
+    It probes at most MOST_A_SECOND peers in one second. If there are more peers, or more tasks that ask the same
+    peers, it asks each of them less often (`every_secs`) and at random moments. A peer that has failed a probe is
+    asked again after RETRY_SECS.
 
     Args:
         peers: name -> address.
         join_secs: how long a peer may take to answer for the first time.
-        lost_secs: how long one that has answered may be silent; CLOSED_SECS if its port is closed.
-        any_is_enough: the peers are lost only when all of them are, and may come back. A parameter server
+        lost_secs: how long a peer that has answered may be silent; CLOSED_SECS if its port is closed.
+        any_is_enough: the peers count as lost only when all of them are, and they may come back. A parameter server
             goes on for the workers that are left.
         askers: how many tasks watch these peers.
         probe: addresses -> {address: Answer}, within probes.PROBE_SECS.
@@ -115,7 +115,7 @@ class PeerWatch:
         ]
 
     def look(self, clock=time.monotonic) -> Gone | None:
-        """Asks the peers whose turn it is. The one that has been silent for too long, if any."""
+        """Asks the peers whose probe is due. Returns a peer that has been silent for too long, if there is one."""
         if not self._peers:
             return None
         began = clock()
@@ -136,9 +136,12 @@ class PeerWatch:
             return None
         return gone[0] if gone else None
 
-    def _due(self, now) -> list:
-        """The peers to ask now. At most half of them are those that have failed most often, so that one that
-        is lost is soon known to be, even if many are; the rest are asked in turn."""
+    def _due(self, now) -> list[_Peer]:
+        """The peers to ask now.
+
+        Up to half of them are the peers that have failed most often, so that a lost peer is soon known, even if many
+        are lost. The others are those that have waited longest.
+        """
         due = sorted((peer for peer in self._peers if peer.next_at <= now), key=lambda peer: peer.next_at)
         failing = sorted((peer for peer in due if peer.ever_seen and peer.failures), key=lambda peer: -peer.failures)[
             : MOST_A_SECOND // 2
@@ -148,7 +151,7 @@ class PeerWatch:
         return failing + others[: MOST_A_SECOND - len(failing)]
 
     def _count_pause(self, secs) -> None:
-        """`secs`: more than what was waited for, between two looks or within one."""
+        """`secs`: by how much a look came, or ended, later than it should."""
         if secs > PAUSE_SECS:
             for peer in self._peers:
                 peer.begin_anew(secs)
@@ -160,7 +163,7 @@ class PeerWatch:
         closed = peer.closed_since is not None and not self._any_is_enough
         return peer.gone(now).secs >= most or (closed and now - peer.closed_since >= CLOSED_SECS)
 
-    def missing_now(self, clock=time.monotonic) -> list:
+    def missing_now(self, clock=time.monotonic) -> list[Gone]:
         """The peers that do not answer at this moment."""
         missing, now = [], clock()
         for first in range(0, len(self._peers), MOST_A_SECOND):

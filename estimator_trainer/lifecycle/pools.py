@@ -1,33 +1,41 @@
-"""A `multiprocessing.Pool` whose worker is told to stop together with the task.
+"""Makes a `multiprocessing.Pool` fail, instead of hang, when its workers are told to stop together with the task.
 
-An engine sends SIGTERM to every process of a task. The trainer finishes its step and saves; a worker of a Pool
-dies at once, and maybe while it holds the lock of the pool's queue. Pool starts another one, but what the dead
-one was asked for never comes, and the step that waits for it never ends. Here whoever waits gets an exception,
-as from a ProcessPoolExecutor, and the task can save what it has.
+An engine sends SIGTERM to every process of a task. The trainer finishes its step and saves, but a worker of a Pool
+dies at once, and it may hold the lock of the pool's queue. Pool starts another worker, but the result of the dead
+one never comes, and the step that waits for it never ends. With this module the waiting code gets the exception that
+a ProcessPoolExecutor would raise, and the task can save.
 """
 
 import functools
 import logging
 import signal
 import threading
+import time
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import pool as pools
 
 _log = logging.getLogger('estimator_trainer')
-_TOLD_SECS = 2  # a worker may be dead before this process has seen its own signal
-_MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: its forkserver has ended, and so nobody knows
+_TOLD_SECS = 2  # a worker may die before this process sees its own signal
+_MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: the forkserver that knew the code has ended too
+
+_DOUBT_SECS = 30  # the same where this process hardly runs
 
 _told = threading.Event()  # this process was told to stop
-_owed = threading.local()  # of the thread that looks after a pool's workers: its results that are still to come
+_doubtful = []  # (results, error, when) of pools whose worker died like that before this process was told
+_owed = threading.local()  # in the thread that looks after a pool's workers: the results that callers wait for
 
 
 def told_to_stop() -> None:
-    """From here on a pool that loses a worker fails whoever waits for its answers."""
+    """From here on a pool that loses a worker raises an exception in all code that waits for its results."""
     _told.set()
+    for results, error, when in _doubtful:
+        if time.monotonic() - when < _DOUBT_SECS:
+            _break(results, error)
+    _doubtful.clear()
 
 
 def install() -> None:
-    """From here on pools do so. A second call changes nothing."""
+    """Changes multiprocessing.pool.Pool. A second call changes nothing."""
     if hasattr(pools.Pool._check_running, '__wrapped__'):
         return
     handle, terminate = pools.Pool._handle_workers.__func__, pools.Pool._terminate_pool.__func__
@@ -39,12 +47,14 @@ def install() -> None:
 
     @functools.wraps(terminate)
     def terminate_pool(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results):
-        *handlers, results = handlers_and_results
+        *handlers, results = handlers_and_results  # of workers, tasks and results: threads
         if not _error_of(results):
             return terminate(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results)
-        for handler in handlers:  # nobody waits for them: they may wait for the lock of the dead worker
+        for handler in handlers:  # the last two are not joined: they may wait for a lock that the dead worker holds
             handler._state = pools.TERMINATE
         change_notifier.put(None)
+        if threading.current_thread() is not handlers[0]:
+            handlers[0].join()  # it may be starting a worker
         for worker in list(workers):
             worker.terminate()
 
@@ -56,6 +66,8 @@ def install() -> None:
 
 
 def _unless(first, function):
+    """`function`, called only if `first` returns nothing true for the same argument."""
+
     @functools.wraps(function)
     def maybe(argument):
         return None if first(argument) else function(argument)
@@ -73,20 +85,25 @@ def _refuse_broken(pool) -> None:
 
 
 def _is_lost(workers) -> bool:
-    """Whether their pool gets no more workers. Called in the thread that looks after them, and would start them."""
+    """Whether a worker died because the task was told to stop. If so, breaks the pool, which gets no more workers.
+
+    The pool calls this in the thread that looks after its workers and would start new ones.
+    """
     lost = [worker for worker in workers if worker.exitcode]
     if not lost:
         return False
     what = 'a worker of a multiprocessing.Pool has ended: ' + ', '.join(
         f'process {worker.pid}, exit code {worker.exitcode}' for worker in lost
     )
+    error = BrokenProcessPool(f'{what}, as this task is told to stop')
     if any(worker.exitcode in _MAYBE_TOLD for worker in lost):
+        _doubtful[:] = [(_owed.results, error, time.monotonic())]
         _told.wait(_TOLD_SECS)
     if not _told.is_set():
         _log.warning('WARNING: %s. What it was asked for never comes', what)
         return False
     threading.current_thread()._state = pools.TERMINATE
-    _break(_owed.results, BrokenProcessPool(f'{what}, as this task is told to stop'))
+    _break(_owed.results, error)
     return True
 
 
@@ -94,7 +111,7 @@ def _break(results, error) -> None:
     results.broken = error
     for number, result in list(results.items()):
         if isinstance(result, pools.IMapIterator):
-            result._set(result._index, (False, error))  # the answer that is waited for
+            result._set(result._index, (False, error))  # the caller waits for the result of this index
             continue
         results.pop(number, None)
         result._success, result._value = False, error

@@ -1,8 +1,8 @@
-"""Asks TensorFlow servers whether they are there: many at a time, in one thread, each for the same few seconds.
+"""Asks many TensorFlow servers at once, in one thread and within a few seconds, whether they are there.
 
-A TensorFlow server speaks gRPC, which is HTTP/2: a server greets every client with a SETTINGS frame
-(RFC 9113, 3.4). It is the process that greets, not the kernel: the port of a process that is stopped
-or frozen still takes connections, and says nothing.
+A TensorFlow server speaks gRPC, which is HTTP/2: the server greets every client with a SETTINGS frame
+(RFC 9113, 3.4). A connection alone proves nothing, for the kernel accepts it even if the process is stopped or
+frozen. Only a running process sends the frame.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import time
 from estimator_trainer.lifecycle.names import Names
 
 PROBE_SECS = 3
-_LATE_ROUNDS, _LATE_SECS = 2, 0.1  # one to send, one to hear
+_LATE_ROUNDS, _LATE_SECS = 2, 0.1  # one round to send, one to receive
 
 _CLIENT_PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\0\0\0' + b'\x04' + b'\0' + b'\0\0\0\0'
 _FRAME_HEADER_BYTES = 9
@@ -25,12 +25,12 @@ _UNDER_WAY = (0, errno.EINPROGRESS)
 
 
 class Answer(enum.Enum):
-    """What came of a probe."""
+    """The result of a probe."""
 
     GREETS = 'greets'
-    REFUSES = 'refuses'  # its machine says that nobody listens there
+    REFUSES = 'refuses'  # the machine answers that nobody listens on the port
     SILENT = 'silent'
-    NOT_ASKED = 'not asked'  # this process lacks what it takes, such as file descriptors
+    NOT_ASKED = 'not asked'  # this process could not send the probe: it lacks file descriptors, for instance
 
 
 _ERRORS = {
@@ -40,18 +40,18 @@ _ERRORS = {
 
 
 class Prober:
-    """Probes addresses 'host:port'. What a probe needs of the name server is asked between the probes.
+    """Probes addresses 'host:port'. It never waits for the name server: Names asks that one in threads.
 
     Args:
-        may_move: a server that has greeted may come back under the same name elsewhere.
+        may_move: a server that has greeted may come back with the same name on another machine.
     """
 
     def __init__(self, may_move: bool = False, names=None):
         self._may_move, self._names = may_move, names or Names()
         self._greeted = set()
 
-    def __call__(self, addresses) -> dict:
-        """The Answer of each. Takes PROBE_SECS at most, and does not wait for the name server."""
+    def __call__(self, addresses) -> dict[str, Answer]:
+        """The Answer of each address, within PROBE_SECS."""
         found = ask({address: self._names.of(address) for address in addresses})
         for address, (answer, sockaddr) in found.items():
             if answer is Answer.GREETS:
@@ -63,11 +63,11 @@ class Prober:
 
 
 def ask(wanted, secs: float = PROBE_SECS) -> dict:
-    """Probes all at once, in this thread.
+    """Probes all addresses at once, in this thread.
 
     Args:
-        wanted: address -> socket addresses (family, sockaddr), all of which are tried. Without any the
-            address is SILENT.
+        wanted: address -> its socket addresses (family, sockaddr). It tries all of them; an address that has none
+            is SILENT.
 
     Returns:
         address -> (Answer, the socket address that greets or None)
@@ -75,14 +75,14 @@ def ask(wanted, secs: float = PROBE_SECS) -> dict:
     deadline = time.monotonic() + secs
     probes = {address: [_Probe(sockaddr) for sockaddr in found] for address, found in wanted.items()}
     with contextlib.ExitStack() as stack:
-        selector = stack.enter_context(selectors.PollSelector())  # needs no descriptor of its own
+        selector = stack.enter_context(selectors.PollSelector())  # unlike epoll, it needs no descriptor
         for found in probes.values():
             for probe in found:
                 stack.callback(probe.close)
                 events = probe.step(probe.connect)
                 if events:
                     selector.register(probe.socket, events, (probe, found))
-        late = 0  # rounds after the deadline: held up by others, this thread may see its answers only then
+        late = 0  # rounds after the deadline: other threads may have kept this one from reading its answers
         while selector.get_map() and late < _LATE_ROUNDS:
             left = deadline - time.monotonic()
             ready = selector.select(max(left, _LATE_SECS))
@@ -95,13 +95,13 @@ def ask(wanted, secs: float = PROBE_SECS) -> dict:
                 if events:
                     selector.modify(probe.socket, events, key.data)
                 for other in of_the_same if probe.answer is Answer.GREETS else [probe] * (not events):
-                    with contextlib.suppress(KeyError, ValueError):  # it has come to its end before
+                    with contextlib.suppress(KeyError, ValueError):  # it was unregistered before
                         selector.unregister(other.socket)
     return {address: _of_all(found) for address, found in probes.items()}
 
 
 def _of_all(probes) -> tuple:
-    """The answer of one server, from those of its socket addresses."""
+    """The answer of one server, from the answers of its socket addresses."""
     answers = [probe.answer for probe in probes]
     if Answer.GREETS in answers:
         return Answer.GREETS, probes[answers.index(Answer.GREETS)].sockaddr
@@ -111,14 +111,14 @@ def _of_all(probes) -> tuple:
 
 
 class _Probe:
-    """Asks at one socket address."""
+    """A probe of one socket address."""
 
     def __init__(self, sockaddr):
         self.sockaddr, self.answer = sockaddr, Answer.SILENT
         self.socket, self._header, self._asked = None, b'', False
 
     def step(self, function) -> int:
-        """Does what can be done now. The events to wait for; 0: this is the end, see `answer`."""
+        """Calls `connect` or `go_on`. Returns the events to wait for; 0: the probe is over, see `answer`."""
         try:
             return function()
         except OSError as error:

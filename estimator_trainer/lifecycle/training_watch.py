@@ -1,4 +1,4 @@
-"""How training goes, as an evaluator sees it: in the chief's training.json, and by its port."""
+"""Tells an evaluator how training goes, from the chief's training.json and the chief's port."""
 
 import dataclasses
 import math
@@ -15,9 +15,9 @@ class News:
     """How training goes.
 
     Attributes:
-        state: of protocol.STATES, or LOST or ABSENT.
+        state: one of protocol.STATES, LOST or ABSENT.
         secs: since the last sign of life.
-        checkpoint_step: of the last checkpoint of a training that has ended; None if that is not known.
+        checkpoint_step: the step of the last checkpoint, if training has ended and the step is known.
     """
 
     state: str
@@ -25,26 +25,26 @@ class News:
     checkpoint_step: int | None = None
 
 
-LOST, ABSENT = 'lost', 'absent'
+LOST, ABSENT = 'lost', 'absent'  # the chief has been silent, or has not appeared, for too long
 
 
 class TrainingWatch:
     """Reads training.json, and knows whether its writer lives.
 
-    A file that was there before may be of an earlier run. It is believed once it changes, if it is of
-    this generation, or if it says that training has reached `max_steps`. What says 'ended' otherwise
-    is believed when nobody has come for `join_secs`: no more is trained.
+    An earlier run may have left the file. So the watch believes a file only once it changes, if it has the generation
+    of this gang, or if it says that training has reached `max_steps`. It believes any other file that says 'ended'
+    once no chief has appeared for `join_secs`: then nobody trains any more.
 
     Args:
         max_steps: where training ends.
         join_secs: how long the chief may take to appear.
-        lost_secs: how long it may be silent after that.
-        generation: of the gang, '' without.
-        read: () -> the file's object, {} without.
-        greets: () -> whether the chief's server does. C code that holds Python's global lock keeps the chief
-            from writing, and not from greeting.
-        stuck_secs: a chief that greets, and writes nothing for so long, is lost all the same.
-        clock: seconds in which this process could run.
+        lost_secs: how long the chief may be silent after that.
+        generation: of the gang, '' without one.
+        read: () -> the object in the file, {} if there is no file.
+        greets: () -> whether the chief's server answers. While C code holds Python's global lock, the chief
+            cannot write, but its server answers.
+        stuck_secs: a chief that answers but writes nothing for this time is lost.
+        clock: () -> seconds in which this process could run.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TrainingWatch:
         self._alive_at = self._wrote_at = self._clock()
 
     def look(self) -> News:
-        """What is known now. To be asked every second, unless there is something else to do."""
+        """What is known now. The caller asks every second, unless it has something else to do."""
         training = self._read()
         now, key = self._clock(), self._key(training)
         if key != self._last:
@@ -103,21 +103,21 @@ class TrainingWatch:
 
 
 def greeting_of(address: str | None):
-    """() -> whether the server at 'host:port' greets. Nobody does where there is no address."""
+    """() -> whether the server at 'host:port' answers. Without an address it is always False."""
     prober = probes.Prober(may_move=True)
     return lambda: bool(address) and prober([address])[address] is Answer.GREETS
 
 
 class FolderWatch:
-    """Knows whether the chief lives and writes into another folder.
+    """Knows whether the chief lives, but writes into another folder.
 
-    The chief writes training.json before it opens its port. Where its port answers for so long that no file
-    system lags, and the file is not there, the folder is not shared with it.
+    The chief writes training.json before it opens its port. If its port answers and the file still does not appear,
+    after longer than any file system lags, then the chief does not share this folder.
 
     Args:
-        seen: () -> whether the chief has been seen in the folder.
-        answers: () -> whether its port answers; False where it has none.
-        secs: for how long it must have answered.
+        seen: () -> whether the chief has written into this folder.
+        answers: () -> whether the chief's port answers; False if the chief has no port.
+        secs: how long the port must have answered.
     """
 
     def __init__(self, seen, answers, secs: float):

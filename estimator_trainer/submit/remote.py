@@ -8,10 +8,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from estimator_trainer.supervisor import training
+from estimator_trainer.supervisor import training_status
 from estimator_trainer.supervisor.launcher import CannotStart
-from estimator_trainer.supervisor.plan import Command
 from estimator_trainer.supervisor.policy import Ended, TaskError
+from estimator_trainer.supervisor.task_commands import Command
 
 POLL_SECS = 0.5
 
@@ -98,7 +98,7 @@ class RemoteLauncher:
         return RemoteTask(command, self.hosts[command.name], self.folder, life)
 
 
-class RemoteWatch(training.Watch):
+class RemoteWatch(training_status.Watch):
     """Looks at the training through the host of the chief.
 
     Attributes:
@@ -112,7 +112,7 @@ class RemoteWatch(training.Watch):
 
     def look_now(self) -> None:
         try:
-            found = training.Training.of(self._host.training(self._model_dir))
+            found = training_status.Training.of(self._host.training(self._model_dir))
         except HostLost:
             return
         if found is None:

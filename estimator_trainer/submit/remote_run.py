@@ -14,12 +14,12 @@ from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import places
 from estimator_trainer.submit.description import TRAINER, Description
 from estimator_trainer.submit.remote import POLL_SECS, Host, RemoteLauncher, RemoteWatch
-from estimator_trainer.supervisor import report, restarts
+from estimator_trainer.supervisor import messages, restarts
 from estimator_trainer.supervisor.console import Console
-from estimator_trainer.supervisor.plan import Command, restarts_alone
 from estimator_trainer.supervisor.policy import Cause, Why
 from estimator_trainer.supervisor.signals import Signals
 from estimator_trainer.supervisor.supervisor import Limits, Supervisor
+from estimator_trainer.supervisor.task_commands import Command, restarts_alone
 
 ROOM_SECS = 600  # for nodes to be added
 AGAIN_SECS = 1  # after a failure to start what runs the tasks
@@ -145,9 +145,9 @@ class Run:
         )
         decision = restarts.decide(self._failures, self._rules, self._rng)
         say = (
-            report.restart(decision, self._rules.max_restarts, checkpoint, cause)
+            messages.restart(decision, self._rules.max_restarts, checkpoint, cause)
             if decision.restart
-            else (report.no_restart(decision, self._rules, cause))
+            else (messages.no_restart(decision, self._rules, cause))
         )
         self._console.say(say)
         return decision.exit_code, decision

@@ -23,8 +23,8 @@ from collections.abc import Mapping
 import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import checkpoint_file, protocol
-from estimator_trainer.supervisor import policy, report, restarts
-from estimator_trainer.supervisor.plan import restarts_alone
+from estimator_trainer.supervisor import messages, policy, restarts
+from estimator_trainer.supervisor.task_commands import restarts_alone
 from tf_config import streams
 
 AGAIN = 75  # EX_TEMPFAIL of sysexits.h
@@ -88,7 +88,7 @@ def decide(
 
 def said(decision: restarts.Decision, why: policy.Cause, max_restarts: int, silent: int, tasks: int) -> str:
     """The decision in one line. `silent`: how many of `tasks` left no error file."""
-    what = report.brief(why)
+    what = messages.brief(why)
     if silent:
         what += f'; {silent} of {tasks} tasks left no word (killed, or done)'
     if decision.restart:

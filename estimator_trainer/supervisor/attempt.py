@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping
 
 from estimator_trainer.supervisor.policy import How, Outcome
-from estimator_trainer.supervisor.training import Training
+from estimator_trainer.supervisor.training_status import Training
 
 
 @dataclasses.dataclass(frozen=True)

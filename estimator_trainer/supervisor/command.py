@@ -9,7 +9,17 @@ import time
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
-from estimator_trainer.supervisor import attempts, console, isolate, lock, options, plan, policy, ports, process
+from estimator_trainer.supervisor import (
+    console,
+    isolate,
+    lock,
+    log_folders,
+    options,
+    policy,
+    ports,
+    process,
+    task_commands,
+)
 from estimator_trainer.supervisor import run as runs
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
@@ -23,7 +33,7 @@ def usable_cores() -> tuple[int, ...]:
     return tuple(range(os.cpu_count() or 1))
 
 
-def check_flags(command: plan.Command, show: bool) -> int:
+def check_flags(command: task_commands.Command, show: bool) -> int:
     """Lets the trainer judge its flags. Its exit code; if not 0, it has said why.
 
     `show` passes on what it says in any case.
@@ -51,14 +61,14 @@ def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) 
     """Runs the cluster, its first gang at the claimed ports. Its exit code."""
     out, err = console.of_this_process(os.environ)
     machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
-    environ = plan.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
+    environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
     gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
-    code = check_flags(plan.check(gang), opts.just_asks)
+    code = check_flags(task_commands.check(gang), opts.just_asks)
     if code != exit_codes.OK or opts.just_asks:
         return code
     with lock.hold(opts.model_dir) if opts.model_dir else contextlib.nullcontext():
         try:
-            folder = attempts.new(opts.log_dir)
+            folder = log_folders.new(opts.log_dir)
         except OSError as error:
             raise UsageError(f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written') from None
         with out, err:

@@ -5,8 +5,8 @@ import signal
 from typing import Protocol
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.plan import Command
 from estimator_trainer.supervisor.policy import Ended, TaskError
+from estimator_trainer.supervisor.task_commands import Command
 
 
 class CannotStart(OSError):

@@ -12,9 +12,9 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
 from estimator_trainer.supervisor.logs import Bounds
-from estimator_trainer.supervisor.plan import Shape
 from estimator_trainer.supervisor.restarts import Rules
 from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS, Limits
+from estimator_trainer.supervisor.task_commands import Shape
 from estimator_trainer.supervisor.usage import flagfile_error, value_error
 
 USAGE = """\

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from estimator_trainer.supervisor.plan import Command
+from estimator_trainer.supervisor.task_commands import Command
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == 'linux' else None  # loaded before any fork

@@ -14,14 +14,25 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import checkpoint_file
-from estimator_trainer.supervisor import attempts, logs, oom, plan, ports, report, restarts, status, story, training
+from estimator_trainer.supervisor import (
+    log_folders,
+    logs,
+    messages,
+    oom,
+    ports,
+    report,
+    restarts,
+    status,
+    task_commands,
+    training_status,
+)
 from estimator_trainer.supervisor.attempt import Attempt
 from estimator_trainer.supervisor.console import Console
+from estimator_trainer.supervisor.local_launcher import LocalLauncher
 from estimator_trainer.supervisor.options import Options
 from estimator_trainer.supervisor.policy import Cause, Outcome, Why
 from estimator_trainer.supervisor.signals import Signals
 from estimator_trainer.supervisor.supervisor import Supervisor
-from estimator_trainer.supervisor.task import LocalLauncher
 
 _AVOIDED_ATTEMPTS = 100  # whose ports are not used again
 
@@ -40,7 +51,7 @@ class Machine:
 
 def gang(
     opts: Options, machine: Machine, workers: int, claimed: Sequence[int], environ: Mapping[str, str]
-) -> list[plan.Command]:
+) -> list[task_commands.Command]:
     """The commands of a gang with `workers` at the `claimed` ports."""
     shape = dataclasses.replace(opts.shape, workers=workers)
     addresses = [f'127.0.0.1:{port}' for port in claimed]
@@ -48,7 +59,7 @@ def gang(
     if workers != opts.shape.workers:
         fewer = (f'--batch_size={opts.batch_size * opts.shape.workers // workers}',)
     affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')
-    return plan.commands(
+    return task_commands.commands(
         shape, addresses, machine.trainer, (*opts.trainer_flags, *fewer), environ, machine.cores, affinity
     )
 
@@ -60,14 +71,14 @@ class Run:
         self._opts, self._machine, self._rng = opts, machine, rng
         self._say = machine.err.say
         self._began, self._began_at = time.monotonic(), time.time()
-        self._report = opts.model_dir and os.path.join(opts.model_dir, story.REPORT_FILE)
+        self._report = opts.model_dir and os.path.join(opts.model_dir, report.REPORT_FILE)
         self._workers = opts.shape.workers
         self._alone = restarts.Alone(opts.rules, rng)
         self._failures: list[restarts.Failure] = []
         self._story: list[tuple[Attempt, restarts.Decision | None]] = []
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = status.StatusFile(opts.model_dir, self._say)
-        before = training.read(opts.model_dir) if opts.model_dir else None
+        before = training_status.read(opts.model_dir) if opts.model_dir else None
         self._checkpoint = self._named_step()  # of which the next attempt goes on
         if self._checkpoint is None and before:
             self._checkpoint = before.checkpoint_step
@@ -86,7 +97,7 @@ class Run:
             console.kept_in = f'the log files in {folder.parent}'
         with Signals() as signals:
             while True:
-                with claim, attempts.in_use(folder):
+                with claim, log_folders.in_use(folder):
                     self._remove_old_logs(folder)
                     attempt = self._attempt(claim.ports, folder, signals)
                 code, decision = self._judge(attempt)
@@ -99,7 +110,7 @@ class Run:
                     return self._end(128 + signum, stopped=True)
                 try:
                     claim = self._claim()
-                    folder = attempts.new(str(folder.parent))
+                    folder = log_folders.new(str(folder.parent))
                 except OSError as error:
                     claim.close()
                     self._say(f'no restart: {error}')
@@ -118,11 +129,13 @@ class Run:
         opts, machine, number = self._opts, self._machine, len(self._story) + 1
         self._ports.append(list(claimed))
         generation = f'{number}-{secrets.token_hex(4)}'
-        environ = plan.environment(machine.environ, generation, self._began_at, machine.isolated, opts.shape.workers)
+        environ = task_commands.environment(
+            machine.environ, generation, self._began_at, machine.isolated, opts.shape.workers
+        )
         commands = gang(opts, machine, self._workers, claimed, environ)
         addresses = {command.name: command.address for command in commands}
-        self._say(report.start(commands, len(machine.cores), folder))
-        watch = training.Watch(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic())
+        self._say(messages.start(commands, len(machine.cores), folder))
+        watch = training_status.Watch(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic())
 
         def show(view: status.View, over: bool = False) -> None:
             self._last = {
@@ -165,7 +178,7 @@ class Run:
         cause = outcome.stop.cause
         witness = cause and (cause.ended or cause.reporter)
         log = witness and logs.path_of(attempt.folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
-        self._say(report.closing(attempt, log, logs.tail(log) if log else ()))
+        self._say(messages.closing(attempt, log, logs.tail(log) if log else ()))
         if outcome.signum:
             return 128 + outcome.signum, None
         if outcome.stop.why not in (Why.FAILED, Why.STALLED):
@@ -174,9 +187,9 @@ class Run:
         decision = restarts.decide(self._failures, rules, self._rng)
         if decision.restart:
             self._shrink(cause)
-            self._say(report.restart(decision, rules.max_restarts, attempt.checkpoint, cause))
+            self._say(messages.restart(decision, rules.max_restarts, attempt.checkpoint, cause))
         else:
-            self._say(report.no_restart(decision, rules, cause))
+            self._say(messages.no_restart(decision, rules, cause))
         return decision.exit_code, decision
 
     def _failure(self, outcome: Outcome) -> restarts.Failure:
@@ -190,7 +203,7 @@ class Run:
             step=error.step if error else None,
             workers=self._workers,
             never_started=bool(cause.ended and cause.ended.never_started),
-            alone=plan.restarts_alone(cause.name, self._opts.shape.ps),
+            alone=task_commands.restarts_alone(cause.name, self._opts.shape.ps),
         )
 
     def _shrink(self, cause: Cause) -> None:
@@ -201,10 +214,10 @@ class Run:
         global_batch = opts.batch_size * opts.shape.workers
         workers = restarts.fewer_workers(self._workers, opts.min_workers, global_batch)
         if workers is None:
-            self._say(report.no_shrinking(cause, opts.min_workers, global_batch))
+            self._say(messages.no_shrinking(cause, opts.min_workers, global_batch))
             return
         self._workers = workers
-        self._say(report.shrinking(cause, workers, global_batch // workers))
+        self._say(messages.shrinking(cause, workers, global_batch // workers))
 
     def _back_off(self, secs: float, signals: Signals) -> signal.Signals | None:
         """Waits. A signal ends that at once, and is returned."""
@@ -231,7 +244,7 @@ class Run:
     def _remove_old_logs(self, folder: pathlib.Path) -> None:
         """Says so, once."""
         keep = self._opts.log_bounds.attempts
-        removed = attempts.remove_old(folder, keep)
+        removed = log_folders.remove_old(folder, keep)
         if removed and not self._said_removed:
             self._said_removed = True
             self._say(
@@ -241,10 +254,10 @@ class Run:
 
     def _end(self, code: int, stopped: bool = False) -> int:
         """The last words. Returns `code`."""
-        document = story.document(code, self._began_at, time.time(), self._story)
+        document = report.document(code, self._began_at, time.time(), self._story)
         status.JsonFile(self._report, self._say).write(document)
         state = status.STOPPED if stopped else status.FAILED if code else status.DONE
         self._show(state, exit_code=code)
         secs = time.monotonic() - self._began
-        self._say(report.end(code, secs, len(self._story) - 1, self._report))
+        self._say(messages.end(code, secs, len(self._story) - 1, self._report))
         return code

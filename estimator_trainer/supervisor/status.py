@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor.policy import Ended, How
-from estimator_trainer.supervisor.training import Training
+from estimator_trainer.supervisor.training_status import Training
 
 STATUS_FILE = 'status.json'
 EVERY_SECS = 2

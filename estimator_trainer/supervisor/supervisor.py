@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.exit_codes import STALLED
-from estimator_trainer.supervisor import policy, report
+from estimator_trainer.supervisor import messages, policy
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.launcher import CannotStart, Launcher, Task, never_started
-from estimator_trainer.supervisor.plan import Command
 from estimator_trainer.supervisor.policy import Cause, Ended, Outcome, Stop, Why
 from estimator_trainer.supervisor.restarts import Alone, Rules
 from estimator_trainer.supervisor.signals import Signals
 from estimator_trainer.supervisor.status import View, task_views
-from estimator_trainer.supervisor.training import Watch
+from estimator_trainer.supervisor.task_commands import Command
+from estimator_trainer.supervisor.training_status import Watch
 
 SAVE_MARGIN_SECS = 5  # a trainer's own bound for saving ends so much before it is killed
 CAUSE_SECS = 2  # after a symptom: a dead peer is reaped within milliseconds
@@ -207,20 +207,20 @@ class Supervisor:
         if self._running and all(policy.is_symptom(task) for task in self._failures):
             if self._judge_at is None:
                 self._judge_at = now + CAUSE_SECS
-                self._say(report.symptom(self._failures[0], CAUSE_SECS))
+                self._say(messages.symptom(self._failures[0], CAUSE_SECS))
             if now < self._judge_at:
                 return
         running = {task.name for task in self._running}
         dead = [task for task in reversed(self._ended) if task.name not in running]
         cause = policy.blame(self._failures, dead)
-        self._end(Stop(Why.FAILED, cause), report.cause(cause))
+        self._end(Stop(Why.FAILED, cause), messages.cause(cause))
 
     def _restarts_alone(self, task: Ended, now: float) -> bool:
         command = self._gang[self._numbers[task.name]]
         if not command.alone or (command.trains and not self._chief_runs()):
             return False
         decision = self._alone.decide(task.name, task.exit_code, now)
-        self._say(report.alone(task, decision, self._alone.max_restarts))
+        self._say(messages.alone(task, decision, self._alone.max_restarts))
         if decision.restart:
             self._waiting.append(Waiting(command, task.life + 1, now + decision.delay, task))
         return decision.restart
@@ -236,7 +236,7 @@ class Supervisor:
         late = self._names()
         if self._drain_until is None:
             self._drain_until = now + self._limits.drain_secs
-            self._say(report.draining(late, self._limits.drain_secs))
+            self._say(messages.draining(late, self._limits.drain_secs))
         elif now >= self._drain_until:
             why = f'--drain_secs={self._limits.drain_secs:g} are over'
             self._end(Stop(Why.NOT_DRAINED, late=tuple(late)), why)
@@ -262,7 +262,7 @@ class Supervisor:
         if stop.why is Why.STALLED:
             signum, secs = signal.SIGUSR1, STACKS_SECS
         self._kill_at = time.monotonic() + secs
-        self._say(report.stopping(why, self._names(), signum, secs))
+        self._say(messages.stopping(why, self._names(), signum, secs))
         for task in self._running:
             task.tell(signum)
 

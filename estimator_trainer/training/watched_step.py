@@ -58,8 +58,7 @@ class StepWatch:
             raise checkpoints.CannotRead(
                 errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {self._start_step}'
             )
-        self._lifeline.step = step
-        self._lifeline.enter(protocol.TRAINING)
+        self._lifeline.trains_from(step)
 
     def stepped(self, step: int, loss: float) -> None:
         """A step has been finished. Raises NotFiniteError."""

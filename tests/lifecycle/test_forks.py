@@ -139,7 +139,7 @@ def look(kept):
     line.end(ending.End(1, 'not of a task'))  # does nothing, and waits for no lock
     line.enter('evaluating')
     os._exit(0)
-pipe = os.fstat(line._reader).st_ino
+pipe = os.fstat(line._inbox._reader).st_ino
 with line._lock:
     assert code_of(fork(look, pipe)) == 0
 """)

@@ -112,6 +112,23 @@ ends(lambda: pool.apply(abs, [-1]))
     assert code == 0, err
 
 
+def test_a_worker_that_dies_long_before_this_process_is_told(tmp_path):
+    code, err = run(
+        f"""
+pools._TOLD_SECS = 0
+answer = pool.apply_async(strike, [{int(signal.SIGTERM)}])
+while not pools._doubtful: time.sleep(.01)
+os.kill(os.getpid(), signal.SIGTERM)
+ends(answer.get)
+ends(lambda: pool.apply(abs, [1]))
+pool.terminate()
+""",
+        killed='worker',
+        folder=tmp_path,
+    )
+    assert code == 0, err
+
+
 def test_a_worker_that_somebody_kills_is_only_told_of(tmp_path):
     code, err = run(
         f"""

@@ -9,7 +9,7 @@ from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor import lock, oom, status
 from estimator_trainer.supervisor.policy import Ended
 from estimator_trainer.supervisor.status import View
-from estimator_trainer.supervisor.training import Pace, StallClock, Training, Watch
+from estimator_trainer.supervisor.training_status import Pace, StallClock, Training, Watch
 
 
 def board(folder, **values):

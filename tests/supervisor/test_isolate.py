@@ -26,7 +26,7 @@ signal.alarm({BOUND_SECS})
 """
     + """
 import ctypes, errno, fcntl, json, os, socket, subprocess, sys, threading
-from estimator_trainer.supervisor import isolate, plan, process
+from estimator_trainer.supervisor import isolate, task_commands, process
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_DUMPABLE = 1, 2, 4
 libc = ctypes.CDLL(None, use_errno=True)

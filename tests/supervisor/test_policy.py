@@ -7,11 +7,11 @@ import signal
 
 import pytest
 
-from estimator_trainer.supervisor import policy, report, restarts, story
+from estimator_trainer.supervisor import messages, policy, report, restarts
 from estimator_trainer.supervisor.attempt import Attempt
 from estimator_trainer.supervisor.policy import Cause, Ended, How, Outcome, Stop, TaskError, Why
 from estimator_trainer.supervisor.restarts import Decision, Reason, Rules
-from estimator_trainer.supervisor.training import Training
+from estimator_trainer.supervisor.training_status import Training
 
 
 def ends(*codes, peers=None):
@@ -171,7 +171,7 @@ def of_cause(cause, *others):
 
 
 def test_the_closing_block_tells_the_cause_the_others_and_the_loss():
-    assert report.closing(ATTEMPT, 'logs/worker-1.err', ['boom']).splitlines() == [
+    assert messages.closing(ATTEMPT, 'logs/worker-1.err', ['boom']).splitlines() == [
         'worker:1 ended with SIGKILL after 3.2 s: the first to fail',
         'last lines of logs/worker-1.err:',
         '  | boom',
@@ -183,7 +183,7 @@ def test_the_closing_block_tells_the_cause_the_others_and_the_loss():
 def test_a_traceback_is_shown_in_place_of_the_log():
     error = TaskError('ValueError: no', 7, None, ('Traceback', 'ValueError: no'))
     cause = Cause('worker:1', 1, Ended('worker:1', 1, 3.2, error=error))
-    lines = report.closing(of_cause(cause), 'log', ['boom']).splitlines()
+    lines = messages.closing(of_cause(cause), 'log', ['boom']).splitlines()
     assert lines[0].startswith('worker:1 ended with exit code 1 (')
     assert lines[1:] == [
         'worker:1 says: ValueError: no',
@@ -200,8 +200,8 @@ def test_a_traceback_is_shown_in_place_of_the_log():
 def test_a_hint_at_the_memory(code, told, kills, hint):
     ended = Ended('worker:1', code, 3.2, told)
     attempt = dataclasses.replace(of_cause(Cause('worker:1', ended.exit_code, ended)), oom_kills=kills)
-    assert ('oom_kill' in report.closing(attempt, 'log', [])) == hint
-    assert story.document(1, 0, 1, [(attempt, None)])['attempts'][0]['cause']['out_of_memory'] == hint
+    assert ('oom_kill' in messages.closing(attempt, 'log', [])) == hint
+    assert report.document(1, 0, 1, [(attempt, None)])['attempts'][0]['cause']['out_of_memory'] == hint
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_a_hint_at_the_memory(code, told, kills, hint):
 def test_a_lost_peer_is_named(code, text):
     reporter = Ended('worker:0', code, 2, error=TaskError('it is gone', peer='worker:1'))
     cause = Cause('worker:1', code, None, reporter)
-    assert report.cause(cause) == text
-    lines = report.closing(of_cause(cause), 'logs/worker-1.err', []).splitlines()
+    assert messages.cause(cause) == text
+    lines = messages.closing(of_cause(cause), 'logs/worker-1.err', []).splitlines()
     assert lines[:4] == [
         f'{text}: the first to fail',
         'worker:0 says: it is gone',
@@ -226,13 +226,13 @@ def test_a_lost_peer_is_named(code, text):
 
 def test_a_task_that_was_never_started_says_why():
     ended = Ended('worker:1', 1, 0.1, error=TaskError('cannot be started: no'), never_started=True)
-    text = report.closing(of_cause(Cause('worker:1', 1, ended)), 'log', [])
+    text = messages.closing(of_cause(Cause('worker:1', 1, ended)), 'log', [])
     assert text == 'worker:1 cannot be started: no: the first to fail'
 
 
 def test_a_stall_points_to_the_stacks():
     stalled = Attempt(1, 'g', 1, {}, pathlib.Path('/logs'), 0, Outcome(Stop(Why.STALLED, Cause('', 195)), (), 9))
-    assert report.closing(stalled, None, ()).splitlines() == [
+    assert messages.closing(stalled, None, ()).splitlines() == [
         'no step was finished in the time allowed: the first to fail',
         'the stacks of all tasks are in /logs',
     ]
@@ -240,9 +240,9 @@ def test_a_stall_points_to_the_stacks():
 
 def test_a_good_end_needs_no_words():
     done = dataclasses.replace(ATTEMPT, outcome=Outcome(Stop(Why.DONE), (), 9))
-    assert report.closing(done, None, ()) == ''
-    assert report.end(0, 9, 0, None) == 'end: exit code 0 after 9.0 s'
-    assert report.end(197, 9, 3, 'm/report.json') == (
+    assert messages.closing(done, None, ()) == ''
+    assert messages.end(0, 9, 0, None) == 'end: exit code 0 after 9.0 s'
+    assert messages.end(197, 9, 3, 'm/report.json') == (
         'end: exit code 197 (failed more often than --max_restarts allows) after 9.0 s, '
         '3 restart(s); report in m/report.json'
     )
@@ -259,17 +259,17 @@ def test_a_good_end_needs_no_words():
 )
 def test_why_there_is_no_restart(reason, words):
     cause = ATTEMPT.outcome.stop.cause
-    line = report.no_restart(Decision(reason, 137), Rules(), cause)
+    line = messages.no_restart(Decision(reason, 137), Rules(), cause)
     assert line.startswith('no restart: ') and words in line
 
 
 def test_what_comes_next():
     decision = Decision(Reason.RESTART, 137, 1, 1.23)
     cause = ATTEMPT.outcome.stop.cause
-    assert report.restart(decision, 3, 500, cause) == (
+    assert messages.restart(decision, 3, 500, cause) == (
         'restart 1 of 3 in 1.2 s, from the checkpoint at step 500: worker:1, SIGKILL'
     )
-    assert 'from the beginning: ' in report.restart(decision, 3, None, cause)
+    assert 'from the beginning: ' in messages.restart(decision, 3, None, cause)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_what_comes_next():
     ],
 )
 def test_what_comes_of_a_single_task(reason, words):
-    line = report.alone(FIRST, Decision(reason, 137, 2, 1.5), 3)
+    line = messages.alone(FIRST, Decision(reason, 137, 2, 1.5), 3)
     assert words in line if words else line == ''
 
 
@@ -305,7 +305,7 @@ def test_what_is_lost(training, before, checkpoint, lost):
 
 def test_the_report_is_the_whole_story():
     done = dataclasses.replace(ATTEMPT, number=3, outcome=Outcome(Stop(Why.DONE), (Ended('worker:0', 0, 8),), 8))
-    told = story.document(0, 1000.0, 1020.5, [(ATTEMPT, Decision(Reason.RESTART, 137, 1, 1.5)), (done, None)])
+    told = report.document(0, 1000.0, 1020.5, [(ATTEMPT, Decision(Reason.RESTART, 137, 1, 1.5)), (done, None)])
     assert json.loads(json.dumps(told)) == told
     assert (told['exit_code'], told['meaning'], told['restarts']) == (0, 'done', 1)
     assert (told['started'], told['ended'], told['secs']) == (1000.0, 1020.5, 20.5)

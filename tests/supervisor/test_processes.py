@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from estimator_trainer.supervisor import launcher, plan, signals, supervisor, task
+from estimator_trainer.supervisor import launcher, local_launcher, signals, supervisor, task_commands
 from estimator_trainer.supervisor.console import Console
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -24,12 +24,12 @@ FOREVER = 'exec sleep 600'
 
 SUPERVISE = """
 import json, os, pathlib, sys
-from estimator_trainer.supervisor import plan, signals
+from estimator_trainer.supervisor import task_commands, signals
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.supervisor import Limits, Supervisor
-from estimator_trainer.supervisor.task import LocalLauncher
+from estimator_trainer.supervisor.local_launcher import LocalLauncher
 tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
-gang = [plan.Command(name, tuple(argv), dict(os.environ),
+gang = [task_commands.Command(name, tuple(argv), dict(os.environ),
                      trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
         for name, argv, cores in tasks]
 out, err = Console(1, False), Console(2, False)
@@ -291,13 +291,13 @@ def test_a_process_that_left_the_group_cannot_hold_the_run_up(start, tmp_path):
 
 
 def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet):
-    first = plan.Command('worker:0', ('sh', '-c', FOREVER), os.environ)
+    first = task_commands.Command('worker:0', ('sh', '-c', FOREVER), os.environ)
     gang = [
         first,
         dataclasses.replace(first, name='worker:1', argv=('/no/such/program',)),
         dataclasses.replace(first, name='worker:2'),
     ]
-    runner = supervisor.Supervisor(task.LocalLauncher(tmp_path, quiet, quiet), supervisor.Limits(), quiet)
+    runner = supervisor.Supervisor(local_launcher.LocalLauncher(tmp_path, quiet, quiet), supervisor.Limits(), quiet)
     with signals.Signals() as caught:
         outcome = runner.run(gang, caught)
     assert [(end.name, end.code) for end in outcome.ended] == [('worker:1', 1), ('worker:0', -9)]
@@ -308,17 +308,17 @@ def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet):
 
 def test_a_log_that_cannot_be_made_is_a_task_that_cannot_be_started(tmp_path, quiet):
     (tmp_path / 'worker-0.err').touch()
-    command = plan.Command('worker:0', ('true',), os.environ)
+    command = task_commands.Command('worker:0', ('true',), os.environ)
     with selectors.DefaultSelector() as selector:
         with pytest.raises(launcher.CannotStart, match='worker-0.err'):
-            task.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
+            local_launcher.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
         assert not selector.get_map()
 
 
 def test_what_a_task_wrote_last_is_not_lost(tmp_path, quiet):
-    command = plan.Command('worker:0', ('sh', '-c', 'echo last words'), os.environ)
+    command = task_commands.Command('worker:0', ('sh', '-c', 'echo last words'), os.environ)
     with selectors.DefaultSelector() as selector:
-        running = task.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
+        running = local_launcher.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
         until(lambda: running.poll() is not None)
         running.close()  # before the pipe was ever read
     assert (tmp_path / 'worker-0.out').read_text() == 'last words\n'

@@ -3,7 +3,7 @@ import html.parser
 import numpy as np
 import pytest
 
-from estimator_trainer.tools.parity import compare, page, plan, report
+from estimator_trainer.tools.parity import compare, page, report, run_list
 
 
 def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0.2), **more):
@@ -73,7 +73,7 @@ def test_updates_show_what_weights_hide():
 
 
 def test_runs_have_one_global_batch(tmp_path):
-    runs = plan.runs(plan.LOOPS, list(plan.LAYOUTS), str(tmp_path), 64, ['--job=mnist'])
+    runs = run_list.runs(run_list.LOOPS, list(run_list.LAYOUTS), str(tmp_path), 64, ['--job=mnist'])
     assert len({run.model_dir for run in runs}) == len({run.name for run in runs}) == 9
     sizes = {run.name: [flag for flag in run.command if flag.startswith('--batch_size')] for run in runs}
     assert sizes['keras_fit, 1 process'] == ['--batch_size=64']

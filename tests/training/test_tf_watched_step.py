@@ -114,7 +114,7 @@ def test_the_lifeline_is_told_of_steps_and_checkpoints(tmp_path, line):
     hook = train(tmp_path, line, save_steps=3)
     assert line.told == [1, 2, 3, 4, 5, 6, 7, 8] and line.step == 8
     assert line.checkpoints == [0, 3, 6, 8] and line.checkpoint_step == 8
-    assert (hook.why, line.stopped_by, line._phase) == (None, None, lifelines.CLOSING)
+    assert (hook.why, line.stopped_by, line._snapshot.phase) == (None, None, lifelines.CLOSING)
 
 
 def test_a_resumed_run_counts_on(tmp_path, line):
@@ -125,7 +125,7 @@ def test_a_resumed_run_counts_on(tmp_path, line):
 
 @pytest.mark.parametrize('signum', [TERM, INT])
 def test_a_signal_stops_and_saves(tmp_path, line, signum):
-    hook = train(tmp_path, line, hooks=[At(4, lambda: setattr(line, 'signum', signum))])
+    hook = train(tmp_path, line, hooks=[At(4, lambda: line._received(signum))])
     assert (line.told, line.stopped_by, hook.why) == ([1, 2, 3, 4], signum, None)
     assert last_step(tmp_path) == line.checkpoint_step == 4
 
@@ -138,7 +138,7 @@ def test_a_reason_stops_and_saves(tmp_path, line, reason):
 
 
 def test_a_signal_is_stronger_than_a_reason(tmp_path, line):
-    line.signum = TERM
+    line._received(TERM)
     hook = train(tmp_path, line, reason=lambda: watched_step.MAX_SECS)
     assert (line.stopped_by, hook.why) == (TERM, None)
 
@@ -146,7 +146,8 @@ def test_a_signal_is_stronger_than_a_reason(tmp_path, line):
 @pytest.mark.parametrize('signum, reason', [(TERM, None), (None, watched_step.EARLY_STOPPING)])
 def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, line, signum, reason):
     train(tmp_path, Line(), 3)
-    line.signum = signum
+    if signum:
+        line._received(signum)
     hook = train(tmp_path, line, reason=lambda: reason)
     assert (line.told, line.stopped_by, hook.why) == ([], signum, reason)
     assert last_step(tmp_path) == line.step == 3
@@ -217,4 +218,4 @@ def test_an_evaluation_is_no_place_to_wait_in(tmp_path, line, signum, codes):
     tf.estimator.Estimator(model_fn, config=config, params={}).evaluate(
         input_fn, steps=1, hooks=[watched_step.EvaluatingHook(line)]
     )
-    assert line.codes == codes and line._phase == protocol.EVALUATING
+    assert line.codes == codes and line._snapshot.phase == protocol.EVALUATING

@@ -12,7 +12,7 @@ from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.tools.parity import compare, plan, report, runs
+from estimator_trainer.tools.parity import compare, report, run_list, runs
 
 USAGE = """\
 usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=value ...]
@@ -62,9 +62,9 @@ class ParityFlags:
         20, 'Steps to train.', least=1, wanted='give 1 or more.', why='a difference that matters has grown by then'
     )
     batch_size: int = _what(64, 'The global batch, which is the same in every run.', least=1, wanted='give 1 or more.')
-    loops: tuple = _what(plan.LOOPS, 'Loops to compare.')
+    loops: tuple = _what(run_list.LOOPS, 'Loops to compare.')
     layouts: tuple = _what(
-        tuple(plan.LAYOUTS), 'one: a process; replicas: two logical ones in a process; workers: two processes.'
+        tuple(run_list.LAYOUTS), 'one: a process; replicas: two logical ones in a process; workers: two processes.'
     )
     tolerance: float = _how(
         1e-5,
@@ -91,7 +91,7 @@ def _page():
 
 def _check(values) -> None:
     _page()
-    for name, known in (('loops', plan.LOOPS), ('layouts', plan.LAYOUTS)):
+    for name, known in (('loops', run_list.LOOPS), ('layouts', run_list.LAYOUTS)):
         given = getattr(values, name)
         if not given or set(given) - set(known) or len(set(given)) < len(given):
             raise UsageError(f'--{name}={",".join(given)}: give some of {",".join(known)}, each once.')
@@ -100,7 +100,7 @@ def _check(values) -> None:
             f'--loops={values.loops[0]} --layouts={values.layouts[0]}: one run has nothing '
             'to be compared with; give two loops or two layouts.'
         )
-    replicas = plan.replicas(values.layouts)
+    replicas = run_list.replicas(values.layouts)
     if values.batch_size % replicas:
         raise UsageError(
             f'--batch_size={values.batch_size}: is the global batch, and {replicas} replicas '
@@ -115,7 +115,7 @@ def _compare(values) -> int:
         raise UsageError(f'--out={values.out}: {error.strerror}; name another folder.') from error
     facts = _trainer_flags(values)
     with _folder_of_runs(values) as folder:
-        wanted = plan.runs(values.loops, values.layouts, folder, values.batch_size, facts)
+        wanted = run_list.runs(values.loops, values.layouts, folder, values.batch_size, facts)
         for number, run in enumerate(wanted, start=1):
             print(f'{number}/{len(wanted)} {run.name}', file=sys.stderr, flush=True)
             runs.start(run, values.timeout_secs)

@@ -8,7 +8,7 @@ import subprocess
 
 from estimator_trainer import exit_codes
 from estimator_trainer.supervisor import process as processes
-from estimator_trainer.tools.parity.plan import Run
+from estimator_trainer.tools.parity.run_list import Run
 
 _LAST_LINES = 15
 

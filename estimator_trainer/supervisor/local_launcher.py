@@ -9,13 +9,13 @@ import signal
 import subprocess
 
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor import attempts
+from estimator_trainer.supervisor import log_folders
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.launcher import CannotStart
 from estimator_trainer.supervisor.logs import Bounds, StreamLog, path_of
-from estimator_trainer.supervisor.plan import Command
 from estimator_trainer.supervisor.policy import Ended, TaskError
 from estimator_trainer.supervisor.process import Process
+from estimator_trainer.supervisor.task_commands import Command
 
 _READ = 1 << 20  # bytes; more than a pipe holds, so one read takes all that is in it
 
@@ -59,7 +59,7 @@ class RunningTask:
         env = {**command.env, protocol.ERROR_FILE: str(self._error_path)}
         opened, keep = [], place.bounds.attempts
         if 0 < keep < life:
-            attempts.remove_life(place.folder, name, life - keep)
+            log_folders.remove_life(place.folder, name, life - keep)
             if life == keep + 1:
                 place.err.say(
                     f'{name}: logs of its earliest lives are removed, those of the last {keep} stay (--keep_attempts)'

@@ -6,22 +6,22 @@ import pytest
 
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor import options, plan, report
+from estimator_trainer.supervisor import messages, options, task_commands
 
 TRAINER = ('python', '-m', 'estimator_trainer')
 
 
 def gang(shape, cores=(), affinity=True, trainer_flags=(), environ=None):
     addresses = [f'127.0.0.1:{10000 + i}' for i in range(shape.size)]
-    return plan.commands(shape, addresses, TRAINER, trainer_flags, environ or {}, cores, affinity)
+    return task_commands.commands(shape, addresses, TRAINER, trainer_flags, environ or {}, cores, affinity)
 
 
 @pytest.mark.parametrize(
     'shape, names',
     [
-        (plan.Shape(2, 0, True), ['worker:0', 'worker:1', 'evaluator:0']),
-        (plan.Shape(1, 0, False), ['worker:0']),
-        (plan.Shape(3, 1, False), ['chief:0', 'worker:0', 'worker:1', 'ps:0']),
+        (task_commands.Shape(2, 0, True), ['worker:0', 'worker:1', 'evaluator:0']),
+        (task_commands.Shape(1, 0, False), ['worker:0']),
+        (task_commands.Shape(3, 1, False), ['chief:0', 'worker:0', 'worker:1', 'ps:0']),
     ],
 )
 def test_workers_count_the_chief(shape, names):
@@ -29,7 +29,7 @@ def test_workers_count_the_chief(shape, names):
 
 
 def test_each_task_is_told_who_it_is():
-    for command in gang(plan.Shape(2, 1, True), environ={'TF_CONFIG': 'stale', 'HOME': '/h'}):
+    for command in gang(task_commands.Shape(2, 1, True), environ={'TF_CONFIG': 'stale', 'HOME': '/h'}):
         task = json.loads(command.env['TF_CONFIG'])['task']
         assert f'{task["type"]}:{task["index"]}' == command.name
         assert command.env['HOME'] == '/h'
@@ -47,27 +47,27 @@ def test_each_task_is_told_who_it_is():
     ],
 )
 def test_core_shares_are_equal_and_disjoint(cores, tasks, shares):
-    assert plan.core_shares(cores, tasks) == shares
+    assert task_commands.core_shares(cores, tasks) == shares
 
 
 def test_only_training_tasks_are_pinned():
-    pinned = {command.name: command.cores for command in gang(plan.Shape(2, 1, True), range(4))}
+    pinned = {command.name: command.cores for command in gang(task_commands.Shape(2, 1, True), range(4))}
     assert pinned == {'chief:0': (0, 1), 'worker:0': (2, 3), 'ps:0': (), 'evaluator:0': ()}
 
 
 def test_no_affinity_no_pins_but_thread_counts():
-    commands = gang(plan.Shape(2, 0, True), range(8), affinity=False)
+    commands = gang(task_commands.Shape(2, 0, True), range(8), affinity=False)
     assert all(command.cores == () for command in commands)
     assert all('--intra_op_threads=4' in command.argv for command in commands)
 
 
 def test_thread_counts_come_before_the_users_flags_and_are_at_least_one():
-    command = gang(plan.Shape(2), range(1), trainer_flags=['--intra_op_threads=9'])[0]
+    command = gang(task_commands.Shape(2), range(1), trainer_flags=['--intra_op_threads=9'])[0]
     assert command.argv == (*TRAINER, '--intra_op_threads=1', '--intra_op_threads=9')
 
 
 def test_the_check_is_a_dry_run_of_the_first_training_task():
-    check = plan.check(gang(plan.Shape(2, 1), trainer_flags=['--job=mnist']))
+    check = task_commands.check(gang(task_commands.Shape(2, 1), trainer_flags=['--job=mnist']))
     assert check.name == 'chief:0'
     assert check.argv[-2:] == ('--job=mnist', '--dry_run')
 
@@ -75,9 +75,9 @@ def test_the_check_is_a_dry_run_of_the_first_training_task():
 @pytest.mark.parametrize(
     'shape, alone',
     [
-        (plan.Shape(2, 0, True), ['evaluator:0']),
-        (plan.Shape(3, 1, True), ['worker:0', 'worker:1', 'evaluator:0']),
-        (plan.Shape(1, 0, False), []),
+        (task_commands.Shape(2, 0, True), ['evaluator:0']),
+        (task_commands.Shape(3, 1, True), ['worker:0', 'worker:1', 'evaluator:0']),
+        (task_commands.Shape(1, 0, False), []),
     ],
 )
 def test_who_can_be_restarted_alone(shape, alone):
@@ -85,12 +85,12 @@ def test_who_can_be_restarted_alone(shape, alone):
 
 
 def test_addresses_are_those_of_tf_config():
-    for command in gang(plan.Shape(2, 1, True)):
+    for command in gang(task_commands.Shape(2, 1, True)):
         told = json.loads(command.env['TF_CONFIG'])
         task = told['task']
         if task['type'] != 'evaluator':
             assert told['cluster'][task['type']][task['index']] == command.address
-    assert len({command.address for command in gang(plan.Shape(2, 1, True))}) == 4
+    assert len({command.address for command in gang(task_commands.Shape(2, 1, True))}) == 4
 
 
 def test_what_tasks_inherit():
@@ -101,19 +101,19 @@ def test_what_tasks_inherit():
         'A': 'b',
         protocol.WORKERS: '7',
     }
-    assert plan.environment(stale, '1-ab', 12.5, isolated=False, workers=3) == {
+    assert task_commands.environment(stale, '1-ab', 12.5, isolated=False, workers=3) == {
         'A': 'b',
         protocol.GENERATION: '1-ab',
         protocol.STARTED: '12.500',
         protocol.WORKERS: '3',
     }
-    env = plan.environment({protocol.STARTED: '3.5'}, '2-cd', 12.5, isolated=True, workers=2)
+    env = task_commands.environment({protocol.STARTED: '3.5'}, '2-cd', 12.5, isolated=True, workers=2)
     assert env == {protocol.STARTED: '3.5', protocol.GENERATION: '2-cd', protocol.ISOLATED: '1', protocol.WORKERS: '2'}
 
 
 def test_the_start_line():
-    commands = gang(plan.Shape(2, 0, True), [0, 1, 2, 3, 4, 6])
-    assert report.start(commands, 6, '/logs') == (
+    commands = gang(task_commands.Shape(2, 0, True), [0, 1, 2, 3, 4, 6])
+    assert messages.start(commands, 6, '/logs') == (
         'start: worker:0 127.0.0.1:10000, worker:1 127.0.0.1:10001, evaluator:0 127.0.0.1:10002; '
         '6 cores, worker:0 on 0-2; worker:1 on 3-4,6; logs in /logs'
     )
@@ -121,7 +121,7 @@ def test_the_start_line():
 
 def test_defaults():
     opts = options.parse(['--', '--job=mnist'])
-    assert opts.shape == plan.Shape(workers=2, ps=0, evaluator=True)
+    assert opts.shape == task_commands.Shape(workers=2, ps=0, evaluator=True)
     assert opts.cpu_affinity
     limits, rules = opts.limits, opts.rules
     assert (limits.grace_secs, limits.drain_secs, limits.stall_timeout) == (30, 600, 1800)
@@ -134,7 +134,7 @@ def test_defaults():
 def test_flags():
     argv = '--workers=3 --ps=1 --noevaluator --nocpu_affinity --grace_secs=.5 -- x --'.split()
     opts = options.parse(argv)
-    assert opts.shape == plan.Shape(3, 1, False)
+    assert opts.shape == task_commands.Shape(3, 1, False)
     assert not opts.cpu_affinity
     assert opts.limits.grace_secs == 0.5
     assert opts.trainer_flags == ('x', '--')

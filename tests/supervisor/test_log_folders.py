@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from estimator_trainer.supervisor import attempts
+from estimator_trainer.supervisor import log_folders
 
 
 @pytest.fixture
 def made(tmp_path):
     """Five attempts with logs, in tmp_path."""
-    folders = [attempts.new(str(tmp_path)) for _ in range(5)]
+    folders = [log_folders.new(str(tmp_path)) for _ in range(5)]
     for folder in folders:
         for name in (
             'worker-0.out',
@@ -35,21 +35,21 @@ def names(folder):
 
 def test_attempts_are_numbered_after_the_last(tmp_path):
     parent = str(tmp_path / 'model' / 'logs')
-    assert [attempts.new(parent).name for _ in range(2)] == ['attempt-1', 'attempt-2']
+    assert [log_folders.new(parent).name for _ in range(2)] == ['attempt-1', 'attempt-2']
     (tmp_path / 'model' / 'logs' / 'attempt-10').mkdir()
-    assert attempts.new(parent).name == 'attempt-11'
+    assert log_folders.new(parent).name == 'attempt-11'
 
 
 def test_the_newest_are_kept(made, tmp_path):
-    assert attempts.remove_old(made[-1], 2) == ['attempt-1', 'attempt-2', 'attempt-3']
+    assert log_folders.remove_old(made[-1], 2) == ['attempt-1', 'attempt-2', 'attempt-3']
     assert names(tmp_path) == ['attempt-4', 'attempt-5']
     assert len(names(made[-1])) == 8
-    assert attempts.remove_old(made[-1], 2) == []
+    assert log_folders.remove_old(made[-1], 2) == []
 
 
 @pytest.mark.parametrize('keep', [0, 5, 99])
 def test_all_are_kept(made, tmp_path, keep):
-    assert attempts.remove_old(made[-1], keep) == []
+    assert log_folders.remove_old(made[-1], keep) == []
     assert len(names(tmp_path)) == 5
 
 
@@ -66,7 +66,7 @@ def test_what_is_not_ours_stays(made, tmp_path):
     made[2].rmdir()
     made[2].symlink_to(outside)
     (tmp_path / 'attempt-0').write_text('mine')
-    attempts.remove_old(made[-1], 1)
+    log_folders.remove_old(made[-1], 1)
     assert names(made[0]) == ['notes.txt']
     assert names(made[1]) == ['worker-8.err', 'worker-9.out']
     assert made[2].is_symlink() and (outside / 'worker-0.err').read_text() == 'theirs'
@@ -77,8 +77,8 @@ def test_the_folder_of_a_living_supervisor_stays(made):
     """Of another process: until that one is dead, however it dies."""
     program = f"""
 import pathlib, sys
-from estimator_trainer.supervisor import attempts
-with attempts.in_use(pathlib.Path({str(made[0])!r})):
+from estimator_trainer.supervisor import log_folders
+with log_folders.in_use(pathlib.Path({str(made[0])!r})):
     print(flush=True)
     sys.stdin.read()
 """
@@ -89,21 +89,21 @@ with attempts.in_use(pathlib.Path({str(made[0])!r})):
         env={**os.environ, 'PYTHONPATH': os.getcwd()},
     ) as other:
         assert other.stdout.readline() == b'\n'
-        assert attempts.remove_old(made[-1], 1) == ['attempt-2', 'attempt-3', 'attempt-4']
+        assert log_folders.remove_old(made[-1], 1) == ['attempt-2', 'attempt-3', 'attempt-4']
         assert len(names(made[0])) == 8
         other.send_signal(signal.SIGKILL)
-    assert attempts.remove_old(made[-1], 1) == ['attempt-1']
+    assert log_folders.remove_old(made[-1], 1) == ['attempt-1']
 
 
 def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path):
-    with attempts.in_use(tmp_path / 'no_such'):
+    with log_folders.in_use(tmp_path / 'no_such'):
         pass
     (tmp_path / '.lock').symlink_to(tmp_path / 'elsewhere')
-    with attempts.in_use(tmp_path):
+    with log_folders.in_use(tmp_path):
         assert not (tmp_path / 'elsewhere').exists()
 
 
 def test_the_lives_of_a_task_within_an_attempt(made):
-    attempts.remove_life(made[0], 'evaluator:0', 2)
-    attempts.remove_life(made[0], 'worker:0', 1)
+    log_folders.remove_life(made[0], 'evaluator:0', 2)
+    log_folders.remove_life(made[0], 'worker:0', 1)
     assert names(made[0]) == ['.lock', 'worker-1.error.json.123.tmp']

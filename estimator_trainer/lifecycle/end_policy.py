@@ -1,0 +1,138 @@
+"""Decides when a task has to end, and with which exit code. No threads, no clock, no I/O: values in, values out."""
+
+import dataclasses
+import signal
+
+from estimator_trainer import exit_codes
+from estimator_trainer.lifecycle.ending import End
+from estimator_trainer.lifecycle.peers import Gone
+from estimator_trainer.run_dir import protocol
+
+# What a task does, beside the states of protocol.py:
+CLOSING = 'closing'  # the last step is done; the task saves it and closes the session
+SERVING = 'serving'  # a parameter server
+
+_SAME_ORDER_SECS = 2  # an engine signals all processes of a task, and then the task's supervisor signals it again
+_CLOSE_SECS = 120  # closing a session takes milliseconds when nothing is left to save
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Seconds that a step may take (0: no bound), and seconds from a signal to the end of the task."""
+
+    step: float = 1800
+    grace: float = 25
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """What is known about a task at one moment. All times are seconds of one clock.
+
+    Attributes:
+        phase: a state of protocol.py, CLOSING or SERVING.
+        since: when the phase began, or when the last step or the last checkpoint in it was finished.
+        step: the last finished step.
+        checkpoint_step: the step of the last checkpoint.
+        signum: the first signal that told this task to stop, SIGINT or SIGTERM.
+        hung_up: that signal was SIGHUP, which counts as SIGTERM.
+        insisted: a later signal told this task to stop at once.
+        stopped_by: the signal that all tasks have agreed to obey.
+        follows: another task received that signal, and this one did not.
+        told_at: when this task learned that it has to stop. The grace period begins here.
+        gone: a peer that is lost, or that never came.
+    """
+
+    phase: str
+    since: float
+    step: int | None = None
+    checkpoint_step: int | None = None
+    signum: int | None = None
+    hung_up: bool = False
+    insisted: bool = False
+    stopped_by: int | None = None
+    follows: bool = False
+    told_at: float | None = None
+    gone: Gone | None = None
+
+
+def after_signal(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
+    """The snapshot once a signal has come to this task: SIGINT, SIGTERM or SIGHUP."""
+    hung_up = signum == signal.SIGHUP
+    if snapshot.signum is None:
+        told_at = now if snapshot.told_at is None else snapshot.told_at
+        return dataclasses.replace(
+            snapshot, signum=signal.SIGTERM if hung_up else signum, hung_up=hung_up, told_at=told_at
+        )
+    if hung_up:  # a terminal that is closed sends it, and so does the shell in it
+        return snapshot
+    insists = signum == signal.SIGINT or now - snapshot.told_at >= _SAME_ORDER_SECS
+    return dataclasses.replace(snapshot, insisted=snapshot.insisted or insists)
+
+
+def after_agreement(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
+    """The snapshot once all tasks have agreed to stop because one of them received `signum`."""
+    told_at = now if snapshot.told_at is None else snapshot.told_at
+    return dataclasses.replace(snapshot, stopped_by=signum, follows=snapshot.signum is None, told_at=told_at)
+
+
+def name_of(snapshot: Snapshot, signum: int) -> str:
+    """The name of a signal as its sender knows it."""
+    return 'SIGHUP' if snapshot.hung_up and signum == signal.SIGTERM else signal.Signals(signum).name
+
+
+def decide_end(snapshot: Snapshot, bounds: Bounds, now: float) -> End | None:
+    """How the task has to end now; None while it may go on."""
+    return _end_by_signal(snapshot, bounds, now) or _end_without_peer(snapshot) or _end_stalled(snapshot, bounds, now)
+
+
+def _end_by_signal(snapshot, bounds, now) -> End | None:
+    if snapshot.told_at is None:
+        return None
+    signum = snapshot.signum or snapshot.stopped_by
+    name = name_of(snapshot, signum)
+    at_step = '' if snapshot.checkpoint_step is None else f' at step {snapshot.checkpoint_step}'
+    if snapshot.phase not in (protocol.TRAINING, CLOSING, SERVING):  # nothing is left to save
+        return End(128 + signum, f'stopped by {name}; the same command resumes{at_step}')
+    if snapshot.insisted:
+        return End(
+            exit_codes.NOT_SAVED, f'stopped at once by a second {name}; the last checkpoint is{at_step or " none"}'
+        )
+    if now - snapshot.told_at < bounds.grace:
+        return None
+    if snapshot.phase == SERVING:  # the workers save
+        return End(128 + signum, f'stopped by {name}')
+    return End(
+        exit_codes.NOT_SAVED,
+        f'{name} was not obeyed within {bounds.grace:g} s (--grace_secs): the step takes longer, or is '
+        f'stuck; the last checkpoint is{at_step or " none"}',
+    )
+
+
+def _end_without_peer(snapshot) -> End | None:
+    gone = snapshot.gone
+    if gone is None:
+        return None
+    if gone.ever_seen:
+        code, what, cure = exit_codes.LOST_PEER, 'has not answered for', 'restart all tasks: they resume'
+    else:
+        code, what = exit_codes.NO_PEER, 'has never answered, in'
+        cure = 'start it, or give it more time (--join_timeout_secs)'
+    return End(code, f'{gone.name} at {gone.address} {what} {gone.secs:.0f} s; {cure}', peer=gone.name)
+
+
+def _end_stalled(snapshot, bounds, now) -> End | None:
+    if not bounds.step:
+        return None
+    secs = now - snapshot.since
+    if snapshot.phase == protocol.TRAINING and secs >= bounds.step:
+        return End(
+            exit_codes.STALLED, f'no step was finished in {bounds.step:g} s (--step_timeout_secs); the stacks are above'
+        )
+    close_secs = max(_CLOSE_SECS, bounds.step)
+    if snapshot.phase == CLOSING and secs >= close_secs:
+        return End(
+            exit_codes.STALLED,
+            f'the last step was not saved and the session closed in {close_secs:g} s (--step_timeout_secs); '
+            'the stacks are above',
+        )
+    return None

@@ -1,0 +1,202 @@
+"""lifecycle.end_policy: when a task ends, and with which code. No thread, no process, no clock."""
+
+import signal
+
+import pytest
+
+from estimator_trainer.lifecycle import end_policy
+from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, Snapshot
+from estimator_trainer.lifecycle.peers import Gone
+from estimator_trainer.run_dir import protocol
+
+INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+STARTING, TRAINING, EVALUATING = protocol.STARTING, protocol.TRAINING, protocol.EVALUATING
+STEP, GRACE = 1800, 25
+LONG = 10**9
+
+
+def ends(phase, secs=0, signals=(), agreed=(), gone=None, checkpoint_step=None, **bounds):
+    """The End of a task whose phase began at second 0.
+
+    Args:
+        signals, agreed: (signal, second) that came to this task, or that all tasks agreed to obey; in order of time.
+    """
+    snapshot = Snapshot(phase, since=0, checkpoint_step=checkpoint_step, gone=gone)
+    told = [(second, end_policy.after_signal, signum) for signum, second in signals]
+    told += [(second, end_policy.after_agreement, signum) for signum, second in agreed]
+    for second, after, signum in sorted(told, key=lambda one: one[0]):
+        snapshot = after(snapshot, signum, second)
+    return end_policy.decide_end(snapshot, Bounds(**{'step': STEP, 'grace': GRACE, **bounds}), secs)
+
+
+def code(*args, **kwargs):
+    end = ends(*args, **kwargs)
+    return end and end.code
+
+
+@pytest.mark.parametrize('phase', [STARTING, EVALUATING])
+@pytest.mark.parametrize('signum, exit_code', [(INT, 130), (TERM, 143), (HUP, 143)])
+def test_nothing_is_left_to_save_so_a_signal_ends_at_once(phase, signum, exit_code):
+    assert code(phase, signals=[(signum, 0)]) == exit_code
+    agreed = INT if signum == INT else TERM
+    assert code(phase, agreed=[(agreed, 0)]) == exit_code
+
+
+@pytest.mark.parametrize('phase', [TRAINING, CLOSING])
+@pytest.mark.parametrize('signum', [INT, TERM, HUP])
+def test_training_has_the_grace_period_to_obey_a_signal(phase, signum):
+    signals = [(signum, 5)]
+    assert code(phase, 5, signals) is None
+    assert code(phase, 5 + GRACE - 0.1, signals) is None
+    assert code(phase, 5 + GRACE, signals) == 196
+
+
+@pytest.mark.parametrize('signum, exit_code', [(INT, 130), (TERM, 143), (HUP, 143)])
+def test_a_parameter_server_waits_for_its_workers_and_has_nothing_to_save(signum, exit_code):
+    assert code(SERVING, GRACE - 0.1, [(signum, 0)]) is None
+    assert code(SERVING, GRACE, [(signum, 0)]) == exit_code
+
+
+@pytest.mark.parametrize('phase', [TRAINING, CLOSING, SERVING])
+@pytest.mark.parametrize(
+    'signals, exit_code',
+    [
+        ([(TERM, 0), (TERM, 1.9)], None),  # an engine, and the supervisor after it
+        ([(TERM, 0), (TERM, 2)], 196),
+        ([(TERM, 0), (INT, 0.1)], 196),
+        ([(INT, 0), (INT, 0.1)], 196),
+        ([(INT, 0), (TERM, 0.1)], None),
+        ([(TERM, 0), (TERM, 1), (TERM, 3)], 196),
+        ([(TERM, 0), (TERM, 3), (TERM, 3.1)], 196),  # what insisted goes on to insist
+        ([(HUP, 0), (HUP, 3)], None),  # a closed terminal, and the shell in it
+        ([(TERM, 0), (HUP, 3)], None),
+        ([(HUP, 0), (TERM, 2)], 196),
+    ],
+)
+def test_a_second_signal_ends_at_once(phase, signals, exit_code):
+    assert code(phase, signals[-1][1], signals) == exit_code
+
+
+def test_the_first_signal_is_kept():
+    snapshot = end_policy.after_signal(Snapshot(TRAINING, since=0), TERM, 3)
+    assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, False)
+    snapshot = end_policy.after_signal(snapshot, INT, 4)
+    assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, True)
+
+
+def test_sighup_counts_as_sigterm_and_keeps_its_name():
+    snapshot = end_policy.after_signal(Snapshot(TRAINING, since=0), HUP, 3)
+    assert (snapshot.signum, snapshot.hung_up) == (TERM, True)
+    assert [end_policy.name_of(snapshot, signum) for signum in (TERM, INT)] == ['SIGHUP', 'SIGINT']
+    assert end_policy.name_of(Snapshot(TRAINING, since=0), TERM) == 'SIGTERM'
+
+
+@pytest.mark.parametrize('signals, follows', [([], True), ([(TERM, 1)], False)])
+def test_a_task_follows_when_only_others_were_told(signals, follows):
+    snapshot = Snapshot(TRAINING, since=0)
+    for signum, now in signals:
+        snapshot = end_policy.after_signal(snapshot, signum, now)
+    snapshot = end_policy.after_agreement(snapshot, TERM, 2)
+    assert (snapshot.stopped_by, snapshot.follows) == (TERM, follows)
+    assert snapshot.signum == (None if follows else TERM)
+
+
+def test_a_task_that_was_told_by_another_obeys_in_the_same_time():
+    told = dict(agreed=[(TERM, 0)], signals=[(TERM, 5)])  # its own comes late: no second one
+    assert code(TRAINING, 5, **told) is None
+    assert code(TRAINING, GRACE - 0.1, **told) is None
+    assert code(TRAINING, GRACE, **told) == 196
+
+
+def test_time_runs_from_the_signal_on_and_not_from_the_agreement():
+    assert code(TRAINING, GRACE, signals=[(TERM, 0)], agreed=[(TERM, 20)]) == 196
+
+
+@pytest.mark.parametrize('phase', [STARTING, TRAINING, CLOSING, EVALUATING, SERVING])
+@pytest.mark.parametrize('ever_seen, exit_code', [(True, 193), (False, 194)])
+def test_a_peer_that_is_gone_ends_every_phase(phase, ever_seen, exit_code):
+    gone = Gone('worker:0', 'host:1', ever_seen, 31.4)
+    end = ends(phase, gone=gone)
+    assert (end.code, end.peer) == (exit_code, 'worker:0')
+    assert 'worker:0 at host:1' in end.message and '31 s' in end.message
+    assert ('restart' if ever_seen else '--join_timeout_secs') in end.message
+
+
+@pytest.mark.parametrize(
+    'phase, secs, exit_code',
+    [
+        (STARTING, 0, 143),  # told to stop, which counts more
+        (TRAINING, 0, 193),  # within the grace period
+        (TRAINING, GRACE, 196),
+    ],
+)
+def test_a_signal_and_a_lost_peer(phase, secs, exit_code):
+    assert code(phase, secs, [(TERM, 0)], gone=Gone('worker:0', 'host:1', True, 31)) == exit_code
+
+
+@pytest.mark.parametrize(
+    'phase, step, secs, exit_code',
+    [
+        (TRAINING, STEP, STEP - 0.1, None),
+        (TRAINING, STEP, STEP, 195),
+        (TRAINING, 0, LONG, None),
+        (STARTING, STEP, LONG, None),
+        (EVALUATING, STEP, LONG, None),
+        (SERVING, STEP, LONG, None),
+        (CLOSING, STEP, STEP - 0.1, None),  # the last checkpoint is written now
+        (CLOSING, STEP, STEP, 195),
+        (CLOSING, 0, LONG, None),
+        (CLOSING, 10, 119, None),
+        (CLOSING, 10, 120, 195),
+    ],
+)
+def test_a_step_that_does_not_end(phase, step, secs, exit_code):
+    assert code(phase, secs, step=step) == exit_code
+
+
+INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[(TERM, 0)])
+
+
+@pytest.mark.parametrize(
+    'phase, known, message',
+    [
+        (STARTING, dict(signals=[(TERM, 0)]), 'stopped by SIGTERM; the same command resumes'),
+        (
+            EVALUATING,
+            dict(signals=[(HUP, 0)], checkpoint_step=6),
+            'stopped by SIGHUP; the same command resumes at step 6',
+        ),
+        (STARTING, dict(agreed=[(INT, 0)]), 'stopped by SIGINT; the same command resumes'),
+        (TRAINING, INSISTS, 'stopped at once by a second SIGTERM; the last checkpoint is none'),
+        (
+            CLOSING,
+            dict(INSISTS, checkpoint_step=6),
+            'stopped at once by a second SIGTERM; the last checkpoint is at step 6',
+        ),
+        (
+            TRAINING,
+            dict(LATE, checkpoint_step=6),
+            'SIGTERM was not obeyed within 25 s (--grace_secs): the step takes longer, or is stuck; '
+            'the last checkpoint is at step 6',
+        ),
+        (SERVING, LATE, 'stopped by SIGTERM'),
+        (
+            TRAINING,
+            dict(gone=Gone('ps:0', 'host:1', True, 31.4)),
+            'ps:0 at host:1 has not answered for 31 s; restart all tasks: they resume',
+        ),
+        (
+            TRAINING,
+            dict(gone=Gone('ps:0', 'host:1', False, 31.4)),
+            'ps:0 at host:1 has never answered, in 31 s; start it, or give it more time (--join_timeout_secs)',
+        ),
+        (TRAINING, dict(secs=60, step=60), 'no step was finished in 60 s (--step_timeout_secs); the stacks are above'),
+        (
+            CLOSING,
+            dict(secs=120, step=60),
+            'the last step was not saved and the session closed in 120 s (--step_timeout_secs); the stacks are above',
+        ),
+    ],
+)
+def test_messages(phase, known, message):
+    assert ends(phase, **known).message == message

@@ -1,0 +1,88 @@
+"""lifecycle.signal_inbox: which signals have come. In tests of lifeline and forks there is more."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.lifecycle.test_forks import ROOT, not_under_nohup
+
+INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+BOUND_SECS = 30
+STEAL = "libc.signal(signal.SIGTERM, ctypes.c_void_p(1))  # SIG_IGN, behind Python's back"
+
+
+def run(body):
+    """Runs a body in a process of its own, which has an open inbox."""
+    code = f"""
+import ctypes, os, signal, time
+from estimator_trainer.lifecycle import signal_inbox
+libc, me, TERM = ctypes.CDLL(None), os.getpid(), signal.SIGTERM
+inbox = signal_inbox.SignalInbox()
+inbox.open()
+{body}
+"""
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=ROOT,
+        timeout=BOUND_SECS,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=not_under_nohup,
+        start_new_session=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize('signums', [[INT], [TERM], [HUP], [TERM, INT], [TERM, TERM, HUP], [signal.SIGUSR2, TERM]])
+def test_it_says_which_signals_have_come_and_in_which_order(signums):
+    wanted = [int(signum) for signum in signums if signum != signal.SIGUSR2]
+    run(f"""
+signal.signal(signal.SIGUSR2, lambda *_: None)  # the job's
+for signum in {[int(signum) for signum in signums]}:
+    os.kill(me, signum)
+assert inbox.take() == {wanted}
+assert inbox.take() == []
+inbox.close()
+""")
+
+
+def test_the_wait_can_be_ended():
+    run("""
+signal_inbox._LOOK_SECS = 60
+inbox.wake()
+assert inbox.take() == []
+""")
+
+
+def test_a_signal_in_the_shield_is_told_once():
+    run(f"""
+with inbox.shielded():
+    {STEAL}
+    os.kill(me, TERM)
+    assert [inbox.take(), inbox.take()] == [[TERM], []]
+assert inbox.take() == []  # it has come to the descriptor now
+os.kill(me, TERM)
+assert inbox.take() == [TERM]
+""")
+
+
+def test_a_stolen_handler_is_taken_back():
+    run(f"""
+{STEAL}
+os.kill(me, TERM)
+assert inbox.take() == []  # nobody can know of it
+os.kill(me, TERM)
+assert inbox.take() == [TERM]
+""")
+
+
+def test_a_child_gives_it_up():
+    run("""
+child = os.fork()
+if not child:
+    os._exit(10 + (inbox.given_up and signal.getsignal(TERM) is signal.SIG_DFL and signal.set_wakeup_fd(-1) == -1))
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
+assert not inbox.given_up
+""")

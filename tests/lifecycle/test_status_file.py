@@ -1,0 +1,64 @@
+"""lifecycle.status_file: what training.json holds."""
+
+import json
+import os
+import time
+
+import pytest
+
+from estimator_trainer.lifecycle import status_file
+from estimator_trainer.run_dir import protocol
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'training.json'
+
+
+@pytest.fixture
+def file(path):
+    return status_file.StatusFile(str(path), 100, 'g1')
+
+
+def test_all_that_it_holds(path, file):
+    before = time.time()
+    file.write(protocol.TRAINING, 8, 6, 12.5)
+    told = json.loads(path.read_text())
+    assert before <= told.pop('time') <= time.time()
+    assert told == {
+        'state': protocol.TRAINING,
+        'why': None,
+        'step': 8,
+        'max_steps': 100,
+        'pid': os.getpid(),
+        'checkpoint_step': 6,
+        'examples_per_sec': 12.5,
+        'generation': 'g1',
+        'beat': 1,
+    }
+    file.write(protocol.STARTING, None, None, None)
+    told = json.loads(path.read_text())
+    assert [told[key] for key in ('state', 'step', 'checkpoint_step', 'examples_per_sec', 'beat')] == [
+        protocol.STARTING,
+        None,
+        None,
+        None,
+        2,
+    ]
+    assert os.listdir(path.parent) == ['training.json']
+
+
+@pytest.mark.parametrize('state, why', [(protocol.ENDED, 'max_steps'), (protocol.STOPPED, None)])
+def test_what_is_final_stays(path, file, state, why):
+    file.finish(state, why)
+    assert not path.exists()
+    for beat in (1, 2):
+        file.write(protocol.EVALUATING, 8, 6, None)
+        told = json.loads(path.read_text())
+        assert (told['state'], told['why'], told['step'], told['beat']) == (state, why, 8, beat)
+
+
+def test_a_file_that_cannot_be_written_stops_nobody(path, file):
+    path.mkdir()
+    file.write(protocol.TRAINING, 8, 6, None)
+    assert os.listdir(path.parent) == ['training.json']
