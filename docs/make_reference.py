@@ -13,6 +13,8 @@ from estimator_trainer import exit_codes, flags  # noqa: E402
 from estimator_trainer.config import TrainerConfig  # noqa: E402
 from estimator_trainer.run_dir import contents  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
+from estimator_trainer.tools.migrate.command import MigrateFlags  # noqa: E402
+from estimator_trainer.tools.parity.command import ParityFlags  # noqa: E402
 
 PAGE = ROOT / 'docs' / 'reference.md'
 
@@ -23,6 +25,8 @@ TEXT = """\
 
 - [Flags of the trainer](#flags-of-the-trainer)
 - [Flags of the cluster](#flags-of-the-cluster)
+- [Flags of parity](#flags-of-parity)
+- [Flags of migrate](#flags-of-migrate)
 - [Params of the built-in jobs](#params-of-the-built-in-jobs)
 - [Exit codes](#exit-codes)
 - [Files of a run](#files-of-a-run)
@@ -39,6 +43,16 @@ TEXT = """\
 `--`.
 
 {cluster}
+## Flags of parity
+
+`python -m estimator_trainer parity` takes these flags; [keras.md](keras.md) describes the command.
+
+{parity}
+## Flags of migrate
+
+`python -m estimator_trainer migrate` takes these flags; [keras.md](keras.md) describes the command.
+
+{migrate}
 ## Params of the built-in jobs
 
 `--param=name=value` sets them. `mnist` and `fashion_mnist` have the same ones: `optimizer` (`sgd`, `momentum`, `adam`),
@@ -70,6 +84,8 @@ def text() -> str:
     return TEXT.format(
         trainer=_flags(TrainerConfig),
         cluster=_flags(ClusterFlags),
+        parity=_flags(ParityFlags),
+        migrate=_flags(MigrateFlags),
         codes=_table(('code', 'meaning'), codes),
         files=_table(('file', 'written by', 'what it holds'), files),
     )

@@ -25,17 +25,19 @@ class _Parser(argparse.ArgumentParser):
 def _parser():
     parser = _Parser(prog='python -m tf_config', allow_abbrev=False, description=__doc__)
     commands = parser.add_subparsers(dest='command', required=True)
-    for name, what in (('check', 'judge a TF_CONFIG, or what an engine says'), ('show', 'a table of its tasks')):
+    for name, what in (('check', 'say what is wrong with a TF_CONFIG'), ('show', 'print a table of its tasks')):
         command = commands.add_parser(name, help=what, allow_abbrev=False)
         command.add_argument('--strategy', choices=STRATEGIES, default='auto')
         command.add_argument('--file', type=Path, help='a file with the TF_CONFIG; default: the environment')
-        command.add_argument('--cluster_from', choices=SOURCES, default='auto', help='who says it, as for the trainer')
+        command.add_argument(
+            '--cluster_from', choices=SOURCES, default='auto', help='where the cluster comes from, as for the trainer'
+        )
         command.add_argument('--roles', default='', help='role:count,... in the order of the ranks')
         command.add_argument('--base_port', type=int, help='the first port on each address')
         command.add_argument('--hosts', default='', help='host or host:port of each rank')
-        command.add_argument('--rank', type=int, help='of this process, where no engine says it')
-    command = commands.add_parser('make', help='the TF_CONFIG of every task of a new cluster', allow_abbrev=False)
-    command.add_argument('--workers', type=int, default=1, help='training tasks, chief counted')
+        command.add_argument('--rank', type=int, help='rank of this process, if no engine says it')
+    command = commands.add_parser('make', help="print each task's TF_CONFIG for a new cluster", allow_abbrev=False)
+    command.add_argument('--workers', type=int, default=1, help='tasks that train; the chief is one of them')
     command.add_argument('--ps', type=int, default=0, help='parameter servers')
     command.add_argument('--evaluator', action='store_true', help='add an evaluator')
     command.add_argument(
@@ -43,7 +45,7 @@ def _parser():
         action='append',
         dest='hosts',
         metavar='HOST',
-        help='repeatable; tasks go round-robin over the hosts; default: 127.0.0.1',
+        help='may be repeated; the tasks go round-robin over the hosts; default: 127.0.0.1',
     )
     command.add_argument('--base_port', type=int, default=2222, help='the first port of each host')
     command.add_argument('--format', choices=('exports', 'json'), default='exports')

@@ -31,10 +31,14 @@ def _parser():
     )
     parser.add_argument('engine', choices=ENGINES)
     parser.add_argument(
-        'action', choices=('render', 'submit'), help="render: print it; submit: give it to the engine's own client"
+        'action',
+        choices=('render', 'submit'),
+        help="render: print the files; submit: give them to the engine's own client",
     )
-    parser.add_argument('job', metavar='JOB.yaml', help='the job description; see docs/engines')
-    parser.add_argument('--out', type=pathlib.Path, metavar='DIR', help='write the files into this folder')
+    parser.add_argument('job', metavar='JOB.yaml', help='the job description; docs/engines/README.md lists its keys')
+    parser.add_argument(
+        '--out', type=pathlib.Path, metavar='DIR', help='write the files into this folder, and keep them'
+    )
     return parser
 
 

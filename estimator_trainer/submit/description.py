@@ -16,10 +16,10 @@ import re
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import key
+from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS
 from tf_config import ROLES
 
 TRAINER = ('-m', 'estimator_trainer')
-SAVE_MARGIN_SECS = 5  # the trainer's own --grace_secs ends so much before the engine kills it
 OURS = (
     'flagfile',
     'flagfiles',

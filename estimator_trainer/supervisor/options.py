@@ -13,7 +13,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
 from estimator_trainer.supervisor.logs import Bounds
 from estimator_trainer.supervisor.restarts import Rules
-from estimator_trainer.supervisor.supervisor import Limits
+from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS, Limits
 from estimator_trainer.supervisor.task_commands import Shape
 from estimator_trainer.supervisor.usage import flagfile_error, value_error
 
@@ -105,21 +105,23 @@ class ClusterFlags:
         wanted='give seconds, 0 or more',
         why='most failures are over at once',
     )
-    stall_timeout: float = _restarts(
-        Limits.stall_timeout,
+    stall_timeout: float | None = _restarts(
+        None,
         'Time without a step after which every task prints its stacks and the gang is restarted. 0: never.',
+        unset=f"the trainer's --step_timeout_secs, but at least {Limits.stall_timeout} s",
         unit='s',
         least=0,
         wanted='give seconds, 0 or more; 0 never takes a gang for stalled',
-        why="the same as the trainer's --step_timeout_secs",
+        why='the supervisor waits for a step as long as the trainer does',
     )
-    grace_secs: float = _restarts(
-        Limits.grace_secs,
+    grace_secs: float | None = _restarts(
+        None,
         'Time from SIGTERM to SIGKILL for a task.',
+        unset=f"{SAVE_MARGIN_SECS} s more than the trainer's --grace_secs, but at least {Limits.grace_secs} s",
         unit='s',
         least=0,
         wanted='give seconds, 0 or more',
-        why="5 s more than the trainer's own --grace_secs",
+        why='the trainer saves a checkpoint in this time',
     )
     drain_secs: float = _restarts(
         Limits.drain_secs,
@@ -199,7 +201,7 @@ def parse(argv: Sequence[str]) -> Options | None:
     return Options(
         shape=Shape(own.workers, own.ps, own.evaluator),
         cpu_affinity=own.cpu_affinity,
-        limits=Limits(own.grace_secs, own.drain_secs, own.stall_timeout),
+        limits=_limits(own, trainer),
         rules=Rules(own.max_restarts, own.restart_window_secs, own.backoff_secs),
         min_workers=own.min_workers,
         isolate=own.isolate,
@@ -210,6 +212,16 @@ def parse(argv: Sequence[str]) -> Options | None:
         trainer_flags=tuple(argv[split + 1 :]),
         just_asks=trainer.just_asks,
     )
+
+
+def _limits(own: ClusterFlags, trainer: trainers.TrainerFlags) -> Limits:
+    """A task gets at least the time that its own flags allow it."""
+    grace, stall = own.grace_secs, own.stall_timeout
+    if grace is None:
+        grace = max(Limits.grace_secs, trainer.grace_secs + SAVE_MARGIN_SECS)
+    if stall is None:
+        stall = trainer.step_timeout_secs and max(Limits.stall_timeout, trainer.step_timeout_secs)
+    return Limits(grace, own.drain_secs, stall)
 
 
 def _check_min_workers(own: ClusterFlags) -> None:

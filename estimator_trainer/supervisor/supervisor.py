@@ -18,6 +18,7 @@ from estimator_trainer.supervisor.status import View, task_views
 from estimator_trainer.supervisor.task_commands import Command
 from estimator_trainer.supervisor.training_status import Watch
 
+SAVE_MARGIN_SECS = 5  # a trainer's own bound for saving ends so much before it is killed
 CAUSE_SECS = 2  # after a symptom: a dead peer is reaped within milliseconds
 STACKS_SECS = 2  # for stacks to arrive in the logs
 _LONGEST_WAIT_SECS = 3600  # more than this a selector may not take
@@ -27,9 +28,9 @@ _LONGEST_WAIT_SECS = 3600  # more than this a selector may not take
 class Limits:
     """How long things may take, in seconds."""
 
-    grace_secs: float = 30  # from SIGTERM to SIGKILL; the trainer's own bound for saving is 25
+    grace_secs: float = 30  # from SIGTERM to SIGKILL; SAVE_MARGIN_SECS more than the trainer's --grace_secs
     drain_secs: float = 600  # for ps and evaluator, when training is done
-    stall_timeout: float = 1800  # without a step; 0: for ever
+    stall_timeout: float = 1800  # without a step, as the trainer's --step_timeout_secs; 0: for ever
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,8 @@ from estimator_trainer.supervisor.usage import flagfile_error
 class TrainerFlags(NamedTuple):
     model_dir: str | None = None  # None: none is given, or it is not a folder of this machine
     batch_size: int = TrainerConfig.batch_size  # of one replica
+    grace_secs: int = TrainerConfig.grace_secs
+    step_timeout_secs: int = TrainerConfig.step_timeout_secs
     just_asks: bool = False  # --help or --dry_run
 
 
@@ -33,7 +35,13 @@ def read(given: Sequence[str]) -> TrainerFlags:
     except absl_flags.Error:
         return TrainerFlags()
     model_dir = values.model_dir if '://' not in values.model_dir else ''
-    return TrainerFlags(os.path.expanduser(model_dir) or None, values.batch_size, values.dry_run)
+    return TrainerFlags(
+        os.path.expanduser(model_dir) or None,
+        values.batch_size,
+        values.grace_secs,
+        values.step_timeout_secs,
+        values.dry_run,
+    )
 
 
 def _with_flagfiles(given: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """docs/reference.md is what the declarations say; exit codes are an API; the README's words and links are true."""
 
 import importlib.util
+import itertools
 import pathlib
 import re
 
@@ -10,8 +11,11 @@ from estimator_trainer import commands, exit_codes, flags
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.run_dir import contents
 from estimator_trainer.supervisor.options import ClusterFlags
+from estimator_trainer.tools.migrate.command import MigrateFlags
+from estimator_trainer.tools.parity.command import ParityFlags
 
 ROOT = pathlib.Path(__file__).parents[2]
+EVERY = (TrainerConfig, ClusterFlags, ParityFlags, MigrateFlags)
 PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs').rglob('*.md'))]
 _spec = importlib.util.spec_from_file_location('make_reference', ROOT / 'docs' / 'make_reference.py')
 make_reference = importlib.util.module_from_spec(_spec)
@@ -25,11 +29,15 @@ def test_the_page_is_what_its_command_makes():
 def test_the_page_has_every_flag_with_its_default_every_code_and_every_file():
     rows = [line.strip('| ').split(' | ') for line in make_reference.text().splitlines() if line.startswith('| ')]
     first = [row[0] for row in rows]
-    for flag in (*flags.declared(TrainerConfig), *flags.declared(ClusterFlags)):
+    for flag in itertools.chain.from_iterable(map(flags.declared, EVERY)):
         found = [row for row in rows if row[0] == f'`--{flag.name}`']
         assert found and (flag.unset or flag.repeated or f'`{flag.shown_default}`' in [row[1] for row in found])
     assert {int(cell) for cell in first if cell.isdigit()} == set(exit_codes.MEANINGS)
     assert all(any(f'`{path}`' in cell for cell in first) for file in contents.FILES for path in file.paths)
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / 'README.md').read_text(encoding='utf-8').splitlines()) <= 200
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from estimator_trainer.config import TrainerConfig
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor import messages, options, task_commands
 
@@ -159,6 +160,27 @@ def test_flags_of_restarts():
 )
 def test_the_batch_size_is_the_trainers(trainer_flags, size):
     assert options.parse(['--', *trainer_flags]).batch_size == size
+
+
+def test_the_limits_are_those_of_the_trainer():
+    """Limits cannot import them: under Ray it may be used by an interpreter without absl."""
+    assert options.Limits.grace_secs == TrainerConfig.grace_secs + options.SAVE_MARGIN_SECS
+    assert options.Limits.stall_timeout == TrainerConfig.step_timeout_secs
+
+
+@pytest.mark.parametrize(
+    'argv, grace_secs, stall_timeout',
+    [
+        ([], 30, 1800),
+        (['--', '--grace_secs=5', '--step_timeout_secs=60'], 30, 1800),
+        (['--', '--grace_secs=120', '--step_timeout_secs=7200'], 125, 7200),
+        (['--', '--step_timeout_secs=0'], 30, 0),
+        (['--grace_secs=3', '--stall_timeout=9', '--', '--grace_secs=120', '--step_timeout_secs=0'], 3, 9),
+    ],
+)
+def test_a_task_gets_the_time_that_its_own_flags_allow(argv, grace_secs, stall_timeout):
+    limits = options.parse(argv).limits
+    assert (limits.grace_secs, limits.stall_timeout) == (grace_secs, stall_timeout)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """`python -m estimator_trainer migrate`: argv -> files, a report and an exit code."""
 
 import dataclasses
+import functools
 import os
 import sys
 
-from absl import flags
-
-from estimator_trainer import exit_codes, jobs
+from estimator_trainer import exit_codes, flags, jobs
 from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.tools.migrate import names
 from estimator_trainer.tools.migrate import run as runs
@@ -17,7 +17,7 @@ usage: python -m estimator_trainer migrate --model_dir=FOLDER --to=FOLDER [--fro
 
 Turns the newest checkpoint of an Estimator's run, with its optimizer's slots and its step, into
 a folder that --loop=keras_fit and --loop=custom_loop go on from: the checkpoint, saved_model/ and
-model.keras. With --from_keras it goes the other way. The job is the one of config.json.
+model.keras. With --from_keras it goes the other way. config.json in the model_dir names the job.
 """
 REPORT = 'migrate.json'
 TOLERANCE = 1e-6  # of predictions, absolute
@@ -27,47 +27,40 @@ def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, FAILED where a variable is
     unmatched and not allowed or the predictions differ, USAGE, DAMAGED, NO_DATA, or that of a file which
     cannot be read now."""
-    values = _flags()
+    if flags.wants_help(argv):
+        print(f'{USAGE}\n{flags.help_text(MigrateFlags)}')
+        return exit_codes.OK
     try:
-        rest = values(['migrate', *argv])[1:]
-        if values.help:
-            print(USAGE + '\n' + values.get_help().partition(':\n')[2])
-            return exit_codes.OK
-        if rest:
-            raise UsageError(f'{" ".join(rest)}: every argument is a flag; write --name=value.')
-        return _migrate(values)
-    except (UsageError, jobs.JobError, flags.Error) as error:
-        print(f'error: {str(error).replace("flag --", "--")}', file=sys.stderr)
+        return _migrate(flags.parse(MigrateFlags, ['migrate', *argv]))
+    except (UsageError, jobs.JobError) as error:
+        print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
 
 
-def _flags() -> flags.FlagValues:
-    values = flags.FlagValues()
-    here = {'flag_values': values}
-    flags.DEFINE_string('model_dir', '', 'Folder of the run to migrate.', **here)
-    flags.DEFINE_string('to', '', 'Folder for what it becomes: a new or an empty one.', **here)
-    flags.DEFINE_enum(
-        'loop',
+_folders = functools.partial(flag, group='Folders')
+_how = functools.partial(flag, group='How')
+
+
+@dataclasses.dataclass(frozen=True)
+class MigrateFlags:
+    model_dir: str = _folders('', 'Folder of the run to migrate.', unset=flags.REQUIRED)
+    to: str = _folders('', 'Folder for the result: a new or an empty one.', unset=flags.REQUIRED)
+    data_dir: str = _folders('', 'Folder of the data sets that TFDS has prepared.', unset="the run's")
+    loop: str = _how(
         'keras_fit',
-        ['keras_fit', 'custom_loop'],
-        'Which loop goes on from it; their files are the same.',
-        **here,
+        'The loop that goes on from the result. The files of both are the same.',
+        choices=('keras_fit', 'custom_loop'),
     )
-    flags.DEFINE_bool('from_keras', False, 'From a checkpoint of keras_fit or custom_loop to one of Estimator.', **here)
-    flags.DEFINE_multi_string(
-        'allow_unmatched', [], 'A variable that need not match, by its name in the table. Repeatable.', **here
+    from_keras: bool = _how(False, "Turn a checkpoint of keras_fit or custom_loop into an Estimator's.")
+    allow_unmatched: tuple = _how(
+        (), 'A variable that need not match, by its name in the table. Repeatable.', repeated=True
     )
-    flags.DEFINE_string('data_dir', '', "TFDS's folder. Default: the run's.", **here)
-    flags.DEFINE_string(
-        'keras_python', '', 'The interpreter whose Keras writes model.keras. Default: this one.', **here
-    )
-    flags.DEFINE_bool('keras_file', True, 'Write model.keras.', **here)
-    flags.DEFINE_bool('help', False, 'Show this.', short_name='h', **here)
-    return values
+    keras_file: bool = _how(True, 'Write model.keras.')
+    keras_python: str = _how('', 'The interpreter whose Keras writes model.keras.', unset='this one')
 
 
 def _migrate(values) -> int:
-    model_dir, to = (os.path.expanduser(values[name].value) for name in ('model_dir', 'to'))
+    model_dir, to = (os.path.expanduser(getattr(values, name)) for name in ('model_dir', 'to'))
     for name, folder in (('model_dir', model_dir), ('to', to)):
         if not folder:
             raise UsageError(f'--{name} is missing: name a folder.')

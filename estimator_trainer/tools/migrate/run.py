@@ -69,7 +69,7 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
     if job.make_model is None:
         raise UsageError(
             f'--model_dir={model_dir}: its job {config["job"]} has no make_model; a job '
-            'that is to be migrated gives make_model and parts (README, Your own job).'
+            'that is to be migrated gives make_model and parts (docs/jobs.md, A Keras model).'
         )
     if set(config['params']) != set(job.params):
         changed = sorted(set(config['params']) ^ set(job.params))

@@ -1,14 +1,16 @@
 """`python -m estimator_trainer parity`: argv -> runs, a table, a page and an exit code."""
 
 import contextlib
+import dataclasses
+import functools
 import os
 import sys
 import tempfile
 
-from absl import flags
-
-from estimator_trainer import exit_codes, jobs
+from estimator_trainer import exit_codes, flags, jobs
+from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.tools.parity import compare, report, run_list, runs
 
@@ -17,7 +19,7 @@ usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=v
 
 Trains a job with each loop, in one process, on two replicas and on two workers, with the same
 global batch, seed and data, and compares losses, updates, weights and evaluation after every
-step. Ends with 0 where all agree within --tolerance, and with 1 where not; then it says which
+step. The exit code is 0 if all agree within --tolerance. Otherwise it is 1, and the output says which
 run differs first, at which step and in which variable. parity.html in --out shows it.
 """
 REPORT, PAGE = 'parity.json', 'parity.html'
@@ -26,18 +28,15 @@ REPORT, PAGE = 'parity.json', 'parity.html'
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, FAILED where two runs
     differ or one fails, USAGE."""
-    values = _flags()
+    if flags.wants_help(argv):
+        print(f'{USAGE}\n{flags.help_text(ParityFlags)}')
+        return exit_codes.OK
     try:
-        rest = values(['parity', *argv])[1:]
-        if values.help:
-            print(USAGE + '\n' + values.get_help().partition(':\n')[2])
-            return exit_codes.OK
-        if rest:
-            raise UsageError(f'{" ".join(rest)}: every argument is a flag; write --name=value.')
+        values = flags.parse(ParityFlags, ['parity', *argv])
         _check(values)
         return _compare(values)
-    except (UsageError, jobs.JobError, flags.Error) as error:
-        print(f'error: {str(error).replace("flag --", "--")}', file=sys.stderr)
+    except (UsageError, jobs.JobError) as error:
+        print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
     except runs.RunFailed as error:
         print(f'error: {error}', file=sys.stderr)
@@ -46,29 +45,37 @@ def main(argv) -> int:
         return exit_codes.INTERRUPTED
 
 
-def _flags() -> flags.FlagValues:
-    values = flags.FlagValues()
-    here = {'flag_values': values}
-    flags.DEFINE_string('job', 'mnist', 'As of the trainer.', **here)
-    flags.DEFINE_multi_string('param', [], 'name=value, as of the trainer. Repeatable.', **here)
-    flags.DEFINE_string('dataset', '', "As of the trainer. Default: the trainer's.", **here)
-    flags.DEFINE_string('data_dir', '', 'As of the trainer.', **here)
-    flags.DEFINE_integer('seed', 1, 'As of the trainer.', **here)
-    flags.DEFINE_integer('steps', 20, 'Steps to train.', **here)
-    flags.DEFINE_integer('batch_size', 64, 'The global batch, the same in every run.', **here)
-    flags.DEFINE_float('tolerance', 1e-5, 'Largest relative difference that is equal.', **here)
-    flags.DEFINE_list('loops', list(run_list.LOOPS), 'Loops to compare.', **here)
-    flags.DEFINE_list(
-        'layouts',
-        list(run_list.LAYOUTS),
-        'one: a process; replicas: two logical ones in a process; workers: two processes.',
-        **here,
+_what = functools.partial(flag, group='What is compared')
+_how = functools.partial(flag, group='How')
+
+
+@dataclasses.dataclass(frozen=True)
+class ParityFlags:
+    """The flags of parity. Those of the job and its data mean what they mean to the trainer."""
+
+    job: str = _what(TrainerConfig.job, 'The job.')
+    param: tuple = _what((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)
+    dataset: str = _what('', 'The data set.', unset="the trainer's")
+    data_dir: str = _what('', 'Folder of the data sets that TFDS has prepared.', unset="the trainer's")
+    seed: int = _what(TrainerConfig.seed, 'Seed of the initial weights and of the order of the data.')
+    steps: int = _what(
+        20, 'Steps to train.', least=1, wanted='give 1 or more.', why='a difference that matters has grown by then'
     )
-    flags.DEFINE_string('out', 'parity', f'Folder for {PAGE} and {REPORT}.', **here)
-    flags.DEFINE_bool('keep_runs', False, 'Keep the model_dirs in the folder runs/ of --out.', **here)
-    flags.DEFINE_float('timeout_secs', 600, 'Longest time of one run.', **here)
-    flags.DEFINE_bool('help', False, 'Show this.', short_name='h', **here)
-    return values
+    batch_size: int = _what(64, 'The global batch, which is the same in every run.', least=1, wanted='give 1 or more.')
+    loops: tuple = _what(run_list.LOOPS, 'Loops to compare.')
+    layouts: tuple = _what(
+        tuple(run_list.LAYOUTS), 'one: a process; replicas: two logical ones in a process; workers: two processes.'
+    )
+    tolerance: float = _how(
+        1e-5,
+        'Largest relative difference that counts as equal.',
+        least=0,
+        wanted='give 0 or more.',
+        why='sums of float32 in another order differ by less',
+    )
+    out: str = _how('parity', f'Folder for {PAGE} and {REPORT}.')
+    keep_runs: bool = _how(False, 'Keep the model_dirs in the folder runs/ of --out.')
+    timeout_secs: float = _how(600, 'Longest time of one run.', unit='s', least=1, wanted='give 1 or more.')
 
 
 def _page():
@@ -84,11 +91,8 @@ def _page():
 
 def _check(values) -> None:
     _page()
-    for name, least in (('steps', 1), ('batch_size', 1), ('tolerance', 0), ('timeout_secs', 1)):
-        if not values[name].value >= least:
-            raise UsageError(f'--{name}={values[name].value}: give {least} or more.')
     for name, known in (('loops', run_list.LOOPS), ('layouts', run_list.LAYOUTS)):
-        given = values[name].value
+        given = getattr(values, name)
         if not given or set(given) - set(known) or len(set(given)) < len(given):
             raise UsageError(f'--{name}={",".join(given)}: give some of {",".join(known)}, each once.')
     if len(values.loops) * len(values.layouts) < 2:
@@ -143,7 +147,8 @@ def _folder_of_runs(values):
 def _trainer_flags(values) -> list:
     flags_ = [f'--job={values.job}', f'--seed={values.seed}', f'--max_steps={values.steps}']
     flags_ += [f'--param={param}' for param in values.param]
-    return flags_ + [f'--{name}={values[name].value}' for name in ('dataset', 'data_dir') if values[name].value]
+    given = {name: getattr(values, name) for name in ('dataset', 'data_dir')}
+    return flags_ + [f'--{name}={value}' for name, value in given.items() if value]
 
 
 def _read(wanted, data_dir):
