@@ -33,9 +33,9 @@ class EstimatorLoop(task.Loop):
     def _estimator(self, run_config):
         if self._job.make_estimator is None:
             return tf.estimator.Estimator(
-                exact_evaluation.with_exact_loss(self._job.model_fn), config=run_config, params=dict(self._params)
+                exact_evaluation.with_exact_loss(self._job.model_fn), config=run_config, params=self._params.as_dict()
             )
-        estimator = self._job.make_estimator(run_config, dict(self._params))
+        estimator = self._job.make_estimator(run_config, self._params.as_dict())
         if estimator.config.model_dir != run_config.model_dir:
             raise ValueError(
                 'make_estimator must pass its run_config to the Estimator: '
@@ -51,7 +51,7 @@ class EstimatorLoop(task.Loop):
             listeners += [watched_step.SavedListener(self._lifeline), _EvaluatingListener(self._saved)]
             hooks.append(
                 progress.ProgressHook(
-                    max_steps=self._params['max_steps'],
+                    max_steps=self._params.max_steps,
                     batch_size=plan.global_batch_size,
                     every_steps=config.log_every_steps,
                     metrics=self._metrics,
@@ -69,10 +69,10 @@ class EstimatorLoop(task.Loop):
             )
 
         def input_fn(input_context=None):
-            return self._input_fn(tf.estimator.ModeKeys.TRAIN, dict(self._params), input_context or own_context)
+            return self._input_fn(tf.estimator.ModeKeys.TRAIN, self._params.as_dict(), input_context or own_context)
 
         return tf.estimator.TrainSpec(
-            input_fn, max_steps=self._params['max_steps'], hooks=hooks, saving_listeners=listeners
+            input_fn, max_steps=self._params.max_steps, hooks=hooks, saving_listeners=listeners
         )
 
 

@@ -1,6 +1,7 @@
 """What keras_fit and custom_loop have in common: both train a job's Keras model."""
 
 import concurrent.futures
+import dataclasses
 
 import tensorflow as tf
 
@@ -55,7 +56,7 @@ class KerasLoop(task.Loop):
 
     def _batches(self, run):
         """The distributed data set of the training, from run.step on."""
-        params = {**self._params, 'start_step': run.step}
+        params = dataclasses.replace(self._params, start_step=run.step).as_dict()
         return run.strategy.distribute_datasets_from_function(
             lambda context: self._input_fn(tf.estimator.ModeKeys.TRAIN, params, context)
         )
@@ -67,7 +68,7 @@ class KerasLoop(task.Loop):
                 strategy = self.strategy  # the collectives of a second one would get in its way
             self._keras = keras_evaluation.KerasEvaluation(
                 self._job,
-                self._params,
+                self._params.as_dict(),
                 self._plan.config.model_dir,
                 strategy,
                 lambda: self._lifeline.enter(protocol.EVALUATING),
