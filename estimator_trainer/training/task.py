@@ -66,8 +66,7 @@ class Loop:
         self._exports = exporters.Exports(model_dir, exporters.make(plan.config.export, job, serving_input_fn))
         self._evaluation = evaluation.Evaluation(
             model_dir,
-            self._model_to_evaluate,
-            self._eval_spec,
+            self._make_evaluator,
             self._exports,
             early_stopping.rule_of(plan.config),
             params.start_step if plan.trains else None,
@@ -80,8 +79,8 @@ class Loop:
         """Trains, in one process or as one of several tasks. Calls `_saved` after each checkpoint."""
         raise NotImplementedError
 
-    def _model_to_evaluate(self):
-        """An Estimator, or what evaluates and exports checkpoints like one, of this process alone."""
+    def _make_evaluator(self) -> evaluation.Evaluator:
+        """Of this process alone."""
         raise NotImplementedError
 
     def run(self) -> Outcome:
@@ -224,20 +223,12 @@ class Loop:
     def _evaluation_lock(self):
         return run_files.lock(self._plan.config.model_dir, os.path.join('eval', '.lock'))
 
-    def _eval_spec(self):
-        config = self._plan.config
+    def _eval_input_fn(self):
+        return exact_evaluation.input_fn(self._input_fn, self._params)
 
-        def input_fn(input_context=None):
-            batches = self._input_fn(tf.estimator.ModeKeys.EVAL, self._params.as_dict(), input_context)
-            return exact_evaluation.for_all(batches, input_context.num_replicas_in_sync if input_context else 1)
-
-        return tf.estimator.EvalSpec(
-            input_fn,
-            steps=config.eval_steps,
-            hooks=[watched_step.EvaluatingHook(self._lifeline)],
-            start_delay_secs=0,
-            throttle_secs=config.eval_throttle_secs,
-        )
+    def _evaluating_now(self) -> None:
+        """Whatever was trained is saved."""
+        self._lifeline.enter(protocol.EVALUATING)
 
     def _saved(self, step) -> None:
         """Evaluates a checkpoint on the way, where this process does. The last one is evaluated later."""

@@ -140,13 +140,3 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
 
     def after_save(self, session, global_step_value):
         self._lifeline.saved(int(global_step_value))
-
-
-class EvaluatingHook(tf.estimator.SessionRunHook):
-    """Tells the lifeline that the task evaluates: whatever was trained is saved."""
-
-    def __init__(self, lifeline):
-        self._lifeline = lifeline
-
-    def begin(self):
-        self._lifeline.enter(protocol.EVALUATING)
