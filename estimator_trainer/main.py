@@ -1,6 +1,7 @@
 """The trainer: flags -> config -> plan -> TensorFlow -> loop -> exit code."""
 
 import contextlib
+import dataclasses
 import logging
 import os
 import sys
@@ -10,7 +11,7 @@ import traceback
 from estimator_trainer import config as trainer_config
 from estimator_trainer import exit_codes, forks, jobs, training
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import epochs
+from estimator_trainer.jobs import run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import metrics_log, protocol, run_files
@@ -112,10 +113,10 @@ def _run(plan, lifeline, job, versions) -> ending.End | None:
     from estimator_trainer.training import parameter_server, runtime
 
     config = plan.config
-    params = _checked_params(job, config)
+    job_params = _checked_params(job, config)
     _check_loop(job, config)
     initial_replicas = run_files.initial_replicas(plan, os.environ)
-    resolved = run_files.resolved(plan, params, versions, initial_replicas)
+    resolved = run_files.resolved(plan, job_params, versions, initial_replicas)
     run_files.check(config.model_dir, resolved)
 
     runtime.set_devices(plan)
@@ -127,10 +128,10 @@ def _run(plan, lifeline, job, versions) -> ending.End | None:
     dataset = None
     if job.input_fn is None:
         dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
-        _check_classes(dataset, params)
-    params.update(_run_params(plan, job, dataset), initial_replicas=initial_replicas)
+        _check_classes(dataset, job_params)
+    params = _run_params(plan, job, job_params, dataset, initial_replicas)
     if plan.is_chief:  # before the port opens: who answers and has no board has another model_dir
-        lifeline.keep_board(os.path.join(config.model_dir, protocol.TRAINING_FILE), params['max_steps'])
+        lifeline.keep_board(os.path.join(config.model_dir, protocol.TRAINING_FILE), params.max_steps)
     lifeline.watch_peers(_watched(plan))
     run_configs = runtime.make_run_configs(plan, lifeline)
     in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1
@@ -141,14 +142,14 @@ def _run(plan, lifeline, job, versions) -> ending.End | None:
         if in_sync:
             agreed_start.announce(plan)
     if in_sync:
-        params['start_step'] = agreed_start.agree(plan)
+        params = dataclasses.replace(params, start_step=agreed_start.agree(plan))
     elif plan.trains:
-        params['start_step'] = checkpoints.last_step(config.model_dir)
+        params = dataclasses.replace(params, start_step=checkpoints.last_step(config.model_dir))
     if plan.is_chief:
-        lifeline.resumes_at(params['start_step'])
+        lifeline.resumes_at(params.start_step)
     _say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
 
-    serving_input_fn = job.serving_input_fn and (lambda: job.serving_input_fn(params))
+    serving_input_fn = job.serving_input_fn and (lambda: job.serving_input_fn(params.as_dict()))
     if serving_input_fn is None and dataset is not None:
         serving_input_fn = exporters.raw_images(dataset.image_shape)
     started = float(os.environ.get(protocol.STARTED) or time.time())
@@ -204,18 +205,20 @@ def _check_classes(dataset, params) -> None:
         raise UsageError(f'--param=classes={params["classes"]}: {dataset.name} has {dataset.num_classes} classes.')
 
 
-def _run_params(plan, job, dataset) -> dict:
+def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.RunParams:
     """Of a run that starts at step 0; `start_step` is not yet known."""
     config = plan.config
     examples = dataset.num_train if dataset else job.num_train_examples
-    return dict(
+    return run_params.RunParams(
+        job=job_params,
         batch_size=config.batch_size,
         num_replicas=plan.num_replicas,
+        initial_replicas=initial_replicas,
         global_batch_size=plan.global_batch_size,
+        max_steps=run_params.last_step(config.max_steps, config.epochs, examples, plan.global_batch_size),
+        num_examples=examples,
         seed=config.seed,
-        start_step=0,
-        **epochs.run_params(config.max_steps, config.epochs, examples, plan.global_batch_size),
-        **({'image_shape': tuple(dataset.image_shape)} if dataset else {}),
+        image_shape=dataset.image_shape if dataset else None,
     )
 
 
@@ -224,15 +227,15 @@ def _say_start(plan, dataset, params, can_serve) -> None:
         return
     if plan.is_chief and dataset is None and not can_serve and plan.config.export != ('none',):
         _log.info('no exports: the job has no serving_input_fn')
-    start, end = params['start_step'], params['max_steps']
+    start, end = params.start_step, params.max_steps
     if start >= end:
         _log.info('step %d: training has reached --max_steps or --epochs (step %d) already', start, end)
     elif start:
         _log.info('resumes at step %d of %d', start, end)
     else:
         _log.info('trains from step 0 to %d', end)
-    if params.get('scale_rate_with_replicas'):
-        replicas = params['initial_replicas']
+    if params.job.get('scale_rate_with_replicas'):
+        replicas = params.initial_replicas
         now = '' if replicas == plan.num_replicas else f', with which the run began (now {plan.num_replicas})'
         _log.info('learning rate: scaled linearly, x %d replicas%s', replicas, now)
     if dataset is not None and not dataset.in_memory:

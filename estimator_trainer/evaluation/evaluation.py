@@ -6,8 +6,10 @@ failed in between leaves the rest to the next one, which calls `make_up`.
 """
 
 import dataclasses
+import functools
 import logging
 import os
+from typing import Protocol
 
 from estimator_trainer.evaluation import early_stopping, owed
 from estimator_trainer.run_dir import checkpoints, metrics_log
@@ -15,12 +17,30 @@ from estimator_trainer.run_dir import checkpoints, metrics_log
 _log = logging.getLogger('estimator_trainer')
 
 
+class Evaluator(Protocol):
+    """The model of a run in one process, as `evaluation.estimator_evaluator` and `keras_evaluator` have it."""
+
+    def evaluate(self, checkpoint: str) -> dict:
+        """The metrics of a checkpoint over the whole evaluation data, and `global_step`."""
+
+    def export_saved_model(self, folder, serving_input_fn, checkpoint_path, **options) -> str | bytes:
+        """Writes folder/<seconds since the epoch>, and returns its path. Exporters call it as Estimator's."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What an evaluation has found: the metrics of a checkpoint, which is of a step."""
+
+    checkpoint: str
+    step: int
+    metrics: dict
+
+
 class Evaluation:
     """Evaluates the checkpoints of one model_dir, one after the other. One process at a time may do so.
 
     Args:
-        make_model: () -> an Estimator, or what evaluates and exports checkpoints like one.
-        make_spec: () -> its EvalSpec.
+        make_evaluator: () -> Evaluator, called when the first one is needed: it holds a model of its own.
         exports: evaluation.exporters.Exports.
         rule: early_stopping.Rule, or None.
         start_step: the step at which this process began to train; None if it does not train.
@@ -29,8 +49,8 @@ class Evaluation:
         results: step -> metrics, of the checkpoints that this process has dealt with.
     """
 
-    def __init__(self, model_dir, make_model, make_spec, exports, rule=None, start_step=None):
-        self._model_dir, self._make_model, self._make_spec = model_dir, make_model, make_spec
+    def __init__(self, model_dir, make_evaluator, exports, rule=None, start_step=None):
+        self._model_dir, self._make_evaluator = model_dir, make_evaluator
         self._exports, self._rule, self._start_step = exports, rule, start_step
         self._lines = metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl'))
         self._last = None  # entry
@@ -92,21 +112,25 @@ class Evaluation:
         if entry.done:
             return
         self._keep(entry)
-        model, results = self._make_model(), owed.recorded(entry, lines)
-        if results is None:
-            results = self._evaluate(model, checkpoint)
-        self.results[entry.step] = results
+        evaluator, metrics = self._evaluator, owed.recorded(entry, lines)
+        if metrics is None:
+            metrics = self._evaluate(evaluator, checkpoint)
+        self.results[entry.step] = metrics
         self._decide()
-        self._exports.write(model, checkpoint, {**results, 'global_step': entry.step}, entry.final, entry.final_exports)
+        result = Result(checkpoint, entry.step, metrics)
+        self._exports.write(evaluator, result, entry.final, entry.final_exports)
         self._keep(dataclasses.replace(entry, done=True))
 
-    def _evaluate(self, model, checkpoint) -> dict:
-        spec = self._make_spec()
-        results = dict(model.evaluate(spec.input_fn, steps=spec.steps, hooks=spec.hooks, checkpoint_path=checkpoint))
-        step = int(results.pop('global_step'))
-        self._lines.write('eval', step, results)
-        _log.info('evaluation at step %d: %s', step, metrics_log.shown(results))
-        return results
+    @functools.cached_property
+    def _evaluator(self) -> Evaluator:
+        return self._make_evaluator()
+
+    def _evaluate(self, evaluator, checkpoint) -> dict:
+        metrics = dict(evaluator.evaluate(checkpoint))
+        step = int(metrics.pop('global_step'))
+        self._lines.write('eval', step, metrics)
+        _log.info('evaluation at step %d: %s', step, metrics_log.shown(metrics))
+        return metrics
 
     def _decide(self) -> None:
         if self._rule is None:

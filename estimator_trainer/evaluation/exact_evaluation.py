@@ -8,6 +8,34 @@ from estimator_trainer.compat import fixes
 from estimator_trainer.data import batch
 
 
+def input_fn(of_job, params):
+    """The input_fn of an evaluation, (input_context) -> data set: each example once, on any number of replicas.
+
+    Args:
+        of_job: the job's input_fn.
+        params: jobs.run_params.RunParams.
+    """
+
+    def batches(input_context=None):
+        replicas = input_context.num_replicas_in_sync if input_context else 1
+        return for_all(of_job(tf.estimator.ModeKeys.EVAL, params.as_dict(), input_context), replicas)
+
+    return batches
+
+
+def estimator_of(job, params, run_config):
+    """A job's Estimator, whose evaluation counts each example once."""
+    if job.make_estimator is None:
+        return tf.estimator.Estimator(with_exact_loss(job.model_fn), config=run_config, params=params.as_dict())
+    estimator = job.make_estimator(run_config, params.as_dict())
+    if estimator.config.model_dir != run_config.model_dir:
+        raise ValueError(
+            f'make_estimator must pass its run_config to the Estimator: its model_dir is {estimator.config.model_dir}.'
+        )
+    estimator._model_fn = with_exact_loss(estimator._model_fn)
+    return estimator
+
+
 def for_all(batches, replicas: int):
     """The batches of an evaluation, and empty ones for replicas that would get none in the last step.
 

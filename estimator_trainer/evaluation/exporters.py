@@ -42,19 +42,20 @@ class Exports:
             name for exporter, folder in self._exporters if exporter.name == _FINAL for name in _saved_models(folder)
         )
 
-    def write(self, estimator, checkpoint, results, final: bool, finals_before) -> None:
+    def write(self, evaluator, result, final: bool, finals_before) -> None:
         """Exports an evaluated checkpoint, as far as this has not been done.
 
         Args:
-            results: of the evaluation, with global_step.
+            evaluator, result: evaluation.evaluation.Evaluator, and the Result that it has given.
             final: training has ended with this checkpoint.
             finals_before: what `finals` was before the checkpoint was taken up.
         """
+        metrics = {**result.metrics, 'global_step': result.step}
         for exporter, folder in self._exporters:
             if exporter.name == _FINAL and set(self.finals()) - set(finals_before):
                 continue
             try:
-                exporter.export(estimator, folder, checkpoint, results, final)
+                exporter.export(evaluator, folder, result.checkpoint, metrics, final)
             finally:
                 _remove_unfinished(folder)
 

@@ -24,7 +24,9 @@ class CustomLoop(keras_loop.KerasLoop):
 
     def _train_steps(self, run):
         batches = self._batches(run)
-        steps = Steps(run.strategy, run.model, run.optimizer, self._job.parts, self._params, batches.element_spec)
+        steps = Steps(
+            run.strategy, run.model, run.optimizer, self._job.parts, self._params.as_dict(), batches.element_spec
+        )
         if self._plan.config.stepping == 'dataset':
             losses_of_calls = ([steps.one(batch)] for batch in batches)
         else:

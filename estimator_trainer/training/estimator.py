@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from estimator_trainer.compat.fixes import sync_training, training_end
-from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.evaluation import estimator_evaluator, exact_evaluation
 from estimator_trainer.training import progress, task, watched_step
 
 
@@ -25,24 +25,18 @@ class EstimatorLoop(task.Loop):
         else:  # it brings up this task's server, and evaluates nothing
             sync_training.raise_when_a_task_is_lost()
             training_end.withhold()  # our evaluator reads training.json
-            tf.estimator.train_and_evaluate(estimator, spec, self._eval_spec())
+            tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(self._eval_input_fn()))
 
-    def _model_to_evaluate(self):
-        return self._estimator(self._run_configs.local)
+    def _make_evaluator(self):
+        return estimator_evaluator.EstimatorEvaluator(
+            self._estimator(self._run_configs.local),
+            self._eval_input_fn(),
+            self._plan.config.eval_steps,
+            self._evaluating_now,
+        )
 
     def _estimator(self, run_config):
-        if self._job.make_estimator is None:
-            return tf.estimator.Estimator(
-                exact_evaluation.with_exact_loss(self._job.model_fn), config=run_config, params=dict(self._params)
-            )
-        estimator = self._job.make_estimator(run_config, dict(self._params))
-        if estimator.config.model_dir != run_config.model_dir:
-            raise ValueError(
-                'make_estimator must pass its run_config to the Estimator: '
-                f'its model_dir is {estimator.config.model_dir}.'
-            )
-        estimator._model_fn = exact_evaluation.with_exact_loss(estimator._model_fn)
-        return estimator
+        return exact_evaluation.estimator_of(self._job, self._params, run_config)
 
     def _train_spec(self):
         plan, config = self._plan, self._plan.config
@@ -51,7 +45,7 @@ class EstimatorLoop(task.Loop):
             listeners += [watched_step.SavedListener(self._lifeline), _EvaluatingListener(self._saved)]
             hooks.append(
                 progress.ProgressHook(
-                    max_steps=self._params['max_steps'],
+                    max_steps=self._params.max_steps,
                     batch_size=plan.global_batch_size,
                     every_steps=config.log_every_steps,
                     metrics=self._metrics,
@@ -69,10 +63,10 @@ class EstimatorLoop(task.Loop):
             )
 
         def input_fn(input_context=None):
-            return self._input_fn(tf.estimator.ModeKeys.TRAIN, dict(self._params), input_context or own_context)
+            return self._input_fn(tf.estimator.ModeKeys.TRAIN, self._params.as_dict(), input_context or own_context)
 
         return tf.estimator.TrainSpec(
-            input_fn, max_steps=self._params['max_steps'], hooks=hooks, saving_listeners=listeners
+            input_fn, max_steps=self._params.max_steps, hooks=hooks, saving_listeners=listeners
         )
 
 

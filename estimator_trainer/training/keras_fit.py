@@ -17,7 +17,7 @@ class KerasFitLoop(keras_loop.KerasLoop):
 
     def _train_steps(self, run):
         with run.strategy.scope():
-            fitted = Fitted(run.model, self._job.parts, self._params)
+            fitted = Fitted(run.model, self._job.parts, self._params.as_dict())
             fitted.compile(optimizer=run.optimizer)
         batches = Continued(self._batches(run))
         board = TensorBoard(self._plan.config.model_dir, run) if self._plan.is_chief else None

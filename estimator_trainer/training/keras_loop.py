@@ -1,12 +1,12 @@
 """What keras_fit and custom_loop have in common: both train a job's Keras model."""
 
 import concurrent.futures
+import dataclasses
 
 import tensorflow as tf
 
-from estimator_trainer.evaluation import keras_evaluation
+from estimator_trainer.evaluation import keras_evaluator
 from estimator_trainer.jobs import losses
-from estimator_trainer.run_dir import protocol
 from estimator_trainer.training import broken_input, task, training_run
 
 _SAVE_SECS = 600
@@ -16,7 +16,6 @@ class KerasLoop(task.Loop):
     """One task's part of a run whose loop fills in `_train_steps`."""
 
     _default_save_epochs = None
-    _keras = None
 
     def _train_steps(self, run) -> None:
         """Trains from run.step on, until `run.stepped` says to stop or the data end."""
@@ -55,29 +54,24 @@ class KerasLoop(task.Loop):
 
     def _batches(self, run):
         """The distributed data set of the training, from run.step on."""
-        params = {**self._params, 'start_step': run.step}
+        params = dataclasses.replace(self._params, start_step=run.step).as_dict()
         return run.strategy.distribute_datasets_from_function(
             lambda context: self._input_fn(tf.estimator.ModeKeys.TRAIN, params, context)
         )
 
-    def _model_to_evaluate(self):
-        if self._keras is None:
-            strategy = self._run_configs.local.eval_distribute
-            if strategy and self._plan.strategy == 'mirrored' and self.strategy:
-                strategy = self.strategy  # the collectives of a second one would get in its way
-            self._keras = keras_evaluation.KerasEvaluation(
-                self._job,
-                self._params,
-                self._plan.config.model_dir,
-                strategy,
-                lambda: self._lifeline.enter(protocol.EVALUATING),
-            )
-            self._spec = super()._eval_spec()
-        return self._keras
-
-    def _eval_spec(self):
-        self._model_to_evaluate()
-        return self._spec  # one input_fn: one data set, for all evaluations
+    def _make_evaluator(self):
+        strategy = self._run_configs.local.eval_distribute
+        if strategy and self._plan.strategy == 'mirrored' and self.strategy:
+            strategy = self.strategy  # the collectives of a second one would get in its way
+        return keras_evaluator.KerasEvaluator(
+            self._job,
+            self._params.as_dict(),
+            self._plan.config.model_dir,
+            self._eval_input_fn(),
+            self._plan.config.eval_steps,
+            strategy,
+            self._evaluating_now,
+        )
 
     def _saved(self, step) -> None:
         """As in Loop. `fit` calls this within the scope of the training's strategy, where no other strategy

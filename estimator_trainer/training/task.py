@@ -49,7 +49,7 @@ class Loop:
         started: when the run was first started, seconds since the epoch.
         run_configs: training.runtime.RunConfigs.
         job: jobs.Job.
-        params: the job's params and the run's (jobs.job.RUN_PARAMS).
+        params: jobs.run_params.RunParams.
         input_fn: (mode, params, input_context) -> tf.data.Dataset.
         serving_input_fn: () -> ServingInputReceiver, or None.
     """
@@ -66,22 +66,21 @@ class Loop:
         self._exports = exporters.Exports(model_dir, exporters.make(plan.config.export, job, serving_input_fn))
         self._evaluation = evaluation.Evaluation(
             model_dir,
-            self._model_to_evaluate,
-            self._eval_spec,
+            self._make_evaluator,
             self._exports,
             early_stopping.rule_of(plan.config),
-            params['start_step'] if plan.trains else None,
+            params.start_step if plan.trains else None,
         )
         self._step_watch = self._watch_class(
-            lifeline, plan.is_chief, plan.asynchronous, self._reason_to_stop, params.get('start_step', 0)
+            lifeline, plan.is_chief, plan.asynchronous, self._reason_to_stop, params.start_step
         )
 
     def _train(self) -> None:
         """Trains, in one process or as one of several tasks. Calls `_saved` after each checkpoint."""
         raise NotImplementedError
 
-    def _model_to_evaluate(self):
-        """An Estimator, or what evaluates and exports checkpoints like one, of this process alone."""
+    def _make_evaluator(self) -> evaluation.Evaluator:
+        """Of this process alone."""
         raise NotImplementedError
 
     def run(self) -> Outcome:
@@ -161,7 +160,7 @@ class Loop:
             self._lifeline.finish(protocol.ENDED, self._why(checkpoints.last_step(self._plan.config.model_dir)))
 
     def _why(self, step) -> str:
-        reached = step >= self._params['max_steps']
+        reached = step >= self._params.max_steps
         return 'max_steps' if reached else self._step_watch.why or 'end_of_data'
 
     def _reason_to_stop(self) -> str | None:
@@ -177,7 +176,7 @@ class Loop:
         config = self._plan.config
         greeting = training_watch.greeting_of(self._plan.chief_address)
         watch = training_watch.TrainingWatch(
-            self._params['max_steps'],
+            self._params.max_steps,
             config.join_timeout_secs,
             config.lost_peer_secs,
             os.environ.get(protocol.GENERATION, ''),
@@ -193,7 +192,7 @@ class Loop:
                 config.model_dir,
                 self._evaluation,
                 watch,
-                self._params['max_steps'],
+                self._params.max_steps,
                 self._refuses_another_folder(watch, greeting),
             ).run()
 
@@ -224,27 +223,17 @@ class Loop:
     def _evaluation_lock(self):
         return run_files.lock(self._plan.config.model_dir, os.path.join('eval', '.lock'))
 
-    def _eval_spec(self):
-        config = self._plan.config
+    def _eval_input_fn(self):
+        return exact_evaluation.input_fn(self._input_fn, self._params)
 
-        def input_fn(input_context=None):
-            batches = self._input_fn(tf.estimator.ModeKeys.EVAL, dict(self._params), input_context)
-            return exact_evaluation.for_all(batches, input_context.num_replicas_in_sync if input_context else 1)
-
-        return tf.estimator.EvalSpec(
-            input_fn,
-            steps=config.eval_steps,
-            hooks=[watched_step.EvaluatingHook(self._lifeline)],
-            start_delay_secs=0,
-            throttle_secs=config.eval_throttle_secs,
-        )
+    def _evaluating_now(self) -> None:
+        """Whatever was trained is saved."""
+        self._lifeline.enter(protocol.EVALUATING)
 
     def _saved(self, step) -> None:
         """Evaluates a checkpoint on the way, where this process does. The last one is evaluated later."""
         ends = (
-            step >= self._params['max_steps']
-            or self._lifeline.stopped_by is not None
-            or self._step_watch.why is not None
+            step >= self._params.max_steps or self._lifeline.stopped_by is not None or self._step_watch.why is not None
         )
         if ends or time.monotonic() < self._evaluate_at:
             return

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import epochs
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints, summaries
 from estimator_trainer.sync import replica_averages
@@ -56,11 +55,10 @@ class TrainingRun:
         self.strategy = strategy or tf.distribute.get_strategy()
         self._plan, self._lifeline, self._params = plan, lifeline, params
         self._watch, self._saved = watch, saved
-        self._examples = epochs.examples_of(params)
         self._save_secs, self._save_steps, self._save_epochs = save_secs, save_steps, save_epochs
         with self.strategy.scope():
-            self.model = job.make_model(dict(params))
-            self.optimizer = job.parts.make_optimizer(dict(params))
+            self.model = job.make_model(params.as_dict())
+            self.optimizer = job.parts.make_optimizer(params.as_dict())
             self.optimizer._create_all_weights(self.model.trainable_variables)  # all are restored
             self._agreement = EagerAgreement(watch.WISHES + 1, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
@@ -80,7 +78,7 @@ class TrainingRun:
             )
             self._writer = summaries.Scalars(config.model_dir)
             self._progress = progress.Progress(
-                max_steps=params['max_steps'],
+                max_steps=params.max_steps,
                 batch_size=plan.global_batch_size,
                 every_steps=config.log_every_steps,
                 metrics=metrics,
@@ -91,7 +89,7 @@ class TrainingRun:
 
     def _restore(self, model_dir) -> None:
         # All tasks have agreed on start_step, and none of them can save before all have restored.
-        checkpoint = checkpoints.latest(model_dir) if self._params['start_step'] else None
+        checkpoint = checkpoints.latest(model_dir) if self._params.start_step else None
         if checkpoint is None:
             return  # StepWatch.start refuses what should have been restored
         if not checkpoints.is_of_objects(checkpoint):
@@ -107,10 +105,10 @@ class TrainingRun:
         self._watch.start(self.step)
         if self._progress:
             self._progress.start(self.step)
-        if self._params['start_step'] == 0 and tf.train.latest_checkpoint(self._plan.config.model_dir) is None:
+        if self._params.start_step == 0 and tf.train.latest_checkpoint(self._plan.config.model_dir) is None:
             self._save()
         # What ended the last run may still stand.
-        return not self._agrees_to_stop() and self.step < self._params['max_steps']
+        return not self._agrees_to_stop() and self.step < self._params.max_steps
 
     def stepped(self, losses) -> bool:
         """Some steps have been finished.
@@ -130,7 +128,7 @@ class TrainingRun:
         stop = self._agreement.due(len(losses)) and self._agrees_to_stop()
         if self._is_to_be_saved():
             self._save()
-        return not stop and self.step < self._params['max_steps']
+        return not stop and self.step < self._params.max_steps
 
     def count_steps(self) -> None:
         """After a call that has failed: it may have taken some steps."""
@@ -149,12 +147,12 @@ class TrainingRun:
 
     def end_of_epoch(self, epoch: int) -> int:
         """The step at which `epoch` epochs have been trained, and maybe a part of the next one."""
-        return epochs.steps(epoch, self._examples, self._params['global_batch_size'])
+        return self._params.end_of_epoch(epoch)
 
     @property
     def epoch(self) -> int:
         """Epochs that have been trained."""
-        return epochs.finished(self.step, self._examples, self._params['global_batch_size'])
+        return self._params.epochs_at(self.step)
 
     def steps_to(self, *, epoch=True, report=False) -> int:
         """Steps until something has to be done outside the graph, at least 1.
@@ -164,7 +162,7 @@ class TrainingRun:
             report: and wherever progress or a summary is due.
         """
         config = self._plan.config
-        ends = [self._params['max_steps']]
+        ends = [self._params.max_steps]
         if epoch or self._save_epochs:
             ends.append(self.end_of_epoch(self.epoch + 1))
         if self._save_steps:

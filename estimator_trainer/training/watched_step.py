@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.run_dir import checkpoints, protocol
+from estimator_trainer.run_dir import checkpoints
 from estimator_trainer.sync import agreement
 
 EARLY_STOPPING = 'early_stopping'
@@ -139,13 +139,3 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
 
     def after_save(self, session, global_step_value):
         self._lifeline.saved(int(global_step_value))
-
-
-class EvaluatingHook(tf.estimator.SessionRunHook):
-    """Tells the lifeline that the task evaluates: whatever was trained is saved."""
-
-    def __init__(self, lifeline):
-        self._lifeline = lifeline
-
-    def begin(self):
-        self._lifeline.enter(protocol.EVALUATING)

@@ -2,12 +2,11 @@
 
 import logging
 import os
-import types
 
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.evaluation import continuous_evaluation, evaluation
+from estimator_trainer.evaluation import continuous_evaluation, estimator_evaluator, evaluation
 from estimator_trainer.evaluation.continuous_evaluation import ContinuousEvaluation, TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle import training_watch
 from estimator_trainer.run_dir import checkpoints, metrics_log, protocol
@@ -38,16 +37,16 @@ def cut_short(model_dir, step):
         file.truncate(40)
 
 
-class FakeEstimator:
+class FakeEvaluator:
     """Reads the checkpoint, as an Estimator does."""
 
-    def __init__(self, model_dir):
-        self.model_dir = model_dir
+    def __init__(self, model_dir, input_fn):
+        self.model_dir, self._input_fn = model_dir, input_fn
 
-    def evaluate(self, input_fn, steps, hooks, checkpoint_path):
-        input_fn()
-        tf.train.load_variable(checkpoint_path, 'weight')
-        return {'loss': 1.0, 'global_step': int(tf.train.load_variable(checkpoint_path, 'global_step'))}
+    def evaluate(self, checkpoint):
+        self._input_fn()
+        tf.train.load_variable(checkpoint, 'weight')
+        return {'loss': 1.0, 'global_step': int(tf.train.load_variable(checkpoint, 'global_step'))}
 
 
 def model_fn(features, labels, mode):
@@ -60,8 +59,8 @@ def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0]))
 
 
-def real_estimator(model_dir):
-    return tf.estimator.Estimator(model_fn, model_dir)
+def real_estimator(model_dir, input_fn):
+    return estimator_evaluator.EstimatorEvaluator(tf.estimator.Estimator(model_fn, model_dir), input_fn)
 
 
 class Exports:
@@ -76,20 +75,19 @@ class Exports:
     def remove_unfinished(self):
         pass
 
-    def write(self, estimator, checkpoint, results, final, finals_before):
-        self.told.append((results['global_step'], int(checkpoint.split('-')[-1]), final))
+    def write(self, evaluator, result, final, finals_before):
+        self.told.append((result.step, int(result.checkpoint.split('-')[-1]), final))
 
 
 class Run:
     """looks: what happens each time the evaluator looks: (state, what is done before to the model_dir)."""
 
-    def __init__(self, model_dir, *looks, make=FakeEstimator, input_fn=input_fn):
+    def __init__(self, model_dir, *looks, make=FakeEvaluator, input_fn=input_fn):
         self.model_dir, self.looks, self.round = str(model_dir), list(looks), 0
         self.exports, self.checkpoint_step = Exports(), None
-        spec = types.SimpleNamespace(input_fn=input_fn, steps=None, hooks=())
         self.evaluation = ContinuousEvaluation(
             self.model_dir,
-            evaluation.Evaluation(self.model_dir, lambda: make(self.model_dir), lambda: spec, self.exports),
+            evaluation.Evaluation(self.model_dir, lambda: make(self.model_dir, input_fn), self.exports),
             self,
             MAX_STEPS,
             self.count,
@@ -283,7 +281,7 @@ def delete_data(model_dir, step):
     os.unlink(os.path.join(model_dir, f'model.ckpt-{step}.data-00000-of-00001'))
 
 
-@pytest.mark.parametrize('make', [FakeEstimator, real_estimator])
+@pytest.mark.parametrize('make', [FakeEvaluator, real_estimator])
 @pytest.mark.parametrize('damage', [delete_data, cut_short])
 def test_a_checkpoint_that_is_gone_or_damaged_is_skipped(tmp_path, make, damage, warnings):
     run = Run(tmp_path, (TRAINING, at(50), (damage, 50)), (TRAINING,), (TRAINING, at(60)), (ENDED,), make=make).run()
@@ -293,11 +291,11 @@ def test_a_checkpoint_that_is_gone_or_damaged_is_skipped(tmp_path, make, damage,
 
 
 def test_a_checkpoint_that_is_deleted_while_it_is_evaluated(tmp_path, warnings):
-    class Slow(FakeEstimator):
-        def evaluate(self, input_fn, steps, hooks, checkpoint_path):
-            if checkpoint_path.endswith('-50'):
+    class Slow(FakeEvaluator):
+        def evaluate(self, checkpoint):
+            if checkpoint.endswith('-50'):
                 delete(self.model_dir, 50)
-            return super().evaluate(input_fn, steps, hooks, checkpoint_path)
+            return super().evaluate(checkpoint)
 
     run = Run(tmp_path, (TRAINING, at(50)), (TRAINING, at(60)), (ENDED,), make=Slow).run()
     assert run.evaluated == [60] and len(warnings()) == 1

@@ -15,7 +15,6 @@ from estimator_trainer.run_dir import metrics_log, protocol
 
 v1 = tf.compat.v1
 LOSSES = {20: 0.5, 40: 0.4, 60: 0.6}
-SPEC = types.SimpleNamespace(input_fn=lambda: None, steps=None, hooks=())
 
 
 class Killed(BaseException):
@@ -59,15 +58,15 @@ def machine(monkeypatch):
     return machine
 
 
-class FakeEstimator:
+class FakeEvaluator:
     _names = itertools.count(1000)
 
-    def __init__(self, model_dir, machine):
-        self.model_dir, self._machine = model_dir, machine
+    def __init__(self, machine):
+        self._machine = machine
 
-    def evaluate(self, input_fn, steps, hooks, checkpoint_path):
+    def evaluate(self, checkpoint):
         self._machine.moment()
-        step = int(tf.train.load_variable(checkpoint_path, 'global_step'))
+        step = int(tf.train.load_variable(checkpoint, 'global_step'))
         return {'loss': LOSSES[step], 'global_step': step}
 
     def export_saved_model(self, folder, serving_input_fn, checkpoint_path, **unused):
@@ -101,8 +100,7 @@ class Run:
         job = types.SimpleNamespace(best_metric=self.metric, best_mode='min')
         return evaluation.Evaluation(
             model_dir,
-            lambda: FakeEstimator(model_dir, self.machine),
-            lambda: SPEC,
+            lambda: FakeEvaluator(self.machine),
             exporters.Exports(model_dir, exporters.make(('best', 'final'), job, lambda: None)),
             early_stopping.Rule('loss', 'min', patience=1),
         )

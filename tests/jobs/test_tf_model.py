@@ -12,6 +12,7 @@ from estimator_trainer import config as trainer_config
 from estimator_trainer import jobs
 from estimator_trainer.data import sources
 from estimator_trainer.jobs import fashion_mnist, mnist
+from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints, metrics_log
 from estimator_trainer.training import estimator as loop
@@ -70,15 +71,15 @@ class Run:
             ]
         )
         plan = planning.make(config, {})
-        self.params = dict(
-            jobs.typed_params(self.job.params, ['learning_rate=0.1']),
+        self.params = RunParams(
+            job=jobs.typed_params(self.job.params, ['learning_rate=0.1']),
             batch_size=batch_size,
             num_replicas=plan.num_replicas,
             initial_replicas=plan.num_replicas,
             global_batch_size=plan.global_batch_size,
             max_steps=5,
             seed=config.seed,
-            steps_per_epoch=4000 / plan.global_batch_size,
+            num_examples=4000,
             start_step=checkpoints.last_step(self.model_dir),
         )
         with lifelines.Lifeline('trainer', lifelines.Bounds()) as lifeline:
@@ -101,12 +102,12 @@ class Run:
 
     def predict(self):
         """(logits, labels) of the test split, in its order."""
-        estimator = tf.estimator.Estimator(self.job.model_fn, self.model_dir, params=self.params)
+        estimator = tf.estimator.Estimator(self.job.model_fn, self.model_dir, params=self.params.as_dict())
         logits = [
             p['logits']
-            for p in estimator.predict(lambda: self.dataset.input_fn(EVAL, dict(self.params, batch_size=500)))
+            for p in estimator.predict(lambda: self.dataset.input_fn(EVAL, dict(self.params.as_dict(), batch_size=500)))
         ]
-        labels = [labels for _, labels in self.dataset.input_fn(EVAL, self.params).as_numpy_iterator()]
+        labels = [labels for _, labels in self.dataset.input_fn(EVAL, self.params.as_dict()).as_numpy_iterator()]
         return np.array(logits, np.float64), np.concatenate(labels)
 
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer import jobs
-from estimator_trainer.evaluation import exporters, keras_evaluation
+from estimator_trainer.evaluation import exporters, keras_evaluator
 from estimator_trainer.jobs import optimizers, schedules
 from estimator_trainer.training import custom_loop, keras_fit
 
@@ -117,30 +117,31 @@ def test_the_optimizers_are_those_of_v1(name):
 def test_saved_models_and_checkpoints_with_and_without_a_strategy(tmp_path, replicas, two):
     """Made under two replicas; loaded with and without strategy.scope(): equal to the model in memory."""
     job = jobs.load('mnist')
-    evaluation = keras_evaluation.KerasEvaluation(job, PARAMS, str(tmp_path), two)
+    evaluator = keras_evaluator.KerasEvaluator(job, PARAMS, str(tmp_path), finite(), strategy=two)
     optimizer = job.parts.make_optimizer(PARAMS)
-    tf.train.Checkpoint(model=evaluation.model, global_step=optimizer.iterations).save(str(tmp_path / 'model.ckpt'))
-    in_memory = evaluation.evaluate(finite())
+    tf.train.Checkpoint(model=evaluator.model, global_step=optimizer.iterations).save(str(tmp_path / 'model.ckpt'))
+    checkpoint = tf.train.latest_checkpoint(str(tmp_path))
+    in_memory = evaluator.evaluate(checkpoint)
     features, labels = examples()
-    logits = evaluation.model(features).numpy()
+    logits = evaluator.model(features).numpy()
     correct = np.mean(logits.argmax(axis=1) == labels)
     assert in_memory['accuracy'] == pytest.approx(correct) and in_memory['global_step'] == 0
-    path = evaluation.export_saved_model(str(tmp_path / 'export'), exporters.raw_images((28, 28, 1)))
+    path = evaluator.export_saved_model(str(tmp_path / 'export'), exporters.raw_images((28, 28, 1)), checkpoint)
 
     strategy = two if replicas == 2 else tf.distribute.get_strategy()
     with strategy.scope():
         loaded = tf.keras.models.load_model(path, compile=False)
         loaded.compile(loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])
     loss, accuracy = loaded.evaluate(finite()(), verbose=0)
-    penalty = float(job.parts.penalty(evaluation.model, PARAMS))
+    penalty = float(job.parts.penalty(evaluator.model, PARAMS))
     assert accuracy == pytest.approx(in_memory['accuracy'])
     assert loss + penalty == pytest.approx(in_memory['loss'], rel=1e-5)
     np.testing.assert_allclose(loaded(features), logits, rtol=1e-5, atol=1e-5)
     serve = tf.saved_model.load(path).signatures['serving_default']
     np.testing.assert_allclose(serve(image=tf.constant(features['image']))['logits'], logits, atol=1e-5)
 
-    restored = keras_evaluation.KerasEvaluation(
-        job, dict(PARAMS, seed=9), str(tmp_path), two if replicas == 2 else None
-    ).evaluate(finite())
+    restored = keras_evaluator.KerasEvaluator(
+        job, dict(PARAMS, seed=9), str(tmp_path), finite(), strategy=two if replicas == 2 else None
+    ).evaluate(checkpoint)
     assert restored['loss'] == pytest.approx(in_memory['loss'], rel=1e-6)
     assert restored['accuracy'] == in_memory['accuracy']

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints, protocol
 from estimator_trainer.training import watched_step
@@ -215,7 +216,8 @@ def test_an_evaluation_is_no_place_to_wait_in(tmp_path, line, signum, codes):
     if signum:
         line._received(signum)
     config = tf.estimator.RunConfig(str(tmp_path))
-    tf.estimator.Estimator(model_fn, config=config, params={}).evaluate(
-        input_fn, steps=1, hooks=[watched_step.EvaluatingHook(line)]
+    estimator = tf.estimator.Estimator(model_fn, config=config, params={})
+    estimator_evaluator.EstimatorEvaluator(estimator, input_fn, 1, lambda: line.enter(protocol.EVALUATING)).evaluate(
+        estimator.latest_checkpoint()
     )
     assert line.codes == codes and line._snapshot.phase == protocol.EVALUATING

@@ -9,7 +9,7 @@ import numpy as np
 from estimator_trainer import jobs
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import epochs
+from estimator_trainer.jobs import run_params
 
 CONFIG = 'config.json'
 
@@ -86,18 +86,19 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
             flags.get('in_memory_mb', TrainerConfig.in_memory_mb),
         )
     examples = dataset.num_train if dataset else job.num_train_examples
-    params = {
-        **config['params'],
-        'seed': config['seed'],
-        'start_step': start_step,
-        'num_replicas': replicas,
-        'initial_replicas': config.get('initial_replicas', replicas),
-        'batch_size': flags.get('batch_size', config['global_batch_size'] // replicas),
-        'global_batch_size': config['global_batch_size'],
-        **epochs.run_params(flags.get('max_steps'), flags.get('epochs'), examples, config['global_batch_size']),
-    }
-    if dataset:
-        params['image_shape'] = tuple(dataset.image_shape)
+    global_batch_size = config['global_batch_size']
+    params = run_params.RunParams(
+        job=config['params'],
+        batch_size=flags.get('batch_size', global_batch_size // replicas),
+        num_replicas=replicas,
+        initial_replicas=config.get('initial_replicas', replicas),
+        global_batch_size=global_batch_size,
+        max_steps=run_params.last_step(flags.get('max_steps'), flags.get('epochs'), examples, global_batch_size),
+        num_examples=examples,
+        seed=config['seed'],
+        start_step=start_step,
+        image_shape=dataset.image_shape if dataset else None,
+    ).as_dict()
     batches = (job.input_fn or dataset.input_fn)(tf.estimator.ModeKeys.EVAL, dict(params), None)
     batch = next(iter(batches.take(1)))
     features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)

@@ -12,19 +12,20 @@ from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import checkpoints, summaries
 
 
-class KerasEvaluation:
-    """The model of a job, in one process, with the weights of a checkpoint.
-
-    It has the methods of an Estimator that evaluators and exporters call.
+class KerasEvaluator:
+    """The model of a job, in one process, with the weights of a checkpoint; an evaluation.Evaluator.
 
     Args:
+        params: the job's and the run's, as a dict.
+        input_fn: (input_context) -> data set of per-replica batches.
+        steps: at most so many batches for each replica; None: all.
         strategy: whose replicas share an evaluation, or None.
         started: () -> None, called as an evaluation begins.
     """
 
-    def __init__(self, job, params, model_dir, strategy=None, started=lambda: None):
-        self.model_dir = model_dir
+    def __init__(self, job, params, model_dir, input_fn, steps=None, strategy=None, started=lambda: None):
         self._parts, self._params, self._started = job.parts, dict(params), started
+        self._input_fn, self._steps = input_fn, steps
         self._strategy = strategy or tf.distribute.get_strategy()
         with self._strategy.scope():
             self.model = job.make_model(dict(params))
@@ -32,10 +33,7 @@ class KerasEvaluation:
             self._metrics = self._parts.metrics(dict(params)) if self._parts.metrics else {}
         self._scalars = summaries.Scalars(os.path.join(model_dir, 'eval'))
         self._restored = None
-        self._batches = {}  # input_fn -> distributed data set
-
-    def latest_checkpoint(self):
-        return tf.train.latest_checkpoint(self.model_dir)
+        self._batches = None  # one data set, for all evaluations
 
     def restore(self, checkpoint: str) -> None:
         """Takes the weights of a checkpoint.
@@ -48,38 +46,29 @@ class KerasEvaluation:
             status.assert_existing_objects_matched().expect_partial()
             self._restored = checkpoint
 
-    def evaluate(self, input_fn, steps=None, hooks=(), checkpoint_path=None) -> dict:
-        """The loss and the metrics over single examples, each counted once, and the global step.
-
-        Args:
-            input_fn: (input_context) -> data set of per-replica batches.
-            steps: at most so many batches for each replica; None: all.
-        """
-        checkpoint = checkpoint_path or self.latest_checkpoint()
+    def evaluate(self, checkpoint: str) -> dict:
+        """The loss and the metrics over single examples, each counted once, and the global step."""
         self._started()
         self.restore(checkpoint)
         step = checkpoints.step_of(checkpoint)
-        results = self.evaluate_batches(self._distributed(input_fn), steps)
+        results = self._evaluate_weights()
         self._scalars.write(step, {name: value for name, value in results.items() if value.ndim == 0})
         return {**results, 'global_step': step}
 
-    def evaluate_batches(self, batches, steps=None) -> dict:
-        """`evaluate` with the weights as they are, over a distributed data set."""
+    def _evaluate_weights(self) -> dict:
+        """`evaluate` with the weights as they are."""
+        if self._batches is None:
+            self._batches = self._strategy.distribute_datasets_from_function(self._input_fn)
         metrics = {**self._metrics, 'loss': self._loss}
         for metric in metrics.values():
             metric.reset_state()
-        for batch in itertools.islice(batches, steps):
+        for batch in itertools.islice(self._batches, self._steps):
             self._step(batch)
         results = {name: metric.result().numpy() for name, metric in metrics.items()}
         penalty = self._parts.penalty and self._parts.penalty(self.model, self._params)
         if penalty is not None:
             results['loss'] += float(penalty)
         return results
-
-    def _distributed(self, input_fn):
-        if input_fn not in self._batches:
-            self._batches = {input_fn: self._strategy.distribute_datasets_from_function(input_fn)}
-        return self._batches[input_fn]
 
     @tf.function(reduce_retracing=True)
     def _step(self, batch):
@@ -91,10 +80,10 @@ class KerasEvaluation:
         for metric in self._metrics.values():
             metric.update_state(labels, outputs)
 
-    def export_saved_model(self, folder, serving_input_fn, assets_extra=None, checkpoint_path=None, **unused):
+    def export_saved_model(self, folder, serving_input_fn, checkpoint_path, assets_extra=None, **unused):
         """Writes folder/<seconds since the epoch>, a SavedModel that tf.keras and TensorFlow load, and
         returns its path. Its signature takes what `serving_input_fn` does, as Estimator's exports."""
-        self.restore(checkpoint_path or self.latest_checkpoint())
+        self.restore(checkpoint_path)
         path = _timestamped(folder)
         temporary = os.path.join(folder, f'temp-{os.path.basename(path)}')
         with quiet.only_errors():  # Keras warns that the model is not compiled
