@@ -94,8 +94,8 @@ class Job:
             `--dataset`, and no export where it has its own input_fn.
         params: name -> default. Values are bool, int, float or str; `--param` overrides them.
         best_metric, best_mode: the evaluation metric that `export/best` goes by, and 'min' or 'max'.
-        check: `(params) -> None`, called before TensorFlow is imported; raises ValueError for params
-            that cannot work.
+        check: `(params) -> None`, called before anything starts, and before TensorFlow is imported unless the
+            job's own module imports it; raises ValueError for params that cannot work.
         num_train_examples: for `--epochs` with an input_fn of the job's own.
     """
 
