@@ -1,13 +1,16 @@
 """The evaluator's loop: every checkpoint it can, always the last, until training has ended."""
 
 import logging
+import math
 import os
 import time
 
 import tensorflow as tf
 
+from estimator_trainer.errors import UsageError
+from estimator_trainer.evaluation import evaluation as evaluations
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import checkpoints, protocol
+from estimator_trainer.run_dir import checkpoints, protocol, run_files
 
 _log = logging.getLogger('estimator_trainer')
 _POLL_SECS = 1
@@ -96,3 +99,39 @@ class ContinuousEvaluation:
             )
         finally:
             tf.keras.backend.clear_session()
+
+
+def evaluate_run(plan, evaluation, max_steps) -> None:
+    """The evaluator's part of a run: evaluates what the others train, until training has ended.
+
+    Raises:
+        TrainingStopped, TrainingLost: there is nothing more to wait for.
+        UsageError: another process evaluates the run, or the chief writes into another folder.
+        TakenElsewhere: a process of another machine evaluates the run.
+    """
+    config = plan.config
+    greeting = training_watch.greeting_of(plan.chief_address)
+    watch = training_watch.TrainingWatch(
+        max_steps,
+        config.join_timeout_secs,
+        config.lost_peer_secs,
+        os.environ.get(protocol.GENERATION, ''),
+        lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)),
+        greeting,
+        config.step_timeout_secs or math.inf,
+    )
+    folder = training_watch.FolderWatch(lambda: watch.seen, greeting, config.join_timeout_secs / 2)
+
+    def refuse_another_folder():
+        if folder.is_elsewhere():
+            raise UsageError(
+                f'{plan.task} does not find in --model_dir={config.model_dir} what the chief '
+                f'{plan.cluster.chief_task} at {plan.chief_address} writes there: the folder is '
+                'not shared. Name one on storage that every task sees at this path.'
+            )
+
+    with evaluations.lock(config.model_dir) as lock:
+        run_files.take(
+            lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of every task)'
+        )
+        ContinuousEvaluation(config.model_dir, evaluation, watch, max_steps, refuse_another_folder).run()

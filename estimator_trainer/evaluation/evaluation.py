@@ -5,6 +5,7 @@ owed from the moment it is taken up until they are done (`evaluation.owed`): a p
 failed in between leaves the rest to the next one, which calls `make_up`.
 """
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -12,7 +13,7 @@ import os
 from typing import Protocol
 
 from estimator_trainer.evaluation import early_stopping, owed
-from estimator_trainer.run_dir import checkpoints, metrics_log
+from estimator_trainer.run_dir import checkpoints, locks, metrics_log, run_files
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -56,6 +57,15 @@ class Evaluation:
         self._last = None  # entry
         self._last_done = None  # the same, unless the last checkpoint could not be read
         self.results = {}
+
+    @contextlib.contextmanager
+    def held(self):
+        """Holds the run's evaluation, of which one process is the owner. Yields whether it is ours.
+
+        An evaluator that TF_CONFIG's cluster does not list is unknown to the chief otherwise.
+        """
+        with lock(self._model_dir) as evaluation_lock:
+            yield evaluation_lock.take()
 
     def make_up(self) -> None:
         """Does what an earlier process has left undone, if its checkpoint is still there."""
@@ -121,6 +131,14 @@ class Evaluation:
         self._exports.write(evaluator, result, entry.final, entry.final_exports)
         self._keep(dataclasses.replace(entry, done=True))
 
+    def of_last(self) -> None:
+        """`of` the last checkpoint, with which training has ended."""
+        checkpoint = checkpoints.newest(self._model_dir)
+        if checkpoint:
+            self.of(checkpoint, final=True)
+        else:
+            _log.warning('WARNING: evaluation: there is no checkpoint in %s', self._model_dir)
+
     @functools.cached_property
     def _evaluator(self) -> Evaluator:
         return self._make_evaluator()
@@ -166,3 +184,8 @@ class Evaluation:
             final_exports=(),
             done=True,
         )
+
+
+def lock(model_dir: str) -> locks.Lock:
+    """Whoever evaluates the run holds it. Not taken yet."""
+    return run_files.lock(model_dir, os.path.join('eval', '.lock'))

@@ -70,3 +70,15 @@ def outputs_of(model, features, training: bool):
     missing = tf.cast(tf.equal(count, 0), tf.int32)
     outputs = model(batch.with_zeros(features, missing), training=training)
     return tf.nest.map_structure(lambda tensor: tensor[:count], outputs)
+
+
+def of_step(model, parts, params, features, labels):
+    """One replica's part of a training step.
+
+    Returns:
+        (the losses of its examples [batch, ...], its share of the global batch's loss, the outputs)
+    """
+    outputs = outputs_of(model, features, training=True)
+    losses = parts.loss(labels, outputs, params)
+    penalty = parts.penalty(model, params) if parts.penalty else None
+    return losses, share(losses, penalty), outputs

@@ -7,14 +7,14 @@ import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config
 
 from estimator_trainer.jobs import losses
-from estimator_trainer.training import keras_loop
+from estimator_trainer.training.training_run import TrainingRun
 
 _AGREE_EVERY_SECS = 0.5
 STEPPING = ('dataset', 'iterator', 'epoch_function')
 
 
-class CustomLoop(keras_loop.KerasLoop):
-    """One task's part of a run. `--stepping` says what happens outside the graph:
+class CustomLoopTrainer:
+    """A trainer.Trainer. `--stepping` says what happens outside the graph:
 
     - dataset: Python goes over the distributed data set, each step is one call of a tf.function;
     - iterator: a tf.function takes several steps from an iterator, up to the next one that is reported
@@ -22,26 +22,33 @@ class CustomLoop(keras_loop.KerasLoop):
     - epoch_function: one tf.function trains what is left of the epoch. A signal is obeyed after it.
     """
 
-    def _train_steps(self, run):
-        batches = self._batches(run)
-        steps = Steps(
-            run.strategy, run.model, run.optimizer, self._job.parts, self._params.as_dict(), batches.element_spec
-        )
-        if self._plan.config.stepping == 'dataset':
-            losses_of_calls = ([steps.one(batch)] for batch in batches)
-        else:
-            losses_of_calls = self._several(run, steps, iter(batches))
-        first, rate = run.step, run.rate()
-        for step_losses in losses_of_calls:
-            go_on = run.stepped(np.asarray(step_losses))
-            if not go_on or run.end_of_epoch(run.epoch) == run.step:
-                run.say_epoch(first, rate, steps.results())
-                first, rate = run.step, run.rate()
-            if not go_on:
-                break
+    evaluates_first_checkpoint = False
+
+    def __init__(self, setup):
+        self._setup = setup
+
+    def train(self, saved) -> None:
+        with TrainingRun(self._setup, saved) as run:
+            if not run.goes_on:
+                return
+            setup, batches = self._setup, run.batches()
+            params = setup.params.as_dict()
+            steps = Steps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
+            if setup.plan.config.stepping == 'dataset':
+                losses_of_calls = ([steps.one(batch)] for batch in batches)
+            else:
+                losses_of_calls = self._several(run, steps, iter(batches))
+            first, rate = run.step, run.rate()
+            for step_losses in losses_of_calls:
+                run.stepped(np.asarray(step_losses))
+                if not run.goes_on or run.is_at_end_of_epoch:
+                    run.say_epoch(first, rate, steps.results())
+                    first, rate = run.step, run.rate()
+                if not run.goes_on:
+                    break
 
     def _several(self, run, steps, iterator):
-        whole_epochs = self._plan.config.stepping == 'epoch_function'
+        whole_epochs = self._setup.plan.config.stepping == 'epoch_function'
         while True:
             wanted = run.steps_to(report=not whole_epochs)
             done, ended = steps.several(
@@ -130,7 +137,7 @@ class Steps:
     def replica_step(self, features, labels):
         """One replica's part of a step. Returns its share of the loss."""
         with tf.GradientTape() as tape:
-            of_examples, share, outputs = keras_loop.loss_of(self._model, self._parts, self._params, features, labels)
+            of_examples, share, outputs = losses.of_step(self._model, self._parts, self._params, features, labels)
         variables = self._model.trainable_variables
         self._optimizer.apply_gradients(zip(tape.gradient(share, variables), variables))
         for name, metric in self._metrics.items():

@@ -1,21 +1,28 @@
-"""Trains, evaluates and exports a job with an Estimator."""
+"""Trains a job with an Estimator: one call of train, or of train_and_evaluate in a cluster."""
+
+import os
 
 import tensorflow as tf
 
 from estimator_trainer.compat.fixes import sync_training, training_end
-from estimator_trainer.evaluation import estimator_evaluator, exact_evaluation
-from estimator_trainer.training import progress, task, watched_step
+from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.training import progress, watched_step
 
 
-class EstimatorLoop(task.Loop):
-    """One task's part of a run that Estimator trains."""
+class EstimatorTrainer:
+    """A trainer.Trainer."""
 
-    _watch_class = watched_step.WatchedStepHook
-    _evaluates_at_once = True
+    evaluates_first_checkpoint = True
 
-    def _train(self) -> None:
-        estimator, spec = self._estimator(self._run_configs.own), self._train_spec()
-        if self._plan.strategy in ('none', 'mirrored'):
+    def __init__(self, setup):
+        self._setup = setup
+
+    def train(self, saved) -> None:
+        setup = self._setup
+        estimator = exact_evaluation.estimator_of(setup.job, setup.params, setup.run_configs.own)
+        spec = self._train_spec(saved)
+        if setup.plan.strategy in ('none', 'mirrored'):
             estimator.train(
                 spec.input_fn,
                 hooks=list(spec.hooks),
@@ -25,33 +32,23 @@ class EstimatorLoop(task.Loop):
         else:  # it brings up this task's server, and evaluates nothing
             sync_training.raise_when_a_task_is_lost()
             training_end.withhold()  # our evaluator reads training.json
-            tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(self._eval_input_fn()))
+            eval_spec = tf.estimator.EvalSpec(exact_evaluation.input_fn(setup.input_fn, setup.params))
+            tf.estimator.train_and_evaluate(estimator, spec, eval_spec)
 
-    def _make_evaluator(self):
-        return estimator_evaluator.EstimatorEvaluator(
-            self._estimator(self._run_configs.local),
-            self._eval_input_fn(),
-            self._plan.config.eval_steps,
-            self._evaluating_now,
-        )
-
-    def _estimator(self, run_config):
-        return exact_evaluation.estimator_of(self._job, self._params, run_config)
-
-    def _train_spec(self):
-        plan, config = self._plan, self._plan.config
-        hooks, listeners = [self._step_watch], []
+    def _train_spec(self, saved):
+        setup, plan, config = self._setup, self._setup.plan, self._setup.plan.config
+        hooks, listeners = [watched_step.WatchedStepHook(setup.watch)], []
         if plan.is_chief:
-            listeners += [watched_step.SavedListener(self._lifeline), _EvaluatingListener(self._saved)]
+            listeners += [watched_step.SavedListener(setup.lifeline), _LaterCheckpoints(saved)]
             hooks.append(
                 progress.ProgressHook(
-                    max_steps=self._params.max_steps,
+                    max_steps=setup.params.max_steps,
                     batch_size=plan.global_batch_size,
                     every_steps=config.log_every_steps,
-                    metrics=self._metrics,
+                    metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, 'metrics.jsonl')),
                     summary_dir=config.model_dir,
                     bar=progress.wants_bar(config.progress),
-                    heard=self._lifeline.heard_rate,
+                    heard=setup.lifeline.heard_rate,
                 )
             )
         own_context = None
@@ -63,14 +60,14 @@ class EstimatorLoop(task.Loop):
             )
 
         def input_fn(input_context=None):
-            return self._input_fn(tf.estimator.ModeKeys.TRAIN, self._params.as_dict(), input_context or own_context)
+            return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context or own_context)
 
         return tf.estimator.TrainSpec(
-            input_fn, max_steps=self._params.max_steps, hooks=hooks, saving_listeners=listeners
+            input_fn, max_steps=setup.params.max_steps, hooks=hooks, saving_listeners=listeners
         )
 
 
-class _EvaluatingListener(tf.estimator.CheckpointSaverListener):
+class _LaterCheckpoints(tf.estimator.CheckpointSaverListener):
     """Tells `saved(step)` of each checkpoint but the first, which holds what training began with."""
 
     def __init__(self, saved):

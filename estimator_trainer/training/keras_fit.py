@@ -1,4 +1,4 @@
-"""Trains a Keras model with compile and fit."""
+"""Trains a Keras model with compile and fit, one epoch a call."""
 
 import os
 
@@ -6,43 +6,50 @@ import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import keras_loop
+from estimator_trainer.training.training_run import TrainingRun
 
 
-class KerasFitLoop(keras_loop.KerasLoop):
-    """One task's part of a run. Epochs are the data's: one call of fit trains one of them, or what is
-    left of it, and saves a checkpoint."""
+class KerasFitTrainer:
+    """A trainer.Trainer. Epochs are the data's: one call of fit trains one of them, or what is left of it, and
+    saves a checkpoint."""
 
-    _default_save_epochs = 1
+    evaluates_first_checkpoint = False
 
-    def _train_steps(self, run):
-        with run.strategy.scope():
-            fitted = Fitted(run.model, self._job.parts, self._params.as_dict())
-            fitted.compile(optimizer=run.optimizer)
-        batches = Continued(self._batches(run))
-        board = TensorBoard(self._plan.config.model_dir, run) if self._plan.is_chief else None
-        report = _Report(run)
-        while not report.stopped:
-            wanted, first = run.steps_to(), run.step
-            epoch, rate = run.epoch, run.rate()
-            try:
-                fitted.fit(
-                    batches,
-                    epochs=epoch + 1,
-                    initial_epoch=epoch,
-                    steps_per_epoch=wanted,
-                    verbose=0,
-                    callbacks=[report, *([board] if board else [])],
-                )
-            except ValueError as error:
-                if run.step > first or 'Empty logs' not in str(error):
-                    raise
-                break  # the data had ended with the last epoch
-            run.say_epoch(first, rate, report.results)
-            if run.step - first < wanted:
-                break  # stopped, or the data have ended
-        if board:
-            board.close()
+    def __init__(self, setup):
+        self._setup = setup
+
+    def train(self, saved) -> None:
+        with TrainingRun(self._setup, saved, default_save_epochs=1) as run:
+            if not run.goes_on:
+                return
+            setup, plan = self._setup, self._setup.plan
+            with run.strategy.scope():
+                fitted = Fitted(run.model, setup.job.parts, setup.params.as_dict())
+                fitted.compile(optimizer=run.optimizer)
+            batches = Continued(run.batches())
+            board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
+            report = _Report(run)
+            while run.goes_on:
+                wanted, first = run.steps_to(), run.step
+                epoch, rate = run.epoch, run.rate()
+                try:
+                    fitted.fit(
+                        batches,
+                        epochs=epoch + 1,
+                        initial_epoch=epoch,
+                        steps_per_epoch=wanted,
+                        verbose=0,
+                        callbacks=[report, *([board] if board else [])],
+                    )
+                except ValueError as error:
+                    if run.step > first or 'Empty logs' not in str(error):
+                        raise
+                    break  # the data had ended with the last epoch
+                run.say_epoch(first, rate, report.results)
+                if run.step - first < wanted:
+                    break  # stopped, or the data have ended
+            if board:
+                board.close()
 
 
 class Fitted(tf.keras.Model):
@@ -69,7 +76,7 @@ class Fitted(tf.keras.Model):
     def train_step(self, data):
         features, labels = data
         with tf.GradientTape() as tape:
-            of_examples, share, outputs = keras_loop.loss_of(self, self._parts, self._params, features, labels)
+            of_examples, share, outputs = losses.of_step(self, self._parts, self._params, features, labels)
         self.optimizer.minimize(share, self.trainable_variables, tape=tape)
         self._loss_metric.update_state(losses.of_examples(of_examples))
         for metric in self._of_examples.values():
@@ -99,15 +106,14 @@ class _Report(tf.keras.callbacks.Callback):
             epoch: a result that train_step returned would be all-reduced in every step.
     """
 
-    stopped = False
-
     def __init__(self, run):
         super().__init__()
         self._run = run
 
     def on_train_batch_end(self, batch, logs=None):
-        if not self._run.stepped([logs['step_loss']]):
-            self.stopped = self.model.stop_training = True
+        self._run.stepped([logs['step_loss']])
+        if not self._run.goes_on:
+            self.model.stop_training = True
 
     def on_epoch_end(self, epoch, logs=None):
         self.results = self.model.results()

@@ -1,5 +1,7 @@
 """What keras_fit and custom_loop do around their steps: checkpoints, reports, and when to stop."""
 
+import concurrent.futures
+import dataclasses
 import logging
 import os
 import time
@@ -8,64 +10,57 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.run_dir import checkpoints, summaries
+from estimator_trainer.run_dir import checkpoints, metrics_log, summaries
 from estimator_trainer.sync import replica_averages
 from estimator_trainer.sync.agreement import EagerAgreement
-from estimator_trainer.training import progress
+from estimator_trainer.training import broken_input, progress
 from estimator_trainer.training.watched_step import NotFiniteError
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
+_SAVE_SECS = 600
 
 
 class TrainingRun:
     """The training of one task, from its checkpoint to its last step.
 
-    The loop trains some steps and says so (`stepped`), again and again, until `stepped` says to stop.
+    A trainer trains some steps and says so (`stepped`), again and again, while `goes_on`:
+
+        with TrainingRun(setup, saved) as run:
+            while run.goes_on:
+                run.stepped(train_some_steps(run.model, run.optimizer))
 
     Args:
-        plan, lifeline, job, params: as of training.task.Loop.
-        strategy: of the training, or None.
-        watch: training.watched_step.StepWatch.
-        metrics: the MetricsLog of the chief.
+        setup: trainer.Setup.
         saved: (step) -> None, called on the chief when it has saved a checkpoint.
-        save_secs, save_steps, save_epochs: how often; None: not by this.
+        default_save_epochs: epochs between checkpoints where no flag says it; None: not by epochs.
 
     Attributes:
         step: the global step. Epoch e ends at step `end_of_epoch(e)`.
+        goes_on: whether there is anything left to train.
         model, optimizer: made in the strategy's scope, and restored.
     """
 
-    def __init__(
-        self,
-        plan,
-        lifeline,
-        job,
-        params,
-        strategy,
-        watch,
-        metrics,
-        saved,
-        save_secs=None,
-        save_steps=None,
-        save_epochs=None,
-    ):
-        config = plan.config
-        self.strategy = strategy or tf.distribute.get_strategy()
-        self._plan, self._lifeline, self._params = plan, lifeline, params
-        self._watch, self._saved = watch, saved
-        self._save_secs, self._save_steps, self._save_epochs = save_secs, save_steps, save_epochs
+    def __init__(self, setup, saved, default_save_epochs=None):
+        plan, config, job, params = setup.plan, setup.plan.config, setup.job, setup.params
+        tf.keras.utils.set_random_seed(config.seed)
+        self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
+        self._plan, self._lifeline, self._params = plan, setup.lifeline, params
+        self._watch, self._saved, self._input_fn = setup.watch, saved, setup.input_fn
+        by_steps_or_epochs = config.save_checkpoints_steps or config.save_checkpoints_epochs
+        self._save_secs = config.save_checkpoints_secs or (None if by_steps_or_epochs else _SAVE_SECS)
+        self._save_steps = config.save_checkpoints_steps
+        self._save_epochs = config.save_checkpoints_epochs or default_save_epochs
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
             self.optimizer = job.parts.make_optimizer(params.as_dict())
             self.optimizer._create_all_weights(self.model.trainable_variables)  # all are restored
-            self._agreement = EagerAgreement(watch.WISHES + 1, plan.is_chief)
+            self._agreement = EagerAgreement(self._watch.WISHES + 1, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
         )
         self._restore(config.model_dir)
-        self.count_steps()
+        self._count_steps()
         self._saved_step = self._first = self.step
         self._saved_at = time.monotonic()
         self._manager = self._writer = self._progress = None
@@ -81,9 +76,9 @@ class TrainingRun:
                 max_steps=params.max_steps,
                 batch_size=plan.global_batch_size,
                 every_steps=config.log_every_steps,
-                metrics=metrics,
+                metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, 'metrics.jsonl')),
                 bar=progress.wants_bar(config.progress),
-                heard=lifeline.heard_rate,
+                heard=self._lifeline.heard_rate,
                 summary=lambda step, rate: self._writer.write(step, {'examples_per_sec': rate}),
             )
 
@@ -100,24 +95,42 @@ class TrainingRun:
         status = self._checkpoint.restore(checkpoint)
         status.assert_existing_objects_matched()
 
-    def start(self) -> bool:
-        """Before the first step. Whether there is anything to train."""
+    def __enter__(self):
         self._watch.start(self.step)
         if self._progress:
             self._progress.start(self.step)
         if self._params.start_step == 0 and tf.train.latest_checkpoint(self._plan.config.model_dir) is None:
             self._save()
         # What ended the last run may still stand.
-        return not self._agrees_to_stop() and self.step < self._params.max_steps
+        self.goes_on = not self._agrees_to_stop() and self.step < self._params.max_steps
+        return self
 
-    def stepped(self, losses) -> bool:
+    def __exit__(self, kind, error, traceback) -> bool:
+        """After the last step, in every task; or where the job has failed because its helpers were told to stop."""
+        if error is not None:
+            if not (self._plan.trains_alone and broken_input.ends_training(error, self._lifeline)):
+                return False
+            self._count_steps()
+        if self.step > self._saved_step:
+            self._save()
+        if self._progress:
+            self._progress.finish(self.step)
+            self._writer.close()
+        self._watch.finish()
+        return error is not None
+
+    def batches(self):
+        """The distributed data set of the training, from `step` on."""
+        params = dataclasses.replace(self._params, start_step=self.step).as_dict()
+        return self.strategy.distribute_datasets_from_function(
+            lambda context: self._input_fn(tf.estimator.ModeKeys.TRAIN, params, context)
+        )
+
+    def stepped(self, losses) -> None:
         """Some steps have been finished.
 
         Args:
             losses: of each of them, over the global batch.
-
-        Returns:
-            Whether to go on.
         """
         for loss in losses:
             self.step += 1
@@ -128,20 +141,11 @@ class TrainingRun:
         stop = self._agreement.due(len(losses)) and self._agrees_to_stop()
         if self._is_to_be_saved():
             self._save()
-        return not stop and self.step < self._params.max_steps
+        self.goes_on = not stop and self.step < self._params.max_steps
 
-    def count_steps(self) -> None:
+    def _count_steps(self) -> None:
         """After a call that has failed: it may have taken some steps."""
         self.step = int(self.optimizer.iterations.numpy())
-
-    def finish(self) -> None:
-        """After the last step, in every task."""
-        if self.step > self._saved_step:
-            self._save()
-        if self._progress:
-            self._progress.finish(self.step)
-            self._writer.close()
-        self._lifeline.enter(lifelines.CLOSING)
 
     # -- epochs and steps
 
@@ -153,6 +157,10 @@ class TrainingRun:
     def epoch(self) -> int:
         """Epochs that have been trained."""
         return self._params.epochs_at(self.step)
+
+    @property
+    def is_at_end_of_epoch(self) -> bool:
+        return self.end_of_epoch(self.epoch) == self.step
 
     def steps_to(self, *, epoch=True, report=False) -> int:
         """Steps until something has to be done outside the graph, at least 1.
@@ -191,9 +199,7 @@ class TrainingRun:
         by_clock, self._save_now = self._save_now, False
         if by_clock or (self._save_steps and self.step >= self._saved_step + self._save_steps):
             return True
-        return bool(self._save_epochs) and (
-            self.epoch % self._save_epochs == 0 and self.end_of_epoch(self.epoch) == self.step
-        )
+        return bool(self._save_epochs) and self.epoch % self._save_epochs == 0 and self.is_at_end_of_epoch
 
     _save_now = False
 
@@ -209,7 +215,16 @@ class TrainingRun:
                     raise NotFiniteError(f'{variable.name} is not finite at step {self.step}')
             self._manager.save(checkpoint_number=self.step)
         self._lifeline.saved(self.step)
-        self._saved(self.step)
+        self._tell_saved()
+
+    def _tell_saved(self) -> None:
+        """`fit` saves within the scope of the training's strategy, where no other strategy can evaluate; the
+        scope is the thread's."""
+        if not tf.distribute.has_strategy():
+            self._saved(self.step)
+            return
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            thread.submit(self._saved, self.step).result()
 
     # -- TensorBoard
 
@@ -226,7 +241,7 @@ class TrainingRun:
         """Logs an epoch, or the part of one that was trained, from step `first` on."""
         if self._plan.is_chief and self.step > first:
             shown = ', '.join(f'{name} {float(value):.4f}' for name, value in results.items())
-            number = self.epoch if self.end_of_epoch(self.epoch) == self.step else self.epoch + 1
+            number = self.epoch if self.is_at_end_of_epoch else self.epoch + 1
             _log.info('epoch %d, steps %d to %d: %s, learning rate %.3g', number, first, self.step, shown, rate)
 
 

@@ -27,7 +27,7 @@ class StepWatch:
     """Tells the lifeline of each step, and knows what all synchronous tasks wish to do after it.
 
     Args:
-        lifeline: watch.Lifeline.
+        lifeline: lifecycle.lifeline.Lifeline.
         is_chief: of the tasks exactly one.
         asynchronous: other tasks move the global step as well.
         reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
@@ -42,7 +42,7 @@ class StepWatch:
 
     def __init__(self, lifeline, is_chief: bool, asynchronous: bool, reason, start_step: int = 0):
         self._lifeline, self._is_chief = lifeline, is_chief
-        self._asynchronous, self._reason = asynchronous, reason
+        self.asynchronous, self._reason = asynchronous, reason
         self._start_step = start_step
         self._asked = self._asked_at = None
         self.why = None
@@ -54,7 +54,7 @@ class StepWatch:
             checkpoints.CannotRead: the checkpoint was not restored. Where TensorFlow may not read the file that
                 names it, it starts from the beginning without a word.
         """
-        if step < self._start_step and not self._asynchronous:
+        if step < self._start_step and not self.asynchronous:
             raise checkpoints.CannotRead(
                 errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {self._start_step}'
             )
@@ -70,7 +70,7 @@ class StepWatch:
         """This task's, of which there are WISHES."""
         signum = self._lifeline.signum
         now = time.monotonic()
-        if (self._is_chief or self._asynchronous) and (self._asked_at is None or now - self._asked_at >= _ASK_SECS):
+        if (self._is_chief or self.asynchronous) and (self._asked_at is None or now - self._asked_at >= _ASK_SECS):
             self._asked, self._asked_at = self._reason(), now
         return [signum == number for number in _SIGNALS] + [self._asked == name for name in _REASONS]
 
@@ -83,39 +83,46 @@ class StepWatch:
             self.why = _REASONS[reasons.index(True)]
         return any(agreed)
 
+    def finish(self) -> None:
+        """Training is over, and the last step is saved or about to be."""
+        self._lifeline.enter(lifelines.CLOSING)
 
-class WatchedStepHook(StepWatch, tf.estimator.SessionRunHook):
-    """A StepWatch for Estimator. Stops all synchronous tasks at the same step.
+
+class WatchedStepHook(tf.estimator.SessionRunHook):
+    """Brings a StepWatch into Estimator. Stops all synchronous tasks at the same step.
 
     A signal to any task, or a reason of the chief's, is obeyed by all after the next step.
     """
 
+    def __init__(self, watch: StepWatch):
+        self._watch = watch
+
     def begin(self):
         self._global_step = tf.compat.v1.train.get_global_step()
         self._loss = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)[-1]
-        self._voice = agreement.join(self.wishes, self.WISHES)
+        self._voice = agreement.join(self._watch.wishes, self._watch.WISHES)
 
     def after_create_session(self, session, coord):
         self._step = int(session.run(self._global_step))
-        self.start(self._step)
+        self._watch.start(self._step)
         # Before the first step: what ended the last run may still stand.
-        if self.obey(self._voice.meet(session, self.wishes())):
+        if self._watch.obey(self._voice.meet(session, self._watch.wishes())):
             coord.request_stop()
 
     def before_run(self, run_context):
-        step = [self._global_step] if self._asynchronous else []
+        step = [self._global_step] if self._watch.asynchronous else []
         fetches, feeds = self._voice.before_run()
         return tf.estimator.SessionRunArgs([self._loss, fetches, *step], feeds)
 
     def after_run(self, run_context, run_values):
         loss, fetched, *step = run_values.results
         self._step = int(step[0]) if step else self._step + 1
-        self.stepped(self._step, loss)
-        if self.obey(self._voice.after_run(fetched)):
+        self._watch.stepped(self._step, loss)
+        if self._watch.obey(self._voice.after_run(fetched)):
             run_context.request_stop()
 
     def end(self, session):
-        self._lifeline.enter(lifelines.CLOSING)
+        self._watch.finish()
 
 
 class SavedListener(tf.estimator.CheckpointSaverListener):

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import time
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,12 +13,10 @@ from estimator_trainer import config as trainer_config
 from estimator_trainer import jobs
 from estimator_trainer.data import sources
 from estimator_trainer.jobs import fashion_mnist, mnist
-from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints, metrics_log
-from estimator_trainer.training import estimator as loop
 from estimator_trainer.training import plan as planning
-from estimator_trainer.training import runtime
+from estimator_trainer.training import run_task, runtime
 
 v1 = tf.compat.v1
 EVAL = tf.estimator.ModeKeys.EVAL
@@ -49,11 +48,19 @@ def test_initial_weights_depend_on_the_seed_only(make_model, weights):
         assert one.ndim == 1 or not np.array_equal(one, three)  # all but the biases
 
 
+class Outcome(NamedTuple):
+    """`metrics`: the line of the last evaluation."""
+
+    step: int
+    metrics: dict
+
+
 class Run:
     """The mnist job for 5 steps of 64 examples, one process, as `main` would run it."""
 
     def __init__(self, model_dir, data_dir):
-        self.model_dir, self.dataset = str(model_dir), sources.load('mnist_5k', data_dir)
+        self.model_dir, self.data_dir = str(model_dir), data_dir
+        self.dataset = sources.load('mnist_5k', data_dir)
         self.job = jobs.load('mnist')
         self.eval_log = os.path.join(self.model_dir, 'eval', 'metrics.jsonl')
 
@@ -65,34 +72,21 @@ class Run:
                 '--max_steps=5',
                 f'--batch_size={batch_size}',
                 '--export=none',
+                '--param=learning_rate=0.1',
+                f'--data_dir={self.data_dir}',
+                '--allow_config_change',
                 '--progress=off',
                 f'--model_dir={self.model_dir}',
                 *flags,
             ]
         )
-        plan = planning.make(config, {})
-        self.params = RunParams(
-            job=jobs.typed_params(self.job.params, ['learning_rate=0.1']),
-            batch_size=batch_size,
-            num_replicas=plan.num_replicas,
-            initial_replicas=plan.num_replicas,
-            global_batch_size=plan.global_batch_size,
-            max_steps=5,
-            seed=config.seed,
-            num_examples=4000,
-            start_step=checkpoints.last_step(self.model_dir),
-        )
-        with lifelines.Lifeline('trainer', lifelines.Bounds()) as lifeline:
-            return loop.EstimatorLoop(
-                plan,
-                lifeline,
-                0,
-                runtime.make_run_configs(plan, lifeline),
-                self.job,
-                self.params,
-                self.dataset.input_fn,
-                None,
-            ).run()
+        job_params = jobs.typed_params(self.job.params, config.param)
+        self.params = {**job_params, 'batch_size': batch_size, 'seed': config.seed}
+        with pytest.MonkeyPatch.context() as patch, lifelines.Lifeline('trainer', lifelines.Bounds()) as lifeline:
+            patch.setattr(runtime, 'set_devices', lambda plan: None)  # the process of the tests has its devices
+            assert run_task.run_task(planning.make(config, {}), self.job, job_params, lifeline, {}) is None
+        line = metrics_log.MetricsLog(self.eval_log).read()[-1]
+        return Outcome(checkpoints.last_step(self.model_dir), line)
 
     def evaluate(self, *flags, batch_size):
         """Training is over, and nothing says that the last checkpoint was evaluated."""
@@ -102,12 +96,12 @@ class Run:
 
     def predict(self):
         """(logits, labels) of the test split, in its order."""
-        estimator = tf.estimator.Estimator(self.job.model_fn, self.model_dir, params=self.params.as_dict())
+        estimator = tf.estimator.Estimator(self.job.model_fn, self.model_dir, params=self.params)
         logits = [
             p['logits']
-            for p in estimator.predict(lambda: self.dataset.input_fn(EVAL, dict(self.params.as_dict(), batch_size=500)))
+            for p in estimator.predict(lambda: self.dataset.input_fn(EVAL, dict(self.params, batch_size=500)))
         ]
-        labels = [labels for _, labels in self.dataset.input_fn(EVAL, self.params.as_dict()).as_numpy_iterator()]
+        labels = [labels for _, labels in self.dataset.input_fn(EVAL, self.params).as_numpy_iterator()]
         return np.array(logits, np.float64), np.concatenate(labels)
 
 

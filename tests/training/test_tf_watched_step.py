@@ -92,7 +92,7 @@ def train(
     strategy=None,
     **params,
 ):
-    """Returns the hook."""
+    """Returns the watch."""
     config = tf.estimator.RunConfig(
         str(folder),
         save_checkpoints_steps=save_steps,
@@ -100,11 +100,14 @@ def train(
         save_summary_steps=0,
         train_distribute=strategy,
     )
-    hook = watched_step.WatchedStepHook(line, is_chief, asynchronous, reason)
+    watch = watched_step.StepWatch(line, is_chief, asynchronous, reason)
     tf.estimator.Estimator(model_fn, config=config, params=params).train(
-        input_fn, hooks=[*hooks, hook], max_steps=max_steps, saving_listeners=[watched_step.SavedListener(line)]
+        input_fn,
+        hooks=[*hooks, watched_step.WatchedStepHook(watch)],
+        max_steps=max_steps,
+        saving_listeners=[watched_step.SavedListener(line)],
     )
-    return hook
+    return watch
 
 
 def last_step(folder):
@@ -112,10 +115,10 @@ def last_step(folder):
 
 
 def test_the_lifeline_is_told_of_steps_and_checkpoints(tmp_path, line):
-    hook = train(tmp_path, line, save_steps=3)
+    watch = train(tmp_path, line, save_steps=3)
     assert line.told == [1, 2, 3, 4, 5, 6, 7, 8] and line.step == 8
     assert line.checkpoints == [0, 3, 6, 8] and line.checkpoint_step == 8
-    assert (hook.why, line.stopped_by, line._snapshot.phase) == (None, None, lifelines.CLOSING)
+    assert (watch.why, line.stopped_by, line._snapshot.phase) == (None, None, lifelines.CLOSING)
 
 
 def test_a_resumed_run_counts_on(tmp_path, line):
@@ -126,22 +129,22 @@ def test_a_resumed_run_counts_on(tmp_path, line):
 
 @pytest.mark.parametrize('signum', [TERM, INT])
 def test_a_signal_stops_and_saves(tmp_path, line, signum):
-    hook = train(tmp_path, line, hooks=[At(4, lambda: line._received(signum))])
-    assert (line.told, line.stopped_by, hook.why) == ([1, 2, 3, 4], signum, None)
+    watch = train(tmp_path, line, hooks=[At(4, lambda: line._received(signum))])
+    assert (line.told, line.stopped_by, watch.why) == ([1, 2, 3, 4], signum, None)
     assert last_step(tmp_path) == line.checkpoint_step == 4
 
 
 @pytest.mark.parametrize('reason', [watched_step.EARLY_STOPPING, watched_step.MAX_SECS])
 def test_a_reason_stops_and_saves(tmp_path, line, reason):
-    hook = train(tmp_path, line, reason=lambda: reason if line.step >= 4 else None)
-    assert (line.told, line.stopped_by, hook.why) == ([1, 2, 3, 4], None, reason)
+    watch = train(tmp_path, line, reason=lambda: reason if line.step >= 4 else None)
+    assert (line.told, line.stopped_by, watch.why) == ([1, 2, 3, 4], None, reason)
     assert last_step(tmp_path) == 4
 
 
 def test_a_signal_is_stronger_than_a_reason(tmp_path, line):
     line._received(TERM)
-    hook = train(tmp_path, line, reason=lambda: watched_step.MAX_SECS)
-    assert (line.stopped_by, hook.why) == (TERM, None)
+    watch = train(tmp_path, line, reason=lambda: watched_step.MAX_SECS)
+    assert (line.stopped_by, watch.why) == (TERM, None)
 
 
 @pytest.mark.parametrize('signum, reason', [(TERM, None), (None, watched_step.EARLY_STOPPING)])
@@ -149,8 +152,8 @@ def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, line, 
     train(tmp_path, Line(), 3)
     if signum:
         line._received(signum)
-    hook = train(tmp_path, line, reason=lambda: reason)
-    assert (line.told, line.stopped_by, hook.why) == ([], signum, reason)
+    watch = train(tmp_path, line, reason=lambda: reason)
+    assert (line.told, line.stopped_by, watch.why) == ([], signum, reason)
     assert last_step(tmp_path) == line.step == 3
 
 
@@ -159,8 +162,8 @@ def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, line, 
     [(True, False, True), (True, True, True), (False, True, True), (False, False, False)],
 )
 def test_who_is_asked_for_reasons(tmp_path, line, is_chief, asynchronous, asked):
-    hook = train(tmp_path, line, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: watched_step.MAX_SECS)
-    assert hook.why == (watched_step.MAX_SECS if asked else None)
+    watch = train(tmp_path, line, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: watched_step.MAX_SECS)
+    assert watch.why == (watched_step.MAX_SECS if asked else None)
     assert len(line.told) == (0 if asked else 8)
 
 

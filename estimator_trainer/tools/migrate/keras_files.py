@@ -1,4 +1,4 @@
-"""Checkpoints in the form of `--loop=keras_fit` and `--loop=custom_loop`; see loops.training_run."""
+"""Checkpoints in the form of `--loop=keras_fit` and `--loop=custom_loop`; see training.training_run."""
 
 import tensorflow as tf
 

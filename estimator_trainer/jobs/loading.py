@@ -1,0 +1,193 @@
+"""Finding the job of --job, and its params; checking that the flags can train it. Imports no TensorFlow.
+
+A job may import TensorFlow at its top. It must not do so before `tf.estimator` has been brought back, and
+usage errors should not cost the seconds of that import. So the trainer prepares the job twice: early, where
+importing TensorFlow is refused; and, if the job could not do without it, again once TensorFlow is there.
+"""
+
+import difflib
+import importlib
+import importlib.abc
+import importlib.machinery
+import inspect
+import math
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs.job import Job, JobError
+
+BUILT_IN = {'mnist': 'estimator_trainer.jobs.mnist:job', 'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job'}
+
+_HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
+
+
+class Prepared(NamedTuple):
+    """A job, and its params after --param, which it has checked. --loop can train it."""
+
+    job: Job
+    params: dict
+
+
+def prepare(config, early: bool = False) -> Prepared | None:
+    """Loads the job of --job, and checks the flags that depend on it.
+
+    Args:
+        config: TrainerConfig.
+        early: TensorFlow is not there yet. None is returned for a job that needs it; call this again later.
+
+    Raises:
+        JobError: there is no such job, or it has no such param.
+        UsageError: its params cannot work, or --loop cannot train it.
+    """
+    job = load_early(config.job) if early else load(config.job)
+    if job is None:
+        return None
+    params = typed_params(job.params, config.param)
+    if job.check is not None:
+        try:
+            job.check(params)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    if config.loop != 'estimator' and job.make_model is None:
+        raise UsageError(
+            f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
+            'train it; give it make_model and parts, or use --loop=estimator.'
+        )
+    return Prepared(job, params)
+
+
+def load(name: str) -> Job:
+    """Finds a job by built-in name or `package.module:attribute`.
+
+    The attribute is a Job, or a function without arguments that returns one. Modules in the current
+    folder are found.
+
+    Raises:
+        JobError: there is no such job; the message offers the nearest name.
+    """
+    path = BUILT_IN.get(name, name)
+    module_name, colon, attribute = path.partition(':')
+    if not colon or not module_name or module_name.startswith('.') or not attribute:
+        raise JobError(
+            f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
+            f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + '.').startswith(error.name + '.'):
+            raise  # the job's module is there, and imports something that is not
+        raise JobError(f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH.') from error
+    except SyntaxError as error:
+        raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
+    if not hasattr(module, attribute):
+        raise JobError(
+            f'--job={name}: module {module_name} has no attribute {attribute!r}{_nearest(attribute, vars(module))}.'
+        )
+    job = getattr(module, attribute)
+    if callable(job) and not isinstance(job, Job):
+        try:
+            inspect.signature(job).bind()
+        except TypeError as error:
+            raise JobError(f'--job={name}: {attribute} must take no arguments ({error}).') from error
+        job = job()
+    if not isinstance(job, Job):
+        raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an estimator_trainer.jobs.Job.')
+    return job
+
+
+def load_early(name: str) -> Job | None:
+    """`load`, before TensorFlow is there; None for a job whose modules import it.
+
+    Whoever gets None calls `load` once `tf.estimator` is in place.
+    """
+    before = set(sys.modules)
+    guard = _NoTensorFlow()
+    sys.meta_path.insert(0, guard)
+    try:
+        job = load(name)
+    except Exception:
+        if not guard.met:
+            raise
+    finally:
+        sys.meta_path.remove(guard)
+    if not guard.met:
+        return job
+    _forget(set(sys.modules) - before)  # they may have made do without it
+    return None
+
+
+def _forget(modules) -> None:
+    """Lets these modules be imported anew: Python's own aside, and compiled packages, which cannot."""
+    kept = set(sys.stdlib_module_names)
+    for name in modules:
+        file = getattr(sys.modules[name], '__file__', None) or ''
+        if file.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
+            kept.add(name.partition('.')[0])
+    for name in modules:
+        if name.partition('.')[0] not in kept:
+            del sys.modules[name]
+
+
+class _NoTensorFlow(importlib.abc.MetaPathFinder):
+    """Refuses to import TensorFlow, and remembers that somebody wanted to."""
+
+    met = False
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.partition('.')[0] in _HEAVY:
+            self.met = True
+            raise ImportError(f'{fullname} is not to be imported yet', name=fullname)
+        return None
+
+
+def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
+    """The job's params, with `name=value` strings typed by the defaults.
+
+    Raises:
+        JobError: not `name=value`, an unknown name (the nearest is offered), or a value of another
+            type than the default's.
+    """
+    params = dict(defaults)
+    for override in overrides:
+        name, equals, text = override.partition('=')
+        if not equals:
+            raise JobError(f'--param={override}: write --param=name=value.')
+        if name not in defaults:
+            known = ', '.join(sorted(defaults)) or 'none'
+            raise JobError(
+                f'--param={override}: the job has no param {name!r}{_nearest(name, defaults)}. It has: {known}.'
+            )
+        try:
+            params[name] = _parse(text, type(defaults[name]))
+        except ValueError:
+            raise JobError(
+                f'--param={override}: {name} is {_article(defaults[name])}, like its '
+                f'default {defaults[name]!r}; got {text!r}.'
+            ) from None
+    return params
+
+
+def _parse(text, kind):
+    if kind is bool:
+        if text.lower() not in ('true', 'false', '1', '0'):
+            raise ValueError(text)
+        return text.lower() in ('true', '1')
+    value = kind(text)
+    if kind is float and not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _article(value) -> str:
+    return {'int': 'an int', 'str': 'a string'}.get(type(value).__name__, f'a {type(value).__name__}')
+
+
+def _nearest(name, known) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f' (did you mean {close[0]!r}?)' if close else ''

@@ -1,0 +1,63 @@
+"""What a task says before it does anything, as it begins to train, and as it is done. Imports no TensorFlow."""
+
+import logging
+
+from estimator_trainer.run_dir import metrics_log
+from tf_config import addresses
+
+_log = logging.getLogger('estimator_trainer')
+_ENDED_BY = {'early_stopping': 'early stopping', 'max_secs': '--max_secs', 'end_of_data': 'end of data'}
+
+
+def say_plan(plan, own_data: bool) -> None:
+    """What this process is going to do. `own_data`: the job has an input_fn of its own."""
+    for address in addresses.public_addresses(plan.cluster):
+        _log.warning(
+            'WARNING: %s is a public address: whoever reaches this port runs code in the task; see docs/security.md',
+            address,
+        )
+    for line in (*plan.notes, *plan.describe(own_data)):
+        _log.info('%s', line)
+
+
+def say_start(plan, dataset, params, can_serve) -> None:
+    """Before the first step.
+
+    Args:
+        params: jobs.run_params.RunParams.
+        can_serve: the job has a serving_input_fn.
+    """
+    if not plan.trains:
+        return
+    if plan.is_chief and dataset is None and not can_serve and plan.config.export != ('none',):
+        _log.info('no exports: the job has no serving_input_fn')
+    start, end = params.start_step, params.max_steps
+    if start >= end:
+        _log.info('step %d: training has reached --max_steps or --epochs (step %d) already', start, end)
+    elif start:
+        _log.info('resumes at step %d of %d', start, end)
+    else:
+        _log.info('trains from step 0 to %d', end)
+    if params.job.get('scale_rate_with_replicas'):
+        replicas = params.initial_replicas
+        now = '' if replicas == plan.num_replicas else f', with which the run began (now {plan.num_replicas})'
+        _log.info('learning rate: scaled linearly, x %d replicas%s', replicas, now)
+    if dataset is not None and not dataset.in_memory:
+        _log.info(
+            'data: streamed (over --in_memory_mb=%d): shuffled through a buffer; a resumed run '
+            'starts a new pass, and the order depends on the number of workers',
+            plan.config.in_memory_mb,
+        )
+
+
+def say_end(model_dir, step, why, metrics, has_exports) -> None:
+    """After a part that was done, and not stopped by a signal.
+
+    Args:
+        why: what ended training; None for a task that does not train.
+        metrics: of the last checkpoint; None where this task has not evaluated it.
+    """
+    shown = f'{metrics_log.shown(metrics)}; ' if metrics else ''
+    exports = f', exports in {model_dir}/export' if metrics and has_exports else ''
+    early = f' ({_ENDED_BY[why]})' if why in _ENDED_BY else ''
+    _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, shown, model_dir, exports)

@@ -1,0 +1,240 @@
+"""The life of a task, from the moment that TensorFlow is there until its part of the run is done."""
+
+import dataclasses
+import logging
+import os
+import time
+
+import tensorflow as tf
+
+from estimator_trainer.data import sources
+from estimator_trainer.errors import UsageError
+from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
+from estimator_trainer.evaluation.evaluation import Evaluation
+from estimator_trainer.jobs import run_params
+from estimator_trainer.lifecycle import ending, peers
+from estimator_trainer.run_dir import checkpoints, protocol, run_files
+from estimator_trainer.sync import agreed_start, barriers
+from estimator_trainer.training import messages, parameter_server, runtime, watched_step
+from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
+
+_log = logging.getLogger('estimator_trainer')
+_TRAINED_SECS = 600  # between the first and the last worker that has done its last step
+_EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
+
+
+def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
+    """Does this task's part of a run: trains, evaluates or serves.
+
+    Args:
+        plan: training.plan.Plan.
+        job, job_params: jobs.Job, and its own params, which it has checked.
+        lifeline: lifecycle.lifeline.Lifeline. It ends the process where a wait takes too long.
+        versions: of what computes, for config.json.
+
+    Returns:
+        None when the part is done; an End when the task was stopped on the way.
+    """
+    config, model_dir = plan.config, plan.config.model_dir
+
+    # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
+    initial_replicas = run_files.initial_replicas(plan, os.environ)
+    resolved = run_files.resolved(plan, job_params, versions, initial_replicas)
+    run_files.check(model_dir, resolved)
+
+    # 2. Choose the devices. A parameter server needs no more: it serves until all workers have left.
+    runtime.set_devices(plan)
+    if plan.role == 'ps':
+        run_config = runtime.make_run_configs(plan, lifeline).own
+        lifeline.watch_peers(_peer_watch(plan))
+        parameter_server.serve(run_config, plan.num_training_tasks, lifeline)
+        return _stopped(lifeline, None)
+
+    # 3. Find the data. They may say how long the run trains.
+    dataset = _load_dataset(job, job_params, config)
+    params = _run_params(plan, job, job_params, dataset, initial_replicas)
+
+    # 4. Watch the other tasks, and open the port.
+    if plan.is_chief:  # before the port opens: who answers and has no board has another model_dir
+        lifeline.keep_board(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
+    lifeline.watch_peers(_peer_watch(plan))
+    run_configs = runtime.make_run_configs(plan, lifeline)
+
+    # 5. Look at the checkpoints, and agree with the other tasks on the step to start from.
+    in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1
+    if plan.is_chief:  # may take minutes: the others see by the open port that it lives
+        checkpoints.set_aside_damaged(model_dir)
+        checkpoints.remove_unfinished(model_dir)
+        run_files.write(model_dir, resolved)
+        if in_sync:
+            agreed_start.announce(plan)
+    if plan.trains:
+        start_step = agreed_start.agree(plan) if in_sync else checkpoints.last_step(model_dir)
+        params = dataclasses.replace(params, start_step=start_step)
+    if plan.is_chief:
+        lifeline.resumes_at(params.start_step)
+    messages.say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
+
+    # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
+    watch = watched_step.StepWatch(
+        lifeline, plan.is_chief, plan.asynchronous, _reason_to_stop(config), params.start_step
+    )
+    setup = Setup(plan, lifeline, job, params, run_configs, job.input_fn or dataset.input_fn, watch)
+    trainer = make_trainer(setup)
+    exports = exporters.Exports(model_dir, exporters.make(config.export, job, _serving_input_fn(job, params, dataset)))
+    evaluation = Evaluation(
+        model_dir,
+        lambda: make_evaluator(setup),
+        exports,
+        early_stopping.rule_of(config),
+        params.start_step if plan.trains else None,
+    )
+
+    # 7. Train. A process that trains alone evaluates on the way, and the last checkpoint.
+    if plan.role == 'evaluator':
+        continuous_evaluation.evaluate_run(plan, evaluation, params.max_steps)
+    elif plan.has_evaluator or not plan.trains_alone:
+        trainer.train(saved=lambda step: None)
+    else:
+        with evaluation.held() as mine:
+            if mine:
+                evaluation.make_up()
+            trainer.train(_evaluate_on_the_way(setup, trainer, evaluation) if mine else lambda step: None)
+            if mine and not lifeline.stopped_by:
+                lifeline.enter(protocol.EVALUATING)
+                evaluation.of_last()
+
+    # 8. Part from the other tasks. The chief evaluates the last checkpoint where there is no evaluator.
+    if plan.trains and not plan.trains_alone:
+        _part(plan, in_sync, lifeline, evaluation)
+
+    # 9. Say what was reached, to the evaluator, the supervisor and the user.
+    if plan.trains and lifeline.stopped_by:
+        lifeline.finish(protocol.STOPPED)
+    step, why = checkpoints.last_step(model_dir), None
+    if plan.trains:
+        why = 'max_steps' if step >= params.max_steps else watch.why or 'end_of_data'
+        if not lifeline.stopped_by:
+            lifeline.finish(protocol.ENDED, why)
+    if not lifeline.stopped_by:
+        messages.say_end(model_dir, step, why, evaluation.results.get(step), bool(exports))
+    return _stopped(lifeline, step)
+
+
+def _peer_watch(plan) -> peers.PeerWatch:
+    """A watch over the peers that begins now: data may have taken long to get here."""
+    config = plan.config
+    return peers.PeerWatch(
+        plan.watched_peers(),
+        config.join_timeout_secs,
+        config.lost_peer_secs,
+        any_is_enough=plan.role == 'ps',
+        askers=plan.num_watchers,
+    )
+
+
+def _load_dataset(job, job_params, config):
+    """--dataset; None for a job with an input_fn of its own."""
+    if job.input_fn is not None:
+        return None
+    dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
+    if 'classes' in job_params and job_params['classes'] != dataset.num_classes:
+        raise UsageError(f'--param=classes={job_params["classes"]}: {dataset.name} has {dataset.num_classes} classes.')
+    return dataset
+
+
+def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.RunParams:
+    """Of a run that starts at step 0; from where it goes on is not yet known."""
+    config = plan.config
+    examples = dataset.num_train if dataset else job.num_train_examples
+    return run_params.RunParams(
+        job=job_params,
+        batch_size=config.batch_size,
+        num_replicas=plan.num_replicas,
+        initial_replicas=initial_replicas,
+        global_batch_size=plan.global_batch_size,
+        max_steps=run_params.last_step(config.max_steps, config.epochs, examples, plan.global_batch_size),
+        num_examples=examples,
+        seed=config.seed,
+        image_shape=dataset.image_shape if dataset else None,
+    )
+
+
+def _serving_input_fn(job, params, dataset):
+    if job.serving_input_fn is not None:
+        return lambda: job.serving_input_fn(params.as_dict())
+    return exporters.raw_images(dataset.image_shape) if dataset else None
+
+
+def _reason_to_stop(config):
+    """() -> why training should stop now, or None."""
+    started = float(os.environ.get(protocol.STARTED) or time.time())  # the run, maybe in an earlier process
+    rule = early_stopping.rule_of(config)
+
+    def reason():
+        if config.max_secs and time.time() - started >= config.max_secs:
+            return watched_step.MAX_SECS
+        if rule and early_stopping.decided(rule, config.model_dir):
+            return watched_step.EARLY_STOPPING
+        return None
+
+    return reason
+
+
+def _evaluate_on_the_way(setup, trainer, evaluation):
+    """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
+    config, lifeline = setup.plan.config, setup.lifeline
+    evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.eval_throttle_secs)
+
+    def saved(step):
+        nonlocal evaluate_at
+        is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.watch.why is not None
+        if is_last or time.monotonic() < evaluate_at:
+            return
+        evaluation.of(tf.train.latest_checkpoint(config.model_dir), final=False)
+        evaluate_at = time.monotonic() + config.eval_throttle_secs
+        lifeline.enter(protocol.TRAINING)
+
+    return saved
+
+
+def _part(plan, in_sync, lifeline, evaluation) -> None:
+    """Every task that has trained in a cluster tells the others, and waits while they need it."""
+    if in_sync:
+        barriers.wait_for_all('trained', _TRAINED_SECS)
+    else:
+        parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not lifeline.stopped_by)
+    chief_evaluates = not lifeline.stopped_by and not plan.has_evaluator
+    if plan.is_chief or not in_sync or not chief_evaluates:
+        lifeline.release_peers()  # the chief evaluates alone
+    if not chief_evaluates:
+        return
+    lifeline.enter(protocol.EVALUATING)
+    if plan.is_chief:
+        with evaluation.held() as mine:
+            if mine:
+                evaluation.make_up()
+                evaluation.of_last()
+            else:
+                _log.info('evaluation: another process does it')
+    if in_sync:  # the others stay until the chief has evaluated: it would take them for lost
+        _wait_until_evaluated(plan)
+    lifeline.release_peers()
+
+
+def _wait_until_evaluated(plan) -> None:
+    try:
+        barriers.wait_for_all('evaluated', _EVALUATED_SECS)
+    except tf.errors.OpError as error:
+        if not plan.is_chief:
+            raise
+        _log.warning('a worker has left before the evaluation was done: %s', error.message.splitlines()[0])
+
+
+def _stopped(lifeline, step) -> ending.End | None:
+    signum = lifeline.stopped_by
+    if signum is None:
+        return None
+    whose = ' to another task' if lifeline.follows else ''
+    saved = '' if step is None else f'; saved at step {step}, the same command resumes'
+    return ending.End(128 + signum, f'stopped by {lifeline.name_of(signum)}{whose}{saved}', follows=lifeline.follows)

@@ -1,0 +1,87 @@
+"""What `run_task` asks of a trainer, what it gives it, and which trainer belongs to which --loop."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Protocol
+
+from estimator_trainer.evaluation import evaluation, exact_evaluation
+from estimator_trainer.jobs.job import Job
+from estimator_trainer.jobs.run_params import RunParams
+from estimator_trainer.lifecycle.lifeline import Lifeline
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.training import runtime
+from estimator_trainer.training.plan import Plan
+from estimator_trainer.training.watched_step import StepWatch
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What a trainer and an evaluator work with.
+
+    Attributes:
+        input_fn: (mode, params, input_context) -> tf.data.Dataset; the job's own or the data set's.
+        watch: is told of each step, and knows when to stop.
+    """
+
+    plan: Plan
+    lifeline: Lifeline
+    job: Job
+    params: RunParams
+    run_configs: runtime.RunConfigs
+    input_fn: Callable
+    watch: StepWatch
+
+
+class Trainer(Protocol):
+    """Trains this task's part of a run.
+
+    Attributes:
+        evaluates_first_checkpoint: whether the first checkpoint that training saves is evaluated on the way,
+            or only one after --eval_throttle_secs.
+    """
+
+    evaluates_first_checkpoint: bool
+
+    def train(self, saved: Callable[[int], None]) -> None:
+        """Trains from params.start_step to the end, or until `watch` says to stop, and saves the last step.
+
+        Args:
+            saved: called on the chief with the step of each checkpoint that it has saved.
+        """
+
+
+def make_trainer(setup: Setup) -> Trainer:
+    """The trainer of --loop."""
+    loop = setup.plan.config.loop
+    if loop == 'keras_fit':
+        from estimator_trainer.training.keras_fit import KerasFitTrainer
+
+        return KerasFitTrainer(setup)
+    if loop == 'custom_loop':
+        from estimator_trainer.training.custom_loop import CustomLoopTrainer
+
+        return CustomLoopTrainer(setup)
+    from estimator_trainer.training.estimator import EstimatorTrainer
+
+    return EstimatorTrainer(setup)
+
+
+def make_evaluator(setup: Setup) -> evaluation.Evaluator:
+    """Of the checkpoints of --loop, in this process alone."""
+    from estimator_trainer.evaluation import estimator_evaluator, keras_evaluator
+
+    plan, params, config = setup.plan, setup.params, setup.plan.config
+    input_fn = exact_evaluation.input_fn(setup.input_fn, params)
+
+    def started():
+        setup.lifeline.enter(protocol.EVALUATING)
+
+    if config.loop == 'estimator':
+        estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
+        return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started)
+    strategy = setup.run_configs.local.eval_distribute
+    if strategy and plan.strategy == 'mirrored' and setup.run_configs.own.train_distribute:
+        strategy = setup.run_configs.own.train_distribute  # the collectives of a second one would get in its way
+    return keras_evaluator.KerasEvaluator(
+        setup.job, params.as_dict(), config.model_dir, input_fn, config.eval_steps, strategy, started
+    )
