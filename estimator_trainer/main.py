@@ -11,7 +11,7 @@ from estimator_trainer import exit_codes, forks, jobs, log
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.run_dir import run_files
+from estimator_trainer.run_dir import config_file, ownership
 from estimator_trainer.training import messages
 from estimator_trainer.training import plan as planning
 
@@ -29,7 +29,7 @@ def main(argv) -> int:
         with forks.parent_only():
             ready = jobs.prepare(config, early=True)  # None: it has to wait for TensorFlow
         if ready:  # a usage error needs no TensorFlow; run_task looks again, once the model_dir is ours
-            run_files.check(config.model_dir, run_files.resolved(plan, ready.params, {}))
+            config_file.check(config.model_dir, config_file.resolved(plan, ready.params, {}))
         messages.say_plan(plan, own_data=bool(ready and ready.job.input_fn))
         if config.dry_run:
             _log.info('params %s', ready.params if ready else f'of {config.job} are read when it is loaded')
@@ -38,9 +38,9 @@ def main(argv) -> int:
     except trainer_config.HelpRequested as help_requested:
         print(help_requested)
         return exit_codes.OK
-    except (UsageError, jobs.JobError, run_files.TakenElsewhere) as error:
+    except (UsageError, jobs.JobError, ownership.TakenElsewhere) as error:
         print(f'error: {error}', file=sys.stderr)
-        taken = isinstance(error, run_files.TakenElsewhere)
+        taken = isinstance(error, ownership.TakenElsewhere)
         end = ending.End(exit_codes.MODEL_DIR_TAKEN if taken else exit_codes.USAGE, str(error))
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
@@ -56,7 +56,7 @@ def main(argv) -> int:
 def _train(plan, ready) -> int:
     config = plan.config
     bounds = lifelines.Bounds(config.step_timeout_secs, config.grace_secs)
-    claim = run_files.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
+    claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
     with claim, lifelines.Lifeline(str(plan.task or 'trainer'), bounds) as lifeline:
         try:
             from estimator_trainer import compat
@@ -67,7 +67,7 @@ def _train(plan, ready) -> int:
                 from estimator_trainer.training.run_task import run_task
 
                 end = run_task(plan, ready.job, ready.params, lifeline, compat.versions())
-        except (UsageError, jobs.JobError, run_files.TakenElsewhere):
+        except (UsageError, jobs.JobError, ownership.TakenElsewhere):
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why
             from estimator_trainer.training import failures

@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import evaluation as evaluations
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import checkpoints, protocol, run_files
+from estimator_trainer.run_dir import checkpoints, ownership, protocol
 
 _log = logging.getLogger('estimator_trainer')
 _POLL_SECS = 1
@@ -131,7 +131,7 @@ def evaluate_run(plan, evaluation, max_steps) -> None:
             )
 
     with evaluations.lock(config.model_dir) as lock:
-        run_files.take(
+        ownership.take(
             lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of every task)'
         )
         ContinuousEvaluation(config.model_dir, evaluation, watch, max_steps, refuse_another_folder).run()

@@ -13,7 +13,7 @@ import os
 from typing import Protocol
 
 from estimator_trainer.evaluation import early_stopping, owed
-from estimator_trainer.run_dir import checkpoints, locks, metrics_log, run_files
+from estimator_trainer.run_dir import checkpoints, locks, metrics_log, ownership
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -188,4 +188,4 @@ class Evaluation:
 
 def lock(model_dir: str) -> locks.Lock:
     """Whoever evaluates the run holds it. Not taken yet."""
-    return run_files.lock(model_dir, os.path.join('eval', '.lock'))
+    return ownership.lock(model_dir, os.path.join('eval', '.lock'))

@@ -13,7 +13,7 @@ from estimator_trainer.evaluation import continuous_evaluation, early_stopping, 
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import run_params
 from estimator_trainer.lifecycle import ending, peers
-from estimator_trainer.run_dir import checkpoints, protocol, run_files
+from estimator_trainer.run_dir import checkpoints, config_file, protocol
 from estimator_trainer.sync import agreed_start, barriers
 from estimator_trainer.training import messages, parameter_server, runtime, watched_step
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
@@ -38,9 +38,9 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     config, model_dir = plan.config, plan.config.model_dir
 
     # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
-    initial_replicas = run_files.initial_replicas(plan, os.environ)
-    resolved = run_files.resolved(plan, job_params, versions, initial_replicas)
-    run_files.check(model_dir, resolved)
+    initial_replicas = config_file.initial_replicas(plan, os.environ)
+    resolved = config_file.resolved(plan, job_params, versions, initial_replicas)
+    config_file.check(model_dir, resolved)
 
     # 2. Choose the devices. A parameter server needs no more: it serves until all workers have left.
     runtime.set_devices(plan)
@@ -65,7 +65,7 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
-        run_files.write(model_dir, resolved)
+        config_file.write(model_dir, resolved)
         if in_sync:
             agreed_start.announce(plan)
     if plan.trains:

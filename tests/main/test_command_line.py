@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from estimator_trainer import config
-from estimator_trainer.run_dir import run_files
+from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -188,7 +188,7 @@ def test_usage_errors(tmp_path, argv, tf_config, part):
 @pytest.mark.parametrize('argv', [(), ('--dry_run',)], ids=['run', 'dry_run'])
 def test_a_model_dir_of_another_run(tmp_path, argv):
     old = planning.make(config.parse(['trainer', *GIVEN, '--seed=2']), {})
-    run_files.write(str(tmp_path / 'model'), run_files.resolved(old, {}, {}))
+    config_file.write(str(tmp_path / 'model'), config_file.resolved(old, {}, {}))
     before = (tmp_path / 'model' / 'config.json').read_bytes()
     done = run(tmp_path, *GIVEN, *argv)
     assert (done.code, done.out, done.seen) == (64, '', [])

@@ -1,4 +1,4 @@
-"""run_files.claim: one trainer in a model_dir, and none that haunts it."""
+"""ownership.claim: one trainer in a model_dir, and none that haunts it."""
 
 import contextlib
 import errno
@@ -12,15 +12,15 @@ import threading
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, run_files
+from estimator_trainer.run_dir import locks, ownership
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 30
 
 HOLDER = """
 import sys, time
-from estimator_trainer.run_dir import run_files
-with run_files.claim(sys.argv[1]):
+from estimator_trainer.run_dir import ownership
+with ownership.claim(sys.argv[1]):
     print('held', flush=True)
     {body}
 """
@@ -50,7 +50,7 @@ def holder(model_dir, body='time.sleep(600)'):
 
 
 def claimed(model_dir, wait_secs=0):
-    with run_files.claim(str(model_dir), wait_secs, wait_secs):
+    with ownership.claim(str(model_dir), wait_secs, wait_secs):
         return True
 
 
@@ -65,7 +65,7 @@ def test_one_on_another_machine_may_be_lost(tmp_path, monkeypatch, caplog):
     caplog.set_level('INFO')
     with holder(tmp_path) as process:
         monkeypatch.setattr(locks, 'boot_id', lambda: 'of_another_machine')
-        with pytest.raises(run_files.TakenElsewhere, match=f'process {process.pid} on {os.uname().nodename} '):
+        with pytest.raises(ownership.TakenElsewhere, match=f'process {process.pid} on {os.uname().nodename} '):
             claimed(tmp_path, 0.2)
     (waiting,) = caplog.messages  # said once
     assert f'process {process.pid} on' in waiting and 'at most 0.2 s' in waiting
@@ -87,7 +87,7 @@ def test_free_again_after_it(tmp_path):
 
 def test_free_again_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError):
-        with run_files.claim(str(tmp_path)):
+        with ownership.claim(str(tmp_path)):
             1 / 0
     assert claimed(tmp_path)
 
@@ -104,14 +104,14 @@ def test_one_that_is_about_to_end_is_waited_for(tmp_path):
 def test_the_name_of_the_last_holder_stands_there(tmp_path):
     with holder(tmp_path):
         pass
-    with run_files.claim(str(tmp_path)):
+    with ownership.claim(str(tmp_path)):
         assert (tmp_path / '.trainer.lock').read_text().split()[0] == str(os.getpid())
     assert os.listdir(tmp_path) == ['.trainer.lock']
 
 
 def test_a_child_process_does_not_hold_it(tmp_path):
     with contextlib.ExitStack() as stack:
-        with run_files.claim(str(tmp_path)):
+        with ownership.claim(str(tmp_path)):
             child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)
             stack.callback(child.wait)
             stack.callback(child.kill)
@@ -119,7 +119,7 @@ def test_a_child_process_does_not_hold_it(tmp_path):
 
 
 def test_other_folders_are_free(tmp_path):
-    with run_files.claim(str(tmp_path / 'a')):
+    with ownership.claim(str(tmp_path / 'a')):
         assert claimed(tmp_path / 'b')
 
 
@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 def test_a_machine_that_does_not_say_which_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(locks.pathlib, 'Path', lambda path: tmp_path / 'no_such')
-    with run_files.claim(str(tmp_path)):
+    with ownership.claim(str(tmp_path)):
         assert (tmp_path / '.trainer.lock').read_text().split() == [str(os.getpid()), os.uname().nodename, '?']
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from estimator_trainer.config import parse
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import run_files
+from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning
 
 MODEL_DIR = os.path.join(tempfile.gettempdir(), 'no_such_model_dir')
@@ -26,19 +26,19 @@ def resolved(*argv, workers=0, **params):
                 'task': {'type': 'worker', 'index': 0},
             }
         )
-    return run_files.resolved(planning.make(config, environ), {**PARAMS, **params}, {'tensorflow': '2'})
+    return config_file.resolved(planning.make(config, environ), {**PARAMS, **params}, {'tensorflow': '2'})
 
 
 @pytest.fixture
 def model_dir(tmp_path):
     path = str(tmp_path / 'deep' / 'model')
-    run_files.write(path, resolved())
+    config_file.write(path, resolved())
     return path
 
 
 def test_what_is_written(tmp_path):
     new = resolved('--param=rate=0.1', '--seed=3', '--batch_size=8', '--dry_run', workers=2)
-    run_files.write(str(tmp_path), new)
+    config_file.write(str(tmp_path), new)
     assert os.listdir(tmp_path) == ['config.json']
     text = (tmp_path / 'config.json').read_text()
     assert text.endswith('}\n')
@@ -63,15 +63,15 @@ def test_what_is_written(tmp_path):
 
 
 def test_writing_again_replaces(model_dir):
-    run_files.write(model_dir, resolved('--seed=9'))
+    config_file.write(model_dir, resolved('--seed=9'))
     assert os.listdir(model_dir) == ['config.json']
-    assert run_files.check(model_dir, resolved('--seed=9'))
+    assert config_file.check(model_dir, resolved('--seed=9'))
 
 
 def test_a_write_that_fails_leaves_the_old_one(model_dir):
     with pytest.raises(TypeError):
-        run_files.write(model_dir, {**resolved(), 'versions': object()})
-    assert run_files.check(model_dir, resolved()) is True
+        config_file.write(model_dir, {**resolved(), 'versions': object()})
+    assert config_file.check(model_dir, resolved()) is True
 
 
 @pytest.fixture
@@ -81,12 +81,12 @@ def began(tmp_path):
 
     def replicas(old, workers, *argv, **environ):
         if old is not None:
-            run_files.write(str(tmp_path), old)
+            config_file.write(str(tmp_path), old)
         config = parse(['trainer', f'--model_dir={tmp_path}', '--max_steps=5', *argv])
         cluster = {'worker': [f'host{i}:1' for i in range(workers)]}
         task = {'type': 'worker', 'index': 0}
         environ['TF_CONFIG'] = json.dumps({'cluster': cluster, 'task': task})
-        return run_files.initial_replicas(planning.make(config, environ), environ)
+        return config_file.initial_replicas(planning.make(config, environ), environ)
 
     return replicas
 
@@ -115,8 +115,8 @@ def test_the_supervisor_knows_it_before_config_json_does(began):
 
 
 def test_nothing_there(tmp_path):
-    assert run_files.check(str(tmp_path), resolved()) is False
-    assert run_files.check(str(tmp_path / 'no_such'), resolved()) is False
+    assert config_file.check(str(tmp_path), resolved()) is False
+    assert config_file.check(str(tmp_path / 'no_such'), resolved()) is False
     assert os.listdir(tmp_path) == []
 
 
@@ -135,7 +135,7 @@ ACCEPTED = {
 
 @pytest.mark.parametrize('new', ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted(model_dir, new):
-    assert run_files.check(model_dir, new) is True
+    assert config_file.check(model_dir, new) is True
 
 
 REFUSED = {  # argv, params and workers of the second run, the lines that show what differs
@@ -158,19 +158,19 @@ REFUSED = {  # argv, params and workers of the second run, the lines that show w
 @pytest.mark.parametrize('argv, others, lines', REFUSED.values(), ids=REFUSED)
 def test_refused(model_dir, argv, others, lines):
     with pytest.raises(UsageError) as caught:
-        run_files.check(model_dir, resolved(*argv, **others))
+        config_file.check(model_dir, resolved(*argv, **others))
     first, *shown, last = str(caught.value).splitlines()
     assert f'--model_dir={model_dir}:' in first
     assert sorted(shown) == sorted(f'  {line}' for line in lines)
     assert '--allow_config_change' in last
-    assert run_files.check(model_dir, resolved('--allow_config_change', *argv, **others)) is True
+    assert config_file.check(model_dir, resolved('--allow_config_change', *argv, **others)) is True
 
 
 def test_a_param_that_is_gone(model_dir):
     new = resolved()
     del new['params']['bias']
     with pytest.raises(UsageError, match='param bias: True there, None now'):
-        run_files.check(model_dir, new)
+        config_file.check(model_dir, new)
 
 
 def put(folder, content):
@@ -182,24 +182,24 @@ def put(folder, content):
 @pytest.mark.parametrize('argv', [[], ['--allow_config_change']])
 def test_a_config_that_cannot_be_read(tmp_path, content, argv):
     with pytest.raises(UsageError) as caught:
-        run_files.check(put(tmp_path, content), resolved(*argv))
+        config_file.check(put(tmp_path, content), resolved(*argv))
     assert f'--model_dir={tmp_path}:' in str(caught.value) and 'config.json' in str(caught.value)
 
 
 def test_a_model_dir_below_a_file(model_dir):
     with pytest.raises(UsageError):
-        run_files.check(f'{model_dir}/config.json/model', resolved())
+        config_file.check(f'{model_dir}/config.json/model', resolved())
 
 
 def test_another_loop_is_another_run(model_dir):
     with pytest.raises(UsageError, match="loop: 'estimator' there, 'keras_fit' now"):
-        run_files.check(model_dir, resolved('--seed=3', '--loop=keras_fit'))
+        config_file.check(model_dir, resolved('--seed=3', '--loop=keras_fit'))
 
 
 def test_a_run_from_before_there_were_loops_is_estimators(tmp_path):
     old = resolved('--seed=3')
     del old['loop']
-    run_files.write(str(tmp_path), old)
-    assert run_files.check(str(tmp_path), resolved('--seed=3'))
+    config_file.write(str(tmp_path), old)
+    assert config_file.check(str(tmp_path), resolved('--seed=3'))
     with pytest.raises(UsageError, match='loop'):
-        run_files.check(str(tmp_path), resolved('--seed=3', '--loop=custom_loop'))
+        config_file.check(str(tmp_path), resolved('--seed=3', '--loop=custom_loop'))
