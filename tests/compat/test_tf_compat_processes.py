@@ -191,7 +191,7 @@ class TestRun:
         )
         script = (
             'import os, sys; sys.path.insert(0, sys.argv[1]); os.environ.pop("PYTHONPATH");'
-            'from estimator_trainer.compat import run; run.run(sys.argv[2:], fixes=False)'
+            'from estimator_trainer.compat import run_program; run_program.run(sys.argv[2:], fixes=False)'
         )
         finished = launch.run([sys.executable, '-c', script, launch.REPOSITORY, program], cwd=tmp_path)
         assert finished.output == 'True 0\n'
