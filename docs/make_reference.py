@@ -62,13 +62,14 @@ TEXT = """\
 ## Exit codes
 
 If the code is below 128, the failure is permanent: the same command would fail the same way. If it is 128 or more, the
-same command may succeed, and resumes at the last checkpoint. Kubeflow's `ExitCode` policy draws the same border.
+same command may succeed, and resumes at the last checkpoint. Kubeflow's `ExitCode` policy draws the same border. The
+local supervisor also tries again after code 1, because an exception may be bad luck.
 
 {codes}
 ## Files of a run
 
-Every file has one writer. A file that is replaced is written under a temporary name first and then renamed; logs and
-`metrics.jsonl` grow. Paths are relative to the model_dir; `--log_dir` moves `logs/`.
+Every file has one writer at a time. A file that is replaced is written under a temporary name first and then renamed;
+logs and `metrics.jsonl` grow. Paths are relative to the model_dir; `--log_dir` moves `logs/`.
 
 {files}
 An exported image model takes `image`, uint8 [batch, height, width, channels], and returns `logits`, `probabilities` and

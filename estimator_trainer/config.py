@@ -6,7 +6,6 @@ import os
 
 import tf_config
 from estimator_trainer import commands, config_checks, flags
-from estimator_trainer.config_checks import parameter_server_refused as parameter_server_refused
 from estimator_trainer.flags import flag
 
 

@@ -1,9 +1,9 @@
 """The exit codes of every program of this package: an API, listed in docs/reference.md.
 
-Below 128 a failure is permanent: running the same command again fails the same way. From 128 on it
-is worth another try. The border is Kubeflow's (`restartPolicy: ExitCode`), so that an engine which
-knows only the number does the right thing. Our own retryable codes begin at 193: 128 + N is taken by
-signals, of which Linux has 64.
+If a code is below 128, the failure is permanent: the same command would fail the same way. If it is 128 or more, the
+same command is worth another try. Our own supervisor also tries again after code 1, because an exception may be bad
+luck. Kubeflow's `restartPolicy: ExitCode` draws the same border, so an engine that knows only the number does the
+right thing. Our own retryable codes begin at 193: 128 + N is taken by signals, of which Linux has 64.
 """
 
 OK = 0

@@ -90,7 +90,8 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
     pipeline = input_context.input_pipeline_id if input_context else 0
     replicas = input_context.num_replicas_in_sync if input_context else 1
     replicas_here = max(1, replicas // pipelines)
-    # Asynchronous workers are one replica each in sync with nobody: their batches still interleave.
+    # Equals plan.global_batch_size, except for asynchronous workers: each is one replica, in sync with nobody, and
+    # their batches still interleave.
     global_batch = batch_size * replicas_here * pipelines
 
     def batch(tensors, element):

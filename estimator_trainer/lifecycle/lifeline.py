@@ -15,7 +15,7 @@ from estimator_trainer.lifecycle import end_policy, ending, pools
 from estimator_trainer.lifecycle.clock import AwakeClock
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
 from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
-from estimator_trainer.lifecycle.status_file import StatusFile
+from estimator_trainer.lifecycle.training_file import TrainingFile
 from estimator_trainer.run_dir import protocol
 
 __all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Lifeline']
@@ -40,7 +40,7 @@ class Lifeline:
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
         self._snapshot = end_policy.Snapshot(protocol.STARTING, since=self._clock())
         self._inbox = SignalInbox()
-        self._peers = self._status_file = self._examples_per_sec = None
+        self._peers = self._training_file = self._examples_per_sec = None
         self._written_at = float('-inf')
 
     def __enter__(self):
@@ -65,7 +65,7 @@ class Lifeline:
         """In a forked child, which is no task: nothing is watched over or written."""
         self._lock, self._over = threading.RLock(), threading.Event()  # a thread of the parent may hold them
         self._over.set()
-        self._status_file = None
+        self._training_file = None
 
     # What is known (end_policy.Snapshot).
 
@@ -142,17 +142,17 @@ class Lifeline:
             self._peers = None
             self._note(gone=None)
 
-    def keep_board(self, path: str, max_steps: int) -> None:
+    def write_training_file(self, path: str, max_steps: int) -> None:
         """From here on writes training.json. Only the chief does."""
         with self._lock:
-            self._status_file = StatusFile(path, max_steps, self._environ.get(protocol.GENERATION, ''))
+            self._training_file = TrainingFile(path, max_steps, self._environ.get(protocol.GENERATION, ''))
             self._write_status()
 
     def finish(self, state: str, why: str | None = None) -> None:
         """Says in training.json that training is over."""
         with self._lock:
-            if self._status_file:
-                self._status_file.finish(state, why)
+            if self._training_file:
+                self._training_file.finish(state, why)
                 self._write_status()
 
     def end(self, end: ending.End) -> None:
@@ -216,7 +216,7 @@ class Lifeline:
 
     def _write_status(self):
         with self._lock:
-            if self._status_file:
+            if self._training_file:
                 known, self._written_at = self._snapshot, self._clock()
                 state = protocol.TRAINING if known.phase == CLOSING else known.phase
-                self._status_file.write(state, known.step, known.checkpoint_step, self._examples_per_sec)
+                self._training_file.write(state, known.step, known.checkpoint_step, self._examples_per_sec)

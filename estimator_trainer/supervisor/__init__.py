@@ -15,9 +15,9 @@ from policy to mechanism:
     restarts.py         what is started again, and when (pure)
     messages.py         what the supervisor says (pure)
     attempt.py          one gang, from start to end (pure)
-    run.py              the loop over attempts: restarts, back-off
-    supervisor.py       the loop: runs one gang of Commands to its end -> Outcome
-    launcher.py         what the loop asks of the place where tasks run
+    run.py              one attempt after the other: restarts, back-off
+    supervisor.py       one attempt: starts, watches and stops a gang -> Outcome
+    launcher.py         what it asks of the place where tasks run
     local_launcher.py   a task of this machine: its process (process.py: a process group) and its
                         output (logs.py: raw files, prefixed lines; console.py: our stdout and stderr)
     log_folders.py      the folders of logs

@@ -3,7 +3,7 @@
 import dataclasses
 
 import tf_config
-from estimator_trainer import config as trainer_config
+from estimator_trainer import config_checks
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 
@@ -167,7 +167,7 @@ def make(config: TrainerConfig, environ) -> Plan:
         if strategy == 'none' and config.num_replicas > 1:
             strategy = 'mirrored'
     if strategy == 'parameter_server' and config.loop != 'estimator':
-        raise UsageError(trainer_config.parameter_server_refused(config.loop))
+        raise UsageError(config_checks.parameter_server_refused(config.loop))
     if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
         raise UsageError(
             f'--num_replicas={config.num_replicas} needs --strategy=mirrored or '

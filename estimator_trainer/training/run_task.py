@@ -55,8 +55,8 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     params = _run_params(plan, job, job_params, dataset, initial_replicas)
 
     # 4. Watch the other tasks, and open the port.
-    if plan.is_chief:  # before the port opens: who answers and has no board has another model_dir
-        lifeline.keep_board(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
+    if plan.is_chief:  # before the port opens: a chief that answers and has no training.json has another model_dir
+        lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
     lifeline.watch_peers(_peer_watch(plan))
     run_configs = runtime.make_run_configs(plan, lifeline)
 

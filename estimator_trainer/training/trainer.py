@@ -53,6 +53,10 @@ class Trainer(Protocol):
 def make_trainer(setup: Setup) -> Trainer:
     """The trainer of --loop."""
     loop = setup.plan.config.loop
+    if loop == 'estimator':
+        from estimator_trainer.training.estimator import EstimatorTrainer
+
+        return EstimatorTrainer(setup)
     if loop == 'keras_fit':
         from estimator_trainer.training.keras_fit import KerasFitTrainer
 
@@ -61,9 +65,7 @@ def make_trainer(setup: Setup) -> Trainer:
         from estimator_trainer.training.custom_loop import CustomLoopTrainer
 
         return CustomLoopTrainer(setup)
-    from estimator_trainer.training.estimator import EstimatorTrainer
-
-    return EstimatorTrainer(setup)
+    raise NotImplementedError(f'--loop={loop} has no trainer')
 
 
 def make_evaluator(setup: Setup) -> evaluation.Evaluator:

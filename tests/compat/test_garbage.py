@@ -18,7 +18,7 @@ def test_the_lifeline_leaves_no_garbage(tmp_path, monkeypatch):
     monkeypatch.setattr(protocol, 'BEAT_SECS', 0)
     now = [0.0]
     lifeline = lifelines.Lifeline('worker:0', lifelines.Bounds(), {}, lambda: now[0], leave=None)
-    lifeline.keep_board(str(tmp_path / 'training.json'), 1000)
+    lifeline.write_training_file(str(tmp_path / 'training.json'), 1000)
 
     def look(times):
         for _ in range(times):

@@ -207,7 +207,7 @@ class Board:
     def __init__(self, folder, phase=STARTING, **environ):
         self.path = folder / 'training.json'
         self.task = Task(phase, environ)
-        self.task.lifeline.keep_board(str(self.path), 100)
+        self.task.lifeline.write_training_file(str(self.path), 100)
 
     def read(self):
         return json.loads(self.path.read_text())
@@ -306,7 +306,7 @@ def test_after_it_the_handlers_are_as_they_were():
 def test_the_board_beats(live, tmp_path, monkeypatch):
     monkeypatch.setattr(protocol, 'BEAT_SECS', 0)
     monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0.01)
-    live().lifeline.keep_board(str(tmp_path / 'training.json'), 100)
+    live().lifeline.write_training_file(str(tmp_path / 'training.json'), 100)
     until(lambda: protocol.read_json(str(tmp_path / 'training.json'))['beat'] > 3)
 
 

@@ -1,4 +1,4 @@
-"""lifecycle.status_file: what training.json holds."""
+"""lifecycle.training_file: what training.json holds."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from estimator_trainer.lifecycle import status_file
+from estimator_trainer.lifecycle import training_file
 from estimator_trainer.run_dir import protocol
 
 
@@ -17,7 +17,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def file(path):
-    return status_file.StatusFile(str(path), 100, 'g1')
+    return training_file.TrainingFile(str(path), 100, 'g1')
 
 
 def test_all_that_it_holds(path, file):

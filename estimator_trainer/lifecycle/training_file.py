@@ -7,7 +7,7 @@ import time
 from estimator_trainer.run_dir import protocol
 
 
-class StatusFile:
+class TrainingFile:
     """One process writes it.
 
     Args:
