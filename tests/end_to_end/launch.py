@@ -103,6 +103,7 @@ def trainer_process(model_dir, is_it) -> int:
             )
             if (
                 words[1:3] == ['-m', 'estimator_trainer']
+                and words[3:4] != ['cluster']  # its supervisor
                 and f'--model_dir={model_dir}' in words
                 and is_it(dict(line.split('=', 1) for line in environ if '=' in line))
             ):
