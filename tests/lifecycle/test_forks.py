@@ -35,9 +35,10 @@ with lifeline.Lifeline('worker:1', lifeline.Bounds(), {}) as line:
 )
 
 
-def not_under_nohup():
-    """As the tests themselves may be."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def with_default_signals():
+    """The tests themselves may run under nohup, or as a shell's background job, which ignore these."""
+    for signum in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(signum, signal.SIG_DFL)
 
 
 def run(body, program=IN_LIFELINE, indent='    '):
@@ -51,7 +52,7 @@ def run(body, program=IN_LIFELINE, indent='    '):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=not_under_nohup,
+        preexec_fn=with_default_signals,
     )
     timer = threading.Timer(BOUND_SECS, os.killpg, (process.pid, signal.SIGKILL))
     timer.start()

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.lifecycle.test_forks import not_under_nohup
+from tests.lifecycle.test_forks import with_default_signals
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 60
@@ -60,7 +60,7 @@ def run(body, method='fork', killed='group', folder=None):
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=not_under_nohup,
+        preexec_fn=with_default_signals,
     )
     try:
         _, err = process.communicate(timeout=BOUND_SECS)

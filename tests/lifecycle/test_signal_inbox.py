@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.lifecycle.test_forks import ROOT, not_under_nohup
+from tests.lifecycle.test_forks import ROOT, with_default_signals
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 BOUND_SECS = 30
@@ -29,7 +29,7 @@ inbox.open()
         timeout=BOUND_SECS,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=not_under_nohup,
+        preexec_fn=with_default_signals,
         start_new_session=True,
     )
     assert done.returncode == 0, done.stderr
