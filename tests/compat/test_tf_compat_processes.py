@@ -8,6 +8,8 @@ import pytest
 
 from estimator_trainer import compat
 
+pytestmark = pytest.mark.slow
+
 RESTORED = not compat.has_estimators()
 RUN = [sys.executable, '-m', 'estimator_trainer.compat', 'run']
 

@@ -9,6 +9,8 @@ import pytest
 from estimator_trainer.compat.fixes import training_end
 from estimator_trainer.supervisor import ports
 
+pytestmark = pytest.mark.slow
+
 LATE = training_end._LATE_SECS
 
 _PROGRAM = """

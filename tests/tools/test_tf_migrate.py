@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 FLAGS = [
     '--job=mnist',
     '--param=learning_rate=0.002',
