@@ -13,8 +13,16 @@ from estimator_trainer import exit_codes, flags  # noqa: E402
 from estimator_trainer.config import TrainerConfig  # noqa: E402
 from estimator_trainer.run_dir import contents  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
+from estimator_trainer.tools.assess.command import AssessFlags  # noqa: E402
+from estimator_trainer.tools.inspection.command import InspectFlags  # noqa: E402
 from estimator_trainer.tools.migrate.command import MigrateFlags  # noqa: E402
 from estimator_trainer.tools.parity.command import ParityFlags  # noqa: E402
+from estimator_trainer.tools.predict.command import PredictFlags  # noqa: E402
+from estimator_trainer.tools.report.command import ReportFlags  # noqa: E402
+from estimator_trainer.tools.status.command import StatusFlags  # noqa: E402
+from estimator_trainer.tools.sweep.command import SweepFlags  # noqa: E402
+from estimator_trainer.tools.track.command import TrackFlags  # noqa: E402
+from estimator_trainer.tools.verify.command import VerifyFlags  # noqa: E402
 
 PAGE = ROOT / 'docs' / 'reference.md'
 
@@ -27,6 +35,14 @@ TEXT = """\
 - [Flags of the cluster](#flags-of-the-cluster)
 - [Flags of parity](#flags-of-parity)
 - [Flags of migrate](#flags-of-migrate)
+- [Flags of predict](#flags-of-predict)
+- [Flags of assess](#flags-of-assess)
+- [Flags of verify](#flags-of-verify)
+- [Flags of inspect](#flags-of-inspect)
+- [Flags of sweep](#flags-of-sweep)
+- [Flags of report](#flags-of-report)
+- [Flags of status](#flags-of-status)
+- [Flags of track](#flags-of-track)
 - [Params of the built-in jobs](#params-of-the-built-in-jobs)
 - [Exit codes](#exit-codes)
 - [Files of a run](#files-of-a-run)
@@ -53,6 +69,51 @@ TEXT = """\
 `python -m estimator_trainer migrate` takes these flags; [keras.md](keras.md) describes the command.
 
 {migrate}
+## Flags of predict
+
+`python -m estimator_trainer predict` takes these flags; [predict.md](predict.md) describes the command.
+
+{predict}
+## Flags of assess
+
+`python -m estimator_trainer assess` takes programs and folders, and these flags; [assess.md](assess.md) describes the
+command.
+
+{assess}
+## Flags of verify
+
+`python -m estimator_trainer verify` takes a program and these flags, and the arguments of the program after `--`;
+[verify.md](verify.md) describes the command.
+
+{verify}
+## Flags of inspect
+
+`python -m estimator_trainer inspect` takes model_dirs, SavedModels and checkpoints, and these flags;
+[inspect.md](inspect.md) describes the command.
+
+{inspect}
+## Flags of sweep
+
+`python -m estimator_trainer sweep` takes these flags, and the flags of the trainer after `--`; [sweep.md](sweep.md)
+describes the command.
+
+{sweep}
+## Flags of report
+
+`python -m estimator_trainer report` takes model_dirs and these flags; [report.md](report.md) describes the command.
+
+{report}
+## Flags of status
+
+`python -m estimator_trainer status` takes a model_dir and these flags; [report.md](report.md#status) describes the
+command and its exit codes.
+
+{status}
+## Flags of track
+
+`python -m estimator_trainer track` takes a model_dir and these flags; [track.md](track.md) describes the command.
+
+{track}
 ## Params of the built-in jobs
 
 `--param=name=value` sets them. `mnist` and `fashion_mnist` have the same ones: `optimizer` (`sgd`, `momentum`, `adam`),
@@ -87,6 +148,14 @@ def text() -> str:
         cluster=_flags(ClusterFlags),
         parity=_flags(ParityFlags),
         migrate=_flags(MigrateFlags),
+        predict=_flags(PredictFlags),
+        assess=_flags(AssessFlags),
+        verify=_flags(VerifyFlags),
+        inspect=_flags(InspectFlags),
+        sweep=_flags(SweepFlags),
+        report=_flags(ReportFlags),
+        status=_flags(StatusFlags),
+        track=_flags(TrackFlags),
         codes=_table(('code', 'meaning'), codes),
         files=_table(('file', 'written by', 'what it holds'), files),
     )

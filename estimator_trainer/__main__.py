@@ -1,14 +1,17 @@
 """`python -m estimator_trainer` and the console script `estimator-trainer`: runs one of the commands."""
 
+import signal
 import sys
 from typing import NoReturn
 
 from estimator_trainer import commands, exit_codes
+from estimator_trainer.run_dir import protocol
 from tf_config import streams
 
 
 def main() -> NoReturn:
     streams.outlive_readers()
+    signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # it would end a process that knows no profiles
     try:
         name, arguments = commands.split(sys.argv[1:])
     except ValueError as error:

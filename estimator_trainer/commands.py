@@ -28,6 +28,36 @@ COMMANDS = {
     'migrate': Command(
         'estimator_trainer.tools.migrate.command', "turns an Estimator's checkpoint into Keras's files, and back"
     ),
+    'predict': Command(
+        'estimator_trainer.tools.predict.command', 'predicts every example of files with an exported model'
+    ),
+    'assess': Command(
+        'estimator_trainer.tools.assess.command',
+        'reads programs, and says what runs here, what blocks, and what becomes of it in Keras 3',
+    ),
+    'verify': Command(
+        'estimator_trainer.tools.verify.command',
+        'trains a program in two environments, and says whether and where they compute something else',
+    ),
+    'inspect': Command(
+        'estimator_trainer.tools.inspection.command',
+        'says what a model_dir or a SavedModel is, without its program, and what can be done with it',
+    ),
+    'sweep': Command(
+        'estimator_trainer.tools.sweep.command', 'trains a job with other params in each trial, and names the best one'
+    ),
+    'report': Command(
+        'estimator_trainer.tools.report.command',
+        'writes a page of a run: curves, what happened, where the time went; or of several runs compared',
+    ),
+    'status': Command(
+        'estimator_trainer.tools.status.command',
+        'says in one line how a run is, or how it ended; --follow says it again',
+    ),
+    'track': Command(
+        'estimator_trainer.tools.track.command',
+        'sends a run to MLflow, Weights & Biases or the HParams of TensorBoard: what was not sent yet',
+    ),
     'doctor': Command(
         'estimator_trainer.compat.doctor', 'says whether Estimators work with the packages installed here'
     ),

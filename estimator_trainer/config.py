@@ -5,8 +5,9 @@ import functools
 import os
 
 import tf_config
-from estimator_trainer import commands, config_checks, flags
+from estimator_trainer import commands, config_checks, flags, trackers
 from estimator_trainer.flags import flag
+from estimator_trainer.storage import urls
 
 
 class HelpRequested(Exception):
@@ -40,17 +41,24 @@ class TrainerConfig:
         choices=('estimator', 'keras_fit', 'custom_loop'),
         why='Estimator trains every job',
     )
-    stepping: str = _job(
-        'dataset',
-        'For custom_loop: each call of a tf.function takes one step (dataset), several (iterator), or the rest of '
-        'the epoch (epoch_function).',
-        choices=('dataset', 'iterator', 'epoch_function'),
-        why='a signal is obeyed within a few steps',
+    steps_per_call: str = _job(
+        'auto',
+        'So many training steps are taken by one call of TensorFlow: a number, or auto. A call ends where anything is '
+        'due: a report, a checkpoint, a summary, the end. auto: as many steps as take 0.2 s, and 10 at most for '
+        'an Estimator with several workers.',
+        why='each call costs Python about a millisecond, in which small models train several steps',
     )
     model_dir: str = _job(
         '',
-        'Folder of checkpoints, metrics and exports. The same command with the same folder resumes.',
+        'Folder of checkpoints, metrics and exports, or its URL in an object store (s3://, gs://, az://). The same '
+        'command with the same folder resumes.',
         unset=flags.REQUIRED,
+    )
+    scratch_dir: str = _job(
+        '',
+        'For a --model_dir with a URL: folder of this machine in which the run works, and from which it is sent to the '
+        'store.',
+        unset='a folder of that URL in ~/.cache/estimator_trainer',
     )
     allow_config_change: bool = _job(
         False,
@@ -64,15 +72,60 @@ class TrainerConfig:
         why='nothing is downloaded',
     )
     data_dir: str = _data(
-        '', 'Folder of the data sets that TFDS has prepared.', unset='~/tensorflow_datasets', why="TFDS's own default"
+        '',
+        'Folder of the data sets that TFDS has prepared, or its URL in an object store (s3://, gs://, az://).',
+        unset='~/tensorflow_datasets',
+        why="TFDS's own default",
     )
     in_memory_mb: int = _data(
         1024,
-        'The training split is held in memory, and read in an exact order, if it takes at most so much when decoded. '
-        'A larger one is streamed.',
+        'The training split of --dataset is held in memory, and read in an exact order, if it takes at most so much '
+        'when decoded. A larger one is streamed. Of files: what decoded row groups and compressed files may take.',
         unit='MiB',
         least=0,
         why='MNIST takes 45 MiB, CIFAR-10 146 MiB; much larger sets leave too little for the model',
+    )
+
+    train_files: str = _data(
+        '',
+        'Files to train on: names and globs, or such URLs of an object store (s3://bucket/data/*.tfrecord, gs://, '
+        'az://), separated by commas. For jobs with a file_spec.',
+        unset='none',
+    )
+    eval_files: str = _data('', 'Files to evaluate on, as --train_files.', unset='none')
+    file_format: str = _data(
+        'auto',
+        'Format of the files. auto goes by their names.',
+        choices=('auto', 'tfrecord', 'csv', 'parquet', 'array_record'),
+        why='the usual names end in .tfrecord, .csv, .parquet or .array_record',
+    )
+    shuffle: str = _data(
+        'auto',
+        'Order of the training files in each epoch. records: all examples are shuffled. blocks: blocks of neighbours '
+        'are shuffled, and the examples of 16 blocks or 256 MiB together. none: as the files have them. auto: records '
+        'if the files can be entered anywhere or fit into --in_memory_mb, else blocks.',
+        choices=('auto', 'records', 'blocks', 'none'),
+        why='a full shuffle is best for training; Parquet and compressed files have to be decoded by the block',
+    )
+    max_bad_examples: int = _data(
+        0,
+        'So many damaged or incomplete examples of the files are left out, in each task; one more ends the run.',
+        least=0,
+        why='a damaged file should be noticed',
+    )
+
+    data_cache_dir: str = _data(
+        '',
+        'Folder of this machine for what is read from object stores; the runs of a user may share it.',
+        unset='~/.cache/estimator_trainer/data',
+    )
+    data_cache_mib: int = _data(
+        urls.DATA_CACHE_MIB,
+        'So much of what is read from object stores is held there. Files that fit are fetched whole before training '
+        'begins, others by the block while it runs. What was used least recently is removed first.',
+        unit='MiB',
+        least=1,
+        why='room for the data of most jobs, and most disks have it',
     )
 
     strategy: str = _device(
@@ -104,6 +157,21 @@ class TrainerConfig:
         "Operations that run at the same time. 0: TensorFlow's choice, but at least 4 in a synchronous worker.",
         least=0,
         why='TensorFlow takes one for each core',
+    )
+
+    all_reduce: str = _device(
+        'auto',
+        'How synchronous workers add up gradients. auto: in shared memory where all of them are processes of one '
+        "machine and run on CPUs, else over the network. network: TensorFlow's gRPC.",
+        choices=('auto', 'network'),
+        why='shared memory is many times faster than gRPC on one machine',
+    )
+    allocator: str = _device(
+        'auto',
+        "The allocator of memory. auto: run_local_cluster.sh takes jemalloc where it is installed; glibc's keeps freed "
+        'memory for the next step. system: as the system has it.',
+        choices=('auto', 'system'),
+        why='steps become faster, and a process takes somewhat more memory',
     )
 
     cluster_from: str = _cluster(
@@ -168,6 +236,12 @@ class TrainerConfig:
     )
     deterministic: bool = _training(False, 'Makes runs repeatable bit for bit.', why='it makes steps somewhat slower')
 
+    sync_ps: bool = _training(
+        False,
+        'With parameter servers: the workers train in step. The mean of their gradients makes one step.',
+        why='workers with parameter servers are asynchronous, and none waits for another',
+    )
+
     stop_metric: str = _early(
         '', 'Stop when this metric of the evaluation no longer improves.', unset='training does not stop early'
     )
@@ -213,6 +287,13 @@ class TrainerConfig:
         why='5 s less than the 30 s after which Kubernetes and run_local_cluster.sh kill',
     )
 
+    max_unpushed_secs: int = _bound(
+        3600,
+        'For a --model_dir with a URL: training goes on for so long while the store does not answer, and then ends.',
+        least=1,
+        why='an outage of an hour is rare, and what was not sent is lost with the machine',
+    )
+
     eval_steps: int | None = _evaluation(None, 'Batches of one evaluation.', least=1, unset='the whole eval split')
     eval_throttle_secs: int = _evaluation(
         600,
@@ -252,13 +333,53 @@ class TrainerConfig:
     )
     progress: str = _progress(
         'auto',
-        'How progress is shown. auto: a bar on a terminal, lines elsewhere; on: a bar; off: lines.',
+        'How progress is shown. auto: a bar on a terminal, lines elsewhere; on: a bar; off: lines. A local cluster '
+        'shows one line for all tasks below their output, on a terminal and unless this is off.',
         choices=('auto', 'on', 'off'),
         why='a bar makes a log file unreadable',
+    )
+    report: str = _progress(
+        'auto',
+        'Whether report.html, the page of the run, is written: about every 10 minutes, and at the end of a run of '
+        '5 seconds or more, by a process of its own. auto: if Jinja and Matplotlib are installed and the environment '
+        'does not say ESTIMATOR_TRAINER_REPORT=off.',
+        choices=('auto', 'off'),
+        why='people look at a page sooner than they read logs',
+    )
+    track: tuple = _progress(
+        (),
+        'Sends params, metrics, exports and the end of the run to a tracker, by a process of its own: mlflow:URI (a '
+        'server, a folder or sqlite:///FILE), wandb, or tensorboard-hparams. What cannot be sent is sent by the next '
+        'start. Repeatable.',
+        repeated=True,
+        unset='no tracker',
+    )
+    profile_steps: str = _progress(
+        '',
+        'AFTER,TO: profiles the steps after step AFTER, up to step TO; at most 100 of them. Without the flag as well, '
+        'SIGUSR2 makes a task profile its next 20 steps.',
+        unset='nothing is profiled',
+    )
+    profile_tasks: str = _progress(
+        'chief',
+        'Which tasks profile: chief, all that train, or names such as worker:0,worker:1.',
+        why='synchronous tasks do the same, and each profile takes memory and disk',
+    )
+    metrics_port: str = _progress(
+        '',
+        'Serves metrics for Prometheus at http://127.0.0.1:PORT/metrics: a port, 0 for one that is free, or HOST:PORT '
+        'to listen elsewhere than on loopback. The chief serves them; run_local_cluster.sh those of the whole cluster.',
+        unset='no port',
+        why='a port that nobody asked for is a risk',
     )
     dry_run: bool = _progress(
         False, 'Print the resolved run and the cluster, and stop.', why='the usual wish is to train'
     )
+
+    @property
+    def most_steps_per_call(self) -> int | None:
+        """Of --steps_per_call; None for auto."""
+        return None if self.steps_per_call == 'auto' else int(self.steps_per_call)
 
 
 def parse(argv) -> TrainerConfig:
@@ -274,12 +395,18 @@ def parse(argv) -> TrainerConfig:
     config = dataclasses.replace(
         config,
         export=tuple(kind for kind in config.export if kind) or ('none',),
-        model_dir=os.path.expanduser(config.model_dir),
-        data_dir=os.path.expanduser(config.data_dir),
+        model_dir=urls.normal(os.path.expanduser(config.model_dir)),
+        data_dir=urls.normal(os.path.expanduser(config.data_dir)),
+        data_cache_dir=os.path.expanduser(config.data_cache_dir),
+        track=tuple(map(str, trackers.check(config.track))),
     )
     config_checks.check(config)
     # Absolute from here on: the job's code may change the current folder.
-    folders = {name: os.path.abspath(vars(config)[name]) for name in ('model_dir', 'data_dir') if vars(config)[name]}
+    folders = {
+        name: os.path.abspath(vars(config)[name])
+        for name in ('model_dir', 'data_dir', 'data_cache_dir')
+        if vars(config)[name] and not urls.is_url(vars(config)[name])
+    }
     return dataclasses.replace(config, **folders)
 
 

@@ -3,6 +3,9 @@
 import os
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.monitoring import port
+from estimator_trainer.profiles import wanted
+from estimator_trainer.storage import urls
 
 
 def check(config) -> None:
@@ -31,21 +34,28 @@ def check(config) -> None:
             f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for '
             '--loop=keras_fit and custom_loop; use --save_checkpoints_steps.'
         )
-    if config.loop != 'custom_loop' and config.stepping != 'dataset':
-        raise UsageError(f'--stepping={config.stepping}: is for --loop=custom_loop; the loop is {config.loop}.')
     if config.loop != 'estimator' and config.strategy == 'parameter_server':
         raise UsageError(parameter_server_refused(config.loop))
+    if config.steps_per_call != 'auto' and not (config.steps_per_call.isdecimal() and int(config.steps_per_call)):
+        raise UsageError(f'--steps_per_call={config.steps_per_call}: auto or a number of at least 1 is needed.')
     unknown = set(config.export) - {'best', 'final', 'none'}
     if unknown or ('none' in config.export and len(config.export) > 1):
         raise UsageError(f'--export={",".join(config.export)}: use best, final, best,final or none.')
+    wanted.check_steps(config.profile_steps, config.max_steps)
+    if config.metrics_port:
+        port.parse(config.metrics_port)
+    urls.check_here(config.scratch_dir, '--scratch_dir')
+    urls.check_here(config.data_cache_dir, '--data_cache_dir')
     _check_model_dir(config.model_dir)
 
 
 def _check_model_dir(model_dir) -> None:
+    if urls.is_url(model_dir):
+        urls.check(model_dir)
+        return
+    urls.check_slashes(model_dir, '--model_dir')
     if os.path.exists(model_dir) and not os.path.isdir(model_dir):
         raise UsageError(f'--model_dir={model_dir}: is a file; name a folder.')
-    if '://' in model_dir:
-        raise UsageError(f'--model_dir={model_dir}: a folder of this machine, or a mounted one, is needed.')
     if set('*?[\\') & set(model_dir):
         raise UsageError(
             f'--model_dir={model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '

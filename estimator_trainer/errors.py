@@ -3,3 +3,23 @@
 
 class UsageError(ValueError):
     """Something the user can mend before anything starts. Names the flag, the value and the cure."""
+
+
+class DatasetError(Exception):
+    """The data set is not there and cannot be had. The message says what to do."""
+
+
+class StoreAway(DatasetError):
+    """The object store of the data does not answer, or fails. The same command may work later."""
+
+
+class BadExample(ValueError):
+    """An example of the data, or a whole file, cannot be used. The message names the file and the place in it.
+
+    Attributes:
+        may_be_left_out: it is a single example, and the others can be used without it.
+    """
+
+    def __init__(self, message: str, may_be_left_out: bool = False):
+        super().__init__(message)
+        self.may_be_left_out = may_be_left_out

@@ -6,6 +6,8 @@ luck. Kubeflow's `restartPolicy: ExitCode` draws the same border, so an engine t
 right thing. Our own retryable codes begin at 193: 128 + N is taken by signals, of which Linux has 64.
 """
 
+import signal
+
 OK = 0
 FAILED = 1
 USAGE = 64  # EX_USAGE of sysexits.h
@@ -24,13 +26,15 @@ RESTARTS_SPENT = 197
 PORT_TAKEN = 198
 MODEL_DIR_TAKEN = 199
 FILES_AWAY = 200
+NOT_SENT = 201
 
 MEANINGS = {
     OK: 'done',
     FAILED: 'failed: an exception in the job, in TensorFlow or in the trainer; it has printed its traceback',
     USAGE: 'usage: a flag, a job, TF_CONFIG, or a model_dir that contradicts the flags or is in use; '
     'nothing was started',
-    DAMAGED: 'no checkpoint of the model_dir can be read',
+    DAMAGED: 'no checkpoint of the model_dir can be read, or an example of the data cannot be used; '
+    '`inspect` has found a damaged file',
     NO_DATA: 'the data set is not there and cannot be had',
     NOT_FINITE: 'the loss or a weight is NaN or infinite',
     OUT_OF_MEMORY: 'out of memory',
@@ -44,11 +48,20 @@ MEANINGS = {
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
     MODEL_DIR_TAKEN: 'a trainer or evaluator on another machine has the model_dir, or is lost and about to lose it',
-    FILES_AWAY: 'the file system of the model_dir fails for now (input/output error, stale file handle)',
+    FILES_AWAY: 'the file system of the model_dir fails for now (input/output error, stale file handle), or its store '
+    'or that of the data does not answer',
+    NOT_SENT: 'the last checkpoint was saved on this machine and could not be sent to the store of the model_dir; the '
+    'same command on this machine sends it',
 }
 
 # Of the ends of one gang these tell of somebody else's: the cause is another task.
 SYMPTOMS = frozenset((LOST_PEER, NO_PEER))
+
+
+def was_stopped(code: int | None) -> bool:
+    """Whether this is the code of a run or a task that was told to stop. A supervisor tells SIGHUP by a code of its
+    own; a task counts it as SIGTERM."""
+    return code in (128 + signal.SIGHUP, INTERRUPTED, TERMINATED)
 
 
 def retryable(code: int) -> bool:

@@ -94,11 +94,11 @@ def flag(default, help: str, *, group: str, **about) -> Any:
 
 
 def declared(config: type) -> list[Flag]:
-    """The flags of a dataclass, in the order of its fields."""
+    """The flags of a dataclass, in the order of its fields. The field `from_` is the flag --from."""
     found = []
     for field in dataclasses.fields(config):
         kind = typing.get_args(field.type)[0] if isinstance(field.type, types.UnionType) else field.type
-        found.append(dataclasses.replace(field.metadata['flag'], name=field.name, type=kind))
+        found.append(dataclasses.replace(field.metadata['flag'], name=field.name.rstrip('_'), type=kind))
     return found
 
 
@@ -138,11 +138,11 @@ def read(config: type[Config], values: absl_flags.FlagValues) -> Config:
         UsageError: a number is out of its bounds.
     """
     given = {}
-    for one in declared(config):
+    for field, one in zip(dataclasses.fields(config), declared(config)):
         value = values[one.name].value
         if not one.admits(value):
             raise UsageError(f'--{one.name}={value}: {one.wanted or f"at least {one.least} is needed."}')
-        given[one.name] = tuple(value or ()) if one.type is tuple else value
+        given[field.name] = tuple(value or ()) if one.type is tuple else value
     return config(**given)
 
 
@@ -153,9 +153,23 @@ def parse(config: type[Config], argv: Sequence[str]) -> Config:
         UsageError: an unknown flag, a value of the wrong kind or out of bounds, a missing flagfile, or a
             word that is no flag.
     """
+    found, words = parse_with_words(config, argv)
+    if words:
+        raise UsageError(f'{" ".join(words)}: every argument is a flag; write --name=value.')
+    return found
+
+
+def parse_with_words(config: type[Config], argv: Sequence[str]) -> tuple[Config, list[str]]:
+    """As `parse`, for a command that also takes words, such as folders, before, between or after its flags: the
+    values and the words.
+
+    Raises:
+        UsageError: as `parse`, but for words.
+    """
     values = define(config)
+    values.set_gnu_getopt()
     try:
-        rest = values(argv)[1:]
+        rest = list(values(argv)[1:])
     except absl_flags.UnrecognizedFlagError as error:
         close = difflib.get_close_matches(error.flagname, list(values), n=1)
         meant = f' (did you mean --{close[0]}?)' if close else ''
@@ -166,9 +180,7 @@ def parse(config: type[Config], argv: Sequence[str]) -> Config:
         raise UsageError(f'--flagfile: is not text in UTF-8 ({error}).') from error
     except absl_flags.Error as error:
         raise UsageError(str(error).replace('flag --', '--')) from error
-    if rest:
-        raise UsageError(f'{" ".join(rest)}: every argument is a flag; write --name=value.')
-    return read(config, values)
+    return read(config, values), rest
 
 
 def wants_help(argv: Sequence[str]) -> bool:

@@ -1,6 +1,8 @@
-"""How the trainer's log looks: lines with the time, on stderr, above a progress bar where there is one."""
+"""How the log of a command looks: lines with the time, on stderr, above a progress bar where there is one."""
 
 import logging
+import math
+import os
 import sys
 
 
@@ -12,6 +14,35 @@ def set_up() -> None:
     logger.handlers[:] = [handler]
     logger.setLevel(logging.INFO)
     logger.propagate = False
+
+
+def wants_bar(progress: str) -> bool:
+    """Whether `--progress` means a bar, here and now."""
+    if progress != 'auto':
+        return progress == 'on'
+    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+
+
+def duration(seconds: float) -> str:
+    """3725 -> '1h02m'."""
+    seconds = int(round(seconds))
+    hours, minutes = divmod(seconds // 60, 60)
+    if hours:
+        return f'{hours}h{minutes:02}m'
+    return f'{minutes}m{seconds % 60:02}s' if minutes else f'{seconds}s'
+
+
+def number(value: float | None) -> str:
+    """About four digits: 0.9674, 12.35, 9,642, 1.2e-07."""
+    if value is None:
+        return '–'
+    if not math.isfinite(value):
+        return str(value)
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f'{int(value):,}'
+    if abs(value) >= 1000:
+        return f'{value:,.0f}'
+    return f'{value:.3g}' if abs(value) < 0.001 else f'{value:#.4g}'.rstrip('.')
 
 
 class _Handler(logging.StreamHandler):

@@ -4,14 +4,18 @@ import contextlib
 import logging
 import os
 import sys
+import time
 import traceback
 
+from estimator_trainer import allocator, exit_codes, forks, jobs, log, report_page, senders
 from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, forks, jobs, log
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import DatasetError, StoreAway, UsageError
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.run_dir import config_file, ownership
+from estimator_trainer.monitoring import port, server, state
+from estimator_trainer.run_dir import config_file, locks, ownership
+from estimator_trainer.storage import urls
+from estimator_trainer.supervisor import lock
 from estimator_trainer.training import messages
 from estimator_trainer.training import plan as planning
 
@@ -25,16 +29,27 @@ def main(argv) -> int:
     try:
         config = trainer_config.parse(argv)
         plan = planning.make(config, os.environ)
+        if urls.is_url(config.model_dir):
+            return _train_in_store(argv, plan)
+        memory = allocator.tune() if config.allocator == 'auto' else allocator.SYSTEM
         task = str(plan.task or task)
         with forks.parent_only():
             ready = jobs.prepare(config, early=True)  # None: it has to wait for TensorFlow
         if ready:  # a usage error needs no TensorFlow; run_task looks again, once the model_dir is ours
             config_file.check(config.model_dir, config_file.resolved(plan, ready.params, {}))
-        messages.say_plan(plan, own_data=bool(ready and ready.job.input_fn))
+        messages.say_plan(plan, bool(ready and (ready.job.input_fn or ready.job.file_spec)), memory)
         if config.dry_run:
             _log.info('params %s', ready.params if ready else f'of {config.job} are read when it is loaded')
             return exit_codes.OK
-        return _train(plan, ready)
+        pages = _pages(plan)
+        with _senders(plan) as sending, _metrics(plan), pages or contextlib.nullcontext():
+            sending.follow(_log.info)
+            code = _train(plan, ready)
+            sending.last(code)
+        if pages and not exit_codes.was_stopped(code):  # its time to leave is short
+            with contextlib.suppress(KeyboardInterrupt):
+                pages.last()
+        return code
     except trainer_config.HelpRequested as help_requested:
         print(help_requested)
         return exit_codes.OK
@@ -42,6 +57,10 @@ def main(argv) -> int:
         print(f'error: {error}', file=sys.stderr)
         taken = isinstance(error, ownership.TakenElsewhere)
         end = ending.End(exit_codes.MODEL_DIR_TAKEN if taken else exit_codes.USAGE, str(error))
+    except DatasetError as error:
+        print(f'error: {error}', file=sys.stderr)
+        away = isinstance(error, StoreAway)
+        end = ending.End(exit_codes.FILES_AWAY if away else exit_codes.NO_DATA, str(error))
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
         lines = tuple(traceback.format_exc().splitlines())
@@ -51,6 +70,40 @@ def main(argv) -> int:
         return exit_codes.INTERRUPTED
     ending.record(end, task, None, os.environ)
     return end.code
+
+
+def _train_in_store(argv, plan) -> int:
+    """Another process trains, in a folder of this machine; this one fetches and sends."""
+    from estimator_trainer.storage import run, share
+
+    config, mine = plan.config, share.of(plan)
+    arguments = [*argv[1:], *run.trainer_flags(config, os.environ, mine)]
+    return main([argv[0], *arguments]) if config.dry_run else run.run(arguments, config, os.environ, mine)
+
+
+def _pages(plan) -> report_page.Pages | None:
+    """Has the page written, where that is for this task to do. A supervisor on this machine does it itself."""
+    if not plan.writes_page or not report_page.wanted(plan.config.report, os.environ):
+        return None
+    return report_page.Pages(plan.config.model_dir, lambda text: _log.warning('WARNING: %s', text))
+
+
+def _senders(plan) -> senders.Senders:
+    """Who sends the run to its trackers: the chief, unless a supervisor of this machine does."""
+    model_dir = plan.config.model_dir
+    supervised = locks.is_held(os.path.join(model_dir, lock.LOCK_FILE))
+    return senders.of(plan.config.track if plan.is_chief and not supervised else (), model_dir)
+
+
+def _metrics(plan) -> contextlib.AbstractContextManager:
+    """Serves the metrics of the run, if this is the chief and they are wanted."""
+    config = plan.config
+    if not plan.is_chief or not config.metrics_port:
+        return contextlib.nullcontext()
+    task, began = str(plan.task or 'trainer'), time.time()
+    return server.of_run(
+        port.listen(config.metrics_port), lambda: state.of_process(config.model_dir, task, began), _log.info
+    )
 
 
 def _train(plan, ready) -> int:

@@ -4,11 +4,15 @@
 """
 
 import importlib
+import logging
+import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
+
+os.environ.setdefault('ESTIMATOR_TRAINER_REPORT', 'off')  # a page takes a second or two, and most runs here are shorter
 
 
 def pytest_addoption(parser):
@@ -26,6 +30,24 @@ def pytest_collection_modifyitems(config, items):
 def pytest_pycollect_makemodule(module_path):
     if module_path.name.startswith('test_tf_'):
         importlib.import_module('tests.bring_up_tensorflow')
+
+
+@pytest.fixture(autouse=True)
+def no_files_of_other_tests():
+    """What a test has found wrong with its files explains no failure of another test."""
+    yield
+    source = sys.modules.get('estimator_trainer.data.files.source')
+    if source:
+        source.forget_all()
+
+
+@pytest.fixture(autouse=True)
+def log_as_it_is_before_a_command():
+    """A test never finds the log as another test's command has set it up: `caplog` would hear lines twice, or none."""
+    log = logging.getLogger('estimator_trainer')
+    log.handlers.clear()
+    log.setLevel(logging.NOTSET)
+    log.propagate = True
 
 
 _PREPARE = """

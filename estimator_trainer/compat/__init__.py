@@ -18,8 +18,12 @@ import os
 from estimator_trainer.compat import hook
 
 FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
+# What switches of `compat run` set for the program; its sitecustomize reads them.
+TF1_VARIABLE = 'ESTIMATOR_TRAINER_TF1'  # --tf1: a `tf1_names.whose.Rule`
+INTERNALS_VARIABLE = 'ESTIMATOR_TRAINER_INTERNALS'  # --internals
+SEED_VARIABLE = 'ESTIMATOR_TRAINER_SEED'  # --stable-seeds: the seed
 
-_DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos')
+DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos')
 
 
 def install(fixes: bool | None = None) -> None:
@@ -60,12 +64,17 @@ def bring_up():
 
 
 def prepare() -> None:
-    """Chooses the Keras that Estimators need. Call it before TensorFlow is imported; imports nothing.
+    """Chooses the Keras that Estimators need, and settings of gs://, unless the user has chosen those.
+
+    Call it before TensorFlow is imported; imports next to nothing.
 
     Estimators are built on Keras 2. From 2.16 on TensorFlow has Keras 3 and takes Keras 2 from the
     package tf-keras if TF_USE_LEGACY_KERAS is set. TensorFlow 2.15 has Keras 2 itself, and the same
     variable breaks it where tf-keras is missing.
     """
+    from estimator_trainer.compat import remote_files
+
+    remote_files.prepare(os.environ)
     if has_estimators():
         os.environ.pop('TF_USE_LEGACY_KERAS', None)
     else:
@@ -86,7 +95,7 @@ def tensorflow_version() -> tuple:
     """(major, minor) of the installed TensorFlow, from its metadata."""
     import importlib.metadata
 
-    for name in _DISTRIBUTIONS:
+    for name in DISTRIBUTIONS:
         try:
             return _numbers(importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
@@ -94,7 +103,7 @@ def tensorflow_version() -> tuple:
     for name in importlib.metadata.packages_distributions().get('tensorflow', ()):  # a vendor's; slow
         if '.' in importlib.metadata.version(name):
             return _numbers(importlib.metadata.version(name))
-    raise ImportError('TensorFlow is not installed: pip install estimator-trainer')
+    raise ImportError('TensorFlow is not installed: pip install tensorflow')
 
 
 def _numbers(version) -> tuple:

@@ -7,6 +7,7 @@ import sys
 import time
 
 from estimator_trainer import compat, exit_codes
+from estimator_trainer.errors import UsageError
 
 _SUPPLIED = (
     'tf.estimator, tf.compat.v1.estimator, tf.compat.v2.estimator, import tensorflow.estimator: '
@@ -22,10 +23,10 @@ _CANNOT = (
 )
 
 USAGE = """\
-usage: python -m estimator_trainer doctor
+usage: python -m estimator_trainer doctor [PROGRAM_OR_FOLDER ...]
 
-Says what is installed, what is supplied and mended and why, and what cannot work here. Ends with 0
-if Estimators work here, and with 1 if not.
+Says what is installed, what is supplied and mended and why, and what cannot work here; of a program, how to
+run it: whether it needs `compat run --tf1`. Ends with 0 if Estimators work here, and with 1 if not.
 """
 
 
@@ -34,10 +35,21 @@ def main(argv) -> int:
     if any(argument in ('-h', '-help', '--help') for argument in argv):
         print(USAGE)
         return exit_codes.OK
-    if argv:
-        print(f'error: {" ".join(argv)}: doctor takes no arguments.', file=sys.stderr)
+    flags = [argument for argument in argv if argument.startswith('-')]
+    if flags:
+        print(f'error: {" ".join(flags)}: doctor has no flags; name programs or folders.', file=sys.stderr)
         return exit_codes.USAGE
-    return examine()
+    from estimator_trainer.tools.assess import old_names
+
+    try:
+        of_programs = [*old_names.advice(argv)] if argv else []
+    except UsageError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return exit_codes.USAGE
+    code = examine()
+    for line in of_programs:
+        print(line)
+    return code
 
 
 def examine() -> int:
@@ -53,10 +65,11 @@ def examine() -> int:
     print(
         'tensorflow', found.get('tensorflow', tensorflow), 'without tf.estimator' if restored else 'with tf.estimator'
     )
-    problems = [*_package('tensorflow-estimator', '2.15', '==2.15.*')]
+    problems = [*_one_tensorflow(), *_package('tensorflow-estimator', '2.15', '==2.15.*')]
     if restored:
         problems += _package('tf-keras', tensorflow, f'~={tensorflow}.0')
         problems += _protobuf(tensorflow)
+        _tensorboard()
     print('environment: TF_USE_LEGACY_KERAS', 'set to 1 for this program' if restored else 'not needed')
     for line in _SUPPLIED if restored else ():
         print('supplied:', line)
@@ -68,10 +81,22 @@ def examine() -> int:
             print('mended:' if fixes_are_on else f'not mended ({compat.FIXES_VARIABLE}=0):', defect)
     for line in _CANNOT if restored else ():
         print('cannot work:', line)
+    for line in _remote_files():
+        print(line)
     problems += _import() if not problems else []
     for line in problems:
         print('problem:', line)
     return 1 if problems else 0
+
+
+def _one_tensorflow() -> list:
+    """pip installs tensorflow beside tensorflow-cpu or a vendor's build if a package asks for it."""
+    names = [each.metadata['Name'] or '' for each in importlib.metadata.distributions()]
+    installed = {name.lower().replace('_', '-') for name in names}
+    several = [name for name in compat.DISTRIBUTIONS if name in installed]
+    if len(several) < 2:
+        return []
+    return [f'{" and ".join(several)} write over each other: uninstall all of them, then install the one you want']
 
 
 def _package(name, wanted, requirement) -> list:
@@ -91,6 +116,23 @@ def _protobuf(tensorflow) -> list:
     if tensorflow == '2.20' and int(importlib.metadata.version('protobuf').split('.')[0]) >= 7:
         return ['TensorFlow 2.20 cannot save a checkpoint with protobuf 7: pip install "protobuf<7"']
     return []
+
+
+def _remote_files() -> list:
+    """Which URLs the trainer and TensorFlow's own files take here."""
+    from estimator_trainer.compat import remote_files
+    from estimator_trainer.storage import here
+
+    compat.prepare()
+    return [*here.report(os.environ), *remote_files.report(os.environ, compat.tensorflow_version())]
+
+
+def _tensorboard() -> None:
+    """TensorFlow no longer brings it, and its functions for summaries of TensorFlow 2 are part of it."""
+    try:
+        print('tensorboard', importlib.metadata.version('tensorboard'))
+    except importlib.metadata.PackageNotFoundError:
+        print('cannot work: tf.summary.scalar and its neighbours of TensorFlow 2: pip install tensorboard')
 
 
 def _import() -> list:

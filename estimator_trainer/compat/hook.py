@@ -7,6 +7,7 @@ library only, and little of it: this is in the way of every import of every prog
 """
 
 import sys
+from _thread import get_ident
 
 _before, _after = {}, {}
 
@@ -38,11 +39,25 @@ def _is_loading(module) -> bool:
 
 
 class _Watcher:
-    """A finder that lets the others find, and puts a `_Loader` around what they found."""
+    """A finder that lets the others find, and puts a `_Loader` around what they found.
+
+    Another copy of this module may have a watcher of its own, which asks this one: `verify` loads such a copy.
+    """
+
+    def __init__(self):
+        self._searching = set()  # (thread, module)
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname not in _before and fullname not in _after:
+        search = (get_ident(), fullname)
+        if search in self._searching or fullname not in _before and fullname not in _after:
             return None
+        self._searching.add(search)
+        try:
+            return self._found_by_others(fullname, path, target)
+        finally:
+            self._searching.discard(search)
+
+    def _found_by_others(self, fullname, path, target):
         for finder in list(sys.meta_path):
             find_spec = None if finder is self else getattr(finder, 'find_spec', None)
             spec = find_spec and find_spec(fullname, path, target)

@@ -9,31 +9,48 @@ import os
 import subprocess
 import sys
 
-from estimator_trainer import compat
+from estimator_trainer import allocator, compat
 
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'child')
+_SEED = '1'
+_OF_TF1 = ('--tf1', '--tf1-packages', '--tf2-packages')
 
 
-def run(arguments, fixes=True):
+def run(arguments, switches):
     """Becomes the program. Does not return.
 
     Args:
         arguments: what follows `python` on its command line, from the script or `-m` on.
-        fixes: False leaves upstream's defects as they are there; True leaves it to the environment.
+        switches: {switch of `compat run`: the names that are given with it}.
     """
     command = [sys.executable, *subprocess._args_from_interpreter_flags(), *arguments]
-    environment = child_environment(os.environ, fixes)
+    environment = child_environment(os.environ, switches)
+    if '--keep-memory' in switches:
+        environment = allocator.environment_of_program(environment)
+    if not switches.keys().isdisjoint(_OF_TF1):
+        print(f'compat: {_rule(switches).described()}', file=sys.stderr, flush=True)
     sys.stdout.flush()
     if os.name == 'nt':  # where exec gives the shell back while the program still runs
         sys.exit(subprocess.call(command, env=environment))
     os.execve(sys.executable, command, environment)
 
 
-def child_environment(environment, fixes=True) -> dict:
-    """The environment in which every Python process has Estimators."""
+def child_environment(environment, switches) -> dict:
+    """The environment in which every Python process has Estimators, as the switches say."""
     path = [entry for entry in environment.get('PYTHONPATH', '').split(os.pathsep) if entry and entry != _CHILD]
-    return {
-        **environment,
-        'PYTHONPATH': os.pathsep.join([_CHILD, *path]),
-        **({} if fixes else {compat.FIXES_VARIABLE: '0'}),
-    }
+    changed = {'PYTHONPATH': os.pathsep.join([_CHILD, *path])}
+    if '--no-fixes' in switches:
+        changed[compat.FIXES_VARIABLE] = '0'
+    if '--internals' in switches:
+        changed[compat.INTERNALS_VARIABLE] = '1'
+    if '--stable-seeds' in switches:
+        changed[compat.SEED_VARIABLE] = _SEED
+    if not switches.keys().isdisjoint(_OF_TF1):
+        changed[compat.TF1_VARIABLE] = str(_rule(switches))
+    return {**environment, **changed}
+
+
+def _rule(switches):
+    from estimator_trainer.compat.tf1_names import whose
+
+    return whose.Rule(*(frozenset(switches.get(f'--tf{number}-packages', ())) for number in '12'))

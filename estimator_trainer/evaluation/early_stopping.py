@@ -70,6 +70,12 @@ def decide(rule: Rule, evaluations, model_dir) -> dict | None:
     return verdict
 
 
+def end_from_outside(rule: Rule, model_dir, step: int, why: str) -> None:
+    """Ends the training of a run with `rule` as an evaluation does, for somebody who watches the run from outside."""
+    verdict = {**dataclasses.asdict(rule), 'step': step, 'why': why}
+    protocol.write_json(_path(model_dir), verdict)
+
+
 def remove_unfinished(model_dir) -> None:
     """Removes what a process that was killed within `decide` has left. Only who evaluates may."""
     protocol.remove_unfinished(_path(model_dir))

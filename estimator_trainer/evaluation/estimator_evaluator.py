@@ -1,31 +1,50 @@
 """Evaluates and exports the checkpoints of an Estimator."""
 
-import tensorflow as tf
+import logging
+
+from estimator_trainer.evaluation import kept_graph
+
+_log = logging.getLogger('estimator_trainer')
 
 
 class EstimatorEvaluator:
     """An Estimator with the data of its evaluation; an evaluation.Evaluator.
+
+    The data of --dataset and of files are the same in all evaluations of a process: their graph is built for the first
+    one and kept (`evaluation.kept_graph`), and the model_fn is called once. A job's own input_fn may read the present
+    state of a folder, or anything else of Python's, each time it is called: `Estimator.evaluate` calls it for each
+    checkpoint. So it does where the graph cannot be used twice.
 
     Args:
         estimator: one of this process alone, whose evaluation is exact (`exact_evaluation.estimator_of`).
         input_fn: (input_context) -> data set of per-replica batches.
         steps: at most so many batches; None: all.
         started: () -> None, called as an evaluation begins.
+        same_data: whether each call of input_fn makes the same data set.
     """
 
-    def __init__(self, estimator, input_fn, steps=None, started=lambda: None):
+    def __init__(self, estimator, input_fn, steps=None, started=lambda: None, same_data=False):
         self._estimator, self._input_fn, self._steps, self._started = estimator, input_fn, steps, started
+        self._keeps, self._kept = same_data, None
         self.export_saved_model = estimator.export_saved_model
 
     def evaluate(self, checkpoint: str) -> dict:
-        return self._estimator.evaluate(
-            self._input_fn, steps=self._steps, hooks=[_Started(self._started)], checkpoint_path=checkpoint
-        )
-
-
-class _Started(tf.estimator.SessionRunHook):
-    def __init__(self, started):
-        self._started = started
-
-    def begin(self):
         self._started()
+        graph = self._graph(checkpoint)
+        if graph is None:
+            return self._estimator.evaluate(self._input_fn, steps=self._steps, checkpoint_path=checkpoint)
+        try:
+            return graph.evaluate(checkpoint)
+        except BaseException:
+            self._kept = None  # the next evaluation trusts nothing that this one has left
+            raise
+
+    def _graph(self, checkpoint):
+        """The kept graph, or None where each evaluation needs its own."""
+        if self._keeps and self._kept is None:
+            try:
+                self._kept = kept_graph.KeptGraph(self._estimator, self._input_fn, self._steps, checkpoint)
+            except kept_graph.CannotBeKept as why:
+                _log.info('evaluation: the graph is built anew for each checkpoint: %s', why)
+                self._keeps = False
+        return self._kept

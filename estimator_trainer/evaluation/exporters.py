@@ -97,20 +97,20 @@ class BestExporter(tf.estimator.Exporter):
             return None
         path = estimator.export_saved_model(export_path, self._serving_input_fn, checkpoint_path=checkpoint_path)
         path = tf.compat.as_str_any(path)
+        step = int(eval_result['global_step'])
         protocol.write_json(
             os.path.join(export_path, _BEST_JSON),
             {
                 'metric': self._metric,
                 'mode': self._mode,
                 'value': value,
-                'step': int(eval_result['global_step']),
+                'step': step,
                 'saved_model': os.path.basename(path),
             },
         )
         _remove_others(export_path, os.path.basename(path))
-        _log.info(
-            'export: %s %.4f at step %d is the best so far: %s', self._metric, value, eval_result['global_step'], path
-        )
+        where = protocol.shown(path, os.environ)
+        _log.info('export: %s %.4f at step %d is the best so far: %s', self._metric, value, step, where)
         return path
 
     def _better(self, value, best) -> bool:

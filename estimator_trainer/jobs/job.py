@@ -78,13 +78,17 @@ class Job:
             `estimator_trainer.data.array_batches` does it for arrays. None: the data set of
             `--dataset`, with features {'image': uint8 [batch, height, width, channels]} and int64
             labels [batch].
+        file_spec: `(params) -> estimator_trainer.data.files.FileSpec`. A job that has it, and no input_fn, reads
+            `--train_files` and `--eval_files`.
         serving_input_fn: `(params) -> ServingInputReceiver`; None: raw images where the job reads
-            `--dataset`, and no export where it has its own input_fn.
+            `--dataset`, serialized tf.Examples where it reads files, and no export where it has its own input_fn.
         params: name -> default. Values are bool, int, float or str; `--param` overrides them.
         best_metric, best_mode: the evaluation metric that `export/best` goes by, and 'min' or 'max'.
         check: `(params) -> None`, called before anything starts, and before TensorFlow is imported unless the
             job's own module imports it; raises ValueError for params that cannot work.
         num_train_examples: for `--epochs` with an input_fn of the job's own.
+        same_eval_data: the job's own input_fn gives the same data for each evaluation. An Estimator's evaluations then
+            keep their graph; else input_fn and model_fn are called for each checkpoint, as `Estimator.evaluate` does.
     """
 
     model_fn: Callable | None = None
@@ -96,8 +100,10 @@ class Job:
     best_metric: str = 'loss'
     best_mode: str = 'min'
     num_train_examples: int | None = None
+    same_eval_data: bool = False
     make_model: Callable | None = None
     parts: KerasParts | None = None
+    file_spec: Callable | None = None
 
     def __post_init__(self):
         if (self.make_model is None) != (self.parts is None):

@@ -17,9 +17,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import job_data
 from estimator_trainer.jobs.job import Job, JobError
 
-BUILT_IN = {'mnist': 'estimator_trainer.jobs.mnist:job', 'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job'}
+BUILT_IN = {
+    'mnist': 'estimator_trainer.jobs.mnist:job',
+    'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
+    'wide_and_deep': 'estimator_trainer.jobs.wide_and_deep:job',
+}
 
 _HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 
@@ -40,7 +45,8 @@ def prepare(config, early: bool = False) -> Prepared | None:
 
     Raises:
         JobError: there is no such job, or it has no such param.
-        UsageError: its params cannot work, or --loop cannot train it.
+        UsageError: its params cannot work, or --loop cannot train it, or its files are not named.
+        DatasetError: its files are not there.
     """
     job = load_early(config.job) if early else load(config.job)
     if job is None:
@@ -56,6 +62,7 @@ def prepare(config, early: bool = False) -> Prepared | None:
             f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
             'train it; give it make_model and parts, or use --loop=estimator.'
         )
+    job_data.check(job, config)
     return Prepared(job, params)
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from typing import NoReturn
 
 from estimator_trainer import exit_codes, forks
@@ -38,6 +39,10 @@ class End:
     traceback: tuple[str, ...] = ()
     follows: bool = False
 
+    def recorded(self) -> dict:
+        """What the files say of it: the error file, and training.json."""
+        return {'code': self.code, 'message': self.message, 'traceback': list(self.traceback[-_TRACEBACK_LINES:])}
+
 
 def record(end: End, task: str, step: int | None, environ) -> None:
     """Writes the error file, if the environment names one."""
@@ -47,13 +52,11 @@ def record(end: End, task: str, step: int | None, environ) -> None:
             protocol.write_json(
                 path,
                 {
+                    **end.recorded(),
                     'task': task,
-                    'code': end.code,
                     'step': step,
-                    'message': end.message,
                     'peer': end.peer,
                     'follows': end.follows,
-                    'traceback': list(end.traceback[-_TRACEBACK_LINES:]),
                     'time': time.time(),
                 },
             )
@@ -77,7 +80,18 @@ def print_stacks_on(signum: int) -> None:
 def print_stacks() -> None:
     """Prints the stacks of all threads."""
     if _has_descriptor(sys.stderr):
-        within(READER_SECS, faulthandler.dump_traceback, sys.stderr, True)
+        within(READER_SECS, _dump_stacks)
+
+
+def _dump_stacks() -> None:
+    """faulthandler prints a hundred threads, the newest first. The main thread, the oldest, would be missing then."""
+    faulthandler.dump_traceback(sys.stderr, True)
+    main = sys._current_frames().get(threading.main_thread().ident)
+    lines = [
+        f'  File "{frame.f_code.co_filename}", line {number} in {frame.f_code.co_name}'
+        for frame, number in traceback.walk_stack(main)
+    ]
+    print('Main thread (most recent call first):', *lines, sep='\n', file=sys.stderr, flush=True)
 
 
 def leave(code: int) -> NoReturn:
@@ -86,7 +100,7 @@ def leave(code: int) -> NoReturn:
     The destructors of TensorFlow wait for threads, and those may wait for a lost peer. Threads, helper processes
     and atexit functions of the job may never end either.
     """
-    secs = _STOPPED_SECS if code in (exit_codes.INTERRUPTED, exit_codes.TERMINATED) else _LEAVE_SECS
+    secs = _STOPPED_SECS if exit_codes.was_stopped(code) else _LEAVE_SECS
     with contextlib.suppress(RuntimeError):  # the process cannot start threads any more
         threading.Thread(target=_leave_later, args=(secs, code), daemon=True).start()
     try:

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Callable
 
 from estimator_trainer import exit_codes, forks
 from estimator_trainer.lifecycle import end_policy, ending, pools
@@ -36,12 +37,15 @@ class Lifeline:
     def __init__(self, task: str, bounds: Bounds, environ=os.environ, clock=None, leave=ending.leave_now):
         self._task, self._bounds, self._environ = task, bounds, environ
         self._clock, self._leave = clock or AwakeClock(), leave
-        self._lock = threading.RLock()  # guards the snapshot, the peers and the status file
+        self._lock = threading.RLock()  # guards the snapshot, the peers and the training file
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
         self._snapshot = end_policy.Snapshot(protocol.STARTING, since=self._clock())
         self._inbox = SignalInbox()
         self._peers = self._training_file = self._examples_per_sec = None
+        self._waits: Callable[[], dict] = dict
         self._written_at = float('-inf')
+        self._profile, self._asked_to_profile = None, False
+        self._when_told_to_stop: list[Callable[[], object]] = [pools.told_to_stop]
 
     def __enter__(self):
         ending.print_stacks_on(signal.SIGUSR1)
@@ -119,12 +123,16 @@ class Lifeline:
         self._note(step=step, phase=protocol.TRAINING, since=self._clock())
 
     def saved(self, step: int) -> None:
-        """A checkpoint has been written."""
-        self._note(checkpoint_step=step, since=self._clock())
+        """A checkpoint has been written; so this step has been finished."""
+        self._note(checkpoint_step=step, step=max(step, self.step or 0), since=self._clock())
 
     def heard_rate(self, examples_per_sec: float) -> None:
         """The speed that training.json tells."""
         self._examples_per_sec = examples_per_sec
+
+    def hear_waits(self, totals: Callable[[], dict]) -> None:
+        """`totals()` are the waits that training.json tells."""
+        self._waits = totals
 
     def obey(self, signum: int) -> None:
         """All tasks have agreed to stop here. This one has to be done within the grace period."""
@@ -142,29 +150,48 @@ class Lifeline:
             self._peers = None
             self._note(gone=None)
 
-    def write_training_file(self, path: str, max_steps: int) -> None:
-        """From here on writes training.json. Only the chief does."""
+    def write_training_file(self, path: str, max_steps: int | None) -> None:
+        """From here on writes training.json. Only the chief does. `max_steps`: None while it is not known."""
         with self._lock:
             self._training_file = TrainingFile(path, max_steps, self._environ.get(protocol.GENERATION, ''))
-            self._write_status()
+            self._write_training_file()
 
     def finish(self, state: str, why: str | None = None) -> None:
         """Says in training.json that training is over."""
         with self._lock:
             if self._training_file:
                 self._training_file.finish(state, why)
-                self._write_status()
+                self._write_training_file()
 
     def end(self, end: ending.End) -> None:
         """Reports the end of this task. The caller leaves."""
         with self._lock:
-            if not self._over.is_set():
-                self._over.set()
-                ending.report(end, self._task, self.step, self._environ)
+            if self._over.is_set():
+                return
+            self._over.set()
+            ending.report(end, self._task, self.step, self._environ)
+            if self._training_file:
+                self._training_file.exits(end)
+                ending.within(ending.READER_SECS, self._training_file.write, *self._training())
 
     def shielded(self):
         """A context for code that takes our signal handlers away."""
         return self._inbox.shielded()
+
+    def when_asked_to_profile(self, function) -> None:
+        """From here on calls `function()`, in a thread of its own, for each PROFILE_SIGNAL; now if one has come."""
+        with self._lock:
+            self._profile, asked = function, self._asked_to_profile
+        if asked:
+            function()
+
+    def when_told_to_stop(self, function: Callable[[], object]) -> None:
+        """Calls `function()`, which must not wait, in another thread when a signal comes; now if one has come."""
+        with self._lock:
+            self._when_told_to_stop.append(function)
+            told = self._snapshot.signum is not None
+        if told:
+            function()
 
     # The threads.
 
@@ -175,20 +202,30 @@ class Lifeline:
 
     def _look(self):
         for signum in self._inbox.take():
-            self._received(signum)
+            if signum == protocol.PROFILE_SIGNAL:
+                self._ask_for_a_profile()
+            else:
+                self._received(signum)
         self._end_if_due()
         if self._clock() - self._written_at >= protocol.BEAT_SECS:
-            self._write_status()
+            self._write_training_file()
 
     def _received(self, signum):
         with self._lock:
             first = self._snapshot.signum is None
             self._snapshot = end_policy.after_signal(self._snapshot, signum, self._clock())
-        if first:
-            pools.told_to_stop()
+            to_call = list(self._when_told_to_stop) if first else []
+        for function in to_call:
+            function()
         if first and self._snapshot.phase == protocol.TRAINING:
             text, name = 'received %s: saves and stops, within %g s', signal.Signals(signum).name
             ending.within(ending.READER_SECS, _log.info, text, name, self._bounds.grace)
+
+    def _ask_for_a_profile(self):
+        with self._lock:
+            function, self._asked_to_profile = self._profile, True
+        if function:
+            ending.within(ending.READER_SECS, function)
 
     def _ask_peers(self, peers):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -205,7 +242,7 @@ class Lifeline:
                 return
             if end.code == exit_codes.STALLED:
                 ending.print_stacks()
-            if end.code in (exit_codes.INTERRUPTED, exit_codes.TERMINATED):
+            if exit_codes.was_stopped(end.code):
                 self.finish(protocol.STOPPED)
             self.end(end)
             self._leave(end.code)
@@ -214,9 +251,16 @@ class Lifeline:
         with self._lock:
             self._snapshot = dataclasses.replace(self._snapshot, **changes)
 
-    def _write_status(self):
+    def _write_training_file(self):
         with self._lock:
             if self._training_file:
-                known, self._written_at = self._snapshot, self._clock()
-                state = protocol.TRAINING if known.phase == CLOSING else known.phase
-                self._training_file.write(state, known.step, known.checkpoint_step, self._examples_per_sec)
+                self._written_at = self._clock()
+                self._training_file.write(*self._training())
+
+    def _training(self):
+        """What training.json says: state, step, checkpoint_step, examples_per_sec, waits and peers."""
+        known = self._snapshot
+        state = protocol.TRAINING if known.phase == CLOSING else known.phase
+        silences = self._peers.silences() if self._peers else {}
+        more = {**self._waits(), **({'peer_silence_secs': silences} if silences else {})}
+        return state, known.step, known.checkpoint_step, self._examples_per_sec, more

@@ -163,6 +163,11 @@ class PeerWatch:
         closed = peer.closed_since is not None and not self._any_is_enough
         return peer.gone(now).secs >= most or (closed and now - peer.closed_since >= CLOSED_SECS)
 
+    def silences(self, now: float | None = None) -> dict[str, float]:
+        """name -> seconds for which a peer has not answered; 0 for one that answers."""
+        now = time.monotonic() if now is None else now
+        return {peer.name: round(peer.gone(now).secs, 1) for peer in self._peers}
+
     def missing_now(self, clock=time.monotonic) -> list[Gone]:
         """The peers that do not answer at this moment."""
         missing, now = [], clock()

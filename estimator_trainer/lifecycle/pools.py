@@ -18,7 +18,8 @@ _log = logging.getLogger('estimator_trainer')
 _TOLD_SECS = 2  # a worker may die before this process sees its own signal
 _MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: the forkserver that knew the code has ended too
 
-_DOUBT_SECS = 30  # the same where this process hardly runs
+_DOUBT_SECS = 30  # as long as this, where the machine is so busy that this process hardly runs
+_JOIN_SECS = 5
 
 _told = threading.Event()  # this process was told to stop
 _doubtful = []  # (results, error, when) of pools whose worker died like that before this process was told
@@ -28,10 +29,13 @@ _owed = threading.local()  # in the thread that looks after a pool's workers: th
 def told_to_stop() -> None:
     """From here on a pool that loses a worker raises an exception in all code that waits for its results."""
     _told.set()
-    for results, error, when in _doubtful:
-        if time.monotonic() - when < _DOUBT_SECS:
-            _break(results, error)
+    for results, error, _ in _recent(_doubtful):
+        _break(results, error)
     _doubtful.clear()
+
+
+def _recent(doubtful) -> list:
+    return [entry for entry in doubtful if time.monotonic() - entry[-1] < _DOUBT_SECS]
 
 
 def install() -> None:
@@ -55,7 +59,7 @@ def install() -> None:
             handler._state = pools.TERMINATE
         change_notifier.put(None)
         if threading.current_thread() is not handlers[0]:
-            handlers[0].join()  # it may be starting a worker
+            handlers[0].join(_JOIN_SECS)  # it may be starting a worker
         for worker in list(workers):
             worker.terminate()
 
@@ -102,10 +106,13 @@ def _breaks(lost) -> bool:
     )
     error = BrokenProcessPool(f'{what}, as this task is told to stop')
     if any(worker.exitcode in _MAYBE_TOLD for worker in lost):
-        _doubtful[:] = [(_owed.results, error, time.monotonic())]
+        _doubtful[:] = [*_recent(_doubtful), (_owed.results, error, time.monotonic())]
         _told.wait(_TOLD_SECS)
     if not _told.is_set():
-        _log.warning('WARNING: %s. What it was asked for never comes', what)
+        _log.warning(
+            'WARNING: %s. Its result never comes: a step that waits for it does not end before --step_timeout_secs',
+            what,
+        )
         return False
     threading.current_thread()._state = pools.TERMINATE
     _break(_owed.results, error)

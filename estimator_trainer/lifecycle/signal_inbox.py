@@ -7,10 +7,11 @@ writes the number of each signal to a descriptor (signal.set_wakeup_fd), and any
 import contextlib
 import ctypes
 import os
-import select
 import signal
+from multiprocessing import connection
 
 from estimator_trainer import forks
+from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # a terminal that is closed sends SIGHUP
 _LOOK_SECS = 0.25
@@ -18,7 +19,8 @@ _SHIELDED_LOOK_SECS = 0.01
 
 
 class SignalInbox:
-    """The signals of SIGNALS that come while it is open, but for those that this process ignored before.
+    """The signals that come while it is open: SIGNALS, but for those that this process ignored before, and
+    PROFILE_SIGNAL, unless the job has a handler of its own for it.
 
     The main thread opens, shields and closes it. One other thread takes the signals out of it, and has SIGNALS
     blocked.
@@ -39,8 +41,10 @@ class SignalInbox:
             os.set_blocking(self._reader, False)
             os.set_blocking(self._writer, False)
             self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-            self._old_handlers = {signum: signal.getsignal(signum) for signum in SIGNALS}
+            self._old_handlers = {signum: signal.getsignal(signum) for signum in (*SIGNALS, PROFILE_SIGNAL)}
             self._caught = tuple(s for s in SIGNALS if self._old_handlers[s] is not signal.SIG_IGN)
+            if self._old_handlers[PROFILE_SIGNAL] in (signal.SIG_DFL, signal.SIG_IGN):
+                self._caught += (PROFILE_SIGNAL,)
             self._install_handlers()
             forks.in_child(self._give_up)
         forks.keep_ctrl_c_from_helpers()
@@ -56,7 +60,7 @@ class SignalInbox:
     def take(self) -> list[int]:
         """Waits a moment for signals, and returns those that have come."""
         secs = _LOOK_SECS if self._look_secs is None else self._look_secs
-        select.select([self._reader], [], [], secs)
+        connection.wait([self._reader], secs)
         taken = []
         with contextlib.suppress(BlockingIOError):
             for signum in os.read(self._reader, 4096):
@@ -94,19 +98,24 @@ class SignalInbox:
     def _install_handlers(self):
         for signum in self._caught:
             signal.signal(signum, _do_nothing)
+        if PROFILE_SIGNAL in self._caught:  # the task goes on after it: system calls of libraries must not fail
+            signal.siginterrupt(PROFILE_SIGNAL, False)
         self._actions = {signum: c_action(signum) for signum in self._caught}
 
     def _give_up(self):
         """In a forked child: its signals do what they did before the inbox was open.
 
-        Except Ctrl-C, which a terminal sends to all processes of a group. The child ignores it: a step that waits
-        for a helper could not end without the helper. The task saves, and ends its helpers as it leaves.
+        Except two, which the child ignores. PROFILE_SIGNAL would end it. Ctrl-C a terminal sends to all processes of a
+        group, and a step that waits for a helper could not end without the helper. The task saves, and ends its
+        helpers as it leaves.
         """
         signal.set_wakeup_fd(-1)
         for signum in self._caught:
             old = self._old_handlers[signum]
             signal.signal(signum, signal.SIG_DFL if old is None else old)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if PROFILE_SIGNAL in self._caught:  # it would end the child
+            signal.signal(PROFILE_SIGNAL, signal.SIG_IGN)
         os.close(self._reader)
         os.close(self._writer)
         self.given_up = True

@@ -10,14 +10,29 @@ import os
 import re
 
 NAME = 'checkpoint'
+_PATH = re.compile(r'^model_checkpoint_path:\s*"(.*)"\s*$', re.MULTILINE)
 _STEP = re.compile(r'^model_checkpoint_path:\s*".*-(\d+)"\s*$', re.MULTILINE)
 
 
 def named_step(model_dir: str) -> int | None:
     """The global step of the checkpoint that the file names; None where there is no such file, or none in it."""
+    found = _named(model_dir, _STEP)
+    return int(found) if found else None
+
+
+def written_at(model_dir: str) -> float | None:
+    """When the checkpoint that the file names was written, in seconds since the epoch; None where there is none."""
+    found = _named(model_dir, _PATH)
     try:
-        with open(os.path.join(model_dir, NAME), encoding='utf-8', errors='replace') as file:
-            found = _STEP.search(file.read())
+        return os.stat(os.path.join(model_dir, f'{found}.index')).st_mtime if found else None
     except OSError:
         return None
-    return int(found[1]) if found else None
+
+
+def _named(model_dir: str, pattern: re.Pattern) -> str | None:
+    try:
+        with open(os.path.join(model_dir, NAME), encoding='utf-8', errors='replace') as file:
+            found = pattern.search(file.read())
+    except OSError:
+        return None
+    return found[1] if found else None

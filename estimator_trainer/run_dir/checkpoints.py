@@ -9,7 +9,6 @@ import errno
 import functools
 import hashlib
 import logging
-import math
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ import time
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_trainer.run_dir import file_errors
+from estimator_trainer.run_dir import bundle, file_errors
 
 _log = logging.getLogger('estimator_trainer')
 _FOLDER = 'damaged'
@@ -28,6 +27,9 @@ _VISIBLE_SECS = 30  # that a remote file system may take to show what another ma
 _LOOK_SECS = 0.5
 _STEP = 'global_step'  # in Estimator's checkpoints
 _STEP_OF_OBJECTS = 'global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of tf.train.Checkpoint
+_STEP_OF_KERAS = 'estimator_global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of model_to_estimator
+_STEPS = (_STEP_OF_OBJECTS, _STEP_OF_KERAS, _STEP)
+NO_STEP = 'it has no global_step'
 _PAUSES_SECS = (1, 2, 4, 8)  # before a file is tried again whose error may pass
 
 
@@ -138,7 +140,7 @@ def step_of(prefix: str) -> int:
     """
     try:
         reader = tf.train.load_checkpoint(prefix)
-        return int(reader.get_tensor(_STEP_OF_OBJECTS if reader.has_tensor(_STEP_OF_OBJECTS) else _STEP))
+        return int(reader.get_tensor(next((name for name in _STEPS if reader.has_tensor(name)), _STEP)))
     except UNREADABLE as error:
         _raise_if_refused(error, prefix)
         raise
@@ -230,31 +232,38 @@ def damage(prefix: str) -> str | None:
 
     Sizes are compared with the index first, which finds most damage without reading the data. Then the
     tensors are read one after the other, which verifies their checksums; of them no two are held at once, and
-    signals are seen meanwhile (CheckpointReader.get_tensor would hold Python's global lock).
+    signals are seen meanwhile (CheckpointReader.get_tensor would hold Python's global lock). A partitioned
+    variable is read slice by slice: of the slot of a slice, the checkpoint has no more than that slice.
 
     Raises:
         CannotRead: the operating system does not let us read it now.
     """
+    reading = ''
     try:
         if not _exists(f'{prefix}.index'):
             return 'its index is missing'
-        reader = tf.train.load_checkpoint(prefix)
-        shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
-        there = _data_bytes(prefix)
-        least = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items() if dtypes[name] != tf.string)
-        if there < least:
-            return f'its data have {there} bytes; by its index they have {least} at least'
+        dtypes = tf.train.load_checkpoint(prefix).get_variable_to_dtype_map()
+        index = bundle.read(prefix)
+        problem = bundle.missing_data(prefix, index)
+        if problem:
+            return problem
         with context.eager_mode(), tf.device('CPU:0'):  # a job may have turned eager execution off
-            for name in shapes:
-                tf.raw_ops.RestoreV2(
-                    prefix=prefix, tensor_names=[name], shape_and_slices=[''], dtypes=[dtypes[name].base_dtype]
-                )
+            for reading, entry in index.tensors.items():
+                for spec in bundle.slice_specs(entry):
+                    tf.raw_ops.RestoreV2(
+                        prefix=prefix,
+                        tensor_names=[reading],
+                        shape_and_slices=[spec],
+                        dtypes=[dtypes[reading].base_dtype],
+                    )
+    except OSError as error:
+        raise CannotRead.because(error, error.filename or prefix) from error
     except UNREADABLE as error:
         _raise_if_refused(error, prefix)
         if isinstance(error, tf.errors.ResourceExhaustedError):  # of memory: that says nothing of the contents
             raise
-        return _one_line(error)
-    return None if _STEP in shapes or _STEP_OF_OBJECTS in shapes else 'it has no global_step'
+        return f'{reading}: {_one_line(error)}' if reading else _one_line(error)
+    return None if any(name in dtypes for name in _STEPS) else NO_STEP
 
 
 def was_refused(error: BaseException, prefix: str) -> bool:
@@ -271,7 +280,7 @@ def _raise_if_refused(error, prefix) -> None:
 
 
 def _one_line(error) -> str:
-    text = re.sub(r'^\{\{.*?\}\} | \[Op:.*$', '', str(error).strip().splitlines()[0])
+    text = re.sub(r'^\{\{.*?\}\} |TensorBundle at \S+ (?=shard )| \[Op:.*$', '', str(error).strip().splitlines()[0])
     return text or type(error).__name__
 
 
@@ -294,12 +303,6 @@ def _names(folder) -> list:
         return []
     except OSError as error:
         raise CannotRead.because(error, folder) from error
-
-
-def _data_bytes(prefix) -> int:
-    folder, start = os.path.dirname(prefix) or '.', f'{os.path.basename(prefix)}.data-'
-    paths = [os.path.join(folder, name) for name in _names(folder) if name.startswith(start)]
-    return sum(os.path.getsize(path) for path in paths if _exists(path))
 
 
 def _read_state(model_dir) -> None:

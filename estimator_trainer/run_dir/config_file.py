@@ -28,20 +28,21 @@ def initial_replicas(plan, environ) -> int:
     return plan.num_replicas
 
 
-def resolved(plan, params, versions, replicas=None) -> dict:
+def resolved(plan, params, versions, replicas=None, environ=None) -> dict:
     """The whole of a run, as config.json holds it.
 
     Args:
         params: of the job, after --param.
         versions: of what computes.
         replicas: `initial_replicas`; by default those of the plan.
+        environ: says what flags the user gave, if the run is in a store.
     """
     config = plan.config
     flags = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(config).items()
         if name not in ('dry_run', 'progress')
-    }
+    } | protocol.given_flags(config.model_dir, environ or {})
     return {
         'job': config.job,
         'loop': config.loop,
@@ -92,6 +93,11 @@ def check(model_dir: str, new: dict) -> bool:
             + '\nGive it as it was, another --model_dir, or --allow_config_change.'
         )
     return True
+
+
+def files(model_dir: str) -> dict:
+    """What the training files held as the run last began; {} where it reads none."""
+    return protocol.read_json(os.path.join(model_dir, _NAME)).get('files') or {}
 
 
 def write(model_dir: str, new: dict) -> None:

@@ -14,12 +14,13 @@ _EVALUATOR = 'evaluator; the chief if there is none'
 _CLUSTER = 'run_local_cluster.sh'
 
 FILES = (
-    File(('config.json',), _CHIEF, 'the resolved run, and the versions of the packages'),
+    File(('config.json',), _CHIEF, 'the resolved run, the versions of the packages, and the machine of the chief'),
     File(('checkpoint', 'model.ckpt-*', 'graph.pbtxt'), _CHIEF, 'checkpoints'),
     File(
         ('training.json',),
         _CHIEF,
-        'state, step, examples per second and last checkpoint; renewed every 2 s while the chief lives',
+        'state, step, examples per second, last checkpoint, waits, and which tasks answer; renewed every 2 s while the '
+        'chief lives',
     ),
     File(('damaged/',), _CHIEF, 'checkpoints whose contents are damaged'),
     File(
@@ -28,9 +29,14 @@ FILES = (
         'the checkpoint from which the last start went on; the workers look for this file to see that they share the '
         'folder',
     ),
-    File(('metrics.jsonl',), _CHIEF, 'a line every --log_every_steps: step, time, loss, examples per second'),
+    File(
+        ('metrics.jsonl',),
+        _CHIEF,
+        'a line every --log_every_steps: step, time, loss, examples per second, and how long the steps since the last '
+        'line have waited for input and for other workers, where that is measured',
+    ),
     File(('eval/metrics.jsonl',), _EVALUATOR, 'a line for each evaluation'),
-    File(('eval/stop.json',), _EVALUATOR, 'the decision to stop early'),
+    File(('eval/stop.json',), f'{_EVALUATOR}; `sweep` for a trial that it prunes', 'the decision to stop early'),
     File(
         ('eval/last.json',),
         _EVALUATOR,
@@ -53,7 +59,42 @@ FILES = (
     File(('logs/attempt-N/<task>.error.json',), 'each task', 'why the task ended'),
     File(('status.json',), _CLUSTER, 'how the run goes, while it goes'),
     File(('report.json',), _CLUSTER, 'the whole story, when it has ended'),
+    File(
+        ('report.html',),
+        'run_local_cluster.sh; without it the evaluator, or the chief if there is none; `report`',
+        'the page of the run, made from the other files; renewed about every 10 minutes and at the end',
+    ),
+    File(
+        ('track/',),
+        'chief or run_local_cluster.sh; `track`',
+        'for each tracker of the run what was sent to it, a lock, and what its library keeps',
+    ),
+    File(
+        ('events.out.tfevents.0.hparams',),
+        'chief or run_local_cluster.sh; `track`',
+        "the params of the run for TensorBoard's HParams",
+    ),
+    File(
+        ('plugins/profile/steps-A-B/<task>.xplane.pb', 'plugins/profile/steps-A-B/<task>.trace.json.gz'),
+        'each task of a profile',
+        'what the task did in steps A to B, for TensorBoard and for Perfetto; steps-A-B.2 if they were profiled again',
+    ),
+    File(
+        ('index/',),
+        'each task',
+        'where the records of TFRecord and CSV files begin, if that cannot be written beside these files',
+    ),
     File(('.trainer.lock',), _CHIEF, 'held by the process that trains here'),
+    File(
+        ('.trainer.lease',), _CHIEF, 'only in an object store: who trains there; changes as long as that trainer lives'
+    ),
+    File(('.evaluator.lease',), 'evaluator', 'the same for an evaluator that was started by itself'),
     File(('eval/.lock',), _EVALUATOR, 'held by the process that evaluates here'),
     File(('.cluster.lock',), _CLUSTER, 'held by the supervisor of this run'),
+    File(
+        ('plan.json', 'study.db', 'sweep.json', 'sweep.html', '.sweep.lock', 'trial-NNNN/'),
+        '`sweep`',
+        'in the folder of a sweep: what it searches, its trials for Optuna, for programs and for people, its lock, and '
+        'the model_dir of each trial',
+    ),
 )

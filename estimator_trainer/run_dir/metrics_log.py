@@ -6,8 +6,11 @@ import json
 import math
 import os
 import time
+from collections.abc import Iterator
 
 from estimator_trainer.run_dir import files
+
+TAIL_BYTES = 1 << 16  # of a file, that are read for its last lines
 
 
 class MetricsLog:
@@ -40,10 +43,10 @@ class MetricsLog:
     def read(self) -> list:
         """The lines, oldest first; [] where there is no file.
 
-        A line that a dying process has cut short is left out.
+        A line that a dying process has cut short is left out, as is any other that is no object of JSON.
         """
         try:
-            with open(self._path, encoding='utf-8') as file:
+            with open(self._path, encoding='utf-8', errors='replace') as file:
                 lines = file.readlines()
         except FileNotFoundError:
             return []
@@ -51,7 +54,32 @@ class MetricsLog:
         for line in lines:
             with contextlib.suppress(json.JSONDecodeError):
                 whole.append(json.loads(line))
-        return whole
+        return [line for line in whole if isinstance(line, dict)]
+
+
+def tail(path: str) -> list[dict]:
+    """The last whole lines of a file of JSON, oldest first; [] where there is no such file."""
+    return list(_newest_first(path))[::-1]
+
+
+def last(path: str) -> dict:
+    """The last whole line of a file of JSON; {} where there is none."""
+    return next(_newest_first(path), {})
+
+
+def _newest_first(path: str) -> Iterator[dict]:
+    try:
+        with open(path, 'rb') as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return
+    for line in reversed(lines[1:] if size > TAIL_BYTES else lines):
+        with contextlib.suppress(ValueError):
+            value = json.loads(line)
+            if isinstance(value, dict):
+                yield value
 
 
 def shown(metrics) -> str:

@@ -8,7 +8,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks
 
 _log = logging.getLogger('estimator_trainer')
-_TRAINER = '.trainer.lock'
+TRAINER_LOCK = '.trainer.lock'
 
 
 class TakenElsewhere(Exception):
@@ -24,7 +24,7 @@ def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
         TakenElsewhere: the same, for `elsewhere_secs`, on another machine. One that is lost may go on until it
             finds out (--lost_peer_secs), or until the file system takes its lock away.
     """
-    with lock(model_dir, _TRAINER) as trainer_lock:
+    with lock(model_dir, TRAINER_LOCK) as trainer_lock:
         take(trainer_lock, model_dir, 'trains there', wait_secs, elsewhere_secs)
         yield
 

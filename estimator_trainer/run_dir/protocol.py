@@ -9,7 +9,14 @@ task tells back by its exit code (`exit_codes`), by `model_dir/training.json` an
     step, max_steps  global steps; step is the last one that was finished
     checkpoint_step  global step of the last checkpoint, null before the first
     examples_per_sec null before it is known
+    input_wait_secs, peer_wait_secs
+                     that its steps have waited for their batches, and for other workers, since it was
+                     started; absent where that is not measured
+    peer_silence_secs  by task that the chief watches: for how long it has not answered; absent
+                     without such tasks
     why              of 'ended': max_steps, early_stopping, max_secs, end_of_data
+    exit             of a chief that ends with anything but 0, as in its error file: code, message,
+                     traceback; null before, and where it was killed
     generation       of the gang, as in the environment; '' without
     beat             a counter: as long as it moves, the chief lives
     pid, time        of the writer; seconds since the epoch
@@ -28,6 +35,7 @@ import contextlib
 import glob
 import json
 import os
+import signal
 
 from estimator_trainer.run_dir import files
 
@@ -36,7 +44,10 @@ GENERATION = 'ESTIMATOR_TRAINER_GENERATION'  # one id for all tasks of one gang
 STARTED = 'ESTIMATOR_TRAINER_STARTED'  # when the run was first started, seconds since the epoch
 ISOLATED = 'ESTIMATOR_TRAINER_ISOLATED'  # '1': in a network namespace that has only loopback
 WORKERS = 'ESTIMATOR_TRAINER_WORKERS'  # chief and workers with which the run was started; there may be fewer now
+STORE = 'ESTIMATOR_TRAINER_STORE'  # JSON: {folder, flags, is_copy}, of a run in a store; see `given_flags`
 VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED, WORKERS)
+
+PROFILE_SIGNAL = signal.SIGUSR2  # to a task: it profiles its next steps; to a supervisor, which passes it on
 
 TRAINING_FILE = 'training.json'
 BEAT_SECS = 2
@@ -64,6 +75,34 @@ def write_json(path: str, value) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def given_flags(model_dir: str, environ) -> dict:
+    """Flags as the user gave them, for a run in a store: it works in a folder that it was given other flags for."""
+    return _of_store(model_dir, environ).get('flags') or {}
+
+
+def copied_url(model_dir: str, environ) -> str | None:
+    """The store of which a task's model_dir is a copy; None: the task's model_dir is the run itself."""
+    entry = _of_store(model_dir, environ)
+    return given_flags(model_dir, environ).get('model_dir') if entry.get('is_copy') else None
+
+
+def shown(path: str, environ) -> str:
+    """A path in a model_dir as the user knows it: of a run in a store, below its URL."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        entry = json.loads(environ.get(STORE) or '{}')
+        if os.path.join(path, '').startswith(os.path.join(entry['folder'], '')):
+            return entry['flags']['model_dir'] + path[len(entry['folder']) :]
+    return path
+
+
+def _of_store(model_dir: str, environ) -> dict:
+    try:
+        entry = json.loads(environ.get(STORE) or '{}')
+        return entry if entry['folder'] == model_dir else {}
+    except (ValueError, KeyError):
+        return {}
 
 
 def remove_unfinished(path: str) -> None:

@@ -14,8 +14,10 @@ import math
 import re
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.storage import urls
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import key
+from estimator_trainer.supervisor import trainer_flags
 from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS
 from tf_config import ROLES
 
@@ -24,6 +26,7 @@ OURS = (
     'flagfile',
     'flagfiles',
     'model_dir',
+    'scratch_dir',
     'cluster_from',
     'roles',
     'base_port',
@@ -32,6 +35,7 @@ OURS = (
     'grace_secs',
     'dry_run',
 )
+_SECRETS = re.compile(r'(AWS|AZURE|GOOGLE)_\w*(SECRET|TOKEN|KEY|PASSWORD)')  # what stores read
 
 
 def _trainer_flags(value):
@@ -50,6 +54,8 @@ def _environment(value):
             raise keys.Bad('give a name of letters, digits and _', f'.{name}', text)
         if name == 'TF_CONFIG':
             raise keys.Bad('the engine tells each task its place; leave it out', f'.{name}', text)
+        if _SECRETS.fullmatch(name):  # its value is not repeated
+            raise keys.Bad('credentials do not belong here; docs/engines/README.md says where', f'.{name}')
         if not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
             raise keys.Bad(f"give text of one line, in quotes: '{text}'", f'.{name}', text)
     return tuple(value.items())
@@ -70,6 +76,7 @@ def _roles(value):
 _name = keys.text(
     r'[a-z]([-a-z0-9]{0,38}[a-z0-9])?', 'give 1 to 40 lower-case letters, digits and -, a letter first, no - last'
 )
+_object = keys.text(r'[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?', 'give the name of an object of Kubernetes')
 _namespace = keys.text(r'[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?', 'give the name of a namespace')
 
 
@@ -105,6 +112,9 @@ class Kubernetes:
     kind: str = key(keys.one_of('job', 'jobset', 'tfjob'), 'job')
     claim: str | None = key(keys.line, None)  # name of the PersistentVolumeClaim of the model_dir
     mount: str | None = key(keys.folder, None)  # where it is mounted; the model_dir lies below
+    scratch_gib: float = key(keys.positive, 20)  # of the volume of the scratch_dir, in each pod
+    service_account: str | None = key(_object, None)  # whose identity reaches the store
+    secret: str | None = key(_object, None)  # whose keys become variables of the tasks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +129,8 @@ class Description:
     Attributes:
         name: of the job; Kubernetes names pods after it, hence the 40 characters.
         flagfile: of the trainer; as the tasks see it, from `working_dir`.
-        model_dir: on a file system that all tasks share.
+        model_dir: on a file system that all tasks share, or a URL in an object store.
+        scratch_dir: of a model_dir with a URL: on each machine, for its tasks; None: the engine's own choice.
         python: the command that runs Python where the tasks are.
         working_dir: of the tasks; None: the engine's own choice.
         args: further trainer flags.
@@ -131,9 +142,10 @@ class Description:
 
     name: str = key(_name)
     flagfile: str = key(keys.line)
-    model_dir: str = key(keys.folder)
+    model_dir: str = key(keys.folder_or_url)
     roles: tuple = key(_roles)  # of (name, Role)
     python: str = key(keys.line, 'python3')
+    scratch_dir: str | None = key(keys.folder, None)
     image: str | None = key(keys.line, None)
     working_dir: str | None = key(keys.folder, None)
     environment: tuple = key(_environment, ())  # of (name, value)
@@ -152,12 +164,27 @@ class Description:
         return sum(role.count for _, role in self.roles)
 
     @property
+    def asynchronous(self) -> bool:
+        """Whether a worker can be restarted alone: beside parameter servers, unless `args` have --sync_ps."""
+        return 'ps' in dict(self.roles) and not trainer_flags.read(self.args).sync_ps
+
+    @property
+    def in_store(self) -> bool:
+        """Whether the model_dir is a URL, so that nothing is shared."""
+        return urls.is_url(self.model_dir)
+
+    @property
+    def extra(self) -> str:
+        """Of the packages that the store needs where the tasks are; '' without a store."""
+        return urls.extra(self.model_dir) if self.in_store else ''
+
+    @property
     def layout(self) -> str:
         """The value of the trainer's --roles: 'chief:1,worker:3'."""
         return ','.join(f'{name}:{role.count}' for name, role in self.roles)
 
-    def command(self, *cluster_flags: str) -> tuple:
-        """The words of a task's command; `cluster_flags` say where its cluster comes from."""
+    def command(self, *engine_flags: str) -> tuple:
+        """The words of a task's command; `engine_flags` say where its cluster comes from, and where it has room."""
         return (
             self.python,
             *TRAINER,
@@ -165,7 +192,7 @@ class Description:
             *self.args,
             f'--model_dir={self.model_dir}',
             f'--grace_secs={self.grace_secs - SAVE_MARGIN_SECS}',
-            *cluster_flags,
+            *engine_flags,
         )
 
     def error(self, name: str, cure: str) -> UsageError:
@@ -185,9 +212,7 @@ def load(path) -> Description:
     try:
         import yaml
     except ImportError:
-        raise UsageError(
-            f'{path}: PyYAML, which reads it, is missing; pip install "estimator-trainer[engines]"'
-        ) from None
+        raise UsageError(f'{path}: PyYAML, which reads it, is missing; pip install pyyaml') from None
     try:
         with open(path, encoding='utf-8') as file:
             value = yaml.safe_load(file)
@@ -205,6 +230,12 @@ def parse(value, source='<description>') -> Description:
         UsageError: something in it is wrong.
     """
     try:
-        return dataclasses.replace(keys.read(Description, value), source=source)
+        description = dataclasses.replace(keys.read(Description, value), source=source)
     except keys.Bad as bad:
         raise UsageError(keys.shown(source, bad.key.lstrip('.'), bad.value, bad.cure)) from None
+    if description.in_store:
+        urls.check(description.model_dir, f'{source}: model_dir')
+        description = dataclasses.replace(description, model_dir=urls.normal(description.model_dir))
+    elif description.scratch_dir:
+        raise description.error('scratch_dir', 'is for a model_dir with a URL; leave it out')
+    return description

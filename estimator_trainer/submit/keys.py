@@ -47,7 +47,11 @@ def text(pattern, cure):
 
 
 line = text(LINE, 'give text of one line')
-folder = text(rf'/({LINE})?', 'give an absolute path, the same in every task')
+_FOLDER = rf'/({LINE})?'
+folder = text(_FOLDER, 'give an absolute path, the same in every task')
+folder_or_url = text(
+    rf'{_FOLDER}|[^/]+://{LINE}', 'give an absolute path, the same in every task, or a URL such as s3://bucket/run'
+)
 
 
 def whole(least, most=math.inf):

@@ -38,7 +38,8 @@ def render(description: Description) -> dict:
     network = [pods.network_policy(description)]
     if kind == 'job':  # the controllers of the others make theirs
         network.append(pods.service(description))
-    return {NETWORK: _yaml(network), JOB: _yaml([kinds[kind](description)])}
+    needs = f'# The image needs estimator-trainer[{description.extra}].\n' if description.in_store else ''
+    return {NETWORK: _yaml(network), JOB: needs + _yaml([kinds[kind](description)])}
 
 
 def submit(description: Description, folder, run) -> int:
@@ -101,7 +102,7 @@ def _jobset(description: Description) -> dict:
 
 def _child_job(description: Description, name: str, role) -> dict:
     """The Job of one role. A gang's fails with its first pod; tasks apart are started again in it."""
-    apart = restarts_alone(name, ps='ps' in dict(description.roles))
+    apart = restarts_alone(name, description.asynchronous)
     limits = _by_index(description) if apart else {'backoffLimit': 0}
     return {
         'completionMode': 'Indexed',
@@ -170,29 +171,39 @@ def _check(description: Description) -> None:
         raise description.error(
             'image', 'is missing: name the image that has the trainer; deploy/kubernetes/Dockerfile builds one'
         )
-    if not settings.claim:
+    if not settings.claim and not description.in_store:
         raise description.error(
-            'kubernetes.claim', 'is missing: name the PersistentVolumeClaim on which all pods keep the model_dir'
+            'kubernetes.claim',
+            'is missing: name the PersistentVolumeClaim on which all pods keep the model_dir; a model_dir with a URL '
+            'needs none',
         )
-    if not settings.mount:
+    if settings.claim and not settings.mount:
         raise description.error(
             'kubernetes.mount',
             'is missing: name the folder at which the claim is mounted, such as '
-            f'{os.path.dirname(description.model_dir)}',
+            f'{"/data" if description.in_store else os.path.dirname(description.model_dir)}',
         )
-    mount = os.path.normpath(settings.mount)
-    if mount in ('/', pods.TMP):
-        raise description.error('kubernetes.mount', 'is taken; give a folder of its own, such as /models')
-    if os.path.commonpath([mount, os.path.normpath(description.model_dir)]) != mount:
-        raise description.error(
-            'model_dir',
-            f'is not on the volume: name a folder below kubernetes.mount={settings.mount}, which all pods share',
-        )
+    _check_mounts(description)
     if settings.kind == 'job' and len({role.resources for _, role in description.roles}) > 1:
         raise description.error(
             'kubernetes.kind',
             'the pods of an Indexed Job are all alike, and the roles differ in '
             'cores, memory_gib or gpus: give them the same, or kind: jobset',
+        )
+
+
+def _check_mounts(description: Description) -> None:
+    settings = description.kubernetes
+    mount = os.path.normpath(settings.mount) if settings.claim else None
+    if mount in ('/', pods.TMP):
+        raise description.error('kubernetes.mount', 'is taken; give a folder of its own, such as /models')
+    if description.in_store:
+        if os.path.normpath(pods.scratch_dir(description)) in ('/', pods.TMP, mount):
+            raise description.error('scratch_dir', f'is taken; give a folder of its own, such as {pods.SCRATCH}')
+    elif os.path.commonpath([mount, os.path.normpath(description.model_dir)]) != mount:
+        raise description.error(
+            'model_dir',
+            f'is not on the volume: name a folder below kubernetes.mount={settings.mount}, which all pods share',
         )
 
 

@@ -1,12 +1,21 @@
 """What the pods of a job have in common, whichever kind of object makes them; and who may talk to them."""
 
+import math
+from urllib.parse import urlsplit
+
 from estimator_trainer.submit.description import TRAINER, Description, Role
 from tf_config.resolvers.layout import BASE_PORT
 
 USER = 1000  # any but root; the image's files are readable by all
 # Pods of one set do not start together: a node is added, an image is pulled, a name gets into the DNS.
 JOIN_TIMEOUT_SECS = 600
-TMP = '/tmp'  # the only place to write to but the volume; HOME too
+TMP = '/tmp'  # the only place to write to but the volumes; HOME too
+SCRATCH = '/scratch'  # where the run works if its model_dir is in a store
+HTTPS = 443
+# Who gives a pod the credentials of its service account, by the extra of the store: addresses and ports on its own
+# node. AWS: EKS Pod Identity; roles by web identity need HTTPS alone, as at Azure. Google: the metadata server of GKE.
+_IDENTITY = {'s3': {'169.254.170.23/32': 80}, 'gcs': {'169.254.169.254/32': 80, '169.254.169.252/32': 988}, 'azure': {}}
+_AZURE_IDENTITY = {'azure.workload.identity/use': 'true'}  # a pod without it gets no token
 _DNS = ({'protocol': 'UDP', 'port': 53}, {'protocol': 'TCP', 'port': 53})
 
 
@@ -29,7 +38,7 @@ def metadata(description: Description) -> dict:
 def template(
     description: Description,
     role: Role,
-    cluster_flags: tuple,
+    engine_flags: tuple,
     environ: dict,
     component: str | None = None,
     container: str = 'trainer',
@@ -39,11 +48,13 @@ def template(
 
     Args:
         role: what each pod may use.
-        cluster_flags, environ: flags and variables that tell a task its place.
+        engine_flags, environ: flags and variables that tell a task its place.
         component: the role of all these pods; None: they have several.
         spec: further keys of the pod.
     """
-    python, *rest = description.command(*cluster_flags)
+    settings, volumes = description.kubernetes, _volumes(description)
+    scratch = (f'--scratch_dir={scratch_dir(description)}',) if description.in_store else ()
+    python, *rest = description.command(*scratch, *engine_flags)
     # Before the flagfile and the job's own flags, which therefore win.
     ours = (f'--join_timeout_secs={JOIN_TIMEOUT_SECS}', f'--intra_op_threads={role.cores}')
     words = (*TRAINER, *ours, *rest[len(TRAINER) :])
@@ -55,12 +66,10 @@ def template(
         'args': [_literal(word) for word in words],
         **({'workingDir': description.working_dir} if description.working_dir else {}),
         'env': [{'name': name, 'value': _literal(value)} for name, value in environ.items()],
+        **({'envFrom': [{'secretRef': {'name': settings.secret}}]} if settings.secret else {}),
         'ports': [{'name': 'tfjob-port', 'containerPort': port(description), 'protocol': 'TCP'}],
-        'resources': _resources(role),
-        'volumeMounts': [
-            {'name': 'model', 'mountPath': description.kubernetes.mount},
-            {'name': 'tmp', 'mountPath': TMP},
-        ],
+        'resources': _resources(description, role),
+        'volumeMounts': [{'name': name, 'mountPath': where} for name, (where, _) in volumes.items()],
         'securityContext': {
             'allowPrivilegeEscalation': False,
             'readOnlyRootFilesystem': True,
@@ -68,10 +77,12 @@ def template(
         },
     }
     minutes = description.time_limit_minutes
+    identity = _AZURE_IDENTITY if settings.service_account and description.extra == 'azure' else {}
     return {
-        'metadata': {'labels': labels(description, component)},
+        'metadata': {'labels': {**labels(description, component), **identity}},
         'spec': {
             **spec,
+            **({'serviceAccountName': settings.service_account} if settings.service_account else {}),
             'automountServiceAccountToken': False,
             'enableServiceLinks': False,
             'terminationGracePeriodSeconds': description.grace_secs,
@@ -85,18 +96,35 @@ def template(
                 'seccompProfile': {'type': 'RuntimeDefault'},
             },
             'containers': [main],
-            'volumes': [
-                {'name': 'model', 'persistentVolumeClaim': {'claimName': description.kubernetes.claim}},
-                {'name': 'tmp', 'emptyDir': {}},
-            ],
+            'volumes': [{'name': name, **volume} for name, (_, volume) in volumes.items()],
         },
     }
 
 
-def network_policy(description: Description) -> dict:
-    """Nobody but the job's own pods reaches its port, and they reach nobody else but the DNS.
+def scratch_dir(description: Description) -> str:
+    return description.scratch_dir or SCRATCH
 
-    The DNS at any address: where a cache runs on the node, no selector names it.
+
+def _volumes(description: Description) -> dict:
+    """name -> (where it is mounted, what it is)."""
+    settings = description.kubernetes
+    claim = {'model': (settings.mount, {'persistentVolumeClaim': {'claimName': settings.claim}})}
+    scratch = {'scratch': (scratch_dir(description), {'emptyDir': {'sizeLimit': _scratch_size(description)}})}
+    return {
+        **(claim if settings.claim else {}),
+        **(scratch if description.in_store else {}),
+        'tmp': (TMP, {'emptyDir': {}}),
+    }
+
+
+def _scratch_size(description: Description) -> str:
+    return f'{math.ceil(description.kubernetes.scratch_gib * 1024)}Mi'
+
+
+def network_policy(description: Description) -> dict:
+    """Nobody but the job's own pods reaches its port, and they reach nobody else but the DNS and the store.
+
+    Both at any address: where a cache of the DNS runs on the node, no selector names it, and stores have names.
     """
     own = {'podSelector': {'matchLabels': labels(description)}}
     peers = {'protocol': 'TCP', 'port': port(description)}
@@ -108,9 +136,39 @@ def network_policy(description: Description) -> dict:
             **own,
             'policyTypes': ['Ingress', 'Egress'],
             'ingress': [{'from': [own], 'ports': [peers]}],
-            'egress': [{'to': [own], 'ports': [peers]}, {'ports': [dict(rule) for rule in _DNS]}],
+            'egress': [
+                {'to': [own], 'ports': [peers]},
+                {'ports': [dict(rule) for rule in _DNS]},
+                *(_to_the_store(description) if description.in_store else ()),
+            ],
         },
     }
+
+
+def _to_the_store(description: Description) -> list:
+    settings = description.kubernetes
+    ports = sorted({HTTPS, _endpoint_port(description)})
+    identity = _IDENTITY[description.extra] if settings.service_account else {}
+    return [
+        {'ports': [{'protocol': 'TCP', 'port': port} for port in ports]},
+        *(
+            {'to': [{'ipBlock': {'cidr': address}}], 'ports': [{'protocol': 'TCP', 'port': port}]}
+            for address, port in identity.items()
+        ),
+    ]
+
+
+def _endpoint_port(description: Description) -> int:
+    """Of the server that the description names in place of AWS's."""
+    given = dict(description.environment)
+    name = next((name for name in ('AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL') if given.get(name)), None)
+    if name is None or description.extra != 's3':
+        return HTTPS
+    try:
+        parts = urlsplit(given[name])
+        return parts.port or {'https': HTTPS, 'http': 80}[parts.scheme]
+    except (KeyError, ValueError):
+        raise description.error(f'environment.{name}', 'give a URL such as http://minio.example:9000') from None
 
 
 def service(description: Description) -> dict:
@@ -128,11 +186,15 @@ def service(description: Description) -> dict:
     }
 
 
-def _resources(role: Role) -> dict:
-    """Asked for and bounded alike: tasks that wait for each other gain nothing from one that is faster."""
+def _resources(description: Description, role: Role) -> dict:
+    """Asked for and bounded alike: tasks that wait for each other gain nothing from one that is faster.
+
+    The size of the scratch volume bounds it already; to ask for it finds a node that has the room.
+    """
     what = {'cpu': str(role.cores), 'memory': f'{role.memory_mib}Mi'}
     gpus = {'nvidia.com/gpu': str(role.gpus)} if role.gpus else {}
-    return {'requests': {**what, **gpus}, 'limits': {**what, **gpus}}
+    room = {'ephemeral-storage': _scratch_size(description)} if description.in_store else {}
+    return {'requests': {**what, **gpus, **room}, 'limits': {**what, **gpus}}
 
 
 def _literal(text: str) -> str:

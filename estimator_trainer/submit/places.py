@@ -27,5 +27,11 @@ def cluster(description: Description, addresses: Mapping[str, str]) -> tf_config
 
 
 def check(description: Description) -> None:
-    """Raises UsageError where the roles make up no cluster, wherever the tasks will be."""
+    """Raises UsageError where the roles make up no cluster, wherever the tasks will be, or none for a store."""
     cluster(description, {name: f'host:{port}' for port, name in enumerate(names(description), 1024)})
+    if description.in_store and 'ps' in dict(description.roles):
+        raise description.error(
+            'roles.ps',
+            f'parameter servers of several machines cannot save into a store ({description.model_dir}); use a folder '
+            'that all tasks share, or workers without ps tasks',
+        )

@@ -22,8 +22,19 @@ def render(description: Description) -> dict:
         raise description.error(
             'time_limit_minutes', 'Ray has no time limits; leave it out, or give --max_secs in args'
         )
+    if description.in_store and not description.scratch_dir:
+        raise description.error(
+            'scratch_dir', "is missing: name a folder of each node's own disk for the runs, such as /tmp/runs-of-me"
+        )
     job = yaml.safe_dump(plain(description), sort_keys=False, width=110)
-    script = '\n'.join(['#!/bin/sh', '# From the folder of this file.', shlex.join(_client(description, '.')), ''])
+    needs = (
+        [f'# The environment of the tasks needs estimator-trainer[{description.extra}].']
+        if description.in_store
+        else []
+    )
+    script = '\n'.join(
+        ['#!/bin/sh', '# From the folder of this file.', *needs, shlex.join(_client(description, '.')), '']
+    )
     return {JOB: job, SCRIPT: script}
 
 

@@ -1,6 +1,7 @@
 """A job whose tasks run on other machines: gang after gang, until there is no use in going on."""
 
 import contextlib
+import os
 import random
 import secrets
 import selectors
@@ -11,6 +12,7 @@ from typing import Protocol
 import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.storage.mirror import run_folder
 from estimator_trainer.submit import places
 from estimator_trainer.submit.description import TRAINER, Description
 from estimator_trainer.submit.remote import POLL_SECS, Host, RemoteLauncher, RemoteWatch
@@ -49,7 +51,8 @@ def commands(description: Description, addresses: Mapping[str, str], environ: Ma
         UsageError: such roles make up no cluster.
     """
     roles, cluster = dict(description.roles), places.cluster(description, addresses)
-    python, *words = description.command('--cluster_from=tf_config')
+    scratch = (f'--scratch_dir={scratch_dir(description)}',) if description.in_store else ()
+    python, *words = description.command(*scratch, '--cluster_from=tf_config')
     made = []
     for task in cluster.tasks:
         place = {'TF_CONFIG': tf_config.render(cluster, task)} if len(cluster) > 1 else {}
@@ -60,11 +63,24 @@ def commands(description: Description, addresses: Mapping[str, str], environ: Ma
                 argv=(python, *TRAINER, f'--intra_op_threads={roles[task.role].cores}', *words[len(TRAINER) :]),
                 env={**environ, **place},
                 trains=task.role in ('chief', 'worker'),
-                alone=restarts_alone(str(task), len(cluster.ps)),
+                alone=restarts_alone(str(task), description.asynchronous),
                 address=cluster.address(task),
             )
         )
     return made
+
+
+def scratch_dir(description: Description) -> str:
+    """Of a run in a store, on each machine. If there are several tasks, each has a folder in it."""
+    return os.path.join(description.scratch_dir or '', description.name)
+
+
+def seen_dir(description: Description, chief: str) -> str:
+    """The folder in which the chief's machine has `training.json`."""
+    if not description.in_store:
+        return description.model_dir
+    own = chief.replace(':', '-') if description.num_tasks > 1 else ''
+    return run_folder(os.path.join(scratch_dir(description), own))
 
 
 class Run:
@@ -113,7 +129,7 @@ class Run:
         self._console.say('start: ' + ', '.join(f'{task.name} {task.address}' for task in gang))
         watch = RemoteWatch(
             hosts[gang[0].name],
-            description.model_dir,
+            seen_dir(description, gang[0].name),
             generation,
             self._limits.stall_timeout,
             time.monotonic(),
@@ -140,7 +156,7 @@ class Run:
                 step=error.step if error else None,
                 workers=self._description.num_tasks,
                 never_started=bool(cause.ended and cause.ended.never_started),
-                alone=restarts_alone(cause.name, 'ps' in dict(self._description.roles)),
+                alone=restarts_alone(cause.name, self._description.asynchronous),
             )
         )
         decision = restarts.decide(self._failures, self._rules, self._rng)

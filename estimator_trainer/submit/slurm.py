@@ -9,6 +9,9 @@ What the script does, in this order:
 3. A task that fails ends the step (`--kill-on-bad-exit`); the others would end by themselves, a little later.
 4. `verdict` decides whether another try may help. If so the script has the job requeued, and Slurm runs it
    again under the same number: it resumes from the last checkpoint.
+
+If the model_dir is in a store, the nodes share nothing. Each task works in a folder of its node, and says there how it
+ended. A second step collects that for the verdict, whose record is in the store.
 """
 
 import itertools
@@ -44,7 +47,10 @@ _OPTIONS = (
 
 _STEP = '--export=ALL --kill-on-bad-exit=1 --wait=0 --label --distribution=block'
 _TASK = f'export {protocol.ERROR_FILE}="$0/$SLURM_PROCID.error.json"; exec "$@"'
+_NODE = '-m estimator_trainer.submit.slurm_node'
+_TELL_SECS = 60
 _BREAK = ' \\\n  '
+_JOB = '--job="slurm-$SLURM_JOB_ID" '
 
 
 def render(description) -> dict:
@@ -60,21 +66,19 @@ def render(description) -> dict:
     lines += [
         '',
         'attempt=${SLURM_RESTART_COUNT:-0}',
-        f'logs={shlex.quote(f"{description.model_dir}/logs")}/slurm-$SLURM_JOB_ID',
-        f'mkdir -p "$logs/$attempt" && rm -f "$logs/$attempt"/{verdict.ERROR_FILES} || exit {exit_codes.CANNOT_WRITE}',
-        '(( attempt )) || date +%s > "$logs/started"',
-        f'export {protocol.STARTED}=$(< "$logs/started")',
+        *(_notes_of_store(description) if description.in_store else _notes(description)),
         f'export {protocol.GENERATION}=slurm-$SLURM_JOB_ID-$attempt',
         '',
         _srun(description, components),
         'code=$?',
+        *(_collect(description, components) if description.in_store else ()),
         '',
         _BREAK.join(
             [
                 f'{shlex.quote(description.python)} -m estimator_trainer.submit.verdict',
                 shlex.quote(f'--model_dir={description.model_dir}'),
                 f'--folder="$logs" --attempt="$attempt" --roles={description.layout} '
-                f'--max_restarts={description.max_restarts} "$code"',
+                f'--max_restarts={description.max_restarts} {_JOB if description.in_store else ""}"$code"',
             ]
         ),
         'verdict=$?',
@@ -82,6 +86,39 @@ def render(description) -> dict:
         'scontrol requeue "$SLURM_JOB_ID" || exit "$code"',
     ]
     return {f'{description.name}.sbatch': '\n'.join(lines) + '\n'}
+
+
+def _notes(description) -> list:
+    """The folder in which tasks say how they ended, on the file system that all share."""
+    return [
+        f'logs={shlex.quote(f"{description.model_dir}/logs")}/slurm-$SLURM_JOB_ID',
+        f'mkdir -p "$logs/$attempt" && rm -f "$logs/$attempt"/{verdict.ERROR_FILES} || exit {exit_codes.CANNOT_WRITE}',
+        '(( attempt )) || date +%s > "$logs/started"',
+        f'export {protocol.STARTED}=$(< "$logs/started")',
+    ]
+
+
+def _notes_of_store(description) -> list:
+    """The same, on this node, for what is collected there."""
+    return [
+        f'# The environment of the tasks needs estimator-trainer[{description.extra}].',
+        f'logs=$(mktemp -d) && mkdir "$logs/$attempt" || exit {exit_codes.CANNOT_WRITE}',
+        'trap \'rm -rf "$logs"\' EXIT',
+        f'export {protocol.STARTED}=$(date +%s)',
+    ]
+
+
+def _collect(description, components) -> list:
+    """What the tasks have said of their ends, from all nodes into $logs. If all is well, their folders are removed."""
+    tell = f'{shlex.quote(description.python)} {_NODE} tell "$SLURM_JOB_ID" "$attempt" "$code"'
+    steps = []
+    for number in range(len(components)):
+        group, nodes = '', '"$SLURM_JOB_NUM_NODES"'
+        if len(components) > 1:
+            group, nodes = f'--het-group={number} ', f'"$SLURM_JOB_NUM_NODES_HET_GROUP_{number}"'
+        options = f'{group}--nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --overlap'
+        steps.append(f'  timeout {_TELL_SECS} srun {options}{_BREAK}  {tell}')
+    return ['', '{', *steps, '} | split -l 1 -a 5 --additional-suffix=.error.json - "$logs/$attempt/"']
 
 
 def submit(description, folder, run) -> int:
@@ -132,17 +169,21 @@ def _resources(role) -> list:
     return [f'--cpus-per-task={role.cores}', *([f'--gpus-per-task={role.gpus}'] if role.gpus else [])]
 
 
+def _task(description) -> str:
+    """What starts the command of a task, on its node."""
+    if not description.in_store:
+        return f'bash -c {shlex.quote(_TASK)} "$logs/$attempt"'
+    python, scratch = shlex.quote(description.python), shlex.quote(description.scratch_dir or '')
+    return f'{python} {_NODE} run "$SLURM_JOB_ID" "$attempt" {scratch}'
+
+
 def _srun(description, components) -> str:
     """The step. What every task runs is an array, since each component of the job has to be given it."""
     flags = ['--cluster_from=slurm', f'--roles={description.layout}']
     if description.base_port:
         flags.append(f'--base_port={description.base_port}')
     python, *trainer = description.command(*flags)
-    words = [
-        f'bash -c {shlex.quote(_TASK)} "$logs/$attempt"',
-        shlex.join([python, *trainer[:2]]),
-        *map(shlex.quote, trainer[2:]),
-    ]
+    words = [_task(description), shlex.join([python, *trainer[:2]]), *map(shlex.quote, trainer[2:])]
     steps = []
     for number, (count, role) in enumerate(components):
         group = [f'--het-group={number}'] if len(components) > 1 else []

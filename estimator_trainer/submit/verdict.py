@@ -1,12 +1,13 @@
 """What follows the end of a gang that an engine has started: the same decision as the local supervisor's.
 
     python -m estimator_trainer.submit.verdict --model_dir=DIR --folder=DIR --attempt=N \\
-        --roles=worker:2,evaluator:1 --max_restarts=3 CODE
+        --roles=worker:2,evaluator:1 --max_restarts=3 [--job=NAME] CODE
 
 CODE is how the engine says that the gang ended. It tells little: of several tasks an engine reports the
 highest code, or the first, while the task that failed first may have ended with another. So each task leaves
 its error file (`protocol.ERROR_FILE`) in FOLDER/N, N being the attempt, and what has been decided before lies
-in FOLDER. A task that is killed leaves none; then what the others say of it has to do.
+in FOLDER, or in the store of the model_dir under the name of the job. A task that is killed leaves none; then what
+the others say of it has to do.
 
 Exit code: 0 where CODE is 0, AGAIN where all tasks should be started again, else that of the cause.
 """
@@ -14,6 +15,7 @@ Exit code: 0 where CODE is 0, AGAIN where all tasks should be started again, els
 import argparse
 import dataclasses
 import math
+import os
 import pathlib
 import random
 import sys
@@ -22,14 +24,16 @@ from collections.abc import Mapping
 
 import tf_config
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import checkpoint_file, protocol
+from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.storage import connection, store, urls
+from estimator_trainer.submit import record
 from estimator_trainer.supervisor import messages, policy, restarts
 from estimator_trainer.supervisor.task_commands import restarts_alone
 from tf_config import streams
 
 AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 ERROR_FILES = '*.error.json'
-_HISTORY = 'failures.json'
 
 
 def rules(max_restarts: int) -> restarts.Rules:
@@ -38,14 +42,14 @@ def rules(max_restarts: int) -> restarts.Rules:
 
 
 def ends(folder: pathlib.Path) -> list[policy.Ended]:
-    """How tasks ended, by the error files in a folder."""
-    found = []
+    """How tasks ended, by the error files in a folder. A node may have told of the same task twice."""
+    found = {}
     for path in sorted(folder.glob(ERROR_FILES)):
         value = protocol.read_json(str(path))
         name, code = value.get('task'), value.get('code')
         if isinstance(name, str) and type(code) is int and code:
-            found.append(policy.Ended(name, code, secs=0, error=policy.TaskError.of(value)))
-    return found
+            found[name] = policy.Ended(name, code, secs=0, error=policy.TaskError.of(value))
+    return [*found.values()]
 
 
 def cause(code: int, ended: list[policy.Ended]) -> policy.Cause:
@@ -55,7 +59,7 @@ def cause(code: int, ended: list[policy.Ended]) -> policy.Cause:
 
 def decide(
     code: int,
-    model_dir: pathlib.Path,
+    notes: record.Record,
     folder: pathlib.Path,
     attempt: int,
     roles: Mapping[str, int],
@@ -63,26 +67,20 @@ def decide(
     now: float,
 ) -> tuple[restarts.Decision, policy.Cause, int]:
     """(Decision, Cause, how many tasks left a word) of an attempt, numbered from 0. It is put on record."""
-    history = folder / _HISTORY
-    earlier = protocol.read_json(str(history)).get('failures', []) if attempt else []  # of another job
+    known = notes.read()
+    earlier = known.get('failures', []) if attempt else []  # of another job
     failures = [restarts.Failure(**failure) for failure in earlier]
     ended = ends(folder / str(attempt))
     why = cause(code, ended)
     error = why.ended.error if why.ended else None
-    saved = checkpoint_file.named_step(str(model_dir)) or 0
+    saved = notes.saved_step()
     failures.append(
         restarts.Failure(
-            now,
-            why.code,
-            saved,
-            why.name,
-            error.step if error else None,
-            alone=restarts_alone(why.name, roles.get('ps', 0)),
+            now, why.code, saved, why.name, error.step if error else None, alone=restarts_alone(why.name, 'ps' in roles)
         )
     )
     decision = restarts.decide(failures, rules(max_restarts), random.Random(0))
-    record = {'failures': [dataclasses.asdict(failure) for failure in failures]}
-    protocol.write_json(str(history), record)
+    notes.write({'failures': [dataclasses.asdict(failure) for failure in failures]})
     return decision, why, len(ended)
 
 
@@ -96,10 +94,20 @@ def said(decision: restarts.Decision, why: policy.Cause, max_restarts: int, sile
     return f'the end, {decision.reason.value}: {what}'
 
 
+def _without_record(args, problem: str) -> int:
+    """The exit code where the store does not answer: what was decided before is not known, but how often."""
+    why = cause(args.code, ends(args.folder / str(args.attempt)))
+    again = exit_codes.retryable(why.code) and args.attempt < args.max_restarts
+    what = f'again, {args.attempt + 1} of {args.max_restarts}' if again else 'the end'
+    print(f'{what}: {messages.brief(why)}; {problem}', file=sys.stderr)
+    return AGAIN if again else why.code
+
+
 def main(argv, now=time.time) -> int:
     """Runs the command line `argv`, without program name. The exit code."""
     parser = argparse.ArgumentParser(prog='python -m estimator_trainer.submit.verdict', allow_abbrev=False)
-    parser.add_argument('--model_dir', type=pathlib.Path, required=True)
+    parser.add_argument('--model_dir', required=True)
+    parser.add_argument('--job')
     parser.add_argument('--folder', type=pathlib.Path, required=True)
     parser.add_argument('--attempt', type=int, required=True)
     parser.add_argument('--roles', type=lambda text: dict(tf_config.read_layout(roles=text).roles), required=True)
@@ -109,12 +117,17 @@ def main(argv, now=time.time) -> int:
     if args.code == exit_codes.OK:
         return exit_codes.OK
     try:
-        decision, why, told = decide(
-            args.code, args.model_dir, args.folder, args.attempt, args.roles, args.max_restarts, now()
-        )
+        if urls.is_url(args.model_dir):
+            opened = connection.open_for_reading(args.model_dir, os.environ)
+            notes: record.Record = record.InStore(args.job, opened)
+        else:
+            notes = record.InFolder(args.folder, args.model_dir)
+        decision, why, told = decide(args.code, notes, args.folder, args.attempt, args.roles, args.max_restarts, now())
     except OSError as error:
         print(f'{error.filename}: {error.strerror}', file=sys.stderr)
         return exit_codes.CANNOT_WRITE
+    except (store.StoreError, UsageError) as error:
+        return _without_record(args, str(error))
     tasks = sum(args.roles.values())
     print(said(decision, why, args.max_restarts, tasks - told, tasks), file=sys.stderr)
     return AGAIN if decision.restart else decision.exit_code

@@ -19,7 +19,8 @@ from policy to mechanism:
     supervisor.py       one attempt: starts, watches and stops a gang -> Outcome
     launcher.py         what it asks of the place where tasks run
     local_launcher.py   a task of this machine: its process (process.py: a process group) and its
-                        output (logs.py: raw files, prefixed lines; console.py: our stdout and stderr)
+                        output (logs.py: raw files, prefixed lines; console.py: our stdout and stderr;
+                        last_line.py: the line below them on a terminal, with the words of progress.py)
     log_folders.py      the folders of logs
     training_status.py  how training goes, from training.json
     status.py           status.json, while it runs; report.py: report.json, after it

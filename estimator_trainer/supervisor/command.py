@@ -3,12 +3,15 @@
 import contextlib
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
 
-from estimator_trainer import exit_codes
+from estimator_trainer import config, exit_codes, senders
 from estimator_trainer.errors import UsageError
+from estimator_trainer.monitoring import port
+from estimator_trainer.storage import run as storage_run
 from estimator_trainer.supervisor import (
     console,
     isolate,
@@ -57,10 +60,16 @@ def check_flags(command: task_commands.Command, show: bool) -> int:
     return policy.Ended('check', done.returncode, 0).exit_code
 
 
-def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) -> int:
-    """Runs the cluster, its first gang at the claimed ports. Its exit code."""
-    out, err = console.of_this_process(os.environ)
-    machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated)
+def run(
+    opts: options.Options,
+    claim: ports.Claim,
+    isolated: isolate.Isolation,
+    sending: senders.Senders,
+    metrics: socket.socket | None,
+) -> int:
+    """Runs the cluster, its first gang at the claimed ports. `metrics` listens at --metrics_port. Its exit code."""
+    out, err = console.of_this_process(os.environ, has_line=opts.progress != 'off')
+    machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
     environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
     gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
     code = check_flags(task_commands.check(gang), opts.just_asks)
@@ -73,7 +82,16 @@ def run(opts: options.Options, claim: ports.Claim, isolated: isolate.Isolation) 
             raise UsageError(f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written') from None
         with out, err:
             err.say(isolated.note)
-            return runs.Run(opts, machine, random.Random()).run(claim, folder)
+            sending.follow(err.say)
+            code = runs.Run(opts, machine, random.Random()).run(claim, folder)
+            sending.last(code)
+            return code
+
+
+def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[config.TrainerConfig, list[str]]:
+    """The trainer's config, and the command line of a cluster that works in the scratch folder of its URL."""
+    trainer = config.parse(['trainer', *opts.trainer_flags])
+    return trainer, [*argv, *storage_run.trainer_flags(trainer, os.environ)]
 
 
 def main(argv: list[str]) -> int:
@@ -83,9 +101,20 @@ def main(argv: list[str]) -> int:
         if opts is None:
             print(options.help_text())
             return exit_codes.OK
-        isolated = isolate.enter(opts.isolate)  # before a port is claimed: it has its own
-        with ports.claim(opts.shape.size) as claim:
-            return run(opts, claim, isolated)
+        if opts.url:
+            trainer, argv = _in_scratch(opts, argv)
+            if not opts.just_asks:
+                return storage_run.run(['cluster', *argv], trainer, os.environ)
+            opts = options.parse(argv)
+        with contextlib.ExitStack() as stack:
+            metrics = None
+            if opts.metrics_port and opts.model_dir and not opts.just_asks:
+                metrics = stack.enter_context(port.listen(opts.metrics_port))
+            sending = stack.enter_context(senders.of(() if opts.just_asks else opts.track, opts.model_dir))
+            # After what needs the network out here, before a port is claimed.
+            isolated = isolate.enter(opts.isolate, opts.data_in_store)
+            claim = stack.enter_context(ports.claim(opts.shape.size))
+            return run(opts, claim, isolated, sending, metrics)
     except (UsageError, isolate.CannotIsolate) as error:
         print(f'run_local_cluster.sh: {error}', file=sys.stderr)
         return exit_codes.USAGE

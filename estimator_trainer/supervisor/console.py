@@ -15,13 +15,17 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+
+from estimator_trainer.supervisor import last_line
 
 MOST_BYTES = 4 << 20  # held for the reader: tens of thousands of lines, seconds of a talkative task
 MORE_FOR_OURS = 64 << 10  # for lines of the supervisor's, which stand in no other file
 PATIENCE_SECS = 1.0  # for a reader that is slower than the tasks; they wait for it meanwhile
 DRAIN_SECS = 3.0  # for the reader at the end
 _AT_A_TIME = 64 << 10  # bytes; what a pipe holds
+_GATHER_SECS = 0.1  # for lines above a last line, which is drawn again below them
+_HIDE_SECS = 0.5  # for a last line to be erased
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # SGR codes; red is left to errors
 
 
@@ -34,13 +38,14 @@ class Console:
     Args:
       fd: None: there is nothing to write to.
       colour: of the names of tasks.
+      line: that is drawn below all others; None: there is none.
 
     Attributes:
       kept_in: where the lines stand as well, as a line may say it.
     """
 
-    def __init__(self, fd: int | None, colour: bool):
-        self._fd, self._colour = fd, colour
+    def __init__(self, fd: int | None, colour: bool, line: last_line.LastLine | None = None):
+        self._fd, self._colour, self._line = fd, colour, line
         self.kept_in = 'the log files'
         self._changed = threading.Condition()  # guards all that follows, and the writing of _fd
         self._chunks: collections.deque[bytes] = collections.deque()
@@ -48,15 +53,26 @@ class Console:
         self._full_since: float | None = None
         self._left_out = 0  # lines, since the buffer was full
         self._closing = False
+        self._redraw = False  # the last line
+        self._busy = False  # the thread writes
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def of(cls, stream, environ: Mapping[str, str]) -> 'Console':
-        """For sys.stdout or its kin; for a terminal, coloured unless NO_COLOR is set."""
+    def of(cls, stream, environ: Mapping[str, str], has_line: bool = False) -> 'Console':
+        """For sys.stdout or its kin; for a terminal, coloured unless NO_COLOR is set.
+
+        Args:
+          has_line: whether a terminal gets a last line.
+        """
         if stream is None:  # it was closed before we were started
             return cls(None, False)
         fd = stream.fileno()
-        return cls(fd, os.isatty(fd) and not environ.get('NO_COLOR'))
+        colour = os.isatty(fd) and not environ.get('NO_COLOR')
+        return cls(fd, colour, last_line.of_terminal(fd, environ, bold=colour) if has_line else None)
+
+    @property
+    def has_line(self) -> bool:
+        return self._line is not None
 
     def __enter__(self):
         return self
@@ -78,7 +94,32 @@ class Console:
 
     def write(self, data: bytes) -> None:
         """Writes whole lines of a task's."""
-        self._write(data, MOST_BYTES)
+        self._write(last_line.without_moves(data) if self._line else data, MOST_BYTES)
+
+    def show(self, text: Callable[[int], str] | None) -> None:
+        """Draws the last line anew; `text` gives it for a number of columns. None: from here on there is none."""
+        with self._changed:
+            if self._line and self._fd is not None and not self._closing:
+                self._line.text, self._redraw = text, True
+                self._start()
+
+    @contextlib.contextmanager
+    def without_line(self) -> Iterator[None]:
+        """While it is entered, there is no last line. Waits for that, but not long.
+
+        For a signal's handler: the lock is one that the same thread may take again.
+        """
+        self._hide(True)
+        yield
+        self._hide(False)
+
+    def _hide(self, hidden: bool) -> None:
+        with self._changed:
+            if self._line and self._thread:
+                self._line.hidden, self._redraw = hidden, True
+                self._changed.notify_all()
+                done = lambda: self._thread is None or not (self._redraw or self._busy)  # noqa: E731
+                self._changed.wait_for(done, _HIDE_SECS)
 
     def close(self, secs: float = DRAIN_SECS) -> None:
         """Waits until all is written, at most `secs`. What is written after this is dropped."""
@@ -113,6 +154,10 @@ class Console:
     def _put(self, data: bytes) -> None:
         self._chunks.append(data)
         self._held += len(data)
+        self._start()
+
+    def _start(self) -> None:
+        """Wakes the thread that writes."""
         if self._thread is None:
             thread = threading.Thread(target=self._run, name='console', daemon=True)
             with contextlib.suppress(RuntimeError):  # too many processes of this user: the next line tries again
@@ -124,7 +169,7 @@ class Console:
 
     def _run(self) -> None:
         try:
-            while data := self._next():
+            while (data := self._next()) is not None:
                 self._write_out(memoryview(data))
         except OSError:  # nobody reads it any more
             with self._changed:
@@ -134,11 +179,29 @@ class Console:
             self._thread = None
             self._changed.notify_all()
 
-    def _next(self) -> bytes:
-        """What is to be written next; nothing at the end."""
+    def _next(self) -> bytes | None:
+        """What is to be written next; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._chunks or self._closing)
-            return self._chunks.popleft() if self._chunks else b''
+            self._busy = False
+            self._changed.notify_all()
+            if self._line and self._line.drawn:
+                urgent = lambda: self._closing or self._line.hidden or self._held >= _AT_A_TIME  # noqa: E731
+                self._changed.wait_for(urgent, _GATHER_SECS)
+            self._changed.wait_for(lambda: self._chunks or self._closing or self._redraw)
+            self._busy, self._redraw = True, False
+            if self._line is None:
+                return self._chunks.popleft() if self._chunks else None
+            return self._with_line(self._line)
+
+    def _with_line(self, line: last_line.LastLine) -> bytes | None:
+        lines = b''
+        while self._chunks and len(lines) < _AT_A_TIME:
+            lines += self._chunks.popleft()
+        ends = self._closing and not self._chunks
+        line.hidden = line.hidden or ends
+        data = line.below(lines)
+        self._held += len(data) - len(lines)
+        return None if ends and not data else data
 
     def _write_out(self, data: memoryview) -> None:
         while data:
@@ -150,7 +213,9 @@ class Console:
             with contextlib.suppress(BlockingIOError):
                 written = os.write(fd, data[:_AT_A_TIME])
             if not written:  # somebody made our stdout non-blocking
-                select.select([], [fd], [])
+                room = select.poll()
+                room.register(fd, select.POLLOUT)
+                room.poll()
             data = data[written:]
             with self._changed:
                 self._held -= written
@@ -169,9 +234,10 @@ class Console:
             self._put(text.encode(errors='replace'))
 
 
-def of_this_process(environ: Mapping[str, str]) -> tuple[Console, Console]:
+def of_this_process(environ: Mapping[str, str], has_line: bool = False) -> tuple[Console, Console]:
     """For our stdout and stderr: one console, where both are the same file, pipe or terminal, so that the lines
-    keep their order."""
-    out, err = Console.of(sys.stdout, environ), Console.of(sys.stderr, environ)
+    keep their order. With `has_line` one of them has a last line, if it is a terminal."""
+    err = Console.of(sys.stderr, environ, has_line)
+    out = Console.of(sys.stdout, environ, has_line and not err.has_line)
     same = out._fd is not None and err._fd is not None and os.path.sameopenfile(out._fd, err._fd)
     return (err, err) if same else (out, err)

@@ -62,13 +62,14 @@ class Isolation:
     note: str
 
 
-def enter(mode: str) -> Isolation:
+def enter(mode: str, data: str = '') -> Isolation:
     """Moves this process, which has one thread, into a network of nothing but loopback.
 
     Call it before a port is claimed: ports in there are others than those out here.
 
     Args:
       mode: 'off' does nothing; 'auto' goes on without isolation where there is none to be had.
+      data: the flag whose data are in a store, for which the tasks need a network; '': there is none.
 
     Raises:
       CannotIsolate: mode is 'on', and this process is where it was.
@@ -77,6 +78,10 @@ def enter(mode: str) -> Isolation:
         raise ValueError(f'{mode!r}: one of {", ".join(MODES)} is wanted')
     if mode == 'off':
         return Isolation(False, f'not isolated (--isolate=off): {EXPOSED}')
+    if data and mode == 'auto':
+        return Isolation(False, f'not isolated (--{data} is in a store): {EXPOSED}')
+    if data:
+        raise CannotIsolate(f'--isolate=on: --{data} is in a store, for which the tasks need a network; leave it out')
     try:
         if _alone():
             return Isolation(True, ALREADY_ALONE)

@@ -69,4 +69,4 @@ class Launcher(Protocol):
 def never_started(name: str, life: int, secs: float, error: CannotStart) -> Ended:
     """The end of a task that had no beginning."""
     said = TaskError(f'cannot be started: {error}')
-    return Ended(name, exit_codes.FAILED, secs, error=said, life=life, never_started=True)
+    return Ended(name, exit_codes.FAILED, secs, error=said, life=life, never_started=True, began=secs)

@@ -104,7 +104,8 @@ class RunningTask:
 
     def tell(self, signum: signal.Signals) -> None:
         """Sends SIGKILL to the group, any other signal to its leader."""
-        self.told = signum
+        if signum != protocol.PROFILE_SIGNAL:  # that one ends nothing
+            self.told = signum
         self._process.send(signum)
 
     def end(self, code: int, secs: float) -> Ended:

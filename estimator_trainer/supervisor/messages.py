@@ -99,6 +99,13 @@ def no_restart(decision: Decision, rules: Rules, why: Cause) -> str:
     return f'no restart: {because}'
 
 
+def profiling(names: Sequence[str], profile_tasks: str) -> str:
+    """The answer to a signal that asks for a profile."""
+    if not names:
+        return f'received SIGUSR2: no task of --profile_tasks={profile_tasks} runs now'
+    return f'received SIGUSR2, which asks {", ".join(names)} for a profile (--profile_tasks={profile_tasks})'
+
+
 def shrinking(why: Cause, workers: int, batch_size: int) -> str:
     return (
         f'{why.name} is given up: going on with {workers} worker(s), --batch_size={batch_size} '

@@ -37,10 +37,18 @@ class Options:
     rules: Rules  # of restarts
     min_workers: int | None  # None: never go on with fewer
     isolate: str  # auto, on or off
+    data_in_store: str  # see TrainerFlags
     model_dir: str | None  # None: none, or not of this machine
+    url: str | None  # that --model_dir names in place of a folder
     log_dir: str | None  # the parent of attempt-N; None: a temporary folder
     log_bounds: Bounds
     batch_size: int  # of one replica
+    allocator: str  # the trainer's flag
+    report: str  # the trainer's flag
+    progress: str  # the trainer's flag
+    track: tuple[str, ...]  # the trainer's flag
+    profile_tasks: str  # the trainer's flag
+    metrics_port: str  # the trainer's flag
     trainer_flags: tuple[str, ...]
     just_asks: bool  # --help or --dry_run: the trainer answers, and nothing is started
 
@@ -199,16 +207,24 @@ def parse(argv: Sequence[str]) -> Options | None:
     _check_min_workers(own)
     trainer = trainers.read(argv[split + 1 :])
     return Options(
-        shape=Shape(own.workers, own.ps, own.evaluator),
+        shape=Shape(own.workers, own.ps, own.evaluator, trainer.sync_ps),
         cpu_affinity=own.cpu_affinity,
         limits=_limits(own, trainer),
         rules=Rules(own.max_restarts, own.restart_window_secs, own.backoff_secs),
         min_workers=own.min_workers,
         isolate=own.isolate,
+        data_in_store=trainer.data_in_store,
         model_dir=trainer.model_dir,
+        url=trainer.url,
         log_dir=own.log_dir or (trainer.model_dir and os.path.join(trainer.model_dir, 'logs')),
         log_bounds=Bounds(own.keep_attempts, own.max_log_mb),
         batch_size=trainer.batch_size,
+        allocator=trainer.allocator,
+        report=trainer.report,
+        progress=trainer.progress,
+        track=trainer.track,
+        profile_tasks=trainer.profile_tasks,
+        metrics_port=trainer.metrics_port,
         trainer_flags=tuple(argv[split + 1 :]),
         just_asks=trainer.just_asks,
     )

@@ -55,6 +55,7 @@ class Ended:
     error: TaskError | None = None
     life: int = 1  # 2: it had been restarted alone once
     never_started: bool = False
+    began: float = 0.0  # seconds since the gang was started, of this life
 
     @property
     def exit_code(self) -> int:

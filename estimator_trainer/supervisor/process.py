@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.task_commands import Command
 
 _PR_SET_PDEATHSIG = 1
@@ -34,6 +35,7 @@ class Process:
 
         def before_exec():  # between fork and exec: no lock that another thread (console.py) may hold
             tie_to_parent(parent)
+            signal.signal(PROFILE_SIGNAL, signal.SIG_IGN)  # until the task is ready for it
             if command.cores:
                 os.sched_setaffinity(0, command.cores)
 

@@ -11,7 +11,8 @@
                               out_of_memory; null without
       step, checkpoint_before, checkpoint_step, steps_lost
       tasks                   each end of each task, in the order they were seen:
-                              name, life, code, signal, meaning, secs, how, message
+                              name, life, code, signal, meaning, how, message; began_secs, secs:
+                              when this life began and ended, since the gang was started
       decision, delay_secs    what followed a failure; null without
 
 What is not known is null.
@@ -37,8 +38,13 @@ def document(code: int, started: float, ended: float, story: Sequence[tuple[Atte
         'ended': ended,
         'secs': round(ended - started, 3),
         'restarts': max(0, len(story) - 1),
-        'attempts': [_attempt(attempt, decision) for attempt, decision in story],
+        'attempts': attempts(story),
     }
+
+
+def attempts(story: Sequence[tuple[Attempt, Decision | None]]) -> list[dict]:
+    """The attempts that have ended."""
+    return [_attempt(attempt, decision) for attempt, decision in story]
 
 
 def _attempt(attempt: Attempt, decision: Decision | None) -> dict:
@@ -89,6 +95,7 @@ def _task(task: Ended) -> dict:
         'code': task.exit_code,
         'signal': messages.signal_name(-task.code) if task.code < 0 else None,
         'meaning': exit_codes.describe(task.exit_code),
+        'began_secs': round(task.began, 3),
         'secs': round(task.secs, 3),
         'how': task.how.value,
         'message': task.error.message if task.error else None,

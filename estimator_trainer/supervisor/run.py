@@ -9,17 +9,21 @@ import random
 import secrets
 import selectors
 import signal
+import socket
 import time
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import checkpoint_file
+from estimator_trainer import allocator, exit_codes, report_page
+from estimator_trainer.monitoring import server, state
+from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol
 from estimator_trainer.supervisor import (
+    last_line,
     log_folders,
     logs,
     messages,
     oom,
     ports,
+    progress,
     report,
     restarts,
     status,
@@ -31,7 +35,7 @@ from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.local_launcher import LocalLauncher
 from estimator_trainer.supervisor.options import Options
 from estimator_trainer.supervisor.policy import Cause, Outcome, Why
-from estimator_trainer.supervisor.signals import Signals
+from estimator_trainer.supervisor.signals import PROFILE, Signals
 from estimator_trainer.supervisor.supervisor import Supervisor
 
 _AVOIDED_ATTEMPTS = 100  # whose ports are not used again
@@ -47,6 +51,7 @@ class Machine:
     out: Console
     err: Console
     isolated: bool
+    metrics: socket.socket | None = None  # listens at --metrics_port
 
 
 def gang(
@@ -58,9 +63,10 @@ def gang(
     fewer: tuple[str, ...] = ()
     if workers != opts.shape.workers:
         fewer = (f'--batch_size={opts.batch_size * opts.shape.workers // workers}',)
+    no_port = ('--metrics_port=',) if opts.metrics_port else ()  # the supervisor serves for all tasks
     affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')
     return task_commands.commands(
-        shape, addresses, machine.trainer, (*opts.trainer_flags, *fewer), environ, machine.cores, affinity
+        shape, addresses, machine.trainer, (*opts.trainer_flags, *fewer, *no_port), environ, machine.cores, affinity
     )
 
 
@@ -70,6 +76,7 @@ class Run:
     def __init__(self, opts: Options, machine: Machine, rng: random.Random):
         self._opts, self._machine, self._rng = opts, machine, rng
         self._say = machine.err.say
+        self._terminal = machine.err if machine.err.has_line else machine.out  # the one that may have a last line
         self._began, self._began_at = time.monotonic(), time.time()
         self._report = opts.model_dir and os.path.join(opts.model_dir, report.REPORT_FILE)
         self._workers = opts.shape.workers
@@ -83,7 +90,11 @@ class Run:
         if self._checkpoint is None and before:
             self._checkpoint = before.checkpoint_step
         self._said_removed = False
+        self._pages = None
+        if opts.model_dir and report_page.wanted(opts.report, machine.environ):
+            self._pages = report_page.Pages(opts.model_dir, self._say)
         self._last: dict = {}  # what status.json says, but for what changes by itself
+        self._shown: dict = {}  # what it said last
 
     def run(self, claim: ports.Claim, folder: pathlib.Path) -> int:
         """Starts gangs until there is nothing more to do. The exit code.
@@ -95,7 +106,12 @@ class Run:
         self._remove_old_report()
         for console in (self._machine.out, self._machine.err):
             console.kept_in = f'the log files in {folder.parent}'
-        with Signals() as signals:
+        with (
+            Signals(also=(PROFILE,)) as signals,
+            last_line.erased_by_signals(self._terminal.without_line),
+            self._serving(),
+            self._pages or contextlib.nullcontext(),
+        ):
             while True:
                 with claim, log_folders.in_use(folder):
                     self._remove_old_logs(folder)
@@ -117,6 +133,14 @@ class Run:
                     no_ports = isinstance(error, ports.NoPorts)
                     return self._end(exit_codes.FAILED if no_ports else exit_codes.CANNOT_WRITE)
 
+    def _serving(self) -> contextlib.AbstractContextManager:
+        """Serves the metrics of the cluster, if that is wanted."""
+        if self._machine.metrics is None:
+            return contextlib.nullcontext()
+        return server.of_run(
+            self._machine.metrics, lambda: state.of_cluster(self._opts.model_dir, self._shown), self._say
+        )
+
     def _named_step(self) -> int | None:
         return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None
 
@@ -129,13 +153,14 @@ class Run:
         opts, machine, number = self._opts, self._machine, len(self._story) + 1
         self._ports.append(list(claimed))
         generation = f'{number}-{secrets.token_hex(4)}'
-        environ = task_commands.environment(
-            machine.environ, generation, self._began_at, machine.isolated, opts.shape.workers
-        )
+        inherited = allocator.environment(machine.environ) if opts.allocator == 'auto' else machine.environ
+        environ = task_commands.environment(inherited, generation, self._began_at, machine.isolated, opts.shape.workers)
         commands = gang(opts, machine, self._workers, claimed, environ)
         addresses = {command.name: command.address for command in commands}
         self._say(messages.start(commands, len(machine.cores), folder))
         watch = training_status.Watch(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic())
+
+        started, kills = time.time(), oom.kills()
 
         def show(view: status.View, over: bool = False) -> None:
             self._last = {
@@ -146,14 +171,16 @@ class Run:
                 'secs_left': None if over else watch.secs_left,
                 'tasks': status.of_tasks(view, addresses),
                 'log_dir': str(folder),
+                'started': self._began_at,
+                'attempt_started': started,
+                'attempts': report.attempts(self._story[-status.LATEST :]),
                 'pid': os.getpid(),
             }
             if not over:  # what comes next is not known yet
                 self._show(status.state(view, watch.training))
 
-        started, kills = time.time(), oom.kills()
         launcher = LocalLauncher(folder, machine.out, machine.err, opts.log_bounds)
-        supervisor = Supervisor(launcher, opts.limits, machine.err, self._alone, watch, show)
+        supervisor = Supervisor(launcher, opts.limits, machine.err, self._alone, watch, show, opts.profile_tasks)
         outcome = supervisor.run(commands, signals)
         attempt = Attempt(
             number,
@@ -203,7 +230,7 @@ class Run:
             step=error.step if error else None,
             workers=self._workers,
             never_started=bool(cause.ended and cause.ended.never_started),
-            alone=task_commands.restarts_alone(cause.name, self._opts.shape.ps),
+            alone=task_commands.restarts_alone(cause.name, self._opts.shape.asynchronous),
         )
 
     def _shrink(self, cause: Cause) -> None:
@@ -225,7 +252,7 @@ class Run:
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
             while True:
-                received = signals.take()
+                received = [signum for signum in signals.take() if signum != PROFILE]  # there is no task now
                 left = until - time.monotonic()
                 if received or left <= 0:
                     return received[0] if received else None
@@ -233,7 +260,13 @@ class Run:
                 selector.select(min(left, status.EVERY_SECS))
 
     def _show(self, state: str, **more) -> None:
-        self._status.write({**self._last, 'state': state, 'exit_code': None, **more, 'time': time.time()})
+        told = self._shown = {**self._last, 'state': state, 'exit_code': None, **more, 'time': time.time()}
+        self._status.write(told)
+        if self._terminal.has_line:
+            folder = self._opts.model_dir
+            last = metrics_log.last(os.path.join(folder, 'metrics.jsonl')) if folder else {}
+            parts = progress.of_cluster(told, last)
+            self._terminal.show((lambda width: progress.joined(parts, width)) if parts else None)
 
     def _remove_old_report(self) -> None:
         """What is there tells of another run."""
@@ -259,5 +292,7 @@ class Run:
         state = status.STOPPED if stopped else status.FAILED if code else status.DONE
         self._show(state, exit_code=code)
         secs = time.monotonic() - self._began
-        self._say(messages.end(code, secs, len(self._story) - 1, self._report))
+        if self._pages and not stopped:  # who stops a run does not wait for a page
+            self._pages.last()
+        self._say(messages.end(code, secs, len(self._story) - 1, protocol.shown(self._report, os.environ)))
         return code

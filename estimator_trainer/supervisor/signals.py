@@ -4,8 +4,10 @@ import os
 import signal
 
 from estimator_trainer import forks
+from estimator_trainer.run_dir import protocol
 
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PROFILE = signal.Signals(protocol.PROFILE_SIGNAL)
 
 
 class Signals:
@@ -13,7 +15,13 @@ class Signals:
 
     A STOP signal that was ignored before (nohup, a background job of a script) stays ignored.
     Main thread only.
+
+    Args:
+        also: signals that are taken as the STOP signals are, even if they were ignored before.
     """
+
+    def __init__(self, also: tuple[signal.Signals, ...] = ()):
+        self._also = also
 
     def __enter__(self):
         with forks.none_meanwhile():
@@ -22,7 +30,7 @@ class Signals:
             os.set_blocking(self._writer, False)
             self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
             caught = [s for s in STOP if signal.getsignal(s) is not signal.SIG_IGN]
-            self._old = {s: signal.signal(s, self._ignore) for s in (*caught, signal.SIGCHLD)}
+            self._old = {s: signal.signal(s, self._ignore) for s in (*caught, *self._also, signal.SIGCHLD)}
             forks.in_child(self._give_up)
         return self
 
@@ -45,9 +53,9 @@ class Signals:
         return self._reader
 
     def take(self) -> list[signal.Signals]:
-        """The STOP signals that came since the last call, in order. Never blocks."""
+        """The signals, STOP and others, that came since the last call, in order. Never blocks."""
         try:
-            return [signal.Signals(b) for b in os.read(self._reader, 4096) if b in STOP]
+            return [signal.Signals(b) for b in os.read(self._reader, 4096) if b in (*STOP, *self._also)]
         except BlockingIOError:
             return []
 

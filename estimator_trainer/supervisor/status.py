@@ -10,6 +10,8 @@
     secs_left         of training, by the speed of the last minute
     tasks             name, address, pid, state of each
     log_dir           of this attempt
+    started, attempt_started  of the run, and of this attempt; seconds since the epoch
+    attempts          the last LATEST that have ended, as in report.json
     exit_code         in the end
     pid, time         of the supervisor; seconds since the epoch
 
@@ -26,6 +28,7 @@ from estimator_trainer.supervisor.training_status import Training
 
 STATUS_FILE = 'status.json'
 EVERY_SECS = 2
+LATEST = 20
 
 STARTING, TRAINING, EVALUATING = 'starting', 'training', 'evaluating'
 BACKING_OFF, STOPPING = 'backing_off', 'stopping'

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.exit_codes import STALLED
+from estimator_trainer.profiles import wanted
 from estimator_trainer.supervisor import messages, policy
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.launcher import CannotStart, Launcher, Task, never_started
 from estimator_trainer.supervisor.policy import Cause, Ended, Outcome, Stop, Why
 from estimator_trainer.supervisor.restarts import Alone, Rules
-from estimator_trainer.supervisor.signals import Signals
+from estimator_trainer.supervisor.signals import PROFILE, Signals
 from estimator_trainer.supervisor.status import View, task_views
 from estimator_trainer.supervisor.task_commands import Command
 from estimator_trainer.supervisor.training_status import Watch
@@ -53,6 +54,7 @@ class Supervisor:
       alone: restarts of single tasks; none without.
       watch: looks at the training of this gang; nobody does without.
       show: called about every second where somebody watches, and at every change.
+      profile_tasks: the trainer's flag: which tasks get the PROFILE signals that come to us.
     """
 
     def __init__(
@@ -63,16 +65,19 @@ class Supervisor:
         alone: Alone | None = None,
         watch: Watch | None = None,
         show: Callable[[View], None] = lambda view: None,
+        profile_tasks: str = wanted.CHIEF,
     ):
         self._launcher, self._limits, self._say = launcher, limits, console.say
         self._alone = alone or Alone(Rules(max_restarts=0), random.Random())
         self._watch = watch or Watch(None, '', 0, 0)
         self._show = show
+        self._profile_tasks = profile_tasks
         self._gang: Sequence[Command] = ()
         self._numbers: dict[str, int] = {}  # by name of task
         self._running: list[Task] = []
         self._waiting: list[Waiting] = []
         self._ended: list[Ended] = []
+        self._began: dict[str, float] = {}  # of the life of a task that began last, on our clock
         self._failures: list[Ended] = []  # those that the gang does not survive
         self._stop: Stop | None = None
         self._signum: signal.Signals | None = None
@@ -136,7 +141,10 @@ class Supervisor:
         ended, stopping = self._reap(now), self._stop
         looked = self._watch.look(now)
         for signum in received:
-            self._on_signal(signum)
+            if signum == PROFILE:
+                self._profile()
+            else:
+                self._on_signal(signum)
         if self._stop is None:
             self._judge([task for task in ended if task.code != 0], now)
         started = self._stop is None and self._start_again(now)
@@ -176,6 +184,7 @@ class Supervisor:
 
     def _spawn(self, command: Command, life: int) -> Ended | None:
         """Starts a task; its end, if it cannot be started."""
+        self._began[command.name] = time.monotonic()
         try:
             task = self._launcher.start(command, self._numbers[command.name], life, self._selector)
         except CannotStart as error:
@@ -193,7 +202,8 @@ class Supervisor:
             code = task.poll()
             if code is not None:
                 self._running.remove(task)
-                ended.append(task.end(code, now - self._started))
+                began = self._began[task.name] - self._started
+                ended.append(dataclasses.replace(task.end(code, now - self._started), began=began))
         self._ended += ended
         return ended
 
@@ -278,6 +288,18 @@ class Supervisor:
         for task in self._running:
             task.tell(signal.SIGKILL)
 
+    # Profiles
+
+    def _profile(self) -> None:
+        chosen = [
+            task
+            for task in self._running
+            if task.command.trains and wanted.includes(self._profile_tasks, task.name, task.command is self._chief)
+        ]
+        self._say(messages.profiling([task.name for task in chosen], self._profile_tasks))
+        for task in chosen:
+            task.tell(PROFILE)
+
     # What there is
 
     def _names(self) -> list[str]:
@@ -287,8 +309,11 @@ class Supervisor:
         return self._chief_runs()  # it ends last; a worker that goes on then is frozen
 
     def _chief_runs(self) -> bool:
-        chief = next(command for command in self._gang if command.trains)
-        return any(task.command is chief for task in self._running)
+        return any(task.command is self._chief for task in self._running)
+
+    @property
+    def _chief(self) -> Command:
+        return next(command for command in self._gang if command.trains)
 
     def _view(self) -> View:
         running = {task.name: task.pid for task in self._running}

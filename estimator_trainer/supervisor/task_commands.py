@@ -4,16 +4,22 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 import tf_config
+from estimator_trainer import report_page
 from estimator_trainer.run_dir import protocol
 
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """The number of tasks of each kind; `workers` counts the chief."""
+    """The number of tasks of each kind; `workers` counts the chief. `sync_ps`: the trainer's flag."""
 
     workers: int = 2  # the smallest cluster in which something is distributed
     ps: int = 0
     evaluator: bool = True
+    sync_ps: bool = False
+
+    @property
+    def asynchronous(self) -> bool:
+        return self.ps > 0 and not self.sync_ps
 
     @property
     def size(self) -> int:
@@ -43,13 +49,13 @@ def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
     return [tuple(cores[i * each : (i + 1) * each]) for i in range(tasks)]
 
 
-def restarts_alone(name: str, ps: int) -> bool:
-    """Whether a task can be restarted while the others go on, in a cluster with `ps` servers.
+def restarts_alone(name: str, asynchronous: bool) -> bool:
+    """Whether a task can be restarted while the others go on.
 
     The members of a synchronous gang cannot go on without one of them, nor let it in again.
     """
     role = name.partition(':')[0]
-    return role == 'evaluator' or (role == 'worker' and ps > 0)
+    return role == 'evaluator' or (role == 'worker' and asynchronous)
 
 
 def environment(
@@ -66,6 +72,7 @@ def environment(
     """
     inherited = {name: v for name, v in environ.items() if name not in protocol.VARIABLES}
     inherited[protocol.GENERATION] = generation
+    inherited[report_page.SWITCH] = 'off'  # the page is the supervisor's
     inherited[protocol.WORKERS] = str(workers)
     inherited[protocol.STARTED] = environ.get(protocol.STARTED) or f'{started:.3f}'
     if isolated:
@@ -111,7 +118,7 @@ def commands(
             },
             trains=task in shares,
             cores=shares.get(task, ()),
-            alone=restarts_alone(str(task), shape.ps),
+            alone=restarts_alone(str(task), shape.asynchronous),
             address=cluster.address(task),
         )
         for task in cluster.tasks

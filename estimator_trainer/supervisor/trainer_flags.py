@@ -9,7 +9,10 @@ from absl import flags as absl_flags
 from estimator_trainer import flags
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
+from estimator_trainer.storage import urls
 from estimator_trainer.supervisor.usage import flagfile_error
+
+_DATA = ('train_files', 'eval_files', 'data_dir')
 
 
 class TrainerFlags(NamedTuple):
@@ -17,7 +20,16 @@ class TrainerFlags(NamedTuple):
     batch_size: int = TrainerConfig.batch_size  # of one replica
     grace_secs: int = TrainerConfig.grace_secs
     step_timeout_secs: int = TrainerConfig.step_timeout_secs
+    sync_ps: bool = TrainerConfig.sync_ps
+    allocator: str = TrainerConfig.allocator
+    report: str = 'off'
+    progress: str = TrainerConfig.progress
+    track: tuple[str, ...] = ()
+    profile_tasks: str = TrainerConfig.profile_tasks
+    metrics_port: str = ''
     just_asks: bool = False  # --help or --dry_run
+    url: str | None = None  # that --model_dir names in place of a folder
+    data_in_store: str = ''  # the flag that names data in a store, if one does
 
 
 def read(given: Sequence[str]) -> TrainerFlags:
@@ -34,13 +46,22 @@ def read(given: Sequence[str]) -> TrainerFlags:
         values(['trainer', *expanded], known_only=True)
     except absl_flags.Error:
         return TrainerFlags()
-    model_dir = values.model_dir if '://' not in values.model_dir else ''
+    url = values.model_dir if urls.is_url(values.model_dir) else None
     return TrainerFlags(
-        os.path.expanduser(model_dir) or None,
+        None if url else os.path.expanduser(values.model_dir) or None,
         values.batch_size,
         values.grace_secs,
         values.step_timeout_secs,
+        values.sync_ps,
+        values.allocator,
+        values.report,
+        values.progress,
+        tuple(values.track),
+        values.profile_tasks,
+        values.metrics_port,
         values.dry_run,
+        url,
+        next((name for name in _DATA if urls.is_url(getattr(values, name))), ''),
     )
 
 

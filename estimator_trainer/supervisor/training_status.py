@@ -72,15 +72,23 @@ class StallClock:
 
 
 class Pace:
-    """When training will be done, by the steps of the last minute. Pure: told the time."""
+    """When training will be done, by the steps of the last minute. Pure: told the time.
+
+    The first steps do not count: they wait for graphs to be built and for the input to fill its buffers.
+    """
 
     def __init__(self):
+        self._start: int | None = None
         self._seen: collections.deque[tuple[float, int]] = collections.deque()
 
     def secs_left(self, training: Training | None, now: float) -> float | None:
         """None: nobody knows."""
         if training is None or training.step is None or training.state != protocol.TRAINING:
             self._seen.clear()
+            self._start = None
+            return None
+        self._start = training.step if self._start is None else self._start
+        if training.step == self._start:
             return None
         if not self._seen or self._seen[-1][1] != training.step:
             self._seen.append((now, training.step))

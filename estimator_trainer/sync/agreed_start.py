@@ -25,7 +25,6 @@ FILE = '.start.json'
 _LOOK_SECS = 0.5
 _ANSWER_SECS = 60  # for the slowest task, beyond the time it may look
 _HEARD_SECS = 10  # for all to hear of a refusal before the first one leaves
-_UNBOUNDED_SECS = 7 * 24 * 3600  # where --step_timeout_secs=0
 
 
 class Refused(Exception):
@@ -36,9 +35,13 @@ class Refused(Exception):
         self.code = code
 
 
-def announce(plan) -> dict:
+def announce(plan, files=None) -> dict:
     """Writes into the model_dir, and tells the others, from where this start goes on. Of the chief, which has
-    verified its checkpoints."""
+    verified its checkpoints.
+
+    Args:
+        files: what the training files hold, as JSON; None where the job reads none.
+    """
     model_dir = plan.config.model_dir
     prefix = checkpoints.latest(model_dir)
     start = {
@@ -46,26 +49,31 @@ def announce(plan) -> dict:
         'step': checkpoints.step_of(prefix) if prefix else 0,
         'checkpoint': os.path.basename(prefix) if prefix else None,
         'digest': checkpoints.digest(prefix) if prefix else None,
+        'files': files,
     }
     protocol.write_json(os.path.join(model_dir, FILE), start)
     barriers.tell('start', json.dumps(start))
     return start
 
 
-def agree(plan) -> int:
+def agree(plan, files=None) -> int:
     """Waits until the chief has announced its start, and compares it with what this task finds in its
     model_dir. Called by every synchronous task, in the same order.
+
+    Args:
+        files: as in `announce`, but what this task has found.
 
     Returns:
         The global step from which all tasks start.
 
     Raises:
         UsageError: the model_dir of a task is not the chief's.
-        Refused: a task cannot read the chief's checkpoint, or the chief takes too long to verify it.
+        Refused: a task has other training files, or cannot read the chief's checkpoint, or the chief takes too long
+            to verify it.
         tf.errors.OpError: a task was lost.
     """
     config = plan.config
-    verify_secs = config.step_timeout_secs or _UNBOUNDED_SECS
+    verify_secs = config.step_timeout_secs or barriers.UNBOUNDED_SECS
     try:
         barriers.wait_for_all('checkpoints', verify_secs)
     except tf.errors.DeadlineExceededError as error:
@@ -77,6 +85,8 @@ def agree(plan) -> int:
     code, problem = exit_codes.OK, ''
     if not plan.is_chief:
         code, problem = look(config.model_dir, start, config.join_timeout_secs)
+        if not code and start['files'] != files:
+            code, problem = exit_codes.FILES_AWAY, _other_files(files, start['files'])
         barriers.tell(f'found/{plan.training_index}', json.dumps([code, problem]))
     barriers.wait_for_all('looked', config.join_timeout_secs + _ANSWER_SECS)
     if plan.is_chief:
@@ -92,6 +102,14 @@ def agree(plan) -> int:
         message = f'{task} {problem}'
         raise UsageError(message) if code == exit_codes.USAGE else Refused(code, message)
     return start['step']
+
+
+def _other_files(found, of_chief) -> str:
+    return (
+        f'finds other training files than the chief: {found["files"]} with {found["examples"]} examples, the chief '
+        f'{of_chief["files"]} with {of_chief["examples"]}. Let all files be there, the same on every machine, before '
+        'the run starts'
+    )
 
 
 def look(model_dir: str, start: dict, secs: float, clock=time.monotonic, sleep=time.sleep) -> tuple:
@@ -113,6 +131,12 @@ def _look_once(model_dir, start):
         with contextlib.suppress(FileNotFoundError):
             os.listdir(model_dir)  # so that a network file system asks its server anew
         if protocol.read_json(os.path.join(model_dir, FILE)) != start:
+            store = protocol.copied_url(model_dir, os.environ)
+            if store:
+                return exit_codes.FILES_AWAY, (
+                    f'has not received from {store} what the chief has sent there (--join_timeout_secs): the store is '
+                    'slow or away, or the chief has another --model_dir'
+                )
             return exit_codes.USAGE, (
                 f'does not find in --model_dir={model_dir} what the chief has written there: the folder is not '
                 'shared. Name one on storage that every task sees at this path.'

@@ -10,6 +10,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.sync import all_reduce
+
 _EVERY_SECS = 0.5
 _MOST_STEPS = 10  # ten steps that have become slow have to fit into the grace period
 _MOST_WISHES = 16  # of all hooks of a task together
@@ -38,15 +40,16 @@ def with_the_loss(original):
             first = strategy.experimental_local_results(value)[0]
             if not any(first is loss for loss in losses):
                 return reduce(reduce_op, value, axis=axis)
-            mine = _placeholder()
-            total = reduce(
-                reduce_op,
-                strategy.extended.call_for_each_replica(
-                    lambda loss: tf.concat([[loss], tf.cast(mine, loss.dtype)], 0), args=(value,)
-                ),
-                axis=None,
+            mine = placeholder()
+            with_wishes = strategy.extended.call_for_each_replica(
+                lambda loss: tf.concat([[loss], tf.cast(mine, loss.dtype)], 0), args=(value,)
             )
-            tf.compat.v1.get_default_graph()._agreement = Agreement(strategy, mine, total[1:])
+            with all_reduce.of_each_step():
+                total = reduce(reduce_op, with_wishes, axis=None)
+            wishes = total[1:]
+            if reduce_op == tf.distribute.ReduceOp.MEAN:
+                wishes *= tf.cast(strategy.num_replicas_in_sync, wishes.dtype)
+            of_graph(lambda: _add_up(strategy, mine), mine, wishes)
             return total[0]
 
         self._call_model_fn, strategy.reduce = call_and_keep_loss, reduce_with_wishes
@@ -58,7 +61,8 @@ def with_the_loss(original):
     return train
 
 
-def _placeholder():
+def placeholder():
+    """Of this task's wishes, for `of_graph`."""
     return tf.compat.v1.placeholder_with_default(np.zeros(_MOST_WISHES, np.float32), [_MOST_WISHES], name='wishes')
 
 
@@ -66,41 +70,61 @@ def join(wishes, count: int) -> 'Voice':
     """The voice of one hook, called in its `begin`, in the strategy's scope, in every task.
 
     Args:
-        wishes: () -> `count` values, each true where this task wishes it now. Called in each step.
+        wishes: () -> `count` values, each true where this task wishes it now, or a number that one task alone says
+            (`Voice.numbers`). Called in each step.
     """
-    strategy = tf.distribute.get_strategy()
-    if not strategy.extended._in_multi_worker_mode():
-        return Voice(None, wishes, slice(0, count))
-    graph = tf.compat.v1.get_default_graph()
-    if not hasattr(graph, '_agreement'):  # nobody reduces a loss here
-        graph._agreement = Agreement(strategy, _placeholder(), None)
+    graph, strategy = tf.compat.v1.get_default_graph(), tf.distribute.get_strategy()
+    if not hasattr(graph, '_agreement'):
+        if not strategy.extended._in_multi_worker_mode():
+            return Voice(None, wishes, slice(0, count))
+        mine = placeholder()  # nobody reduces a loss here
+        of_graph(lambda: _add_up(strategy, mine), mine, None)
     return graph._agreement.join(wishes, count)
+
+
+def in_step():
+    """The tensor in which each training step of this graph adds up the wishes, or None."""
+    found = getattr(tf.compat.v1.get_default_graph(), '_agreement', None)
+    return found and found.in_step
+
+
+def now_in_step(tensor) -> None:
+    """From here on it is this tensor: the step has become another one."""
+    tf.compat.v1.get_default_graph()._agreement.in_step = tensor
+
+
+def of_graph(add_up, mine, in_step) -> None:
+    """Lets the hooks of this graph agree. The arguments are those of Agreement."""
+    tf.compat.v1.get_default_graph()._agreement = Agreement(add_up, mine, in_step)
+
+
+def _add_up(strategy, mine):
+    return strategy.reduce(
+        tf.distribute.ReduceOp.SUM, strategy.extended.call_for_each_replica(lambda: tf.identity(mine)), axis=None
+    )
 
 
 class Agreement:
     """What the hooks of all synchronous tasks wish. There is one in a graph.
 
     Args:
+        add_up: () -> the sums of `mine` over all tasks, as an operation of its own.
         mine: placeholder of this task's wishes.
-        in_step: the sums over all tasks, which each training step computes; None: they are a reduction
-            of their own.
+        in_step: the sums over all tasks, which each training step computes; None: it runs that
+            operation.
     """
 
-    def __init__(self, strategy, mine, in_step):
-        self._mine, self._in_step = mine, in_step
-        self._strategy, self._apart = strategy, None
+    def __init__(self, add_up, mine, in_step):
+        self._mine, self.in_step = mine, in_step
+        self._add_up, self._apart = add_up, None
         self._voices, self._count = [], 0
-        self.heard = None  # which wishes any task had before the last step
+        self.sums = None  # of the wishes of all tasks before the last step
 
     def join(self, wishes, count) -> 'Voice':
         if self._apart is None:
-            self._apart = self._strategy.reduce(
-                tf.distribute.ReduceOp.SUM,
-                self._strategy.extended.call_for_each_replica(lambda: tf.identity(self._mine)),
-                axis=None,
-            )
-            if self._in_step is None:
-                self._in_step = self._apart
+            self._apart = self._add_up()
+            if self.in_step is None:
+                self.in_step = self._apart
         places = slice(self._count, self._count + count)
         self._count = places.stop
         assert self._count <= _MOST_WISHES
@@ -113,12 +137,12 @@ class Agreement:
             return [], None
         mine = np.zeros(_MOST_WISHES, np.float32)
         for each in self._voices:
-            mine[each.places] = [bool(wish) for wish in each.wishes()]
-        return self._in_step, {self._mine: mine}
+            mine[each.places] = [float(wish) for wish in each.wishes()]
+        return self.in_step, {self._mine: mine}
 
     def after_run(self, voice, fetched) -> None:
         if voice is self._voices[0]:
-            self.heard = [value > 0 for value in fetched]
+            self.sums = np.asarray(fetched, np.float64)
 
     def meet(self, session, voice, wishes) -> list:
         mine = np.zeros(_MOST_WISHES, np.float32)
@@ -147,7 +171,12 @@ class Voice:
         if not self._agreement:
             return [bool(wish) for wish in self.wishes()]
         self._agreement.after_run(self, fetched)
-        return self._agreement.heard[self.places]
+        return [value > 0 for value in self._agreement.sums[self.places]]
+
+    def numbers(self) -> list:
+        """The numbers that one task has wished, where the others have wished 0."""
+        own_replicas = len(tf.distribute.get_strategy().extended.worker_devices)  # each adds what its task is fed
+        return [round(value / own_replicas) for value in self._agreement.sums[self.places]]
 
     def meet(self, session, wishes) -> list:
         """Agrees between two steps. Every task must be here at the same step."""

@@ -2,6 +2,7 @@
 
 from tensorflow.python.eager import context
 
+UNBOUNDED_SECS = 7 * 24 * 3600  # where a flag says that there is no bound
 _ASK_SECS = 10  # for an answer that is there already; Python stands still meanwhile
 
 

@@ -6,7 +6,10 @@ import re
 _PYTHON = re.compile(r'Traceback \(most recent call last\):|\Ain user code:')
 
 # Another task has answered, or failed to.
-_REMOTE = re.compile(r'GRPC error information from remote target /job:(\w+)/(?:replica:\d+/)?task:(\d+)')
+_REMOTE = re.compile(
+    r'(?:GRPC error information from remote target|all-reduce in shared memory lost) '
+    r'/job:(\w+)/(?:replica:\d+/)?task:(\d+)'
+)
 
 # Errors that operations of the job don't have by themselves, and those that tell by their text.
 _KINDS = frozenset(('UnavailableError', 'AbortedError', 'DeadlineExceededError', 'CancelledError'))

@@ -1,4 +1,8 @@
-"""Saves where a task that was told to stop fails because its helper processes were told so as well.
+"""Saves the last step where the input of the next one fails.
+
+An example of the files cannot be used: the run ends, and what it has trained is saved before.
+
+Or a task that was told to stop fails because its helper processes were told so as well.
 
 Ctrl-C in a terminal, and an engine's SIGTERM, go to all processes of a group. The trainer finishes its step
 and saves; a helper that feeds it ends at once, and the job's Python code raises because of it. Estimator
@@ -7,24 +11,32 @@ saved. Only where this process trains alone: other tasks cannot know of it.
 """
 
 import logging
+import sys
 
 import tensorflow as tf
 from tensorflow.python.training import monitored_session
 
 from estimator_trainer.compat.fixes import python_functions
+from estimator_trainer.data.remote import patience
 
 _log = logging.getLogger('estimator_trainer')
+_OF_THE_NETWORK = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
 _OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # the weights are not to be saved
 
 
 def install(lifeline) -> None:
-    """From here on an exception of the job's Python code after a signal ends Estimator's training, saved."""
+    """From here on an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
+    the data that does not answer is not waited for then."""
+    lifeline.when_told_to_stop(patience.give_up)
     leave = monitored_session.MonitoredSession.__exit__
 
     def leave_saved(session, exception_type, exception, traceback):
         if exception is not None and ends_training(exception, lifeline):
             leave(session, None, None, None)
             return True
+        if of_the_data(exception):
+            leave(session, None, None, None)
+            return False  # it is raised again
         return leave(session, exception_type, exception, traceback)
 
     monitored_session.MonitoredSession.__exit__ = leave_saved
@@ -41,6 +53,16 @@ def ends_training(exception, lifeline) -> bool:
     )
     lifeline.obey(lifeline.signum)
     return True
+
+
+def of_the_data(exception) -> Exception | None:
+    """What was wrong with the files, where TensorFlow reports that a batch could not be had."""
+    files = sys.modules.get('estimator_trainer.data.files.source')
+    # OutOfRangeError is the end of the data, as it should be.
+    if files is None or isinstance(exception, (*_OF_THE_NETWORK, tf.errors.OutOfRangeError)):
+        return None
+    # TensorFlow may quote bytes of a record that are no text.
+    return files.failure() if isinstance(exception, (tf.errors.OpError, UnicodeDecodeError)) else None
 
 
 def _between_steps(exception) -> bool:

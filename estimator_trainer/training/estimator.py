@@ -4,10 +4,12 @@ import os
 
 import tensorflow as tf
 
+from estimator_trainer import log
 from estimator_trainer.compat.fixes import sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.run_dir import metrics_log
-from estimator_trainer.training import progress, watched_step
+from estimator_trainer.sync import barriers
+from estimator_trainer.training import progress, several_steps, sync_ps, watched_step
 
 
 class EstimatorTrainer:
@@ -21,6 +23,15 @@ class EstimatorTrainer:
     def train(self, saved) -> None:
         setup = self._setup
         estimator = exact_evaluation.estimator_of(setup.job, setup.params, setup.run_configs.own)
+        if setup.plan.config.sync_ps:
+            estimator._model_fn = sync_ps.with_sync_updates(
+                estimator._model_fn,
+                setup.plan.training_index,
+                setup.plan.num_training_tasks,
+                setup.params.start_step,
+                setup.plan.config.step_timeout_secs or barriers.UNBOUNDED_SECS,
+            )
+        several_steps.install(estimator, setup)
         spec = self._train_spec(saved)
         if setup.plan.strategy in ('none', 'mirrored'):
             estimator.train(
@@ -47,8 +58,10 @@ class EstimatorTrainer:
                     every_steps=config.log_every_steps,
                     metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, 'metrics.jsonl')),
                     summary_dir=config.model_dir,
-                    bar=progress.wants_bar(config.progress),
+                    bar=log.wants_bar(config.progress),
                     heard=setup.lifeline.heard_rate,
+                    counts=setup.counts,
+                    waited=setup.waits.for_input,
                 )
             )
         own_context = None
@@ -56,7 +69,7 @@ class EstimatorTrainer:
             own_context = tf.distribute.InputContext(
                 num_input_pipelines=plan.num_training_tasks,
                 input_pipeline_id=plan.training_index,
-                num_replicas_in_sync=1,
+                num_replicas_in_sync=plan.num_replicas,
             )
 
         def input_fn(input_context=None):

@@ -9,20 +9,20 @@ import traceback
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
-from estimator_trainer.data.sources import DatasetError
+from estimator_trainer.errors import BadExample, DatasetError, StoreAway
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
-from estimator_trainer.sync import agreed_start, unlocked
-from estimator_trainer.training import blame
+from estimator_trainer.sync import agreed_start, all_reduce, unlocked
+from estimator_trainer.training import blame, broken_input
 from estimator_trainer.training.watched_step import NotFiniteError
 
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_PERMISSION = {errno.EACCES, errno.EPERM}
 _NO_WRITING_TEXTS = ('No space left on device', 'Disk quota exceeded', 'Read-only file system')
 _NO_PERMISSION_TEXT = 'Permission denied'
-# TensorFlow names the file before, Python after what went wrong.
-_NAMED_FILE = re.compile("(\\S+); (?:{0})|(?:{0}): '([^']+)'".format('|'.join(_NO_WRITING_TEXTS)))
+_NO_WRITING_TEXT = re.compile('|'.join(_NO_WRITING_TEXTS))
+_QUOTED_PATH = re.compile(": '([^']+)'")
 _TELLS_NOTHING = (
     'Graph execution error',
     'Detected at node',
@@ -34,12 +34,22 @@ _TELLS_NOTHING = (
 _FUNCTION = re.compile(r'^\{\{function_node [^}]*\}\} *')
 _TAKEN_TEXT = 'Could not start gRPC server'
 # Where TensorFlow raises what its runtime reports.
-_RAISING = (os.path.join(os.path.dirname(tf.__file__), 'python', ''), os.path.abspath(unlocked.__file__))
+_RAISING = (
+    os.path.join(os.path.dirname(tf.__file__), 'python', ''),
+    os.path.abspath(unlocked.__file__),
+    os.path.abspath(all_reduce.__file__),
+)
 
 
 def explain(error: BaseException, plan, lifeline) -> End:
     """Says what an exception means for the user. Prints its traceback where that is what they need."""
+    error = broken_input.of_the_data(error) or error
     text = _first_line(error)
+    if isinstance(error, BadExample):
+        cure = '; mend it, or leave out up to N such examples with --max_bad_examples=N' * error.may_be_left_out
+        return End(exit_codes.DAMAGED, text + cure)
+    if isinstance(error, StoreAway):
+        return End(exit_codes.FILES_AWAY, text)
     if isinstance(error, DatasetError):
         isolated = os.environ.get(protocol.ISOLATED) == '1'
         cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''
@@ -149,11 +159,21 @@ def _cannot_write(error, model_dir) -> bool:
         ours = isinstance(error, tf.errors.OpError)
         no_writing = ours and any(phrase in text for phrase in _NO_WRITING_TEXTS)
         no_permission = ours and _NO_PERMISSION_TEXT in text
-        named = _NAMED_FILE.search(text)
-        path = named and (named[1] or named[2])
+        path = _named_file(text)
         elsewhere = not _is_within(path, model_dir) if path else blame.is_of_python(text)
     # What the job writes or reads somewhere else is the job's.
     return (no_writing and not elsewhere) or (no_permission and model_dir in text)
+
+
+def _named_file(text) -> str | None:
+    """The file that could not be written. TensorFlow names it before what went wrong, and Python after it."""
+    for found in _NO_WRITING_TEXT.finditer(text):
+        after, before = _QUOTED_PATH.match(text, found.end()), text[: found.start()]
+        if after:
+            return after[1]
+        if before.endswith('; ') and not before[-3:-2].isspace():
+            return before[:-2].rsplit(None, 1)[-1]
+    return None
 
 
 def _is_within(path, folder) -> bool:

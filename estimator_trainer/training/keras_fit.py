@@ -2,10 +2,12 @@
 
 import os
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import summaries
+from estimator_trainer.training import eager_calls
 from estimator_trainer.training.training_run import TrainingRun
 
 
@@ -26,12 +28,15 @@ class KerasFitTrainer:
             with run.strategy.scope():
                 fitted = Fitted(run.model, setup.job.parts, setup.params.as_dict())
                 fitted.compile(optimizer=run.optimizer)
+            if plan.config.most_steps_per_call != 1:
+                fitted.take_several(run)
             batches = Continued(run.batches())
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
             report = _Report(run)
             while run.goes_on:
                 wanted, first = run.steps_to(), run.step
                 epoch, rate = run.epoch, run.rate()
+                report.last_step = first + wanted
                 try:
                     fitted.fit(
                         batches,
@@ -73,6 +78,24 @@ class Fitted(tf.keras.Model):
         metrics = {'loss': self._loss_metric, **self._of_examples}
         return {name: float(metric.result()) for name, metric in metrics.items()}
 
+    def take_several(self, run) -> None:
+        """From here on a call of train_function takes several steps. Each call of fit brings the same iterator
+        (`Continued`)."""
+        self._calls = None
+
+        def train_function(iterator):
+            self._calls = self._calls or eager_calls.losses_of_calls(run, self._replica_step, iterator)
+            losses = next(self._calls, None)
+            if losses is None:
+                raise StopIteration  # as the iterator of a data set does
+            return {'step_loss': losses}
+
+        self.make_train_function = lambda force=False: train_function
+        self.train_function = train_function
+
+    def _replica_step(self, features, labels):
+        return self.train_step((features, labels))['step_loss']
+
     def train_step(self, data):
         features, labels = data
         with tf.GradientTape() as tape:
@@ -102,6 +125,7 @@ class _Report(tf.keras.callbacks.Callback):
     """Tells the run of each step, and stops fit when the run says so.
 
     Attributes:
+        last_step: of this call of fit, which counts calls of train_function.
         results: the metrics of the last epoch, over its examples. Every task asks for them, once in an
             epoch: a result that train_step returned would be all-reduced in every step.
     """
@@ -110,9 +134,12 @@ class _Report(tf.keras.callbacks.Callback):
         super().__init__()
         self._run = run
 
+    def on_train_batch_begin(self, batch, logs=None):
+        self._run.begins_call()
+
     def on_train_batch_end(self, batch, logs=None):
-        self._run.stepped([logs['step_loss']])
-        if not self._run.goes_on:
+        self._run.stepped(np.atleast_1d(logs['step_loss']))
+        if not self._run.goes_on or self._run.step >= self.last_step:
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch, logs=None):

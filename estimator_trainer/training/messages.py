@@ -1,22 +1,23 @@
 """What a task says before it does anything, as it begins to train, and as it is done. Imports no TensorFlow."""
 
 import logging
+import os
 
-from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir import metrics_log, protocol
 from tf_config import addresses
 
 _log = logging.getLogger('estimator_trainer')
 _ENDED_BY = {'early_stopping': 'early stopping', 'max_secs': '--max_secs', 'end_of_data': 'end of data'}
 
 
-def say_plan(plan, own_data: bool) -> None:
-    """What this process is going to do. `own_data`: the job has an input_fn of its own."""
+def say_plan(plan, own_data: bool, memory: str) -> None:
+    """What this process is going to do. `own_data`: the job does not read --dataset. `memory`: its allocator."""
     for address in addresses.public_addresses(plan.cluster):
         _log.warning(
             'WARNING: %s is a public address: whoever reaches this port runs code in the task; see docs/security.md',
             address,
         )
-    for line in (*plan.notes, *plan.describe(own_data)):
+    for line in (*plan.notes, *plan.describe(own_data), f'memory: {memory}'):
         _log.info('%s', line)
 
 
@@ -50,6 +51,28 @@ def say_start(plan, dataset, params, can_serve) -> None:
         )
 
 
+def say_nothing_to_profile() -> None:
+    """The answer of a task that does not train to a signal that asks for a profile."""
+    _log.info('received SIGUSR2: this task trains no steps, so there is nothing to profile')
+
+
+def say_changed_files(before, now) -> None:
+    """Of a run that goes on: whether its training files are those of its last start.
+
+    Args:
+        before, now: FileDataset.contents; None or {}: there were none.
+    """
+    if before and now and before != now:
+        _log.warning(
+            'WARNING: the training files have changed since the last start: %s file(s) with %s examples then, %s with '
+            '%s now; from here on the examples come in another order',
+            before.get('files'),
+            before.get('examples'),
+            now['files'],
+            now['examples'],
+        )
+
+
 def say_end(model_dir, step, why, metrics, has_exports) -> None:
     """After a part that was done, and not stopped by a signal.
 
@@ -58,6 +81,7 @@ def say_end(model_dir, step, why, metrics, has_exports) -> None:
         metrics: of the last checkpoint; None where this task has not evaluated it.
     """
     shown = f'{metrics_log.shown(metrics)}; ' if metrics else ''
+    model_dir = protocol.shown(model_dir, os.environ)
     exports = f', exports in {model_dir}/export' if metrics and has_exports else ''
     early = f' ({_ENDED_BY[why]})' if why in _ENDED_BY else ''
     _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, shown, model_dir, exports)

@@ -12,6 +12,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.sync import ps_meeting
 
 _log = logging.getLogger('estimator_trainer')
 _TELL_SECS = 20  # a ps that does not take a token for so long is gone
@@ -55,6 +56,31 @@ def tell_left(addresses, worker: int, done: bool) -> None:
             tell = _queue(ps).enqueue(2 * worker + done)
             with _session(f'grpc://{address}', ps, _TELL_SECS) as session:
                 session.run(tell)
+
+
+def wait_for_all(addresses, worker: int, workers: int, timeout_secs: int) -> None:
+    """Waits until every worker of --sync_ps has trained. One that leaves early looks like a lost one.
+
+    Raises:
+        RuntimeError: they have not within `timeout_secs`: the data of this one ended before the others', or a hook
+            of the job stopped it.
+        tf.errors.OpError: a ps does not answer.
+    """
+    with tf.Graph().as_default():
+        trained = end_meeting(worker, workers).add_up([1.0])
+        with _session(f'grpc://{addresses[0]}', 0, timeout_secs) as session:
+            try:
+                session.run(trained)
+            except tf.errors.DeadlineExceededError as error:
+                raise RuntimeError(
+                    f'--sync_ps: this worker has ended, and the others have not within {timeout_secs} s: its training '
+                    'data must repeat for ever, and no hook may stop a worker alone'
+                ) from error
+
+
+def end_meeting(worker: int, workers: int) -> ps_meeting.Meeting:
+    """Where the workers of --sync_ps say that they have trained."""
+    return ps_meeting.Meeting('trained', worker, workers, 1)
 
 
 def _queue(ps: int):

@@ -1,11 +1,14 @@
 """The part this process plays: config + environment -> Plan. Imports no TensorFlow."""
 
 import dataclasses
+import os
 
 import tf_config
 from estimator_trainer import config_checks
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
+from estimator_trainer.profiles import wanted
+from estimator_trainer.run_dir import protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +43,16 @@ class Plan:
         """'host:port'; None where there is no cluster."""
         chief = self.cluster.chief_task
         return self.cluster.address(chief) if chief else None
+
+    @property
+    def name(self) -> str:
+        """Such as 'worker:1'."""
+        return str(self.task) if self.task else 'chief'
+
+    @property
+    def is_profiled(self) -> bool:
+        """Whether --profile_tasks includes this task."""
+        return self.trains and wanted.includes(self.config.profile_tasks, self.name, self.is_chief)
 
     @property
     def trains(self) -> bool:
@@ -83,15 +96,23 @@ class Plan:
         return bool(self.cluster.evaluator) or self.role == 'evaluator'
 
     @property
+    def writes_page(self) -> bool:
+        """Whether report.html is this task's: the evaluator ends last. The chief does not know of one that the cluster
+        does not list."""
+        if self.cluster.evaluator:
+            return self.role == 'evaluator' and self.task.index == 0
+        return self.is_chief
+
+    @property
     def asynchronous(self) -> bool:
         """Whether other tasks move the global step as well."""
-        return self.strategy == 'parameter_server'
+        return self.strategy == 'parameter_server' and not self.config.sync_ps
 
     def watched_peers(self) -> dict:
         """name -> address of the tasks without which this one cannot go on.
 
-        Synchronous workers watch the chief, and the chief them: when it ends, so do they. Asynchronous
-        ones need the parameter servers only, and these any of the workers.
+        Synchronous workers watch the chief, and the chief them: when it ends, so do they. All workers watch the
+        parameter servers, and asynchronous ones nobody else. These need any of the workers.
         """
         cluster, task = self.cluster, self.task
         if task is None or self.role == 'evaluator' or self.trains_alone:
@@ -99,35 +120,40 @@ class Plan:
         if self.role == 'ps':
             watched = cluster.training_tasks
         elif self.asynchronous:
-            watched = cluster.tasks_of('ps')
+            watched = self._servers
         elif self.is_chief:
-            watched = [other for other in cluster.training_tasks if other != task]
+            watched = [*self._servers, *(other for other in cluster.training_tasks if other != task)]
         else:
-            watched = [cluster.chief_task]
+            watched = [*self._servers, cluster.chief_task]
         return {str(other): cluster.address(other) for other in watched}
+
+    @property
+    def _servers(self) -> tuple:
+        return tuple(self.cluster.tasks_of('ps')) if self.strategy == 'parameter_server' else ()
 
     @property
     def num_watchers(self) -> int:
         """How many tasks watch the peers that this task watches, itself included."""
         if self.role == 'ps':
             return len(self.cluster.ps)
-        if self.asynchronous:
+        if self._servers:
             return self.num_training_tasks
         return 1 if self.is_chief else self.num_training_tasks - 1
 
     def describe(self, own_data: bool = False) -> list:
         """The lines that say what will happen, for the log and for --dry_run.
 
-        `own_data`: the job has an input_fn of its own.
+        `own_data`: the job does not read --dataset.
         """
         config = self.config
         data = "the job's own data" if own_data else f'data set {config.dataset}'
-        lines = [f'job {config.job}, {data}, model_dir {config.model_dir}']
+        data = f'files {config.train_files}' if config.train_files else data
+        lines = [f'job {config.job}, {data}, model_dir {protocol.shown(config.model_dir, os.environ)}']
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
-        stepping = f' ({config.stepping})' if config.loop == 'custom_loop' else ''
+        in_step = ' in step (--sync_ps)' if config.sync_ps else ''
         lines.append(
-            f'loop {config.loop}{stepping}, strategy {self.strategy}; {name}{chief} of {self.num_tasks} task(s)'
+            f'loop {config.loop}, strategy {self.strategy}{in_step}; {name}{chief} of {self.num_tasks} task(s)'
         )
         if self.asynchronous:
             lines.append(
@@ -168,6 +194,11 @@ def make(config: TrainerConfig, environ) -> Plan:
             strategy = 'mirrored'
     if strategy == 'parameter_server' and config.loop != 'estimator':
         raise UsageError(config_checks.parameter_server_refused(config.loop))
+    if config.sync_ps and strategy != 'parameter_server':
+        raise UsageError(
+            f'--sync_ps: is for a cluster with parameter servers; the strategy is {strategy}, in which workers are '
+            'synchronous anyway.'
+        )
     if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
         raise UsageError(
             f'--num_replicas={config.num_replicas} needs --strategy=mirrored or '
@@ -178,6 +209,7 @@ def make(config: TrainerConfig, environ) -> Plan:
             '--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
             'mirror; set --num_replicas=2 or more.'
         )
+    wanted.check_tasks(config.profile_tasks, [str(task) for task in found.cluster.training_tasks])
     plan = Plan(config, strategy, found.cluster, found.task, tuple(found.notes))
     in_cluster = plan.num_training_tasks > 1 or found.cluster.ps
     if config.stop_metric and in_cluster and not plan.has_evaluator:

@@ -1,12 +1,15 @@
 """What people see of a training: a bar or lines, TensorBoard's examples/s, metrics.jsonl."""
 
 import logging
-import os
 import sys
 import time
 
 import tensorflow as tf
 import tqdm
+
+from estimator_trainer.log import duration
+from estimator_trainer.training import waits
+from estimator_trainer.training.watched_step import losses_of_call
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -23,6 +26,7 @@ class Progress:
         bar: whether to draw a bar on stderr instead of writing lines.
         clock: seconds, monotonic.
         summary: (step, examples/s) -> None, writes it for TensorBoard.
+        counts: () -> {name: number}, for metrics.jsonl.
     """
 
     def __init__(
@@ -35,10 +39,11 @@ class Progress:
         heard=lambda rate: None,
         clock=time.monotonic,
         summary=lambda step, rate: None,
+        counts=dict,
     ):
         self._max_steps, self._batch_size, self._every = max_steps, batch_size, every_steps
         self._metrics, self._clock = metrics, clock
-        self._draw, self._heard, self._summary = bar, heard, summary
+        self._draw, self._heard, self._summary, self._counts = bar, heard, summary, counts
         self._bar = None
         self.last_loss = None
 
@@ -93,7 +98,7 @@ class Progress:
                     f'{rate:,.0f}',
                     duration(left),
                 )
-            self._metrics.write('train', at, {'loss': loss, 'examples_per_sec': rate})
+            self._metrics.write('train', at, {'loss': loss, 'examples_per_sec': rate, **self._counts()})
             self._summary(at, rate)
         self._reported_step, self._reported_at = step, now
 
@@ -104,25 +109,28 @@ class ProgressHook(Progress, tf.estimator.SessionRunHook):
 
     Args:
         summary_dir: folder of the TensorBoard events. The others are Progress's.
+        waited: (secs) is told how long the steps of each call have waited for their batches, if that is measured.
     """
 
-    def __init__(self, *, summary_dir, **kwargs):
+    def __init__(self, *, summary_dir, waited=lambda secs: None, **kwargs):
         super().__init__(**kwargs, summary=self._write_summary)
-        self._summary_dir = summary_dir
+        self._summary_dir, self._waited = summary_dir, waited
 
     def begin(self):
         self._global_step = tf.compat.v1.train.get_global_step()
-        losses = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)
-        self._loss = losses[-1]  # Estimator adds the loss it reports, last
+        self._fetches = [losses_of_call(), waits.of_call()]
 
     def after_create_session(self, session, coord):
         self.start(int(session.run(self._global_step)))
 
     def before_run(self, run_context):
-        return tf.estimator.SessionRunArgs(self._loss)  # Estimator fetches it in every step as well
+        return tf.estimator.SessionRunArgs(self._fetches)  # Estimator fetches the last one as well
 
     def after_run(self, run_context, run_values):
-        self.stepped([run_values.results], lambda: int(run_context.session.run(self._global_step)))
+        losses, waited = run_values.results
+        for secs in waited:
+            self._waited(secs)
+        self.stepped(losses, lambda: int(run_context.session.run(self._global_step)))
 
     def end(self, session):
         self.finish(int(session.run(self._global_step)))
@@ -132,19 +140,3 @@ class ProgressHook(Progress, tf.estimator.SessionRunHook):
         writer.add_summary(
             tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag='examples_per_sec', simple_value=rate)]), step
         )
-
-
-def wants_bar(progress: str) -> bool:
-    """Whether `--progress` means a bar, here and now."""
-    if progress != 'auto':
-        return progress == 'on'
-    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
-
-
-def duration(seconds: float) -> str:
-    """3725 -> '1h02m'."""
-    seconds = int(round(seconds))
-    hours, minutes = divmod(seconds // 60, 60)
-    if hours:
-        return f'{hours}h{minutes:02}m'
-    return f'{minutes}m{seconds % 60:02}s' if minutes else f'{seconds}s'

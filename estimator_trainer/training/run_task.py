@@ -7,19 +7,20 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.data import sources
-from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import run_params
+from estimator_trainer.jobs import job_data, run_params
 from estimator_trainer.lifecycle import ending, peers
-from estimator_trainer.run_dir import checkpoints, config_file, protocol
-from estimator_trainer.sync import agreed_start, barriers
-from estimator_trainer.training import messages, parameter_server, runtime, watched_step
+from estimator_trainer.profiles import profiler as profilers
+from estimator_trainer.profiles import wanted
+from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol
+from estimator_trainer.sync import agreed_start, all_reduce, barriers
+from estimator_trainer.training import messages, parameter_server, runtime, waits, watched_step
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')
 _TRAINED_SECS = 600  # between the first and the last worker that has done its last step
+_PROFILED_SECS, _STOPPED_SECS = 20, 2  # for the last profile; where the grace period runs
 _EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
 
 
@@ -36,11 +37,16 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         None when the part is done; an End when the task was stopped on the way.
     """
     config, model_dir = plan.config, plan.config.model_dir
+    if not plan.trains:
+        lifeline.when_asked_to_profile(messages.say_nothing_to_profile)
 
     # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
     initial_replicas = config_file.initial_replicas(plan, os.environ)
-    resolved = config_file.resolved(plan, job_params, versions, initial_replicas)
+    resolved = config_file.resolved(plan, job_params, versions, initial_replicas, os.environ)
+    resolved['machine'] = machine.facts()
     config_file.check(model_dir, resolved)
+    if plan.is_chief:  # before anything can fail: the file tells how the run ended
+        lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), None)
 
     # 2. Choose the devices. A parameter server needs no more: it serves until all workers have left.
     runtime.set_devices(plan)
@@ -51,7 +57,8 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         return _stopped(lifeline, None)
 
     # 3. Find the data. They may say how long the run trains.
-    dataset = _load_dataset(job, job_params, config)
+    dataset = job_data.load(job, job_params, config)
+    contents = dataset and dataset.contents
     params = _run_params(plan, job, job_params, dataset, initial_replicas)
 
     # 4. Watch the other tasks, and open the port.
@@ -65,21 +72,32 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
-        config_file.write(model_dir, resolved)
+        messages.say_changed_files(config_file.files(model_dir), contents)
+        config_file.write(model_dir, {**resolved, 'files': contents} if contents else resolved)
         if in_sync:
-            agreed_start.announce(plan)
+            agreed_start.announce(plan, contents)
+    memory = None
     if plan.trains:
-        start_step = agreed_start.agree(plan) if in_sync else checkpoints.last_step(model_dir)
+        start_step = agreed_start.agree(plan, contents) if in_sync else checkpoints.last_step(model_dir)
+        memory = all_reduce.connect(plan) if in_sync else None
         params = dataclasses.replace(params, start_step=start_step)
     if plan.is_chief:
         lifeline.resumes_at(params.start_step)
     messages.say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
 
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
-    watch = watched_step.StepWatch(
-        lifeline, plan.is_chief, plan.asynchronous, _reason_to_stop(config), params.start_step
+    profiler = profilers.Profiler(
+        model_dir, plan.name, wanted.steps(config.profile_steps), plan.is_profiled, params.max_steps
     )
-    setup = Setup(plan, lifeline, job, params, run_configs, job.input_fn or dataset.input_fn, watch)
+    if plan.trains:
+        lifeline.when_asked_to_profile(profiler.ask)
+    watch = watched_step.StepWatch(
+        lifeline, plan.is_chief, plan.asynchronous, _reason_to_stop(config), params.start_step, profiler
+    )
+    waited = waits.Waits(memory and memory.waited_secs)
+    lifeline.hear_waits(waited.totals)
+    input_fn = job.input_fn or dataset.input_fn
+    setup = Setup(plan, lifeline, job, params, run_configs, input_fn, watch, waited, dataset)
     trainer = make_trainer(setup)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, _serving_input_fn(job, params, dataset)))
     evaluation = Evaluation(
@@ -99,10 +117,12 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         with evaluation.held() as mine:
             if mine:
                 evaluation.make_up()
-            trainer.train(_evaluate_on_the_way(setup, trainer, evaluation) if mine else lambda step: None)
+            trainer.train(_evaluate_on_the_way(setup, trainer, evaluation, profiler) if mine else lambda step: None)
             if mine and not lifeline.stopped_by:
                 lifeline.enter(protocol.EVALUATING)
                 evaluation.of_last()
+
+    profiler.close(_PROFILED_SECS if lifeline.stopped_by is None else _STOPPED_SECS)
 
     # 8. Part from the other tasks. The chief evaluates the last checkpoint where there is no evaluator.
     if plan.trains and not plan.trains_alone:
@@ -112,6 +132,8 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     if plan.trains and lifeline.stopped_by:
         lifeline.finish(protocol.STOPPED)
     step, why = checkpoints.last_step(model_dir), None
+    if in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
+        step = max(step, lifeline.step or 0)
     if plan.trains:
         why = 'max_steps' if step >= params.max_steps else watch.why or 'end_of_data'
         if not lifeline.stopped_by:
@@ -131,16 +153,6 @@ def _peer_watch(plan) -> peers.PeerWatch:
         any_is_enough=plan.role == 'ps',
         askers=plan.num_watchers,
     )
-
-
-def _load_dataset(job, job_params, config):
-    """--dataset; None for a job with an input_fn of its own."""
-    if job.input_fn is not None:
-        return None
-    dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb)
-    if 'classes' in job_params and job_params['classes'] != dataset.num_classes:
-        raise UsageError(f'--param=classes={job_params["classes"]}: {dataset.name} has {dataset.num_classes} classes.')
-    return dataset
 
 
 def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.RunParams:
@@ -163,7 +175,11 @@ def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.
 def _serving_input_fn(job, params, dataset):
     if job.serving_input_fn is not None:
         return lambda: job.serving_input_fn(params.as_dict())
-    return exporters.raw_images(dataset.image_shape) if dataset else None
+    if dataset is None:
+        return None
+    if dataset.image_shape is None:
+        return tf.estimator.export.build_parsing_serving_input_receiver_fn(dataset.serving_features)
+    return exporters.raw_images(dataset.image_shape)
 
 
 def _reason_to_stop(config):
@@ -181,7 +197,7 @@ def _reason_to_stop(config):
     return reason
 
 
-def _evaluate_on_the_way(setup, trainer, evaluation):
+def _evaluate_on_the_way(setup, trainer, evaluation, profiler):
     """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
     config, lifeline = setup.plan.config, setup.lifeline
     evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.eval_throttle_secs)
@@ -191,9 +207,11 @@ def _evaluate_on_the_way(setup, trainer, evaluation):
         is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.watch.why is not None
         if is_last or time.monotonic() < evaluate_at:
             return
+        profiler.interrupt(step, 'an evaluation follows')
         evaluation.of(tf.train.latest_checkpoint(config.model_dir), final=False)
         evaluate_at = time.monotonic() + config.eval_throttle_secs
         lifeline.enter(protocol.TRAINING)
+        profiler.go_on(step)
 
     return saved
 
@@ -203,6 +221,9 @@ def _part(plan, in_sync, lifeline, evaluation) -> None:
     if in_sync:
         barriers.wait_for_all('trained', _TRAINED_SECS)
     else:
+        if plan.config.sync_ps:
+            parameter_server.wait_for_all(plan.cluster.ps, plan.training_index, plan.num_training_tasks, _TRAINED_SECS)
+            lifeline.release_peers()
         parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not lifeline.stopped_by)
     chief_evaluates = not lifeline.stopped_by and not plan.has_evaluator
     if plan.is_chief or not in_sync or not chief_evaluates:

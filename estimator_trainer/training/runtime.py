@@ -81,7 +81,7 @@ def _set_tf_config(text) -> None:
 
 def _inter_op_threads(plan) -> int:
     """A synchronous task's server answers the others on these threads as well, heartbeats included: on
-    a single core there would be one, which any operation that waits takes away."""
+    a single core there would be one, which any operation that waits takes away. sync.all_reduce counts on these too."""
     threads = plan.config.inter_op_threads
     if plan.strategy != 'multi_worker_mirrored':
         return threads
@@ -142,7 +142,7 @@ def _session_config(plan):
     session.gpu_options.allow_growth = True
     if not _gpus():
         session.device_count['CPU'] = config.num_replicas
-    if plan.asynchronous and plan.trains:
-        # Asynchronous workers need not hear of each other, only of the parameter servers.
+    if plan.strategy == 'parameter_server' and plan.trains:
+        # Its workers need not hear of each other, only of the parameter servers.
         session.device_filters.extend(['/job:ps', f'/job:{plan.task.role}/task:{plan.task.index}'])
     return session

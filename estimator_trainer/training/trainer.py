@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from estimator_trainer.evaluation import evaluation, exact_evaluation
 from estimator_trainer.jobs.job import Job
@@ -11,6 +11,7 @@ from estimator_trainer.lifecycle.lifeline import Lifeline
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.training import runtime
 from estimator_trainer.training.plan import Plan
+from estimator_trainer.training.waits import Waits
 from estimator_trainer.training.watched_step import StepWatch
 
 
@@ -21,6 +22,8 @@ class Setup:
     Attributes:
         input_fn: (mode, params, input_context) -> tf.data.Dataset; the job's own or the data set's.
         watch: is told of each step, and knows when to stop.
+        waits: is told how long the steps have waited.
+        dataset: of jobs.job_data; None for a job with an input_fn of its own.
     """
 
     plan: Plan
@@ -30,6 +33,12 @@ class Setup:
     run_configs: runtime.RunConfigs
     input_fn: Callable
     watch: StepWatch
+    waits: Waits
+    dataset: Any = None
+
+    def counts(self) -> dict:
+        """What a report in metrics.jsonl tells of the waits since the last one, and of the data."""
+        return {**self.waits.since_last(), **(self.dataset.counts() if self.dataset else {})}
 
 
 class Trainer(Protocol):
@@ -80,7 +89,8 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
 
     if config.loop == 'estimator':
         estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
-        return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started)
+        same_data = setup.dataset is not None or setup.job.same_eval_data
+        return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started, same_data)
     strategy = setup.run_configs.local.eval_distribute
     if strategy and plan.strategy == 'mirrored' and setup.run_configs.own.train_distribute:
         strategy = setup.run_configs.own.train_distribute  # the collectives of a second one would get in its way

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer import log
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, metrics_log, summaries
 from estimator_trainer.sync import replica_averages
@@ -39,6 +40,7 @@ class TrainingRun:
         step: the global step. Epoch e ends at step `end_of_epoch(e)`.
         goes_on: whether there is anything left to train.
         model, optimizer: made in the strategy's scope, and restored.
+        waits: is told how long the steps have waited.
     """
 
     def __init__(self, setup, saved, default_save_epochs=None):
@@ -47,6 +49,7 @@ class TrainingRun:
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._plan, self._lifeline, self._params = plan, setup.lifeline, params
         self._watch, self._saved, self._input_fn = setup.watch, saved, setup.input_fn
+        self.waits = setup.waits
         by_steps_or_epochs = config.save_checkpoints_steps or config.save_checkpoints_epochs
         self._save_secs = config.save_checkpoints_secs or (None if by_steps_or_epochs else _SAVE_SECS)
         self._save_steps = config.save_checkpoints_steps
@@ -77,8 +80,9 @@ class TrainingRun:
                 batch_size=plan.global_batch_size,
                 every_steps=config.log_every_steps,
                 metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, 'metrics.jsonl')),
-                bar=progress.wants_bar(config.progress),
+                bar=log.wants_bar(config.progress),
                 heard=self._lifeline.heard_rate,
+                counts=setup.counts,
                 summary=lambda step, rate: self._writer.write(step, {'examples_per_sec': rate}),
             )
 
@@ -106,9 +110,11 @@ class TrainingRun:
         return self
 
     def __exit__(self, kind, error, traceback) -> bool:
-        """After the last step, in every task; or where the job has failed because its helpers were told to stop."""
+        """After the last step, in every task; or where the input of the next step has failed (see broken_input)."""
+        of_the_data = None
         if error is not None:
-            if not (self._plan.trains_alone and broken_input.ends_training(error, self._lifeline)):
+            of_the_data = broken_input.of_the_data(error)
+            if not (self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._lifeline))):
                 return False
             self._count_steps()
         if self.step > self._saved_step:
@@ -117,7 +123,7 @@ class TrainingRun:
             self._progress.finish(self.step)
             self._writer.close()
         self._watch.finish()
-        return error is not None
+        return error is not None and not of_the_data
 
     def batches(self):
         """The distributed data set of the training, from `step` on."""
@@ -126,15 +132,18 @@ class TrainingRun:
             lambda context: self._input_fn(tf.estimator.ModeKeys.TRAIN, params, context)
         )
 
+    def begins_call(self) -> None:
+        """A call of TensorFlow begins, which takes some steps."""
+        self._watch.begins_call()
+
     def stepped(self, losses) -> None:
         """Some steps have been finished.
 
         Args:
             losses: of each of them, over the global batch.
         """
-        for loss in losses:
-            self.step += 1
-            self._watch.stepped(self.step, float(loss))
+        self.step += len(losses)
+        self._watch.stepped(self.step, [float(loss) for loss in losses])
         if self._progress:
             self._progress.stepped(losses, lambda: self.step)
         self._summarise(losses)
@@ -167,7 +176,7 @@ class TrainingRun:
 
         Args:
             epoch: stop at the end of the epoch.
-            report: and wherever progress or a summary is due.
+            report: and wherever progress or a summary is due, or a profile begins or ends.
         """
         config = self._plan.config
         ends = [self._params.max_steps]
@@ -181,7 +190,15 @@ class TrainingRun:
                 for every in (config.log_every_steps, config.save_summary_steps)
                 if every
             ]
+            profiled = self._watch.border_of_profile(self.step, self._plan.trains_alone)
+            ends += [] if profiled is None else [profiled]
         return max(1, min(ends) - self.step)
+
+    def steps_to_call(self) -> int:
+        """Steps of the next call of a tf.function that takes several: until anything is due."""
+        most = self._plan.config.most_steps_per_call
+        wanted = self.steps_to(report=True)
+        return wanted if most is None else min(most, wanted)
 
     def rate(self) -> float:
         """The learning rate of the next step."""

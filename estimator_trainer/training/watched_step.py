@@ -8,6 +8,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.compat.fixes import sync_training
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints
 from estimator_trainer.sync import agreement
@@ -33,6 +34,7 @@ class StepWatch:
         reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
             task, about twice a second.
         start_step: of the checkpoint that training goes on from.
+        profiler: profiles.profiler.Profiler; is told of each call.
 
     Attributes:
         why: the reason that stopped training, None if none did.
@@ -40,10 +42,11 @@ class StepWatch:
 
     WISHES = len(_SIGNALS) + len(_REASONS)
 
-    def __init__(self, lifeline, is_chief: bool, asynchronous: bool, reason, start_step: int = 0):
+    def __init__(self, lifeline, is_chief: bool, asynchronous: bool, reason, start_step: int = 0, profiler=None):
         self._lifeline, self._is_chief = lifeline, is_chief
         self.asynchronous, self._reason = asynchronous, reason
         self._start_step = start_step
+        self._profiler = profiler
         self._asked = self._asked_at = None
         self.why = None
 
@@ -59,12 +62,30 @@ class StepWatch:
                 errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {self._start_step}'
             )
         self._lifeline.trains_from(step)
+        if self._profiler:
+            self._profiler.start(step)
 
-    def stepped(self, step: int, loss: float) -> None:
-        """A step has been finished. Raises NotFiniteError."""
-        if not math.isfinite(loss):
-            raise NotFiniteError(f'the loss is {loss} at step {step}')
+    def stepped(self, step: int, losses) -> None:
+        """Some steps have been finished, the last of them `step`. Raises NotFiniteError."""
+        for number, loss in enumerate(losses, step - len(losses) + 1):
+            if not math.isfinite(loss):
+                raise NotFiniteError(f'the loss is {loss} at step {number}')
         self._lifeline.stepped(step)
+        if self._profiler:
+            self._profiler.stepped(step, len(losses))
+
+    def begins_call(self) -> None:
+        """A call of TensorFlow begins, which takes some steps."""
+        if self._profiler:
+            self._profiler.begins_call()
+
+    def border_of_profile(self, step: int, alone: bool) -> int | None:
+        """The step after `step` at which a call has to end for a profile, or None.
+
+        Args:
+            alone: whether this task may end its calls where other tasks do not.
+        """
+        return self._profiler.border(step, alone) if self._profiler else None
 
     def wishes(self) -> list:
         """This task's, of which there are WISHES."""
@@ -85,7 +106,18 @@ class StepWatch:
 
     def finish(self) -> None:
         """Training is over, and the last step is saved or about to be."""
+        if self._profiler:
+            self._profiler.finish()
         self._lifeline.enter(lifelines.CLOSING)
+
+
+def losses_of_call():
+    """What to fetch for the loss of each step of a session's call: its value has one number for each step.
+
+    Estimator adds the loss that it reports last.
+    """
+    losses = tf.compat.v1.get_collection(sync_training.LOSSES_OF_CALL)
+    return losses[0] if losses else tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)[-1:]
 
 
 class WatchedStepHook(tf.estimator.SessionRunHook):
@@ -99,7 +131,7 @@ class WatchedStepHook(tf.estimator.SessionRunHook):
 
     def begin(self):
         self._global_step = tf.compat.v1.train.get_global_step()
-        self._loss = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.LOSSES)[-1]
+        self._losses = losses_of_call()
         self._voice = agreement.join(self._watch.wishes, self._watch.WISHES)
 
     def after_create_session(self, session, coord):
@@ -110,14 +142,15 @@ class WatchedStepHook(tf.estimator.SessionRunHook):
             coord.request_stop()
 
     def before_run(self, run_context):
+        self._watch.begins_call()
         step = [self._global_step] if self._watch.asynchronous else []
         fetches, feeds = self._voice.before_run()
-        return tf.estimator.SessionRunArgs([self._loss, fetches, *step], feeds)
+        return tf.estimator.SessionRunArgs([self._losses, fetches, *step], feeds)
 
     def after_run(self, run_context, run_values):
-        loss, fetched, *step = run_values.results
-        self._step = int(step[0]) if step else self._step + 1
-        self._watch.stepped(self._step, loss)
+        losses, fetched, *step = run_values.results
+        self._step = int(step[0]) if step else self._step + len(losses)
+        self._watch.stepped(self._step, losses)
         if self._watch.obey(self._voice.after_run(fetched)):
             run_context.request_stop()
 

@@ -13,6 +13,7 @@ from tests.chaos import (
     alone,
     broken,
     chance,
+    file_data,
     hostile_blame,
     hostile_checkpoints,
     hostile_data,
@@ -21,6 +22,7 @@ from tests.chaos import (
     hostile_pace,
     hostile_pauses,
     hostile_supervisor,
+    stage,
     stopping,
     supervised,
 )
@@ -48,7 +50,9 @@ def main(argv) -> int:
     parser.add_argument('--jobs', type=int, default=1, help='so many cases are played at a time [1]')
     parser.add_argument('--list', action='store_true', help='show the names of the cases')
     parser.add_argument('--keep', action='store_true', help='keep the folders of cases that went well')
+    parser.add_argument('--flag', action='append', default=[], help='a flag of every trainer, as in --flag=--seed=3')
     args = parser.parse_args(argv)
+    stage.FURTHER[:] = args.flag
     wanted = [text.strip() for text in args.only.split(',') if text.strip()]
     everything = [
         *supervised.cases(),
@@ -56,6 +60,7 @@ def main(argv) -> int:
         *broken.cases(),
         *alone.cases(),
         *stopping.cases(),
+        *file_data.cases(),
         *(case for module in HOSTILE for case in module.cases()),
     ]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]

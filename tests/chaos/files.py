@@ -4,7 +4,14 @@ import json
 import pathlib
 import re
 
-PARTS = ('.index', '.data-00000-of-00001')
+
+def parts(model_dir, step) -> list:
+    """The names of a checkpoint's index and of its data files: one, or one of each parameter server."""
+    return sorted(
+        path.name
+        for pattern in (f'model.ckpt-{step}.index', f'model.ckpt-{step}.data-*')
+        for path in pathlib.Path(model_dir).glob(pattern)
+    )
 
 
 def steps(model_dir) -> list:
@@ -30,8 +37,7 @@ def differences(model_dir, undisturbed) -> list:
     """
     found = []
     for step in steps(model_dir):
-        for part in PARTS:
-            name = f'model.ckpt-{step}{part}'
+        for name in parts(model_dir, step):
             theirs = pathlib.Path(undisturbed) / name
             if not theirs.exists():
                 found.append(f'the undisturbed run has no {name}')
@@ -52,9 +58,10 @@ def partial(model_dir) -> list:
     """What is not whole under a final name; of a checkpoint that is its index, which is written last."""
     model_dir = pathlib.Path(model_dir)
     found = [
-        f'model.ckpt-{step} has no data'
+        f'model.ckpt-{step} lacks data: {names}'
         for step in steps(model_dir)
-        if not (model_dir / f'model.ckpt-{step}{PARTS[1]}').exists()
+        if len(names := [name for name in parts(model_dir, step) if '.data-' in name]) == 0
+        or len(names) != int(names[0][-5:])  # model.ckpt-60.data-00000-of-00002
     ]
     last = named(model_dir)
     if last is not None and last not in steps(model_dir):

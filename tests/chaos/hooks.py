@@ -1,5 +1,6 @@
 """Where the job of `job.py` comes to its moments: in training, in evaluation, and within a checkpoint."""
 
+import glob
 import os
 import time
 
@@ -67,7 +68,7 @@ class _Saver(tf.compat.v1.train.Saver):
         step = int(global_step)
         if self._scene.due(faults.SAVING, step):
             half = super().save(sess, str(self._scene.folder / 'half'), write_meta_graph=False, write_state=False)
-            data = '.data-00000-of-00001'
-            os.replace(f'{half}{data}', f'{save_path}-{step}{data}')
+            for data in glob.glob(f'{half}.data-*'):  # one of each parameter server
+                os.replace(data, f'{save_path}-{step}{data[len(half) :]}')
         self._scene.reached(faults.SAVING, step)
         return super().save(sess, save_path, global_step=global_step, **kwargs)

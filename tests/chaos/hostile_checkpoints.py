@@ -161,9 +161,9 @@ class NotShared:
                 row.expect([program.wait() for program in first] == [0, 0], first[0].output)
                 shutil.copytree(stage.model_dir, other)
             before = files.steps(stage.model_dir)
-            chief = stage.trainer('--join_timeout_secs=5', *self.flags, TF_CONFIG=alone.tf_config('worker:0', hosts))
+            chief = stage.trainer('--join_timeout_secs=30', *self.flags, TF_CONFIG=alone.tf_config('worker:0', hosts))
             worker = stage.trainer(
-                '--join_timeout_secs=5',
+                '--join_timeout_secs=30',
                 f'--model_dir={other}',
                 *self.flags,
                 TF_CONFIG=alone.tf_config('worker:1', hosts),

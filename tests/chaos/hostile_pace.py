@@ -20,9 +20,10 @@ FAST_THEN_SLOW = (
 )
 LOOPS = {
     'estimator': ('--loop=estimator',),
+    'estimator 1': ('--loop=estimator', '--steps_per_call=1'),
     'keras_fit': ('--loop=keras_fit',),
-    'custom_loop dataset': ('--loop=custom_loop', '--stepping=dataset'),
-    'custom_loop iterator': ('--loop=custom_loop', '--stepping=iterator'),
+    'custom_loop': ('--loop=custom_loop',),
+    'custom_loop 1': ('--loop=custom_loop', '--steps_per_call=1'),
 }
 
 

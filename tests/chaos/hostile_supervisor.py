@@ -152,7 +152,7 @@ def fewer_workers(folder, undisturbed) -> Row:
 
 def farthest(model_dir, other) -> float:
     """The largest difference of a weight in the last checkpoints of two runs."""
-    name = f'model.ckpt-{files.named(model_dir)}{files.PARTS[1]}'
+    name = files.parts(model_dir, files.named(model_dir))[0]  # its data
     ours, theirs = (
         np.frombuffer(data[: len(data) // 4 * 4], np.float32)
         for data in ((path / name).read_bytes() for path in (model_dir, other))

@@ -31,6 +31,21 @@ def input_fn(mode, params, input_context):
     return array_batches({'xy': xy}, labels, mode, params, input_context)
 
 
+def looked_up(xy, rows, config):
+    """float32 [count, 2]: rows of an embedding table that is in parts, one on each parameter server."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    table = v1.get_variable(
+        'table',
+        [rows, 2],
+        initializer=v1.zeros_initializer(),
+        partitioner=v1.min_max_variable_partitioner(max_partitions=config.num_ps_replicas, min_slice_size=1),
+    )
+    row = tf.cast((xy[:, 0] + 2) / 4 * rows, tf.int64)  # from 0 to rows-1: no point is 2 away
+    return v1.nn.embedding_lookup(table, row, partition_strategy='div')
+
+
 def model_fn(features, labels, mode, params, config):
     import tensorflow as tf
 
@@ -41,6 +56,8 @@ def model_fn(features, labels, mode, params, config):
         _scene.reached(faults.START_UP)
     hidden = tf.keras.layers.Dense(params['hidden'], activation='relu', name='hidden')(features['xy'])
     logits = tf.keras.layers.Dense(2, name='logits')(hidden)
+    if params['table_rows']:
+        logits += looked_up(features['xy'], params['table_rows'], config)
     classes = tf.argmax(logits, axis=-1)
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={'classes': classes})
@@ -84,6 +101,7 @@ job = Job(
         'nan_at': 0,  # from this step on the loss is NaN; 0: never
         'raise_at': 0,  # after this step an exception is raised; 0: never
         'slow_ms': 0,  # that a step takes longer
+        'table_rows': 0,  # of an embedding table in parts; 0: there is none
         'waste_mb': 0,  # of memory that a step needs for nothing
     },
     best_metric='accuracy',

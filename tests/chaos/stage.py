@@ -22,6 +22,7 @@ JOB = (
     '--intra_op_threads=1',  # as in a local cluster of two on two cores
 )
 SAVING = (f'--save_checkpoints_steps={SAVE_STEPS}',)
+FURTHER = []  # flags of every trainer, of --flag
 
 
 class Hangs(AssertionError):
@@ -146,6 +147,7 @@ class Stage:
                 'estimator_trainer',
                 *JOB,
                 *SAVING,
+                *FURTHER,
                 f'--model_dir={self.model_dir}',
                 *flags,
             ],
@@ -155,7 +157,16 @@ class Stage:
     def cluster(self, shape, *flags, **environ) -> Program:
         """`run_local_cluster.sh SHAPE -- FLAGS`, with the job's flags."""
         return self.start(
-            [REPOSITORY / 'run_local_cluster.sh', *shape, '--', *JOB, *SAVING, f'--model_dir={self.model_dir}', *flags],
+            [
+                REPOSITORY / 'run_local_cluster.sh',
+                *shape,
+                '--',
+                *JOB,
+                *SAVING,
+                *FURTHER,
+                f'--model_dir={self.model_dir}',
+                *flags,
+            ],
             **environ,
         )
 

@@ -3,14 +3,18 @@
 import dataclasses
 import json
 
-from tests.chaos.case import Case, Row
+from tests.chaos.case import EVERY_STEP, Case, Row
 from tests.chaos.faults import EVALUATING, IMPORT, SAVING, START_UP, SUPERVISOR, TRAINING, Fault
 from tests.chaos.stage import MAX_STEPS, Stage
 
 SHORT = ('--lost_peer_secs=5', '--join_timeout_secs=20')
 SYNC = ('--workers=2',)
 ASYNC = ('--workers=2', '--ps=1')
+TWO_PS = ('--workers=2', '--ps=2')
+TABLE = '--param=table_rows=40'  # in parts on both of them
+IN_STEP = (*SHORT, TABLE, '--sync_ps')
 ALONE = ('--workers=2', '--noevaluator')
+SERVERS = {ASYNC: ' (ps)', TWO_PS: ' (2 ps)'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Struck:
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
-        compared = None if '--ps=1' in self.shape else undisturbed.two_workers()
+        compared = self._compared(undisturbed)
         happened = []
         with Stage(folder, self.fault) as stage:
             for code in self.codes:
@@ -52,6 +56,13 @@ class Struck:
             self._judge_cause(row, stage)
             row.judge(stage, compared, last_step=MAX_STEPS if compared else 0)
         return row
+
+    def _compared(self, undisturbed):
+        if '--sync_ps' in self.flags:
+            return undisturbed.other(
+                'in-step', lambda stage: stage.cluster((*self.shape, '--noevaluator'), *EVERY_STEP, *self.flags)
+            )
+        return undisturbed.two_workers() if self.shape not in (ASYNC, TWO_PS) else None
 
     def _detected(self, stage):
         """Seconds to the first end of a task that is in the report; without one, to the end of all."""
@@ -119,7 +130,7 @@ def _story(stage, supervisor):
 def _case(signal_name, target, moment, **kwargs) -> Case:
     """The fault at that moment of whoever has it: the target itself, the chief or the evaluator."""
     shape = kwargs.get('shape', SYNC)
-    chief = 'chief:0' if shape == ASYNC else 'worker:0'
+    chief = 'chief:0' if shape in SERVERS else 'worker:0'
     where = {
         IMPORT: dict(at=target),
         START_UP: dict(at=chief if target == SUPERVISOR or target.startswith('ps') else target),
@@ -135,7 +146,7 @@ def _case(signal_name, target, moment, **kwargs) -> Case:
     if kwargs.get('flags') == ():
         shown += ', 30 s'
     how = {'SIGKILL': 'kill -9', 'SIGSTOP': 'SIGSTOP', 'SIGTERM': 'SIGTERM'}[signal_name]
-    servers = ' (ps)' if shape == ASYNC else ''
+    servers = ' (--sync_ps)' if '--sync_ps' in kwargs.get('flags', ()) else SERVERS.get(shape, '')
     return Case('matrix', f'{how} {target}{servers}', shown, Struck(fault, **kwargs))
 
 
@@ -152,6 +163,12 @@ def cases() -> list:
     found += [
         _case('SIGKILL', 'worker:0', TRAINING, shape=ASYNC, alone='worker:0', flags=slowly),
         _case('SIGKILL', 'chief:0', TRAINING, shape=ASYNC, cause=('chief:0', 137)),
+    ]
+    found += [
+        _case('SIGKILL', 'ps:1', TRAINING, shape=TWO_PS, cause=('ps:1', 137), flags=(*SHORT, TABLE)),
+        _case('SIGKILL', 'worker:0', TRAINING, shape=TWO_PS, alone='worker:0', flags=(*slowly, TABLE)),
+        _case('SIGKILL', 'chief:0', SAVING, shape=TWO_PS, cause=('chief:0', 137), flags=(*SHORT, TABLE)),
+        _case('SIGKILL', 'worker:0', TRAINING, shape=TWO_PS, cause=('worker:0', 137), flags=IN_STEP),
     ]
     found += [_case('SIGKILL', SUPERVISOR, moment, codes=(137, 0)) for moment in four]
     found.append(_case('SIGSTOP', 'worker:1', IMPORT, cause=('worker:1', 194)))

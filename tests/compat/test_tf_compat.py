@@ -53,6 +53,23 @@ def test_names_under_tensorflow_python(part, name):
     )
 
 
+def test_names_of_the_api():
+    from tensorflow.python.util import tf_export
+
+    assert 'estimator.Estimator' in tf_export.get_v1_names(tf.compat.v1.estimator.Estimator)
+    assert tf_export.get_v2_names(tf.estimator.Estimator) == ['estimator.Estimator']
+    assert tf_export.get_v2_names(tf.nn.relu) == ['nn.relu']
+
+
+def test_an_unknown_coordinator_mode_is_ignored():
+    from tensorflow.python.distribute import estimator_training
+
+    config = tf.estimator.RunConfig()
+    config._distribute_coordinator_mode = 'no such mode'
+    config._cluster_spec = tf.train.ClusterSpec({'chief': ['localhost:1']})
+    assert not estimator_training.should_run_distribute_coordinator(config)
+
+
 def test_installed_twice_is_harmless():
     from tensorflow.python.training import session_manager
     from tensorflow_estimator.python.estimator import estimator as estimator_lib

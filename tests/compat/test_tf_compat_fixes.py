@@ -146,6 +146,15 @@ def test_best_exporter_remembers_over_a_restart(tmp_path):
     assert len(list((tmp_path / 'export/best').iterdir())) == 2
 
 
+@pytest.mark.parametrize('result', [None, {}, {'loss': 0.5}])
+def test_best_exporter_takes_results_without_a_step(tmp_path, result):
+    estimator = make_estimator(tmp_path)
+    estimator.train(input_fn(), steps=1)
+    serving_input_fn = tf.estimator.export.build_raw_serving_input_receiver_fn({'x': tf.constant([1.0])})
+    exporter = tf.estimator.BestExporter('best', serving_input_fn)
+    assert exporter.export(estimator, str(tmp_path / 'best'), estimator.latest_checkpoint(), result, False)
+
+
 _EVALUATOR = """
 import sys
 import tensorflow as tf

@@ -193,7 +193,7 @@ class TestRun:
         )
         script = (
             'import os, sys; sys.path.insert(0, sys.argv[1]); os.environ.pop("PYTHONPATH");'
-            'from estimator_trainer.compat import run_program; run_program.run(sys.argv[2:], fixes=False)'
+            'from estimator_trainer.compat import run_program; run_program.run(sys.argv[2:], {"--no-fixes": []})'
         )
         finished = launch.run([sys.executable, '-c', script, launch.REPOSITORY, program], cwd=tmp_path)
         assert finished.output == 'True 0\n'
@@ -211,6 +211,8 @@ def test_doctor(tmp_path):
     assert lines[1].startswith('tensorflow 2.')
     assert sum(line.startswith('supplied: ') for line in lines) == (4 if RESTORED else 0)
     assert sum(line.startswith('mended: ') for line in lines) >= 8
+    assert sum(line.startswith('--model_dir ') for line in lines) == 3
+    assert any(line.startswith('files of TensorFlow: gs:// works') for line in lines)
     assert lines[-1].startswith('works: import tensorflow')
 
 
@@ -237,3 +239,52 @@ def test_doctor_without_tf_keras_says_what_to_install(tmp_path):
     )
     assert finished.code == 1
     assert f'problem: {name} is not installed: pip install "{name}' in finished.output
+
+
+def test_it_needs_none_of_the_packages_that_only_the_trainer_needs(tmp_path):
+    """Where somebody installs it with --no-deps beside a TensorFlow of their own."""
+    write(
+        tmp_path,
+        'sitecustomize.py',
+        """
+        import sys
+
+        class Missing:
+            packages = ('tqdm', 'tensorflow_datasets', 'google_crc32c', 'pyarrow', 'array_record', 'tensorboard')
+
+            def find_spec(self, name, path=None, target=None):
+                if name.partition('.')[0] in self.packages:
+                    raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+
+        sys.meta_path.insert(0, Missing())
+        """,
+    )
+    program = write(
+        tmp_path,
+        'program.py',
+        """
+        import sys
+        import tensorflow as tf
+
+        def input_fn():
+            return tf.data.Dataset.from_tensors(({'x': [[1.0]]}, [[2.0]])).repeat()
+
+        estimator = tf.estimator.LinearRegressor([tf.feature_column.numeric_column('x')])
+        tf.estimator.train_and_evaluate(
+            estimator, tf.estimator.TrainSpec(input_fn, max_steps=2), tf.estimator.EvalSpec(input_fn, steps=1)
+        )
+        print('STEP', estimator.get_variable_value('global_step'))
+        """,
+    )
+    finished = launch.run([*RUN, program], timeout=90, cwd=tmp_path, PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}')
+    assert finished.code == 0 and 'STEP 2' in finished.output, finished.output
+
+
+def test_doctor_names_two_tensorflows(tmp_path):
+    folder = tmp_path / 'tensorflow_macos-2.15.0.dist-info'
+    folder.mkdir()
+    (folder / 'METADATA').write_text('Name: tensorflow-macos\nVersion: 2.15.0\n')
+    command = [sys.executable, '-m', 'estimator_trainer', 'doctor']
+    finished = launch.run(command, timeout=90, PYTHONPATH=f'{launch.REPOSITORY}:{tmp_path}')
+    assert finished.code == 1
+    assert 'problem: tensorflow and tensorflow-macos write over each other' in finished.output

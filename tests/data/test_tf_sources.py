@@ -3,6 +3,7 @@
 import collections
 import itertools
 import os
+import pathlib
 import socket
 import time
 
@@ -13,6 +14,8 @@ import tensorflow_datasets as tfds
 import urllib3
 
 from estimator_trainer.data import sources
+from estimator_trainer.data.remote.cache import Cache
+from tests.data.remote import memory_store
 
 TRAIN, EVAL = tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL
 
@@ -138,6 +141,34 @@ def test_a_prepared_folder_is_found(data_dir, monkeypatch):
     sources.load.cache_clear()
     assert sources.load('mnist_5k', data_dir).num_train == 4000
     assert sources.load('mnist_5k', data_dir + '/').num_train == 4000
+
+
+class TestInAStore:
+    URL = f'{memory_store.BUCKET}/tfds'
+
+    @pytest.fixture
+    def cache(self, data_dir, tmp_path, monkeypatch):
+        memory_store.install(monkeypatch, memory_store.files_below(pathlib.Path(data_dir), 'tfds'))
+        sources.load.cache_clear()
+        return Cache(str(tmp_path), 10**8)
+
+    def test_a_prepared_set_is_copied_here(self, cache, data_dir):
+        found = sources.load('mnist_5k', self.URL, 1024, cache)
+        assert examples_of(found.input_fn(EVAL, params())) == split_of(data_dir, 'test')
+        assert examples_of(found.input_fn(TRAIN, params()), 80) == split_of(data_dir, 'train')
+
+    def test_one_that_does_not_fit_is_refused(self, cache):
+        cache.folder.most_bytes = 10**6
+        with pytest.raises(
+            sources.DatasetError, match='this one has 2 MiB, and there is room for 1 MiB; raise --data_'
+        ):
+            sources.load('mnist_5k', self.URL, 1024, cache)
+
+    def test_one_that_is_not_there_is_not_downloaded(self, cache):
+        with pytest.raises(
+            sources.DatasetError, match='bucket/tfds/mnist holds no prepared set.* prepare it on a mach'
+        ):
+            sources.load('mnist', self.URL, 1024, cache)
 
 
 WAYS_OUT = ('--data_dir=FOLDER', '--dataset=mnist_5k', 'network')

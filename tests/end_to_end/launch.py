@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 CONFIGS = REPOSITORY / 'configs'
@@ -54,6 +55,17 @@ def start(command, cwd=None, **environment):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+@contextlib.contextmanager
+def killed_after(secs, process):
+    """Bounds the reading of its output: a process that is killed ends it."""
+    timer = threading.Timer(secs, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _hear_ctrl_c():

@@ -17,4 +17,4 @@ def test_arrays_are_no_part_of_the_graph(tmp_path):
 
 
 def test_sigterm_is_obeyed_when_steps_have_become_slow(tmp_path):
-    check(hostile_pace.BecomesSlow(hostile_pace.LOOPS['custom_loop iterator'], pair=True), tmp_path)
+    check(hostile_pace.BecomesSlow(hostile_pace.LOOPS['custom_loop'], pair=True), tmp_path)

@@ -13,11 +13,9 @@ pytestmark = pytest.mark.slow
 
 LOOPS = {'estimator': ['--loop=estimator'], 'keras_fit': ['--loop=keras_fit'], 'custom_loop': ['--loop=custom_loop']}
 KERAS = {
-    'keras_fit': ['--loop=keras_fit'],
-    **{
-        stepping: ['--loop=custom_loop', f'--stepping={stepping}']
-        for stepping in ('dataset', 'iterator', 'epoch_function')
-    },
+    f'{loop} {steps}': [f'--loop={loop}', f'--steps_per_call={steps}']
+    for loop in ('keras_fit', 'custom_loop')
+    for steps in ('1', 'auto')
 }
 JOB = [
     '--job=mnist',
@@ -30,7 +28,8 @@ JOB = [
     '--seed=3',
 ]
 SHORT = [*JOB, '--max_steps=20', '--log_every_steps=1']
-LONG = [*JOB, '--max_steps=200', '--log_every_steps=5', '--export=none', '--save_checkpoints_steps=70']
+HELD = '--job=tests.end_to_end.held_job:job'  # comes after --job=mnist, and is that job
+LONG = [*JOB, HELD, '--max_steps=200', '--log_every_steps=5', '--export=none', '--save_checkpoints_steps=70']
 TOLERANCE = 1e-5
 
 
@@ -143,6 +142,13 @@ def undisturbed(tmp_path_factory, data_dir):
     return weights
 
 
+def read_until(process, text):
+    for line in process.stdout:
+        if text in line:
+            return
+    raise AssertionError(f'it has ended without {text!r}')
+
+
 @pytest.mark.parametrize('way', KERAS)
 def test_sigterm_and_the_same_command_again(way, tmp_path, data_dir, undisturbed):
     command = [
@@ -155,11 +161,13 @@ def test_sigterm_and_the_same_command_again(way, tmp_path, data_dir, undisturbed
         f'--data_dir={data_dir}',
         f'--model_dir={tmp_path}/run',
     ]
-    with launch.start(command) as process:
-        for line in process.stdout:
-            if 'step 15/' in line:
-                break
+    hold = tmp_path / 'hold'  # after the checkpoint of step 70, which ends a call of several steps
+    hold.touch()
+    with launch.start(command, HELD_BY=str(hold), HELD_AT='71') as process:
+        read_until(process, 'step 15/')
         os.kill(process.pid, signal.SIGTERM)
+        read_until(process, 'received SIGTERM')
+        hold.unlink()
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 143 and 'saved at step' in output, output
     again = launch.checked(launch.run(command))
@@ -184,11 +192,14 @@ def test_a_worker_is_stopped_or_killed(loop, signum, tmp_path, data_dir, undistu
         f'--data_dir={data_dir}',
         f'--model_dir={model_dir}',
     ]
-    with launch.start(command) as process:
-        for line in process.stdout:
-            if 'step 85/' in line:
-                break
+    hold = tmp_path / 'hold'
+    hold.touch()
+    with launch.start(command, HELD_BY=str(hold), HELD_AT='141') as process:
+        read_until(process, 'step 85/')
         os.kill(launch.worker_process(model_dir, 1), signum)
+        if signum == signal.SIGTERM:
+            read_until(process, 'received SIGTERM')
+        hold.unlink()
         output, _ = process.communicate(timeout=180)
     assert process.returncode == 0, output
     assert 'resumes at step' in output

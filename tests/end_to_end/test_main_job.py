@@ -1,11 +1,14 @@
 """The main job, alone and as a cluster, as the README has it."""
 
+import fnmatch
 import json
 import sys
 import time
 
 import launch
 import pytest
+
+from estimator_trainer.run_dir import contents
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +57,15 @@ def test_writes_its_files(trained):
     steps = [line['step'] for line in launch.metrics(model_dir, 'train')]
     assert steps == [*range(100, 1251, 100), 1250]
     assert list(model_dir.glob('events.out.tfevents.*'))
+
+
+def test_every_file_it_writes_is_one_of_the_reference(trained):
+    model_dir, _ = trained
+    known = [path.replace('<time>', '*') for file in contents.FILES for path in file.paths]
+    patterns = [pattern + end for pattern in known for end in ('', '/*')]
+    written = [str(path.relative_to(model_dir)) for path in model_dir.rglob('*') if path.is_file()]
+    assert written
+    assert [path for path in written if not any(fnmatch.fnmatch(path, pattern) for pattern in patterns)] == []
 
 
 @pytest.mark.parametrize('name', ['best', 'final'])

@@ -102,3 +102,11 @@ def test_a_file_that_is_none_decides_nothing(tmp_path, text):
     (tmp_path / 'eval').mkdir()
     (tmp_path / 'eval' / 'stop.json').write_bytes(text.encode('latin-1'))
     assert not early_stopping.decided(RULE, str(tmp_path))
+
+
+def test_somebody_outside_ends_the_training(tmp_path):
+    rule = early_stopping.Rule('accuracy', 'max', 3)
+    (tmp_path / 'eval').mkdir()
+    early_stopping.end_from_outside(rule, tmp_path, 20, 'pruned')
+    assert early_stopping.decided(rule, tmp_path)
+    assert not early_stopping.decided(early_stopping.Rule('loss', 'min', 3), tmp_path)

@@ -1,6 +1,5 @@
 """evaluation.continuous_evaluation: real checkpoints, and a watch that tells what the test has written."""
 
-import logging
 import os
 
 import pytest
@@ -59,8 +58,14 @@ def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0]))
 
 
-def real_estimator(model_dir, input_fn):
-    return estimator_evaluator.EstimatorEvaluator(tf.estimator.Estimator(model_fn, model_dir), input_fn)
+def real_estimator(model_dir, input_fn, same_data=False):
+    return estimator_evaluator.EstimatorEvaluator(
+        tf.estimator.Estimator(model_fn, model_dir), input_fn, same_data=same_data
+    )
+
+
+def kept_graph(model_dir, input_fn):
+    return real_estimator(model_dir, input_fn, same_data=True)
 
 
 class Exports:
@@ -272,8 +277,7 @@ class TestAFileSystemThatLags:
 
 
 @pytest.fixture
-def warnings(caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger('estimator_trainer'), 'propagate', True)
+def warnings(caplog):
     return lambda: [record.getMessage() for record in caplog.records if record.name == 'estimator_trainer']
 
 
@@ -281,7 +285,7 @@ def delete_data(model_dir, step):
     os.unlink(os.path.join(model_dir, f'model.ckpt-{step}.data-00000-of-00001'))
 
 
-@pytest.mark.parametrize('make', [FakeEvaluator, real_estimator])
+@pytest.mark.parametrize('make', [FakeEvaluator, real_estimator, kept_graph])
 @pytest.mark.parametrize('damage', [delete_data, cut_short])
 def test_a_checkpoint_that_is_gone_or_damaged_is_skipped(tmp_path, make, damage, warnings):
     run = Run(tmp_path, (TRAINING, at(50), (damage, 50)), (TRAINING,), (TRAINING, at(60)), (ENDED,), make=make).run()

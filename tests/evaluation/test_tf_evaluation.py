@@ -183,8 +183,7 @@ def test_a_failed_export_leaves_no_half_and_is_made_up_for(tmp_path, machine):
 
 
 @pytest.fixture
-def warnings(caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger('estimator_trainer'), 'propagate', True)
+def warnings(caplog):
     return lambda: [
         record.getMessage()
         for record in caplog.records

@@ -51,8 +51,8 @@ def make_number(): return 3
 @pytest.mark.parametrize('name', jobs.BUILT_IN)
 def test_built_in(name):
     job = jobs.load(name)
-    assert isinstance(job, Job) and job.model_fn and job.check
-    assert (job.best_metric, job.best_mode) == ('accuracy', 'max')
+    assert isinstance(job, Job) and (job.model_fn or job.make_estimator) and job.check
+    assert (job.best_metric, job.best_mode) == ('auc' if name == 'wide_and_deep' else 'accuracy', 'max')
     job.check(dict(job.params))  # the defaults are good
 
 
@@ -67,7 +67,7 @@ def test_own_job_in_the_current_folder(folder, name, hidden):
 @pytest.mark.parametrize(
     'name, parts',
     [
-        ('mnst', ["did you mean 'mnist'?", 'fashion_mnist, mnist', 'package.module:attribute']),
+        ('mnst', ["did you mean 'mnist'?", 'fashion_mnist, mnist, wide_and_deep', 'package.module:attribute']),
         ('zzz', ['no built-in job has this name. ']),
         ('u_mine', ['package.module:attribute']),
         ('u_mine:', ['package.module:attribute']),

@@ -163,6 +163,18 @@ def test_stacks_of_a_step_that_does_not_end(capfd):
     assert 'test_stacks_of_a_step_that_does_not_end' in capfd.readouterr().err
 
 
+def test_the_stack_of_the_main_thread_is_there_among_hundreds(capfd):
+    go = threading.Event()
+    threads = [threading.Thread(target=go.wait, args=(60,)) for _ in range(150)]
+    for thread in threads:
+        thread.start()
+    ending.print_stacks()
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert 'test_the_stack_of_the_main_thread_is_there_among_hundreds' in capfd.readouterr().err
+
+
 def test_the_last_line_and_the_error_file(tmp_path, capsys):
     path = tmp_path / 'error.json'
     task = Task(TRAINING, {protocol.ERROR_FILE: str(path)})
@@ -219,17 +231,27 @@ def test_the_board_says_what_is_known(tmp_path):
     assert [board.read()[key] for key in keys] == [STARTING, None, 100, None, None, 'g1', 1]
     lifeline = board.task.lifeline
     lifeline.resumes_at(0)
-    lifeline._write_status()
+    lifeline._write_training_file()
     assert [board.read()[key] for key in keys] == [STARTING, None, 100, None, None, 'g1', 2]
     lifeline.resumes_at(6)
     lifeline.trains_from(6)
-    lifeline._write_status()
+    lifeline._write_training_file()
     assert [board.read()[key] for key in keys] == [TRAINING, 6, 100, 6, None, 'g1', 3]
     lifeline.stepped(8)
     lifeline.saved(7)
     lifeline.heard_rate(12.5)
-    lifeline._write_status()
+    lifeline._write_training_file()
     assert [board.read()[key] for key in keys] == [TRAINING, 8, 100, 7, 12.5, 'g1', 4]
+
+
+def test_the_board_tells_of_waits_and_peers(tmp_path):
+    board = Board(tmp_path)
+    assert not {'input_wait_secs', 'peer_silence_secs'} & set(board.read())
+    lifeline = board.task.lifeline
+    lifeline.hear_waits(lambda: {'input_wait_secs': 1.5})
+    lifeline._peers = types.SimpleNamespace(silences=lambda: {'worker:1': 0.5})
+    lifeline._write_training_file()
+    assert board.read()['input_wait_secs'] == 1.5 and board.read()['peer_silence_secs'] == {'worker:1': 0.5}
 
 
 @pytest.mark.parametrize(
@@ -244,7 +266,7 @@ def test_what_is_final_stays(tmp_path, state, why):
     board = Board(tmp_path, TRAINING)
     board.task.lifeline.finish(state, why)
     board.task.lifeline.enter(EVALUATING)
-    board.task.lifeline._write_status()
+    board.task.lifeline._write_training_file()
     told = board.read()
     assert (told['state'], told['why'], told['beat']) == (state, why, 3)
 
@@ -261,8 +283,10 @@ def test_what_is_final_stays(tmp_path, state, why):
 )
 def test_how_the_board_ends(tmp_path, phase, end, state):
     board = Board(tmp_path, phase)
-    assert end(board.task).codes
-    assert board.read()['state'] == state
+    codes = end(board.task).codes
+    told = board.read()
+    assert (told['state'], told['exit']['code']) == (state, *codes)
+    assert told['exit']['message'] and told['step'] == board.task.lifeline.step
 
 
 def test_without_a_board_nothing_is_written(tmp_path, monkeypatch):
@@ -543,3 +567,19 @@ while True: os.write(2, b'x')
         until(lambda: waiting_bytes(process.stderr) == fcntl.fcntl(process.stderr, fcntl.F_GETPIPE_SZ))
         process.send_signal(TERM)
         assert process.wait(BOUND_SECS) == 196
+
+
+def test_requests_for_a_profile_reach_who_makes_it():
+    task, asked = Task(), []
+    task.lifeline._ask_for_a_profile()  # early: nobody makes profiles yet
+    task.lifeline.when_asked_to_profile(lambda: asked.append('early'))
+    assert asked == ['early']
+    task.lifeline._ask_for_a_profile()
+    assert asked == ['early', 'early'] and task.codes == [] and task.lifeline.signum is None
+
+
+def test_a_request_for_a_profile_in_this_process(live):
+    task, asked = live(), threading.Event()
+    task.lifeline.when_asked_to_profile(asked.set)
+    os.kill(os.getpid(), signal.SIGUSR2)
+    assert asked.wait(BOUND_SECS) and task.codes == []

@@ -105,6 +105,14 @@ def test_a_port_that_is_closed_again(times, gone):
     assert results == [None] * (len(times) - 1) + [gone]
 
 
+def test_silences():
+    watch = Watch()
+    watch.until(5, BOTH)
+    assert watch.watch.silences(watch.now) == {A: 0, B: 0}
+    watch.until(15, ONLY_A)
+    assert watch.watch.silences(watch.now) == {A: 0, B: 9}
+
+
 def test_one_probe_in_vain_is_an_accident():
     watch = peers.PeerWatch({A: A}, JOIN, 0.5, probe=lambda addresses: {A: answers.pop(0)}, now=START)
     answers = [GREETS, SILENT, SILENT, GREETS, SILENT, SILENT, SILENT]

@@ -101,6 +101,7 @@ def test_who_answers(sends, close, yes):
     with server(*sends, close=close) as (address, heard):
         (answer,) = asked(address, secs=5 if yes or close else NO_TIME)
         assert answer is (GREETS if yes else SILENT)
+        wait_for(lambda: heard)  # a silent server may be late
         assert heard[0].startswith(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + SETTINGS)
 
 
@@ -129,7 +130,7 @@ def test_this_thread_is_held_up_in_the_midst_of_a_probe(monkeypatch):
 
     class HeldUp(selectors.PollSelector):
         def select(self, timeout=None):
-            ready = super().select(timeout)
+            ready = super().select(30)  # when it goes on, what was to come has come
             time.sleep(0.3)
             return ready
 
@@ -197,8 +198,8 @@ def test_all_are_asked_at_once_in_this_thread():
         there = [stack.enter_context(server(SETTINGS))[0] for _ in range(3)]
         silent = [stack.enter_context(server(close=False))[0] for _ in range(20)]
         began, threads = time.monotonic(), threading.active_count()
-        assert asked(*there, closed_port(), *silent, secs=0.5) == [GREETS] * 3 + [REFUSES] + [SILENT] * 20
-        assert time.monotonic() - began < 5 and threading.active_count() == threads
+        assert asked(*there, closed_port(), *silent, secs=3) == [GREETS] * 3 + [REFUSES] + [SILENT] * 20
+        assert time.monotonic() - began < 30 and threading.active_count() == threads
 
 
 def test_probes_leave_nothing_to_the_garbage_collector():
@@ -206,14 +207,21 @@ def test_probes_leave_nothing_to_the_garbage_collector():
     with server(SETTINGS, close=False) as (address, _):
         found = {address: sockaddrs(address), 'closed': sockaddrs(closed_port())}
         probes.ask(found)
-        gc.collect()
         gc.disable()
         try:
-            for _ in range(20):
-                probes.ask(found)
-            assert gc.collect() < 20
+            assert (
+                min(_garbage_of(lambda: probes.ask(found)) for _ in range(3)) < 20
+            )  # other threads leave some as well
         finally:
             gc.enable()
+
+
+def _garbage_of(function):
+    """How many objects 20 calls leave to the garbage collector."""
+    gc.collect()
+    for _ in range(20):
+        function()
+    return gc.collect()
 
 
 def test_a_prober_asks_the_name_server_until_the_peer_greets_and_then_no_more():

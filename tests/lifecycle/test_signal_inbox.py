@@ -8,7 +8,7 @@ import pytest
 
 from tests.lifecycle.test_forks import ROOT, with_default_signals
 
-INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+INT, TERM, HUP, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2
 BOUND_SECS = 30
 STEAL = "libc.signal(signal.SIGTERM, ctypes.c_void_p(1))  # SIG_IGN, behind Python's back"
 
@@ -35,11 +35,13 @@ inbox.open()
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize('signums', [[INT], [TERM], [HUP], [TERM, INT], [TERM, TERM, HUP], [signal.SIGUSR2, TERM]])
+@pytest.mark.parametrize(
+    'signums', [[INT], [TERM], [HUP], [TERM, INT], [TERM, TERM, HUP], [USR2, TERM], [signal.SIGWINCH, TERM]]
+)
 def test_it_says_which_signals_have_come_and_in_which_order(signums):
-    wanted = [int(signum) for signum in signums if signum != signal.SIGUSR2]
+    wanted = [int(signum) for signum in signums if signum != signal.SIGWINCH]
     run(f"""
-signal.signal(signal.SIGUSR2, lambda *_: None)  # the job's
+signal.signal(signal.SIGWINCH, lambda *_: None)  # the job's
 for signum in {[int(signum) for signum in signums]}:
     os.kill(me, signum)
 assert inbox.take() == {wanted}
@@ -82,7 +84,33 @@ def test_a_child_gives_it_up():
     run("""
 child = os.fork()
 if not child:
-    os._exit(10 + (inbox.given_up and signal.getsignal(TERM) is signal.SIG_DFL and signal.set_wakeup_fd(-1) == -1))
+    given_up = inbox.given_up and signal.getsignal(TERM) is signal.SIG_DFL and signal.set_wakeup_fd(-1) == -1
+    os._exit(10 + (given_up and signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN))
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
 assert not inbox.given_up
+""")
+
+
+def test_the_signal_for_a_profile_is_heard_where_it_was_ignored_before():
+    run("""
+inbox.close()
+signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # as the command has it from its first line on
+inbox = signal_inbox.SignalInbox()
+inbox.open()
+os.kill(me, signal.SIGUSR2)
+assert inbox.take() == [signal.SIGUSR2]
+inbox.close()
+assert signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN
+""")
+
+
+def test_the_job_keeps_its_own_handler_of_the_signal_for_a_profile():
+    run("""
+inbox.close()
+heard = []
+signal.signal(signal.SIGUSR2, lambda *_: heard.append(1))
+inbox = signal_inbox.SignalInbox()
+inbox.open()
+os.kill(me, signal.SIGUSR2)
+assert inbox.take() == [] and heard
 """)

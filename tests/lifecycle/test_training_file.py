@@ -28,6 +28,7 @@ def test_all_that_it_holds(path, file):
     assert told == {
         'state': protocol.TRAINING,
         'why': None,
+        'exit': None,
         'step': 8,
         'max_steps': 100,
         'pid': os.getpid(),

@@ -152,6 +152,9 @@ FLAGFILES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob('configs/*
 
 @pytest.mark.parametrize('flagfile', FLAGFILES)
 def test_dry_run_of_the_flagfiles_of_the_readme(tmp_path, flagfile):
+    (tmp_path / 'data/flights').mkdir(parents=True)
+    for name in ('train-1.tfrecord', 'eval-1.tfrecord'):
+        (tmp_path / 'data/flights' / name).touch()
     done = run(tmp_path, f'--flagfile={ROOT / flagfile}', '--model_dir=model', '--dry_run')
     assert (done.code, done.seen) == (0, []), done.err
 

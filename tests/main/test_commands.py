@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 CONSOLE_SCRIPT = 'import sys; sys.argv[0] = "estimator-trainer"; from estimator_trainer.__main__ import main; main()'
 TENSORFLOW = """
 import atexit, json, sys
-known = {'tensorflow', 'tf_keras', 'numpy', 'ray', 'yaml'}
+known = {'tensorflow', 'tf_keras', 'numpy', 'ray', 'yaml', 'optuna'}
 atexit.register(lambda: print(json.dumps(sorted(known.intersection(sys.modules)))))
 """
 
@@ -61,11 +61,21 @@ def test_train_is_the_default(tmp_path):
     [
         (['trian'], 'error: trian: no such command (did you mean train?).'),
         (['frobnicate', '--help'], 'error: frobnicate: no such command. Commands are train, cluster,'),
-        (['doctor', 'now'], 'error: now: doctor takes no arguments.'),
+        (['doctor', 'nowhere.py'], 'error: nowhere.py: there is no such file or folder.'),
+        (['doctor', '--now'], 'error: --now: doctor has no flags; name programs or folders.'),
         (['cluster', '--workers=0'], '--workers=0: a cluster needs a worker'),
         (['submit', 'slrum', 'render', 'x'], 'python -m estimator_trainer submit: '),
         (['parity', '--steps=0'], 'error: --steps=0: give 1 or more.'),
         (['migrate'], 'error: --model_dir is missing'),
+        (['predict', '--export=x'], 'error: --files is missing'),
+        (['assess', 'nowhere.py'], 'error: nowhere.py: there is no such file or folder.'),
+        (['verify', 'nowhere.py'], 'error: nowhere.py: there is no such file; name a Python program.'),
+        (['sweep', '--', '--max_steps=1'], 'error: --param_space is missing: say what differs'),
+        (['sweep', '--param-space=lr:lg:1:2'], 'error: --param_space=lr:lg:1:2: give NAME:KIND:VALUES, such as'),
+        (['report', 'nowhere'], 'error: nowhere: there is no such folder; name the model_dir of a run.'),
+        (['status', 'nowhere'], 'error: nowhere: there is no such folder; name the model_dir of a run.'),
+        (['track', 'nowhere'], 'error: nowhere: there is no such folder; name the model_dir of a run.'),
+        (['inspect', 'nowhere'], 'error: nowhere: there is no such folder or checkpoint.'),
     ],
 )
 def test_mistakes(tmp_path, argv, said):

@@ -28,13 +28,25 @@ def test_defaults():
     assert dataclasses.asdict(parsed()) == dict(
         job='mnist',
         loop='estimator',
-        stepping='dataset',
+        steps_per_call='auto',
+        profile_steps='',
+        profile_tasks='chief',
+        all_reduce='auto',
+        allocator='auto',
         param=(),
         model_dir=MODEL_DIR,
+        scratch_dir='',
         allow_config_change=False,
         dataset='mnist_5k',
         data_dir='',
         in_memory_mb=1024,
+        train_files='',
+        eval_files='',
+        file_format='auto',
+        shuffle='auto',
+        max_bad_examples=0,
+        data_cache_dir='',
+        data_cache_mib=10240,
         strategy='auto',
         eval_strategy='none',
         num_replicas=1,
@@ -51,6 +63,7 @@ def test_defaults():
         max_secs=None,
         seed=1,
         deterministic=False,
+        sync_ps=False,
         stop_metric='',
         stop_mode='min',
         stop_patience=3,
@@ -59,6 +72,7 @@ def test_defaults():
         lost_peer_secs=30,
         step_timeout_secs=1800,
         grace_secs=25,
+        max_unpushed_secs=3600,
         eval_steps=None,
         eval_throttle_secs=600,
         export=('best', 'final'),
@@ -69,6 +83,9 @@ def test_defaults():
         save_summary_steps=100,
         log_every_steps=100,
         progress='auto',
+        report='auto',
+        track=(),
+        metrics_port='',
         dry_run=False,
     )
 
@@ -117,6 +134,8 @@ def test_folders_are_absolute(tmp_path, monkeypatch):
     config = parsed('--model_dir=runs', '--data_dir=data')
     assert (config.model_dir, config.data_dir) == (f'{tmp_path}/runs', f'{tmp_path}/data')
     assert parsed('--model_dir=runs').data_dir == ''
+    config = parsed('--model_dir=S3://bucket/my%20run/', '--data_dir=GS://bucket/data/')
+    assert (config.model_dir, config.data_dir) == ('s3://bucket/my run', 'gs://bucket/data')
 
 
 def test_the_config_is_frozen():
@@ -164,7 +183,10 @@ ERRORS = {  # argv, what the message must hold
     'empty model_dir': ((*NO_DIR, '--model_dir='), ['--model_dir']),
     'model_dir is a file': ((*NO_DIR, f'--model_dir={__file__}'), [f'--model_dir={__file__}', 'file']),
     'model_dir below a file': ((*NO_DIR, f'--model_dir={__file__}/model'), [f'--model_dir={__file__}/model']),
-    'model_dir elsewhere': ((*NO_DIR, '--model_dir=gs://a/b'), ['--model_dir=gs://a/b', 'this machine']),
+    'model_dir in an unknown store': ((*NO_DIR, '--model_dir=hdfs://a/b'), ['--model_dir=hdfs://a/b', 's3://']),
+    'one slash': ((*NO_DIR, '--model_dir=s3:/bucket/run'), ['--model_dir=s3:/bucket/run', 's3://bucket/run']),
+    'no colon': ((*NO_DIR, '--model_dir=gs//bucket/run'), ['--model_dir=gs//bucket/run', 'gs://bucket/run']),
+    'scratch_dir in a store': ((*GIVEN, '--scratch_dir=s3://b/c'), ['--scratch_dir=s3://b/c', 'of this machine']),
     'no end': (NO_END, ['--max_steps', '--epochs']),
     'two ends': ((*GIVEN, '--epochs=2'), ['--max_steps=5', '--epochs=2']),
     'epochs of 0': ((*NO_END, '--epochs=0'), ['--epochs=0']),
@@ -208,6 +230,7 @@ def test_refused(argv, parts):
             (name, 1)
             for name in (
                 'batch_size',
+                'data_cache_mib',
                 'num_replicas',
                 'max_steps',
                 'save_checkpoints_steps',
@@ -282,8 +305,8 @@ def test_a_flagfile_that_is_not_text_is_refused(tmp_path):
     'flags, parts',
     [
         (['--loop=keras_fit', '--strategy=parameter_server'], ['--loop=keras_fit', 'parameter servers']),
-        (['--stepping=iterator'], ['--stepping=iterator', 'custom_loop']),
-        (['--loop=keras_fit', '--stepping=iterator'], ['keras_fit']),
+        (['--steps_per_call=0'], ['--steps_per_call=0', 'auto or a number of at least 1']),
+        (['--steps_per_call=fast'], ['--steps_per_call=fast', 'auto or a number']),
         (['--save_checkpoints_epochs=2'], ['--save_checkpoints_epochs=2', '--save_checkpoints_steps']),
         (['--loop=custom_loop', '--save_checkpoints_epochs=0'], ['at least 1']),
     ],

@@ -11,11 +11,26 @@ from estimator_trainer import commands, exit_codes, flags
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.run_dir import contents
 from estimator_trainer.supervisor.options import ClusterFlags
+from estimator_trainer.tools.assess.command import AssessFlags
+from estimator_trainer.tools.inspection.command import InspectFlags
 from estimator_trainer.tools.migrate.command import MigrateFlags
 from estimator_trainer.tools.parity.command import ParityFlags
+from estimator_trainer.tools.predict.command import PredictFlags
+from estimator_trainer.tools.sweep.command import SweepFlags
+from estimator_trainer.tools.verify.command import VerifyFlags
 
 ROOT = pathlib.Path(__file__).parents[2]
-EVERY = (TrainerConfig, ClusterFlags, ParityFlags, MigrateFlags)
+EVERY = (
+    TrainerConfig,
+    ClusterFlags,
+    ParityFlags,
+    MigrateFlags,
+    PredictFlags,
+    AssessFlags,
+    VerifyFlags,
+    InspectFlags,
+    SweepFlags,
+)
 PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs').rglob('*.md'))]
 _spec = importlib.util.spec_from_file_location('make_reference', ROOT / 'docs' / 'make_reference.py')
 make_reference = importlib.util.module_from_spec(_spec)
@@ -99,3 +114,9 @@ def test_our_own_retryable_codes_are_no_signals():
 )
 def test_any_other_code_is_described(code, said):
     assert exit_codes.describe(code) == said
+
+
+def test_who_was_told_to_stop():
+    stopped = {code for code in range(256) if exit_codes.was_stopped(code)}
+    assert stopped == {129, 130, 143}  # SIGHUP of a supervisor, SIGINT, SIGTERM
+    assert not exit_codes.was_stopped(None)

@@ -59,6 +59,13 @@ def test_a_last_line_cut_short_is_left_out(path):
         assert metrics_log.MetricsLog(str(path)).read() == [{'kind': 'train', 'step': 1, 'time': 0}]
 
 
+def test_a_damaged_line_is_left_out(path):
+    path.parent.mkdir()
+    with open(path, 'wb') as file:
+        file.write(b'{"step": 1}\n{"st\xff": \n7\n{"step": 2}\n')
+    assert metrics_log.MetricsLog(path).read() == [{'step': 1}, {'step': 2}]
+
+
 def test_no_file(path):
     assert metrics_log.MetricsLog(str(path)).read() == []
 

@@ -7,9 +7,9 @@ nothing that was started there outlives it.
 import contextlib
 import os
 import pathlib
-import select
 import shutil
 import subprocess
+from multiprocessing import connection
 
 from estimator_trainer.supervisor import process
 
@@ -67,7 +67,7 @@ class Hosts:
         try:
             said = ''
             while not said.startswith('ready'):
-                ready, _, _ = select.select([self._holder.stdout], [], [], _START_SECS)
+                ready = connection.wait([self._holder.stdout], _START_SECS)
                 said = self._holder.stdout.readline() if ready else ''
                 assert said, 'the namespaces are not ready'
             children = pathlib.Path(f'/proc/{self._holder.pid}/task/{self._holder.pid}/children').read_text()

@@ -3,7 +3,7 @@
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.submit import description
+from estimator_trainer.submit import description, places
 
 LEAST = {'name': 'm', 'flagfile': 'a.flags', 'model_dir': '/runs/m', 'roles': {'worker': {'count': 2}}}
 
@@ -39,6 +39,14 @@ def test_the_command():
     )
 
 
+@pytest.mark.parametrize(
+    'args, asynchronous', [([], True), (['--sync_ps'], False), (['--seed=2', '--sync_ps=true'], False)]
+)
+def test_workers_beside_parameter_servers_are_asynchronous_without_sync_ps(args, asynchronous):
+    assert parse(roles={'chief': {}, 'worker': {}, 'ps': {}}, args=args).asynchronous == asynchronous
+    assert not parse(args=args).asynchronous
+
+
 def test_memory_in_parts_of_a_gib():
     job = parse(roles={'worker': {'memory_gib': 0.3, 'cores': 2, 'gpus': 1}})
     assert job.roles[0][1].memory_mib == 308
@@ -60,7 +68,11 @@ def test_null_is_the_default():
         ({'flagfile': None}, 'flagfile: give text of one line'),
         ({'flagfile': 'a\nb'}, 'give text of one line'),
         ({'model_dir': 'runs/m'}, 'model_dir=runs/m: give an absolute path'),
-        ({'model_dir': 'gs://bucket/m'}, 'give an absolute path'),
+        ({'model_dir': 'hdfs://host/m'}, 'model_dir=hdfs://host/m: hdfs:// is not known'),
+        ({'model_dir': 's3://bucket'}, 'model_dir=s3://bucket: name a bucket and a folder in it'),
+        ({'scratch_dir': '/scratch'}, 'scratch_dir=/scratch: is for a model_dir with a URL'),
+        ({'args': ['--scratch_dir=/x']}, '--scratch_dir comes from the job description'),
+        ({'kubernetes': {'service_account': 'A_b'}}, 'kubernetes.service_account=A_b: give the name of an object'),
         ({'roles': {}}, 'roles={}: give at least one role'),
         ({'roles': ['worker']}, "roles=['worker']: give at least one role"),
         ({'roles': {'wroker': {}}}, 'roles.wroker={}: no such key; did you mean worker?'),
@@ -89,6 +101,31 @@ def test_refused(changes, said):
         parse(**changes)
     assert str(refused.value).startswith('job.yaml: ')
     assert said in str(refused.value)
+
+
+def test_a_store_is_a_model_dir():
+    job = parse(model_dir='gs://bucket/m', scratch_dir='/local')
+    assert (job.in_store, job.extra, job.scratch_dir) == (True, 'gcs', '/local')
+    assert (parse().in_store, parse().extra) == (False, '')
+    assert parse(model_dir='S3://bucket/m/').model_dir == 's3://bucket/m'
+    assert '--model_dir=gs://bucket/m' in job.command()
+
+
+@pytest.mark.parametrize('name', ['AWS_SECRET_ACCESS_KEY', 'AZURE_CLIENT_SECRET', 'GOOGLE_SERVICE_ACCOUNT_KEY'])
+def test_a_description_holds_no_credentials(name):
+    with pytest.raises(UsageError, match=f'environment.{name}: credentials do not belong here') as refused:
+        parse(environment={name: 'hush'})
+    assert 'hush' not in str(refused.value)
+    with pytest.raises(UsageError, match='holds a name or a password') as refused:
+        parse(model_dir='s3://name:hush@bucket/m')
+    assert 'hush' not in str(refused.value)
+    parse(environment={'AWS_ENDPOINT_URL': 'http://minio:9000', 'AWS_WEB_IDENTITY_TOKEN_FILE': '/token'})
+
+
+def test_parameter_servers_need_a_shared_folder():
+    job = parse(model_dir='s3://bucket/m', roles={'chief': {}, 'worker': {}, 'ps': {}})
+    with pytest.raises(UsageError, match='roles.ps: parameter servers of several machines cannot save into a store'):
+        places.check(job)
 
 
 @pytest.mark.parametrize('key', ['name', 'flagfile', 'model_dir', 'roles'])

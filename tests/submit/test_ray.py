@@ -101,17 +101,30 @@ def test_a_killed_task_and_a_lost_node_change_nothing(ray_python, hosts, tmp_pat
         'args': [*JOB, *SAVING, '--param=slow_ms=100'],
         'roles': {'worker': {'count': 2, 'memory_gib': 2}},
     }
-    model_dir = tmp_path / 'run'
-    with driver(ray_python, hosts, tmp_path, description) as running:
+    model_dir, scene = tmp_path / 'run', faults.Scene(tmp_path)
+    scene.plan([faults.Fault(at='', moment='', by_step=step) for step in (30, 60)])
+
+    def wait_for_life(number):
+        def lives():
+            return sum(event['task'] == 'worker:0' for event in scene.events('session'))
+
+        faults.until(lambda: lives() >= number or running.poll() is not None, f'no life {number}', BOUND_SECS)
+
+    environment = {faults.FOLDER: str(tmp_path)}
+    with driver(ray_python, hosts, tmp_path, description, environment=environment) as running:
         wait_for_step(model_dir, 25, running)
         os.kill(launch.worker_process(model_dir, 1), signal.SIGKILL)
+        wait_for_life(2)
+        scene.release(0)
         wait_for_step(model_dir, 45, running)
         os.kill(raylets(tmp_path / 'job.yaml'), signal.SIGUSR1)
+        wait_for_life(3)
+        scene.release(1)
         output = ended(running)
     assert 'worker:1 ended with SIGKILL' in output
     assert 'a node was replaced' in output
     assert 'done, after 2 restart(s)' in output
-    resumed = {int(step) for step in re.findall(r'resumes at step (\d+) of 100', output)}
-    assert len(resumed) == 2 and min(resumed) >= 20, output
+    resumed = [int(step) for step in re.findall(r'resumes at step (\d+) of 100', output)]
+    assert len(resumed) == 4 and min(resumed) >= 20, output  # both workers, twice
     assert files.named(model_dir) == 100
     assert files.differences(model_dir, undisturbed.two_workers()) == []

@@ -8,7 +8,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
-from estimator_trainer.submit import ray, ray_driver
+from estimator_trainer.submit import places, ray, ray_driver, remote_run
 from estimator_trainer.submit.remote import HostLost
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
@@ -47,6 +47,27 @@ def test_descriptions_of_the_repository_survive(path):
 def test_ray_has_no_time_limits():
     with pytest.raises(UsageError, match='time_limit_minutes=5: Ray has no time limits; .*--max_secs'):
         ray.render(descriptions.parse({**VALUE, 'time_limit_minutes': 5}))
+
+
+OF_STORE = {**VALUE, 'model_dir': 's3://bucket/m', 'roles': {'worker': {'count': 2}, 'evaluator': {}}}
+
+
+def test_a_run_in_a_store_needs_a_folder_of_each_node():
+    with pytest.raises(UsageError, match="scratch_dir: is missing: name a folder of each node's own disk"):
+        ray.render(descriptions.parse(OF_STORE))
+    files = ray.render(descriptions.parse({**OF_STORE, 'scratch_dir': '/local'}))
+    assert '# The environment of the tasks needs estimator-trainer[s3].' in files['submit.sh']
+    assert yaml.safe_load(files['job.yaml'])['scratch_dir'] == '/local'
+
+
+def test_the_driver_looks_into_the_folder_of_the_chief():
+    description = descriptions.parse({**OF_STORE, 'scratch_dir': '/local'})
+    addresses = {name: f'host:{port}' for port, name in enumerate(places.names(description), 1024)}
+    for command in remote_run.commands(description, addresses, {}):
+        assert '--scratch_dir=/local/mnist' in command.argv
+    assert remote_run.seen_dir(description, 'worker:0') == '/local/mnist/worker-0/run'
+    alone = descriptions.parse({**OF_STORE, 'scratch_dir': '/local', 'roles': {'worker': {}}})
+    assert remote_run.seen_dir(alone, 'worker:0') == '/local/mnist/run'
 
 
 def test_the_command_of_the_client(tmp_path):

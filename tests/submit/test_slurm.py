@@ -154,10 +154,15 @@ def test_two_workers_on_two_nodes_reach_the_accuracy(slurm, tmp_path, data_dir):
 
 
 def test_a_preempted_job_that_loses_a_task_too_ends_with_the_undisturbed_weights(slurm, tmp_path, undisturbed):
-    job = Job(slurm, tmp_path, {'args': [*JOB, *SAVING, '--param=slow_ms=50']})
+    scene = faults.Scene(tmp_path)
+    scene.plan([faults.Fault(at='', moment='', by_step=step) for step in (30, 80)])
+    environment = {'PYTHONPATH': str(launch.REPOSITORY), faults.FOLDER: str(tmp_path)}
+    job = Job(slurm, tmp_path, {'args': [*JOB, *SAVING, '--param=slow_ms=50'], 'environment': environment})
 
     job.wait_for_step(25)
     slurm.call('scancel', '--signal=TERM', job.number)
+    job.wait_for('received SIGTERM', START_SECS, times=2)
+    scene.release(0)
     job.wait_for('again, 1 of 3 without a new checkpoint', secs=30)
     saved = files.named(job.model_dir)
     assert saved >= 25
@@ -166,6 +171,7 @@ def test_a_preempted_job_that_loses_a_task_too_ends_with_the_undisturbed_weights
     job.wait_for(f'resumes at step {saved} of 100', AGAIN_SECS)
     job.wait_for_step(saved + 5)
     os.kill(job.task(1), signal.SIGKILL)
+    scene.release(1)
     killed_at = time.monotonic()
     job.wait_for('again, ', secs=60, times=2)
     assert time.monotonic() - killed_at < STEP_ENDS_SECS

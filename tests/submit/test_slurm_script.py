@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description, slurm
+from tests.storage import s3_server
 
 LEAST = {'name': 'm', 'flagfile': 'a.flags', 'model_dir': '/runs/m', 'roles': {'worker': {'count': 2}}}
 
@@ -75,6 +77,42 @@ scontrol requeue "$SLURM_JOB_ID" || exit "$code"
 """
 
 
+# What differs where the model_dir is in a store; the directives, which come before, do not.
+EXPECTED_OF_STORE = """\
+attempt=${SLURM_RESTART_COUNT:-0}
+# The environment of the tasks needs estimator-trainer[s3].
+logs=$(mktemp -d) && mkdir "$logs/$attempt" || exit 74
+trap 'rm -rf "$logs"' EXIT
+export ESTIMATOR_TRAINER_STARTED=$(date +%s)
+export ESTIMATOR_TRAINER_GENERATION=slurm-$SLURM_JOB_ID-$attempt
+
+task=(
+  python3 -m estimator_trainer.submit.slurm_node run "$SLURM_JOB_ID" "$attempt" ''
+  python3 -m estimator_trainer
+  --flagfile=a.flags
+  --model_dir=s3://bucket/m
+  --grace_secs=55
+  --cluster_from=slurm
+  --roles=worker:2
+)
+srun --ntasks=2 --cpus-per-task=1 \\
+  --export=ALL --kill-on-bad-exit=1 --wait=0 --label --distribution=block "${task[@]}"
+code=$?
+
+{
+  timeout 60 srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --overlap \\
+    python3 -m estimator_trainer.submit.slurm_node tell "$SLURM_JOB_ID" "$attempt" "$code"
+} | split -l 1 -a 5 --additional-suffix=.error.json - "$logs/$attempt/"
+
+python3 -m estimator_trainer.submit.verdict \\
+  --model_dir=s3://bucket/m \\
+  --folder="$logs" --attempt="$attempt" --roles=worker:2 --max_restarts=3 --job="slurm-$SLURM_JOB_ID" "$code"
+verdict=$?
+(( verdict == 75 )) || exit "$verdict"
+scontrol requeue "$SLURM_JOB_ID" || exit "$code"
+"""
+
+
 def script(**changes):
     ((_, text),) = slurm.render(description.parse({**LEAST, **changes}, 'job.yaml')).items()
     return text
@@ -101,6 +139,19 @@ def test_all_of_it():
     assert text == EXPECTED
 
 
+def test_nothing_is_shared_where_the_model_dir_is_in_a_store():
+    text = script(model_dir='s3://bucket/m')
+    assert text[text.index('attempt=') :] == EXPECTED_OF_STORE
+    assert 'slurm_node run "$SLURM_JOB_ID" "$attempt" \'/local of me\'' in script(
+        model_dir='s3://bucket/m', scratch_dir='/local of me'
+    )
+
+
+def test_each_component_of_a_job_tells_of_its_nodes():
+    text = script(model_dir='s3://bucket/m', roles={'worker': {'count': 2}, 'evaluator': {'cores': 2}})
+    assert '  timeout 60 srun --het-group=1 --nodes="$SLURM_JOB_NUM_NODES_HET_GROUP_1"' in text
+
+
 def test_roles_with_the_same_needs_are_one_component():
     text = script(roles={'chief': {}, 'worker': {'count': 3}, 'ps': {'count': 2}})
     assert '#SBATCH --ntasks=6\n' in text
@@ -125,7 +176,7 @@ def test_the_scripts_own_options(option):
         script(slurm={'extra': [option]})
 
 
-def played(tmp_path, restarts=None, **environ):
+def played(tmp_path, restarts=None, description=None, **environ):
     """Runs the script with srun and scontrol in front on PATH."""
     programs = tmp_path / 'programs'
     programs.mkdir(exist_ok=True)
@@ -141,13 +192,16 @@ exit "$ENDS"''',
     }.items():
         (programs / name).write_text(f'#!/bin/bash\n{text}\n')
         (programs / name).chmod(0o755)
-    text = script(model_dir=f'{tmp_path}/the run', python=f'{programs}/trainer', args=["--param=name=it's"])
+    changes = {'model_dir': f'{tmp_path}/the run', **(description or {})}
+    text = script(python=f'{programs}/trainer', args=["--param=name=it's"], **changes)
     (tmp_path / 'job').write_text(text)
     environ = {
         'TOLD': '',
         **environ,
         'PATH': f'{programs}:{os.environ["PATH"]}',
         'SLURM_JOB_ID': '7',
+        'SLURM_JOB_NUM_NODES': '1',
+        'SLURM_PROCID': '1',
         'PYTHONPATH': str(launch.REPOSITORY),
     }
     if restarts:
@@ -181,6 +235,33 @@ def test_requeued_and_in_the_end_given_up(tmp_path):
     done = played(tmp_path, 3, ENDS='193', TOLD='193')
     assert (done.returncode, done.stdout) == (197, '')
     assert 'the restarts are spent: worker:1, exit code 193: so; 1 of 2 tasks left no word' in done.stderr
+
+
+def test_what_is_known_of_a_job_in_a_store_is_there(tmp_path):
+    boto3 = pytest.importorskip('boto3')
+    (tmp_path / 'server').mkdir()
+    (tmp_path / 'node').mkdir()
+    with s3_server.serving(tmp_path / 'server') as environ:
+        client = boto3.client(
+            's3',
+            endpoint_url=environ['AWS_ENDPOINT_URL'],
+            aws_access_key_id=environ['AWS_ACCESS_KEY_ID'],
+            aws_secret_access_key=environ['AWS_SECRET_ACCESS_KEY'],
+            region_name=environ['AWS_REGION'],
+        )
+        client.create_bucket(Bucket=s3_server.BUCKET)
+        description = {'model_dir': f's3://{s3_server.BUCKET}/run', 'max_restarts': 1}
+        environ = {**environ, 'TMPDIR': str(tmp_path / 'node'), 'ENDS': '193', 'TOLD': '193'}
+        done = played(tmp_path, description=description, **environ)
+        assert (done.returncode, done.stdout) == (0, 'scontrol requeue 7\n'), done.stderr
+        own = tmp_path / 'node' / 'estimator_trainer-7'
+        assert f'--scratch_dir={own}/scratch' in (tmp_path / 'words').read_text().splitlines()
+        shutil.rmtree(own)  # the next attempt runs on another node
+        done = played(tmp_path, 1, description, **environ)
+        assert (done.returncode, done.stdout) == (197, ''), done.stderr
+        assert 'the restarts are spent: worker:1, exit code 193: so; 1 of 2 tasks left no word' in done.stderr
+        done = played(tmp_path, 1, description, **{**environ, 'ENDS': '0', 'TOLD': ''})
+        assert done.returncode == 0 and list((tmp_path / 'node').iterdir()) == [], done.stderr
 
 
 def test_a_permanent_code_is_not_requeued(tmp_path):

@@ -68,7 +68,8 @@ def test_the_main_job_runs_across_the_link_and_outlives_five_seconds_without(tmp
 
 
 def test_a_link_that_stays_down_ends_both_and_the_same_commands_again_lose_nothing(tmp_path, undisturbed):
-    with Stage(tmp_path / 'case') as stage, Hosts() as hosts:
+    held = faults.Fault(at='', moment='', by_step=35)
+    with Stage(tmp_path / 'case', held) as stage, Hosts() as hosts:
 
         def start():
             return [
@@ -82,6 +83,7 @@ def test_a_link_that_stays_down_ends_both_and_the_same_commands_again_lose_nothi
         assert ends(programs) == [exit_codes.LOST_PEER] * 2, output(stage)
         assert max(program.ended_at for program in programs) - cut_at < BOTH_END_SECS
         assert stage.is_empty()
+        stage.scene.release()
         hosts.mend()
         again = start()
         assert ends(again) == [0, 0], output(stage)

@@ -67,6 +67,11 @@ def test_nobody_left_a_word(gang):
     )
 
 
+def test_who_has_told_twice_counts_once(gang):
+    lost = ('worker:0', 193, {'message': 'lost worker:1', 'peer': 'worker:1'})
+    assert '; 1 of 2 tasks left no word' in gang.ends(193, lost, lost)[1]
+
+
 def test_the_cause_counts_and_not_the_highest_code(gang):
     code, said = gang.ends(193, ('worker:0', 193, {'peer': 'worker:1'}), ('worker:1', 70, {'message': 'NaN'}))
     assert code == 70

@@ -88,11 +88,11 @@ def test_a_log_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
 ISOLATION = """
 import collections
 from estimator_trainer.supervisor import isolate, ports
-def enter(mode):
+def enter(mode, data):
     if mode == 'on':
         raise isolate.CannotIsolate('--isolate=on: not here')
-    ports.claim = lambda count, claim=ports.claim: print('claimed') or claim(count)
-    print('entered', mode)
+    ports.claim = lambda count, claim=ports.claim: print('claimed', flush=True) or claim(count)
+    print('entered', mode, flush=True)
     return isolate.Isolation(mode == 'auto', f'note on {mode}')
 isolate.enter = enter
 """

@@ -116,6 +116,7 @@ def test_no_timeout_no_stall(tmp_path):
 
 def pace(*seen, max_steps=100):
     measured, left = Pace(), None
+    assert measured.secs_left(Training('training', -1, max_steps), -1000) is None  # the first steps are slow
     for now, step in seen:
         left = measured.secs_left(Training('training', step, max_steps), now)
     return left
@@ -134,6 +135,7 @@ def test_what_happened_before_a_restore_does_not_count():
     measured = Pace()
     assert measured.secs_left(Training('training', 50, 100), 0) is None
     assert measured.secs_left(Training('starting'), 10) is None
+    assert measured.secs_left(Training('training', 9, 100), 12) is None
     assert measured.secs_left(Training('training', 10, 100), 20) is None
     assert measured.secs_left(Training('training', 20, 100), 30) == 80
 

@@ -327,6 +327,7 @@ def test_the_report_is_the_whole_story():
         'code': 137,
         'signal': 'SIGKILL',
         'meaning': 'killed by signal 9',
+        'began_secs': 0.0,
         'secs': 3.4,
         'how': 'killed by the supervisor',
         'message': None,

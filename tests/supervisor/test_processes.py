@@ -35,7 +35,7 @@ gang = [task_commands.Command(name, tuple(argv), dict(os.environ),
 out, err = Console(1, False), Console(2, False)
 launcher = LocalLauncher(pathlib.Path(folder), out, err)
 supervisor = Supervisor(launcher, Limits(grace_secs, drain_secs), err)
-with out, err, signals.Signals() as caught:
+with out, err, signals.Signals(also=(signals.PROFILE,)) as caught:
     outcome = supervisor.run(gang, caught)
 (pathlib.Path(folder) / 'outcome').write_text(json.dumps({
     'why': outcome.stop.why.name,
@@ -246,7 +246,9 @@ def test_a_signal_ignored_from_the_start_stays_ignored(start, tmp_path):
 
 
 def test_what_goes_on_after_training_is_given_a_bound(start):
-    run = start({'worker:0': ':', 'ps:0': FOREVER, 'evaluator:0': ':'}, drain_secs=0.2).finish()
+    worker = 'until [ -s pid ]; do sleep .01; done; while kill -0 $(cat pid); do sleep .01; done'  # it is collected
+    evaluator = 'echo $$ > new; mv new pid'
+    run = start({'worker:0': worker, 'ps:0': FOREVER, 'evaluator:0': evaluator}, drain_secs=0.2).finish()
     assert run.code == 1
     assert (run.outcome['why'], run.outcome['late']) == ('NOT_DRAINED', ['ps:0'])
     assert 'at most 0.2 s (--drain_secs)' in run.err
@@ -329,3 +331,24 @@ def test_a_task_runs_on_its_cores(start):
     core = max(os.sched_getaffinity(0))
     script = [sys.executable, '-c', 'import os; print(os.sched_getaffinity(0))']
     assert start({'worker:0': script}, cores=[core]).finish().out == f'[worker:0] {{{core}}}\n'
+
+
+def test_the_signal_for_a_profile_goes_to_the_chief_and_ends_nothing(start, tmp_path):
+    task = """
+import pathlib, signal, sys, time
+heard = pathlib.Path(sys.argv[1])
+assert signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN
+signal.signal(signal.SIGUSR2, lambda *_: heard.write_text('heard'))
+pathlib.Path(sys.argv[1] + '.ready').touch()
+until = pathlib.Path('heard-0')
+while not until.exists():
+    time.sleep(0.01)
+"""
+    commands = {f'worker:{n}': [sys.executable, '-c', task, f'heard-{n}'] for n in range(2)}
+    run = start({**commands, 'evaluator:0': 'until [ -e heard-0 ]; do sleep .01; done'})
+    until(lambda: all((tmp_path / f'heard-{n}.ready').exists() for n in range(2)))
+    run.popen.send_signal(signal.SIGUSR2)
+    run.finish()
+    assert run.code == 0 and set(run.outcome['codes'].values()) == {0}
+    assert 'received SIGUSR2, which asks worker:0 for a profile (--profile_tasks=chief)' in run.err
+    assert not (tmp_path / 'heard-1').exists()

@@ -301,7 +301,7 @@ def test_a_stalled_gang_shows_its_stacks_and_is_restarted(cluster):
         fi
         while :; do sleep .05; done
         """,
-        '--stall_timeout=3',
+        '--stall_timeout=6',
     ).finish()
     assert run.code == 0, run.err
     for who in ('worker:0', 'worker:1', 'evaluator:0'):
@@ -309,7 +309,7 @@ def test_a_stalled_gang_shows_its_stacks_and_is_restarted(cluster):
     first = run.report['attempts'][0]
     assert (first['why'], first['cause']['code'], first['cause']['task']) == ('stalled', 195, None)
     assert {task['how'] for task in first['tasks']} == {'killed by the supervisor'}
-    assert run.said('no step was finished in 3 s (--stall_timeout); printing the stacks of worker:0')
+    assert run.said('no step was finished in 6 s (--stall_timeout); printing the stacks of worker:0')
     assert first['steps_lost'] == 10
 
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from estimator_trainer import report_page
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor import messages, options, task_commands
+from estimator_trainer.supervisor import isolate, messages, options, task_commands
 
 TRAINER = ('python', '-m', 'estimator_trainer')
 
@@ -77,6 +78,7 @@ def test_the_check_is_a_dry_run_of_the_first_training_task():
     [
         (task_commands.Shape(2, 0, True), ['evaluator:0']),
         (task_commands.Shape(3, 1, True), ['worker:0', 'worker:1', 'evaluator:0']),
+        (task_commands.Shape(3, 1, True, sync_ps=True), ['evaluator:0']),
         (task_commands.Shape(1, 0, False), []),
     ],
 )
@@ -106,9 +108,10 @@ def test_what_tasks_inherit():
         protocol.GENERATION: '1-ab',
         protocol.STARTED: '12.500',
         protocol.WORKERS: '3',
+        report_page.SWITCH: 'off',
     }
     env = task_commands.environment({protocol.STARTED: '3.5'}, '2-cd', 12.5, isolated=True, workers=2)
-    assert env == {protocol.STARTED: '3.5', protocol.GENERATION: '2-cd', protocol.ISOLATED: '1', protocol.WORKERS: '2'}
+    assert (env[protocol.STARTED], env[protocol.ISOLATED], env[protocol.WORKERS]) == ('3.5', '1', '2')
 
 
 def test_the_start_line():
@@ -160,6 +163,15 @@ def test_flags_of_restarts():
 )
 def test_the_batch_size_is_the_trainers(trainer_flags, size):
     assert options.parse(['--', *trainer_flags]).batch_size == size
+
+
+def test_a_cluster_whose_data_are_in_a_store_needs_its_network():
+    assert options.parse(['--', '--train_files=data/x', '--eval_files=s3://b/x']).data_in_store == 'eval_files'
+    assert options.parse(['--', '--data_dir=data']).data_in_store == ''
+    found = isolate.enter('auto', 'eval_files')
+    assert (found.isolated, '--eval_files is in a store' in found.note) == (False, True)
+    with pytest.raises(isolate.CannotIsolate, match='--isolate=on: --eval_files is in a store'):
+        isolate.enter('on', 'eval_files')
 
 
 def test_the_limits_are_those_of_the_trainer():

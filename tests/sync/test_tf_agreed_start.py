@@ -1,6 +1,7 @@
 """sync.agreed_start: what a task finds of the chief's start in its own model_dir."""
 
 import errno
+import json
 import os
 import shutil
 
@@ -76,6 +77,14 @@ def test_another_folder(model_dir, tmp_path, other):
     code, problem = look(folder, start, time)
     assert code == 64 and 'not shared' in problem and str(folder) in problem and '\n' not in problem
     assert 5 <= time.now < 6
+
+
+def test_a_store_that_has_not_brought_the_start_may_do_so_later(model_dir, tmp_path, monkeypatch):
+    folder = tmp_path / 'scratch'
+    store = {'folder': str(folder), 'flags': {'model_dir': 's3://bucket/run'}, 'is_copy': True}
+    monkeypatch.setenv(protocol.STORE, json.dumps(store))
+    code, problem = look(folder, announced(model_dir))
+    assert code == 200 and 's3://bucket/run' in problem and 'not shared' not in problem
 
 
 def test_a_listing_that_lags_is_waited_for(model_dir):

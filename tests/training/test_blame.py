@@ -33,6 +33,7 @@ OF_A_PEER = [
         'Collective ops is aborted by: ' + python("KeyError: 'x'") + '\nAdditional GRPC error information '
         'from remote target /job:worker/replica:0/task:1 while calling /tensorflow.WorkerService/RecvBuf:',
     ),
+    ('UnknownError', python('ConnectionError: all-reduce in shared memory lost /job:worker/task:1')),
     ('UnavailableError', 'failed to connect to all addresses'),
     ('UnavailableError', 'Socket closed'),
     (
@@ -118,6 +119,7 @@ def test_what_the_job_raises_itself_is_the_jobs(kind, text):
     [
         (RESET, 'worker:0'),
         ('GRPC error information from remote target /job:ps/task:12 while calling', 'ps:12'),
+        ('ConnectionError: all-reduce in shared memory lost /job:chief/task:0\n', 'chief:0'),
         ('Socket closed', None),
     ],
 )

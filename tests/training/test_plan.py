@@ -56,6 +56,8 @@ TWO, MIRRORED, SYNC = '--num_replicas=2', '--strategy=mirrored', '--strategy=mul
         (PS, 'worker:0', [], 'parameter_server', 'worker', 3, 1, 1, False),
         (PS, 'worker:1', ['--strategy=parameter_server'], 'parameter_server', 'worker', 3, 2, 1, False),
         (PS, 'ps:1', [], 'parameter_server', 'ps', 3, 0, 1, False),
+        (PS, 'chief:0', ['--sync_ps'], 'parameter_server', 'chief', 3, 0, 3, False),
+        (PS, 'worker:1', ['--sync_ps'], 'parameter_server', 'worker', 3, 2, 3, False),
         (PS_EVALUATED, 'chief:0', [], 'parameter_server', 'chief', 3, 0, 1, True),
         (PS_EVALUATED, 'evaluator:0', [], 'parameter_server', 'evaluator', 3, 0, 1, True),
     ],
@@ -66,6 +68,21 @@ def test_the_part_of_each_task(cluster, task, argv, strategy, role, tasks, index
     assert (plan.is_chief, plan.trains) == (role == 'chief', role in ('chief', 'worker'))
     assert (plan.num_training_tasks, plan.training_index) == (tasks, index)
     assert (plan.num_replicas, plan.global_batch_size) == (replicas, 8 * replicas)
+
+
+@pytest.mark.parametrize(
+    'cluster, tasks, writer',
+    [
+        (None, [''], ''),
+        (ONE, ['worker:0', 'evaluator:0'], 'worker:0'),  # which does not know of the evaluator
+        (WORKERS, ['worker:0', 'worker:1', 'worker:2'], 'worker:0'),
+        (CHIEF_WORKER, ['chief:0', 'worker:0', 'evaluator:0'], 'evaluator:0'),
+        (PS, ['chief:0', 'worker:0', 'worker:1', 'ps:0', 'ps:1'], 'chief:0'),
+        (PS_EVALUATED, ['chief:0', 'evaluator:0'], 'evaluator:0'),
+    ],
+)
+def test_one_task_writes_the_page(cluster, tasks, writer):
+    assert [task for task in tasks if planned(cluster, task).writes_page] == [writer]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +101,24 @@ def test_who_else_watches_the_same_peers(cluster, task, watchers, chief):
     plan = planned(cluster, task)
     assert plan.chief_address == chief
     assert plan.num_watchers == watchers or not plan.watched_peers()
+
+
+@pytest.mark.parametrize(
+    'task, argv, peers, watchers',
+    [
+        ('chief:0', [], ['ps:0', 'ps:1'], 3),
+        ('worker:1', [], ['ps:0', 'ps:1'], 3),
+        ('ps:0', [], ['chief:0', 'worker:0', 'worker:1'], 2),
+        ('chief:0', ['--sync_ps'], ['ps:0', 'ps:1', 'worker:0', 'worker:1'], 3),
+        ('worker:1', ['--sync_ps'], ['ps:0', 'ps:1', 'chief:0'], 3),
+        ('ps:0', ['--sync_ps'], ['chief:0', 'worker:0', 'worker:1'], 2),
+        ('evaluator:0', ['--sync_ps'], [], None),
+    ],
+)
+def test_whom_a_task_beside_parameter_servers_watches(task, argv, peers, watchers):
+    plan = planned(PS_EVALUATED, task, *argv)
+    assert list(plan.watched_peers()) == peers
+    assert watchers is None or plan.num_watchers == watchers
 
 
 def test_blank_tf_config_is_a_process_of_its_own():
@@ -155,6 +190,9 @@ def test_notes_of_tf_config_are_kept():
             ['lists no task', 'parameter_server needs a cluster', 'corrected'],
         ),
         (None, '', [TWO, '--strategy=none'], [TWO, 'mirrored', 'the strategy is none']),
+        (None, '', ['--sync_ps'], ['--sync_ps', 'parameter servers', 'the strategy is none']),
+        (WORKERS, 'worker:1', ['--sync_ps'], ['--sync_ps', 'the strategy is multi_worker_mirrored']),
+        (PS, 'worker:0', [TWO, '--sync_ps'], [TWO, 'the strategy is parameter_server']),
         (PS, 'worker:0', [TWO], [TWO, 'the strategy is parameter_server']),
         (PS, 'worker:0', [TWO, '--strategy=parameter_server'], [TWO, 'the strategy is parameter_server']),
         (None, '', ['--eval_strategy=mirrored'], ['--eval_strategy=mirrored', '--num_replicas=1', '--num_replicas=2']),
@@ -219,6 +257,15 @@ def test_mirrored_evaluation_of_two_replicas():
                 'asynchronous: 3 workers',
                 'one batch of 8',
                 'evaluation: by the chief, at the end',
+            ],
+        ),
+        (
+            PS,
+            'worker:0',
+            ['--sync_ps'],
+            [
+                'strategy parameter_server in step (--sync_ps); worker:0 of 5',
+                '8 per replica x 3 replica(s) = 24 global',
             ],
         ),
         ({'chief': ['a:1'], 'ps': ['p:1']}, 'chief:0', [], ['evaluation: by the chief, at the end']),

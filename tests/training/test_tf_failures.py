@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.config import parse
-from estimator_trainer.data.sources import DatasetError
+from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle import peers, probes
 from estimator_trainer.lifecycle.probes import Answer
@@ -52,6 +52,12 @@ def op_error(kind, message='it failed'):
 TRACEBACK = 'Traceback (most recent call last):\n\n  File "job.py", line 3, in f\n    raise x\n'
 ANYWHERE = {
     'data': (DatasetError('--dataset=x: not prepared'), 66, 'not prepared'),
+    'an example': (
+        BadExample('a.csv, line 3: short', may_be_left_out=True),
+        65,
+        'line 3: short; mend it, or leave out',
+    ),
+    'a file': (BadExample('a.csv: cut short'), 65, 'a.csv: cut short'),
     'checkpoints': (checkpoints.NoGoodCheckpoint('none of m'), 65, 'none of m'),
     'loss': (NotFiniteError('the loss is nan at step 8'), 70, 'at step 8. The last good checkpoint is of step 7'),
     'NaN hook': (tf.estimator.NanLossDuringTrainingError(), 70, 'NaN loss'),
@@ -292,3 +298,9 @@ def test_a_server_of_tensorflow_greets():
     while ask([address])[address] is not Answer.GREETS:  # its name is resolved meanwhile
         assert time.monotonic() < until_known
     assert ask([address, '127.0.0.1:1']) == {address: Answer.GREETS, '127.0.0.1:1': Answer.REFUSES}
+
+
+def test_a_long_text_without_spaces_takes_no_time_worth_naming():
+    text = f'{2_000_000 * "x"}; Disk quota exceeded'
+    assert failures._named_file(text) == 2_000_000 * 'x'
+    assert failures._named_file(2_000_000 * 'x') is None

@@ -1,5 +1,7 @@
 """The parts of keras_fit and custom_loop, on two replicas of one process."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,7 +9,7 @@ import tensorflow as tf
 from estimator_trainer import jobs
 from estimator_trainer.evaluation import exporters, keras_evaluator
 from estimator_trainer.jobs import optimizers, schedules
-from estimator_trainer.training import custom_loop, keras_fit
+from estimator_trainer.training import custom_loop, eager_calls, keras_fit, waits
 
 v1 = tf.compat.v1
 PARAMS = dict(
@@ -44,13 +46,15 @@ def trained(strategy, way):
         model = job.make_model(PARAMS)
         optimizer = job.parts.make_optimizer(PARAMS)
     batches = strategy.distribute_datasets_from_function(finite())
-    if way == 'keras_fit':
+    if way.startswith('keras_fit'):
         with strategy.scope():
             fitted = keras_fit.Fitted(model, job.parts, PARAMS)
             fitted.compile(optimizer=optimizer)
+        if way.endswith('several'):
+            fitted.take_several(types.SimpleNamespace(strategy=strategy, steps_to_call=lambda: 2, waits=waits.Waits()))
         losses = []
         heard = tf.keras.callbacks.LambdaCallback(
-            on_train_batch_end=lambda batch, logs: losses.append(logs['step_loss'])
+            on_train_batch_end=lambda batch, logs: losses.extend(np.atleast_1d(logs['step_loss']))
         )
         fitted.fit(keras_fit.Continued(batches), steps_per_epoch=2, verbose=0, callbacks=[heard])
     else:
@@ -58,7 +62,8 @@ def trained(strategy, way):
         if way == 'dataset':
             losses = [steps.one(batch).numpy() for batch in batches]
         else:
-            losses, ended = steps.several(iter(batches), tf.constant(5), float('inf'))
+            take = eager_calls.of_replica_step(strategy, steps.replica_step)
+            losses, _, ended = take(iter(batches), tf.constant(5), float('inf'))
             assert ended
     return np.array(losses), [weight.numpy() for weight in model.trainable_weights]
 
@@ -80,7 +85,7 @@ def expected():
     return losses, [weight.numpy() for weight in model.trainable_weights]
 
 
-@pytest.mark.parametrize('way', ['dataset', 'several', 'keras_fit'])
+@pytest.mark.parametrize('way', ['dataset', 'several', 'keras_fit', 'keras_fit several'])
 def test_a_short_last_batch_on_two_replicas(way, expected, two):
     losses, weights = trained(two, way)
     assert losses == pytest.approx(expected[0], rel=1e-5)

@@ -12,41 +12,6 @@ from estimator_trainer.training import progress
 v1 = tf.compat.v1
 
 
-@pytest.mark.parametrize(
-    'seconds, text',
-    [
-        (0, '0s'),
-        (0.4, '0s'),
-        (59.4, '59s'),
-        (59.6, '1m00s'),
-        (61, '1m01s'),
-        (600, '10m00s'),
-        (3599.7, '1h00m'),
-        (3725, '1h02m'),
-        (360000, '100h00m'),
-    ],
-)
-def test_duration(seconds, text):
-    assert progress.duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    'flag, tty, bar', [('on', False, True), ('off', True, False), ('auto', True, True), ('auto', False, False)]
-)
-def test_wants_bar(flag, tty, bar, monkeypatch):
-    monkeypatch.setattr('sys.stderr.isatty', lambda: tty, raising=False)
-    monkeypatch.setattr('sys.stderr.fileno', lambda: 2, raising=False)
-    monkeypatch.setattr('os.get_terminal_size', lambda fd: os.terminal_size((80, 24)))
-    assert progress.wants_bar(flag) == bar
-
-
-def test_no_bar_on_a_terminal_without_columns(monkeypatch):
-    monkeypatch.setattr('sys.stderr.isatty', lambda: True, raising=False)
-    monkeypatch.setattr('sys.stderr.fileno', lambda: 2, raising=False)
-    monkeypatch.setattr('os.get_terminal_size', lambda fd: os.terminal_size((0, 0)))
-    assert not progress.wants_bar('auto')
-
-
 def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
     """Drives the hook; the loss at a step is the step halved. Returns the hook."""
     clock = iter(times)
@@ -113,8 +78,7 @@ def test_metrics_lines(tmp_path, start, steps_each_run, expected, bar):
     ]
 
 
-def test_log_lines_and_bar(tmp_path, capsys, caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger('estimator_trainer'), 'propagate', True)
+def test_log_lines_and_bar(tmp_path, capsys, caplog):
     caplog.set_level(logging.INFO, 'estimator_trainer')
     train(tmp_path / 'lines', [0.0, 2.0, 3.0, 5.0])
     assert [record.getMessage() for record in caplog.records] == [

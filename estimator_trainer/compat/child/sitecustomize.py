@@ -34,6 +34,16 @@ def _bring_estimators() -> None:
             raise
         sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))))  # not installed
         import estimator_trainer.compat  # noqa: F401
+    if 'ESTIMATOR_TRAINER_TF1' in os.environ:
+        import estimator_trainer.compat.tf1  # noqa: F401
+    if 'ESTIMATOR_TRAINER_INTERNALS' in os.environ:
+        from estimator_trainer.compat import internals
+
+        internals.install()
+    if 'ESTIMATOR_TRAINER_SEED' in os.environ:
+        from estimator_trainer.compat import hook, seeds
+
+        seeds.install(hook, int(os.environ['ESTIMATOR_TRAINER_SEED']))
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__))

@@ -97,6 +97,12 @@ def _mend_strategy(module) -> None:
     extended._initialize_strategy = initialize
 
 
+def _mend_collectives(module) -> None:
+    from estimator_trainer.compat.fixes import sparse_gradients
+
+    sparse_gradients.mend(module)
+
+
 def _mend_early_stopping(module) -> None:
     from estimator_trainer.compat.fixes import early_stopping
 
@@ -139,6 +145,14 @@ FIXES = (
         ),
     ),
     Fix('tensorflow.python.distribute.collective_all_reduce_strategy', _mend_strategy, ()),
+    Fix(
+        'tensorflow.python.distribute.cross_device_utils',
+        _mend_collectives,
+        (
+            'under MultiWorkerMirroredStrategy sparse gradients (embeddings, linear feature columns) fail in the '
+            'second step: "Shape mismatch in the collective instance"',
+        ),
+    ),
     Fix(
         _UPSTREAM + 'early_stopping',
         _mend_early_stopping,

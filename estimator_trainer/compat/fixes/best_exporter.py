@@ -15,12 +15,12 @@ def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_fi
 
     if self._model_dir != estimator.model_dir and self._event_file_pattern:
         self._model_dir = estimator.model_dir
+        step = (eval_result or {}).get(tf.compat.v1.GraphKeys.GLOBAL_STEP)
         self._best_eval_result = _best_earlier(
-            os.path.join(self._model_dir, self._event_file_pattern),
-            self._compare_fn,
-            eval_result[tf.compat.v1.GraphKeys.GLOBAL_STEP],
+            os.path.join(self._model_dir, self._event_file_pattern), self._compare_fn, step
         )
-        self._has_exported = _has_exports(export_path)
+        # Without a step nothing tells this evaluation from the earlier ones: it is exported, as upstream does.
+        self._has_exported = step is not None and _has_exports(export_path)
     if (
         self._has_exported
         and self._best_eval_result is not None

@@ -9,6 +9,7 @@ from tensorflow.python.training import monitored_session
 
 from estimator_trainer.sync import agreement
 
+LOSSES_OF_CALL = 'estimator_trainer/losses_of_call'  # a collection: where a call takes several steps
 _BITS = 40  # of a number of steps that the chief tells
 
 
@@ -28,7 +29,7 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
             tf.compat.v1.train.StepCounterHook(output_dir=self._model_dir, every_n_steps=config.log_step_count_steps)
         )
     if config.save_summary_steps:
-        writer = None if is_chief else _NoWriter()
+        writer = None if is_chief else NoWriter()
         hooks.append(
             tf.compat.v1.train.SummarySaverHook(
                 scaffold=estimator_spec.scaffold,
@@ -83,7 +84,7 @@ def _closed_if_well(session):
     session.close()
 
 
-class _NoWriter:
+class NoWriter:
     """A summary writer that keeps nothing: only the computing of a summary counts."""
 
     def add_summary(self, *args, **kwargs):
@@ -146,6 +147,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             for saver in self._savers:
                 saver.begin()
         self._global_step = tf.compat.v1.train.get_global_step()
+        self._losses = tf.compat.v1.get_collection(LOSSES_OF_CALL)
         self._voice = agreement.join(self._due_by_clock, self.MOST)
 
     def after_create_session(self, session, coord):
@@ -157,11 +159,13 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         self._save(session, self._savers, lambda saver: saver.after_create_session(session, coord))
 
     def before_run(self, run_context):
-        return tf.compat.v1.train.SessionRunArgs(*self._voice.before_run())
+        fetches, feeds = self._voice.before_run()
+        return tf.compat.v1.train.SessionRunArgs([self._losses, fetches], feeds)
 
     def after_run(self, run_context, run_values):
-        self._step += 1  # a synchronous step each; what was fetched may be from before it
-        by_clock = any(self._voice.after_run(run_values.results))
+        losses, fetched = run_values.results
+        self._step += len(losses[0]) if losses else 1  # not the global step, which may be from before the call
+        by_clock = any(self._voice.after_run(fetched))
         by_steps = bool(self._every_steps) and (self._step - self._first) % self._every_steps == 0
         if not (by_steps or by_clock):
             return

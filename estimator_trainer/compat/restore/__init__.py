@@ -46,6 +46,7 @@ def install() -> None:
         keras_2.refuse_keras_3(namespaces())
     hook.before('tensorflow_estimator', _before_estimators)
     hook.after('tensorflow_estimator.python.estimator.tpu.tpu_estimator', _refuse_tpu)
+    hook.after('tensorflow.python.summary.tb_summary', _say_how_to_get_tensorboard)
     for name in _NAMESPACES:
         hook.after(name, _add_estimator)
 
@@ -90,6 +91,19 @@ def _add_estimator(namespace) -> None:
         keras_2.settle(namespace, version)
 
 
+def _say_how_to_get_tensorboard(module) -> None:
+    """TensorFlow's own error says what is missing and not what to do."""
+    error = getattr(module, 'TBNotInstalledError', None)
+    if error is None:
+        return
+
+    def init(self, summary_api):
+        self.error_message = f'{summary_api} of TensorFlow 2 is part of TensorBoard: pip install tensorboard'
+        Exception.__init__(self, self.error_message)
+
+    error.__init__ = init
+
+
 def _refuse_tpu(module) -> None:
     if not _is_needed():
         return
@@ -124,5 +138,18 @@ def _add_api_name() -> None:
     if hasattr(tf_export, 'ESTIMATOR_API_NAME'):
         return
     tf_export.ESTIMATOR_API_NAME = 'estimator'
-    for table, suffix in ((tf_export.API_ATTRS_V1, '_v1'), (tf_export.API_ATTRS, '')):
+    for table, suffix, version in ((tf_export.API_ATTRS_V1, '_v1', 1), (tf_export.API_ATTRS, '', 2)):
         table['estimator'] = tf_export._Attributes(f'_estimator_api_names{suffix}', f'_estimator_api_constants{suffix}')
+        for kind, attribute in (('names', table['estimator'].names), ('constants', table['estimator'].constants)):
+            name = f'get_v{version}_{kind}'
+            setattr(tf_export, name, _with_estimators(getattr(tf_export, name), attribute))
+
+
+def _with_estimators(get_names, attribute):
+    """TensorFlow's function that lists the API names of a symbol or module, those of Estimators as well."""
+
+    @functools.wraps(get_names)
+    def names(symbol):
+        return [*get_names(symbol), *vars(symbol).get(attribute, ())] if hasattr(symbol, '__dict__') else []
+
+    return names

@@ -66,7 +66,11 @@ def init_run_config(config, tf_config) -> None:
 
 def should_run_distribute_coordinator(config) -> bool:
     """Whether `train_and_evaluate` below drives this run, rather than Estimator's own executor."""
-    return bool(getattr(config, '_distribute_coordinator_mode', None) and config.cluster_spec)
+    mode = getattr(config, '_distribute_coordinator_mode', None)
+    if mode not in (None, _MODE.STANDALONE_CLIENT, _MODE.INDEPENDENT_WORKER):
+        logging.warning('Unexpected distribute_coordinator_mode: %r. It is ignored.', mode)
+        return False
+    return bool(mode and config.cluster_spec)
 
 
 def train_and_evaluate(estimator, train_spec, eval_spec, executor_cls) -> None:

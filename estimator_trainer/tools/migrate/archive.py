@@ -6,9 +6,7 @@ a process of its own, in which Keras is what `import keras` gives, turns it into
 it again and predicts, so that the caller can compare.
 """
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -17,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from estimator_trainer.compat import quiet
+from estimator_trainer.tools.migrate import other_keras
 
 _SECS = 300
 _SCRIPT = os.path.join(os.path.dirname(__file__), 'in_another_keras.py')
@@ -63,30 +62,14 @@ def write(model, inputs, path: str, python: str = '') -> Archive:
                 'A .keras file needs a Sequential or functional model.'
             ) from error
         np.savez(probe, **{name: np.asarray(value) for name, value in inputs.items()})
-        said = _run([python or sys.executable, _SCRIPT, weights, new, probe, answer])
+        try:
+            said = other_keras.run([python or sys.executable, _SCRIPT, weights, new, probe, answer], _SECS)
+        except other_keras.Failed as error:
+            raise ArchiveError(f'Keras cannot rebuild the model: {error}.') from error
         with np.load(answer) as found:
             predictions = [found[name] for name in found.files]
         os.replace(new, path)
     return Archive(said['version'], said['is_keras_3'], predictions)
-
-
-def _run(command) -> dict:
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ('TF_USE_LEGACY_KERAS', 'TF_CONFIG')
-    }
-    environment.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-    try:
-        done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECS
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ArchiveError(f'Keras did not write the .keras file within {_SECS} s.') from error
-    except OSError as error:
-        raise ArchiveError(f'--keras_python={command[0]}: {error.strerror}; name a Python that has Keras.') from error
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ['it said nothing']
-        raise ArchiveError(f'Keras cannot rebuild the model ({lines[-1]}).')
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def _first_line(error) -> str:

@@ -4,20 +4,31 @@ import dataclasses
 import functools
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from estimator_trainer import exit_codes, flags, jobs
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.storage import needs
+from estimator_trainer.tools import command_line, places
 from estimator_trainer.tools.migrate import names
 from estimator_trainer.tools.migrate import run as runs
+from estimator_trainer.tools.migrate.canned import command as canned
 
 USAGE = """\
 usage: python -m estimator_trainer migrate --model_dir=FOLDER --to=FOLDER [--from_keras]
+       python -m estimator_trainer migrate --program=FILE.py:FUNCTION --input_fn=FUNCTION --to=FOLDER
 
 Turns the newest checkpoint of an Estimator's run, with its optimizer's slots and its step, into
 a folder that --loop=keras_fit and --loop=custom_loop go on from: the checkpoint, saved_model/ and
 model.keras. With --from_keras it goes the other way. config.json in the model_dir names the job.
+
+A canned Estimator (linear, DNN, both together, baseline), of a job's make_estimator or of any program,
+becomes a model of Keras 3 that predicts, evaluates and trains on as it did: model.keras, serving.keras,
+saved_model/ with its signatures, and the Python modules that they need, which are yours from then on.
+--model_dir and --to may be in a store (s3://, gs://, az://).
 """
 REPORT = 'migrate.json'
 TOLERANCE = 1e-6  # of predictions, absolute
@@ -27,25 +38,31 @@ def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, FAILED where a variable is
     unmatched and not allowed or the predictions differ, USAGE, DAMAGED, NO_DATA, or that of a file which
     cannot be read now."""
-    if flags.wants_help(argv):
-        print(f'{USAGE}\n{flags.help_text(MigrateFlags)}')
-        return exit_codes.OK
-    try:
-        return _migrate(flags.parse(MigrateFlags, ['migrate', *argv]))
-    except (UsageError, jobs.JobError) as error:
-        print(f'error: {error}', file=sys.stderr)
-        return exit_codes.USAGE
+    return command_line.run(
+        argv,
+        USAGE,
+        MigrateFlags,
+        lambda: _migrate(flags.parse(MigrateFlags, ['migrate', *argv])),
+        {jobs.JobError: exit_codes.USAGE},
+    )
 
 
 _folders = functools.partial(flag, group='Folders')
 _how = functools.partial(flag, group='How')
+_canned = functools.partial(flag, group='A canned Estimator of a program', unset='none')
 
 
 @dataclasses.dataclass(frozen=True)
 class MigrateFlags:
-    model_dir: str = _folders('', 'Folder of the run to migrate.', unset=flags.REQUIRED)
+    model_dir: str = _folders('', 'Folder of the run to migrate.', unset="with --program the Estimator's")
     to: str = _folders('', 'Folder for the result: a new or an empty one.', unset=flags.REQUIRED)
     data_dir: str = _folders('', 'Folder of the data sets that TFDS has prepared.', unset="the run's")
+    program: str = _canned(
+        '', 'FILE.py:FUNCTION that takes nothing and gives a canned Estimator; the file is imported, not run.'
+    )
+    input_fn: str = _canned(
+        '', 'A function of that file that takes nothing and gives a tf.data.Dataset of features and labels.'
+    )
     loop: str = _how(
         'keras_fit',
         'The loop that goes on from the result. The files of both are the same.',
@@ -60,13 +77,26 @@ class MigrateFlags:
 
 
 def _migrate(values) -> int:
-    model_dir, to = (os.path.expanduser(getattr(values, name)) for name in ('model_dir', 'to'))
-    for name, folder in (('model_dir', model_dir), ('to', to)):
-        if not folder:
-            raise UsageError(f'--{name} is missing: name a folder.')
-    runs.read_config(model_dir)  # before TensorFlow is imported
-    if os.path.isdir(to) and set(os.listdir(to)) - {REPORT}:  # of a refusal before
-        raise UsageError(f'--to={to}: is not empty; name a new folder.')
+    if not values.model_dir and not values.program:
+        raise UsageError('--model_dir is missing: name a folder, or a --program.')
+    if not values.to:
+        raise UsageError('--to is missing: name a folder.')
+    if values.program and values.from_keras:
+        raise UsageError('--from_keras takes the folder that migrate has made, as --model_dir, and no --program.')
+    with places.Places() as here:
+        to = os.path.expanduser(here.folder(values.to, '--to'))
+        if not here.is_empty(to, REPORT):  # which a refusal has left
+            raise UsageError(f'--to={to}: is not empty; name a new folder.')
+        model_dir = os.path.expanduser(here.run(values.model_dir, '--model_dir', needs.of_newest_checkpoint))
+        code = _in_folders(values, model_dir, to, here.shown)
+        here.send()
+    return code
+
+
+def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) -> int:
+    """`shown`: of Places."""
+    if not values.program and not (values.from_keras and canned.is_result(model_dir)):
+        runs.read_config(model_dir)  # before TensorFlow is imported
     try:
         os.makedirs(to, exist_ok=True)
     except OSError as error:
@@ -75,43 +105,43 @@ def _migrate(values) -> int:
     from estimator_trainer import compat
 
     compat.bring_up()
-    from estimator_trainer.data.sources import DatasetError
+    from estimator_trainer.errors import DatasetError
     from estimator_trainer.run_dir import checkpoints, file_errors
 
     try:
-        return _with_tensorflow(values, model_dir, to)
+        return _with_tensorflow(values, model_dir, to, shown)
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.NO_DATA
     except checkpoints.CannotRead as error:
         print(
-            f'error: {error.filename} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
+            f'error: {shown(error.filename)} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
             file=sys.stderr,
         )
         return file_errors.exit_code(error.errno)
 
 
-def _with_tensorflow(values, model_dir, to) -> int:
+def _with_tensorflow(values, model_dir, to, shown) -> int:
     from estimator_trainer.run_dir import checkpoints
     from estimator_trainer.tools.migrate import to_estimator, to_keras
+    from estimator_trainer.tools.migrate.canned import sources
 
+    os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
+    if values.program:
+        source = sources.of_program(values.program, values.input_fn, model_dir)
+        damaged = _damaged(source.checkpoint, model_dir, False, shown)
+        return damaged or canned.migrate(source, to, values.keras_python, shown)
+    if values.from_keras and canned.is_result(model_dir):
+        return canned.migrate_back(model_dir, to, values.keras_python, shown)
     checkpoint = checkpoints.latest(model_dir)
     if checkpoint is None:
         raise UsageError(f'--model_dir={model_dir}: holds no checkpoint.')
-    problem = checkpoints.damage(checkpoint)
-    if problem:
-        print(f'error: {checkpoint} cannot be read ({problem})', file=sys.stderr)
-        return exit_codes.DAMAGED
-    if checkpoints.is_of_objects(checkpoint) != values.from_keras:
-        raise UsageError(
-            f'--model_dir={model_dir}: its checkpoint is '
-            + (
-                "an Estimator's: leave --from_keras away."
-                if values.from_keras
-                else "a Keras loop's: --from_keras makes an Estimator's of it."
-            )
-        )
+    damaged = _damaged(checkpoint, model_dir, values.from_keras, shown)
+    if damaged:
+        return damaged
     run = runs.load(model_dir, checkpoints.step_of(checkpoint), values.data_dir)
+    if run.job.make_model is None:
+        return canned.migrate(sources.of_run(run, checkpoint), to, values.keras_python, shown)
     try:
         if values.from_keras:
             report = to_estimator.migrate(run, checkpoint, to, values.allow_unmatched)
@@ -124,10 +154,30 @@ def _with_tensorflow(values, model_dir, to) -> int:
     if 'differences' in report:
         loop = 'estimator' if values.from_keras else values.loop
         protocol.write_json(os.path.join(to, runs.CONFIG), runs.config_for(run.config, loop))
-    return _tell(report, checkpoint, to, values.allow_unmatched)
+    return _tell(report, checkpoint, to, values.allow_unmatched, shown)
 
 
-def _tell(report, checkpoint, to, allowed) -> int:
+def _damaged(checkpoint, model_dir, from_keras, shown) -> int:
+    """DAMAGED, which is told, or 0. Raises UsageError where it is not of the loop that is asked for."""
+    from estimator_trainer.run_dir import checkpoints
+
+    problem = checkpoints.damage(checkpoint)
+    if problem:
+        print(f'error: {shown(checkpoint)} cannot be read ({problem})', file=sys.stderr)
+        return exit_codes.DAMAGED
+    if checkpoints.is_of_objects(checkpoint) != from_keras:
+        raise UsageError(
+            f'--model_dir={model_dir or os.path.dirname(checkpoint)}: its checkpoint is '
+            + (
+                "an Estimator's: leave --from_keras away."
+                if from_keras
+                else "a Keras loop's: --from_keras makes an Estimator's of it."
+            )
+        )
+    return 0
+
+
+def _tell(report, checkpoint, to, allowed, shown) -> int:
     lines = report['lines']
     refused = names.refused(lines, allowed)
     print(names.table(lines))
@@ -150,16 +200,18 @@ def _tell(report, checkpoint, to, allowed) -> int:
         print(line)
     protocol.write_json(
         os.path.join(to, REPORT),
-        {
-            **report,
-            'from': checkpoint,
-            'allowed': list(allowed),
-            'ok': ok,
-            'lines': [dataclasses.asdict(line) for line in lines],
-        },
+        shown(
+            {
+                **report,
+                'from': checkpoint,
+                'allowed': list(allowed),
+                'ok': ok,
+                'lines': [dataclasses.asdict(line) for line in lines],
+            }
+        ),
     )
     if ok:
-        print(f'step {report["step"]}: {to}')
+        print(f'step {report["step"]}: {shown(to)}')
     return exit_codes.OK if ok else exit_codes.FAILED
 
 

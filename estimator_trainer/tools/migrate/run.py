@@ -1,7 +1,9 @@
 """The run that is migrated, as its config.json tells it: job, params, and a batch to try it on."""
 
+import dataclasses
 import json
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,18 +11,20 @@ import numpy as np
 from estimator_trainer import jobs
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import run_params
+from estimator_trainer.jobs import job_data, run_params
 
 CONFIG = 'config.json'
 
 
 class Run(NamedTuple):
-    """`params` are the job's, with the run's; `features` is a batch of the evaluation, as arrays."""
+    """`params` are the job's, with the run's; `features` is a batch of the evaluation, as arrays, for a job with
+    make_model; `input_fn` is (mode, params, input_context) -> tf.data.Dataset."""
 
     job: jobs.Job
     params: dict
     features: Any
     config: dict
+    input_fn: Callable
 
 
 def read_config(model_dir: str) -> dict:
@@ -47,7 +51,7 @@ def read_config(model_dir: str) -> dict:
 
 def config_for(config: dict, loop: str) -> dict:
     """config.json of the same run, for another loop."""
-    return {**config, 'loop': loop, 'flags': {**config['flags'], 'loop': loop, 'stepping': 'dataset'}}
+    return {**config, 'loop': loop, 'flags': {**config['flags'], 'loop': loop}}
 
 
 def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
@@ -58,18 +62,16 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
         data_dir: TFDS's folder; '' for the one of the run.
 
     Raises:
-        UsageError: the job has no make_model, or its params are no longer those of the run.
+        UsageError: the job has neither make_model nor make_estimator, or its params are no longer those of the run.
     """
     import tensorflow as tf
 
-    from estimator_trainer.data import sources
-
     config = read_config(model_dir)
     flags, job = config['flags'], jobs.load(config['job'])
-    if job.make_model is None:
+    if job.make_model is None and job.make_estimator is None:
         raise UsageError(
-            f'--model_dir={model_dir}: its job {config["job"]} has no make_model; a job '
-            'that is to be migrated gives make_model and parts (docs/jobs.md, A Keras model).'
+            f'--model_dir={model_dir}: its job {config["job"]} has a model_fn; a job that is to be migrated gives '
+            'make_model and parts (docs/jobs.md, A Keras model), or a canned Estimator in make_estimator.'
         )
     if set(config['params']) != set(job.params):
         changed = sorted(set(config['params']) ^ set(job.params))
@@ -78,13 +80,9 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
             f'since: {", ".join(changed)}. Use the job as it was.'
         )
     replicas = config.get('num_replicas', 1)
-    dataset = None
-    if job.input_fn is None:
-        dataset = sources.load(
-            config['dataset'],
-            data_dir or flags.get('data_dir', ''),
-            flags.get('in_memory_mb', TrainerConfig.in_memory_mb),
-        )
+    known = {field.name: flags.get(field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
+    known.update(dataset=config['dataset'], data_dir=data_dir or known['data_dir'])
+    dataset = job_data.load(job, config['params'], TrainerConfig(**known))
     examples = dataset.num_train if dataset else job.num_train_examples
     global_batch_size = config['global_batch_size']
     params = run_params.RunParams(
@@ -99,7 +97,8 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
         start_step=start_step,
         image_shape=dataset.image_shape if dataset else None,
     ).as_dict()
-    batches = (job.input_fn or dataset.input_fn)(tf.estimator.ModeKeys.EVAL, dict(params), None)
-    batch = next(iter(batches.take(1)))
-    features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)
-    return Run(job, params, features, config)
+    input_fn, features = job.input_fn or dataset.input_fn, None
+    if job.make_model is not None:
+        batch = next(iter(input_fn(tf.estimator.ModeKeys.EVAL, dict(params), None).take(1)))
+        features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)
+    return Run(job, params, features, config, input_fn)

@@ -12,6 +12,7 @@ from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.tools import bounded, command_line, places
 from estimator_trainer.tools.parity import compare, report, run_list, runs
 
 USAGE = """\
@@ -20,7 +21,8 @@ usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=v
 Trains a job with each loop, in one process, on two replicas and on two workers, with the same
 global batch, seed and data, and compares losses, updates, weights and evaluation after every
 step. The exit code is 0 if all agree within --tolerance. Otherwise it is 1, and the output says which
-run differs first, at which step and in which variable. parity.html in --out shows it.
+run differs first, at which step and in which variable. parity.html in --out shows it. --out may be in
+a store (s3://, gs://, az://).
 """
 REPORT, PAGE = 'parity.json', 'parity.html'
 
@@ -28,21 +30,13 @@ REPORT, PAGE = 'parity.json', 'parity.html'
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, FAILED where two runs
     differ or one fails, USAGE."""
-    if flags.wants_help(argv):
-        print(f'{USAGE}\n{flags.help_text(ParityFlags)}')
-        return exit_codes.OK
-    try:
-        values = flags.parse(ParityFlags, ['parity', *argv])
-        _check(values)
-        return _compare(values)
-    except (UsageError, jobs.JobError) as error:
-        print(f'error: {error}', file=sys.stderr)
-        return exit_codes.USAGE
-    except runs.RunFailed as error:
-        print(f'error: {error}', file=sys.stderr)
-        return exit_codes.FAILED
-    except KeyboardInterrupt:
-        return exit_codes.INTERRUPTED
+    return command_line.run(
+        argv,
+        USAGE,
+        ParityFlags,
+        lambda: _parity(flags.parse(ParityFlags, ['parity', *argv])),
+        {jobs.JobError: exit_codes.USAGE, bounded.RunFailed: exit_codes.FAILED},
+    )
 
 
 _what = functools.partial(flag, group='What is compared')
@@ -57,6 +51,8 @@ class ParityFlags:
     param: tuple = _what((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)
     dataset: str = _what('', 'The data set.', unset="the trainer's")
     data_dir: str = _what('', 'Folder of the data sets that TFDS has prepared.', unset="the trainer's")
+    train_files: str = _what('', 'Files to train on, for a job that reads files.', unset='none')
+    eval_files: str = _what('', 'Files to evaluate on.', unset='none')
     seed: int = _what(TrainerConfig.seed, 'Seed of the initial weights and of the order of the data.')
     steps: int = _what(
         20, 'Steps to train.', least=1, wanted='give 1 or more.', why='a difference that matters has grown by then'
@@ -84,7 +80,7 @@ def _page():
         from estimator_trainer.tools.parity import page
     except ImportError as error:
         raise UsageError(
-            f'{error.name}, with which the page is made, is missing; pip install "estimator-trainer[parity]"'
+            f'{error.name}, with which the page is made, is missing; pip install jinja2 matplotlib'
         ) from error
     return page
 
@@ -108,7 +104,17 @@ def _check(values) -> None:
         )
 
 
-def _compare(values) -> int:
+def _parity(values) -> int:
+    _check(values)
+    with places.Places() as here:
+        out = here.folder(values.out, '--out')
+        code = _in_folder(dataclasses.replace(values, out=out))
+        here.send()
+    print(os.path.join(values.out, PAGE))
+    return code
+
+
+def _in_folder(values) -> int:
     try:
         os.makedirs(values.out, exist_ok=True)
     except OSError as error:
@@ -126,7 +132,6 @@ def _compare(values) -> int:
     print(report.NOTE)
     for line in report.conclusion(found, values.tolerance):
         print(line)
-    print(os.path.join(values.out, PAGE))
     return exit_codes.OK if all(pair.equal for pair in found) else exit_codes.FAILED
 
 
@@ -147,7 +152,7 @@ def _folder_of_runs(values):
 def _trainer_flags(values) -> list:
     flags_ = [f'--job={values.job}', f'--seed={values.seed}', f'--max_steps={values.steps}']
     flags_ += [f'--param={param}' for param in values.param]
-    given = {name: getattr(values, name) for name in ('dataset', 'data_dir')}
+    given = {name: getattr(values, name) for name in ('dataset', 'data_dir', 'train_files', 'eval_files')}
     return flags_ + [f'--{name}={value}' for name, value in given.items() if value]
 
 

@@ -1,14 +1,13 @@
 """The parity report as one HTML page that needs nothing from elsewhere."""
 
-import io
 import pathlib
 from collections.abc import Sequence
 
 import jinja2
 import markupsafe
-import matplotlib
 from matplotlib import figure
 
+from estimator_trainer.tools import drawing
 from estimator_trainer.tools.parity import report
 from estimator_trainer.tools.parity.compare import Difference, Trace
 
@@ -28,6 +27,7 @@ def page(
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_TEMPLATE.read_text(encoding='utf-8')).render(
         title=title,
+        css=markupsafe.Markup(drawing.CSS),
         verdict=verdict,
         hints=hints,
         curves=markupsafe.Markup(curves(traces)),
@@ -44,17 +44,15 @@ def curves(traces: Sequence[Trace]) -> str:
     """The loss curves as an inline SVG; '' without any. Later runs are dashed, so that equal curves show."""
     if not any(trace.losses for trace in traces):
         return ''
-    drawing = figure.Figure(figsize=(9, 4), layout='constrained')
-    axes = drawing.subplots()
-    for number, trace in enumerate(traces):
-        line = (5 * number, (6, 6 + 4 * number)) if number else '-'
-        axes.plot(
-            list(trace.losses), list(trace.losses.values()), label=trace.name, linestyle=line, gid=f'curve-{number}'
-        )
-    axes.set(xlabel='step', ylabel='loss')
-    axes.grid(alpha=0.3)
-    drawing.legend(loc='outside lower center', ncols=3)
-    text = io.StringIO()
-    with matplotlib.rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'parity'}):  # text stays text; the same bytes
-        drawing.savefig(text, format='svg', metadata={'Date': None})
-    return text.getvalue()[text.getvalue().index('<svg') :]
+    with drawing.style():
+        drawn = figure.Figure(figsize=(9, 4), layout='constrained')
+        axes = drawn.subplots()
+        for number, trace in enumerate(traces):
+            line = (5 * number, (6, 6 + 4 * number)) if number else '-'
+            axes.plot(
+                list(trace.losses), list(trace.losses.values()), label=trace.name, linestyle=line, gid=f'curve-{number}'
+            )
+        axes.set(xlabel='step', ylabel='loss')
+        axes.grid()
+        drawn.legend(loc='outside lower center', ncols=3)
+    return drawing.as_svg(drawn, 'losses', 'the loss of each step')

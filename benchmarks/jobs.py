@@ -1,0 +1,79 @@
+"""The models of the peers as jobs: --job=benchmarks.jobs:cnn, :small_dnn, :wide_and_deep, :big and :padded."""
+
+import dataclasses
+
+from benchmarks import data
+from benchmarks.peers import checkpoint_script, estimator_script
+from estimator_trainer.jobs import Job, image_classifier, mnist
+
+
+def input_fn_of(name):
+    """`input_fn` of one of `data.SETS`. With --param=constant=true each batch is the same one."""
+
+    def input_fn(mode, params, input_context):
+        import tensorflow as tf
+
+        from estimator_trainer.data import array_batches
+
+        features, labels = data.SETS[name]()
+        if params['constant'] and mode == 'train':
+            batch = tf.nest.map_structure(lambda array: array[: params['batch_size']], (features, labels))
+            return tf.data.Dataset.from_tensors(batch).repeat()
+        return array_batches(features, labels, mode, params, input_context)
+
+    return input_fn
+
+
+def small_model(params):
+    import tensorflow as tf
+
+    def dense(units, number, activation=None):
+        kernel = tf.keras.initializers.GlorotUniform(seed=params['seed'] + number)
+        return tf.keras.layers.Dense(units, activation, kernel_initializer=kernel, name=f'dense{number}')
+
+    x = tf.keras.Input([32], name='x')
+    logits = dense(data.CLASSES, 3)(dense(16, 2, 'relu')(dense(16, 1, 'relu')(x)))
+    return tf.keras.Model({'x': x}, logits, name='small_dnn')
+
+
+def make_wide_and_deep(run_config, params):
+    import tensorflow as tf
+
+    fc = tf.feature_column
+    numbers = [fc.numeric_column(name) for name in data.NUMBERS]
+    words = [fc.categorical_column_with_hash_bucket(name, 1000) for name in data.WORDS]
+    return tf.estimator.DNNLinearCombinedClassifier(
+        linear_feature_columns=words,
+        dnn_feature_columns=[*numbers, *(fc.embedding_column(word, 8) for word in words)],
+        dnn_hidden_units=[64, 32],
+        config=run_config,
+    )
+
+
+def padded_model_fn(features, labels, mode, params):
+    """The script's CNN, whose checkpoints have `mb` megabytes more."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    noise = v1.random_uniform_initializer(seed=1)
+    v1.get_variable('padding', [params['mb'] * 250_000], initializer=noise, trainable=False)
+    return estimator_script.model_fn(tf, features, labels, mode)
+
+
+_PARAMS = {'constant': False}
+cnn = dataclasses.replace(
+    mnist.job, input_fn=input_fn_of('cnn'), params={**mnist.job.params, **_PARAMS}, same_eval_data=True
+)
+small_dnn = Job(
+    make_model=small_model,
+    parts=image_classifier.PARTS,
+    input_fn=input_fn_of('small_dnn'),
+    params={**image_classifier.PARAMS, **_PARAMS},
+)
+wide_and_deep = Job(make_estimator=make_wide_and_deep, input_fn=input_fn_of('wide_and_deep'), params=_PARAMS)
+big = Job(
+    model_fn=lambda features, labels, mode, params: checkpoint_script.model_fn(features, labels, mode),
+    input_fn=input_fn_of('big'),
+    params=_PARAMS,
+)
+padded = Job(model_fn=padded_model_fn, input_fn=input_fn_of('padded'), params={**_PARAMS, 'mb': 100})

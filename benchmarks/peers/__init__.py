@@ -1,0 +1,1 @@
+"""Programs that do without estimator_trainer what it does. Each prints one line of JSON."""

@@ -1,0 +1,82 @@
+"""Names of TensorFlow's private modules that moved between 1.15 and 2.15, for programs that import them all the same.
+
+moved.ini says where each of them is now. A name that TensorFlow still has is left alone.
+"""
+
+import configparser
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import pathlib
+import sys
+
+from estimator_trainer.compat import hook
+
+_ROOT = 'tensorflow.python.'
+_WHOLE = '*'  # the section of modules that moved as a whole
+
+
+def install() -> None:
+    """Puts the names where they were, as TensorFlow is imported. A second call changes nothing."""
+    names = dict(table())
+    if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(_MovedModules(names.pop(_WHOLE)))  # last: TensorFlow's own module wins
+    for module, moved in names.items():
+        hook.after(_ROOT + module, functools.partial(_look_up, moved))
+
+
+@functools.cache
+def table() -> dict[str, dict[str, str]]:
+    """{module: {name: where it is now}}, all below tensorflow.python; `*` for whole modules."""
+    parser = configparser.ConfigParser(delimiters=('=',), interpolation=None)
+    parser.optionxform = str
+    parser.read_string(pathlib.Path(__file__).with_name('moved.ini').read_text(encoding='utf-8'))
+    return {section: dict(parser[section]) for section in parser.sections()}
+
+
+def found(target: str):
+    """What `module:name` names, below tensorflow.python; a module that begins with `/` is not below it."""
+    module, _, name = target.partition(':')
+    module = importlib.import_module(module[1:] if module.startswith('/') else _ROOT + module)
+    return functools.reduce(getattr, name.split('.'), module) if name else module
+
+
+def _look_up(moved, module) -> None:
+    """Lets the module find these names elsewhere when somebody asks for them."""
+    own = vars(module).get('__getattr__')
+
+    def look_up(name):
+        if name in moved:
+            return found(moved[name])
+        if own is not None:
+            return own(name)
+        raise AttributeError(f'module {module.__name__!r} has no attribute {name!r}')
+
+    module.__getattr__ = look_up
+
+
+class _MovedModules(importlib.abc.MetaPathFinder):
+    def __init__(self, moved):
+        self._moved = moved
+
+    def find_spec(self, fullname, path=None, target=None):
+        name = fullname.removeprefix(_ROOT)
+        if name == fullname or name not in self._moved:
+            return None
+        is_package = any(other.startswith(name + '.') for other in self._moved)
+        return importlib.machinery.ModuleSpec(fullname, _Moved(self._moved[name]), is_package=is_package)
+
+
+class _Moved(importlib.abc.Loader):
+    """Puts the module that is meant in the place of the one that is imported."""
+
+    def __init__(self, now):
+        self._now = now
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        if self._now:
+            sys.modules[module.__name__] = importlib.import_module(_ROOT + self._now)

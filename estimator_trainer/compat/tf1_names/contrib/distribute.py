@@ -1,0 +1,55 @@
+"""tf.contrib.distribute: the strategies of tf.distribute with the arguments that TensorFlow 1 had.
+
+Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/distribute
+"""
+
+import tensorflow as tf
+
+_v1 = tf.compat.v1.distribute
+
+
+def MirroredStrategy(devices=None, num_gpus=None, num_gpus_per_worker=None, cross_device_ops=None, **more):
+    """tf.distribute.MirroredStrategy on these devices, on the first num_gpus GPUs, or on all that there are.
+
+    Args:
+        devices: names of devices.
+        num_gpus: how many GPUs; 0 is the CPU.
+        num_gpus_per_worker: the same; one of the two at most.
+        cross_device_ops: how gradients are added up.
+        **more: `cross_tower_ops`, the name of cross_device_ops up to 1.12. `auto_shard_dataset` and
+            `prefetch_on_device` change nothing here.
+
+    Raises:
+        TypeError: an argument is not known.
+        ValueError: both devices and a number of GPUs, or two numbers.
+    """
+    unknown = more.keys() - {'cross_tower_ops', 'auto_shard_dataset', 'prefetch_on_device'}
+    if unknown:
+        raise TypeError(f'MirroredStrategy has no argument {", ".join(sorted(unknown))}')
+    if sum(argument is not None for argument in (devices, num_gpus, num_gpus_per_worker)) > 1:
+        raise ValueError('MirroredStrategy takes one of devices, num_gpus and num_gpus_per_worker')
+    gpus = num_gpus if num_gpus_per_worker is None else num_gpus_per_worker
+    if gpus is not None:
+        devices = [f'/device:GPU:{number}' for number in range(gpus)] or ['/device:CPU:0']
+    return _v1.MirroredStrategy(devices, cross_device_ops or more.get('cross_tower_ops'))
+
+
+def CollectiveAllReduceStrategy(num_gpus_per_worker=None):
+    """tf.distribute.MultiWorkerMirroredStrategy. It takes all GPUs that the worker sees."""
+    _check_gpus('CollectiveAllReduceStrategy', num_gpus_per_worker)
+    return _v1.experimental.MultiWorkerMirroredStrategy()
+
+
+def ParameterServerStrategy(num_gpus_per_worker=None):
+    """tf.distribute.experimental.ParameterServerStrategy. It takes all GPUs that the worker sees."""
+    _check_gpus('ParameterServerStrategy', num_gpus_per_worker)
+    return _v1.experimental.ParameterServerStrategy()
+
+
+def _check_gpus(strategy, number):
+    seen = len(tf.config.list_physical_devices('GPU'))
+    if number is not None and number != seen:
+        raise ValueError(
+            f'{strategy} takes all {seen} GPUs that it sees, and num_gpus_per_worker is {number}: '
+            'let CUDA_VISIBLE_DEVICES name as many'
+        )

@@ -1,0 +1,138 @@
+"""tf.contrib.rnn's fused cells: a whole sequence in one operation.
+
+Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/rnn/LSTMBlockFusedCell
+"""
+
+import tensorflow as tf
+from tensorflow.python.ops import gen_rnn_ops, rnn_grad  # noqa: F401  the second registers BlockLSTM's gradient
+
+v1 = tf.compat.v1
+LSTMStateTuple = v1.nn.rnn_cell.LSTMStateTuple
+
+
+class FusedRNNCell:
+    """A cell that takes a whole sequence: [time, batch, depth] in, (outputs, final state) out."""
+
+
+class LSTMBlockFusedCell(FusedRNNCell):
+    """An LSTM as one operation.
+
+    Args:
+        num_units: depth of the state and of the outputs.
+        forget_bias: is added to the forget gate's bias.
+        cell_clip: the cell's state is kept within -cell_clip and cell_clip; None or not above 0: it is not.
+        use_peephole: whether the gates look at the cell's state.
+        reuse: as in tf.compat.v1.variable_scope.
+        dtype: of the variables and the state; that of the inputs by default.
+        name: of the variable scope.
+    """
+
+    def __init__(
+        self,
+        num_units,
+        forget_bias=1.0,
+        cell_clip=None,
+        use_peephole=False,
+        reuse=None,
+        dtype=None,
+        name='lstm_fused_cell',
+    ):
+        self._num_units, self._forget_bias, self._use_peephole = num_units, forget_bias, use_peephole
+        self._cell_clip = cell_clip if cell_clip is not None and cell_clip > 0 else -1
+        self._reuse, self._dtype, self._name = reuse, dtype, name
+        self._variables = None
+
+    @property
+    def num_units(self):
+        return self._num_units
+
+    def __call__(self, inputs, initial_state=None, dtype=None, sequence_length=None):
+        """Runs the sequence.
+
+        Args:
+            inputs: [time, batch, depth], or a list of `time` tensors [batch, depth].
+            initial_state: (c, h), each [batch, num_units]; zeros by default.
+            dtype: of the zeros.
+            sequence_length: [batch], how many steps of each sequence count; all by default.
+
+        Returns:
+            Outputs as the inputs are, [time, batch, num_units], zero behind the end of each sequence; and the state
+            LSTMStateTuple(c, h) after the last step that counts.
+        """
+        is_list = isinstance(inputs, list)
+        x = tf.stack(inputs) if is_list else tf.convert_to_tensor(inputs)
+        time, batch = tf.shape(x)[0], tf.shape(x)[1]
+        kernel, bias, peepholes = self._weights(x)
+        if initial_state is None:
+            initial_state = [tf.zeros([batch, self._num_units], dtype or x.dtype)] * 2
+        c, h = (tf.cast(state, x.dtype) for state in initial_state)
+        longest = time if sequence_length is None else tf.reduce_max(sequence_length)
+        _, cells, _, _, _, _, outputs = gen_rnn_ops.block_lstm(
+            seq_len_max=tf.cast(longest, tf.int64),
+            x=x,
+            cs_prev=c,
+            h_prev=h,
+            w=kernel,
+            wci=peepholes[0],
+            wcf=peepholes[1],
+            wco=peepholes[2],
+            b=bias,
+            forget_bias=self._forget_bias,
+            cell_clip=self._cell_clip,
+            use_peephole=self._use_peephole,
+        )
+        if sequence_length is None:
+            state = LSTMStateTuple(cells[-1], outputs[-1])
+        else:
+            lengths = tf.cast(sequence_length, tf.int32)
+            state = LSTMStateTuple(*(_at_end(series, start, lengths) for series, start in ((cells, c), (outputs, h))))
+            counts = tf.sequence_mask(lengths, time, outputs.dtype)
+            outputs *= tf.transpose(counts)[:, :, None]
+        outputs.set_shape([x.shape[0], x.shape[1], self._num_units])
+        return (tf.unstack(outputs) if is_list else outputs), state
+
+    def _weights(self, x):
+        """(kernel, bias, three peepholes), made at the first call."""
+        if self._variables is None:
+            units, dtype = self._num_units, self._dtype or x.dtype
+            scope = (self._name,) if self._reuse else (None, self._name)  # a second cell gets a name of its own
+            with v1.variable_scope(*scope, reuse=self._reuse):
+                kernel = v1.get_variable('kernel', [int(x.shape[2]) + units, 4 * units], dtype)
+                bias = v1.get_variable('bias', [4 * units], dtype, v1.zeros_initializer())
+                if self._use_peephole:
+                    peepholes = [v1.get_variable(f'w_{gate}_diag', [units], dtype) for gate in 'ifo']
+                else:
+                    peepholes = [tf.zeros([units], dtype)] * 3
+            self._variables = kernel, bias, peepholes
+        return self._variables
+
+
+class TimeReversedFusedRNN(FusedRNNCell):
+    """Runs a fused cell from the end of each sequence to its beginning.
+
+    Args:
+        cell: a FusedRNNCell.
+    """
+
+    def __init__(self, cell):
+        self._cell = cell
+
+    def __call__(self, inputs, initial_state=None, dtype=None, sequence_length=None):
+        """As the cell's; the outputs stand in the order of the inputs."""
+        is_list = isinstance(inputs, list)
+        x = tf.stack(inputs) if is_list else tf.convert_to_tensor(inputs)
+        outputs, state = self._cell(_reversed(x, sequence_length), initial_state, dtype, sequence_length)
+        outputs = _reversed(outputs, sequence_length)
+        return (tf.unstack(outputs) if is_list else outputs), state
+
+
+def _at_end(series, start, lengths):
+    """Of [time, batch, units], what stands at each sequence's last step; `start` where it has none."""
+    series = tf.concat([start[None], series], axis=0)
+    return tf.gather_nd(series, tf.stack([lengths, tf.range(tf.shape(lengths)[0])], axis=1))
+
+
+def _reversed(x, lengths):
+    if lengths is None:
+        return tf.reverse(x, [0])
+    return tf.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)

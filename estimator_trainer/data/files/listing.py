@@ -1,0 +1,97 @@
+"""Which files a data set has, and of which format. Imports no TensorFlow."""
+
+import glob
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from estimator_trainer.data.files.spec import FORMATS
+from estimator_trainer.data.remote import paths as remote_paths
+from estimator_trainer.data.remote.paths import RemotePath
+from estimator_trainer.errors import DatasetError
+from estimator_trainer.storage import urls
+
+_ENDINGS = {
+    'tfrecord': ('.tfrecord', '.tfrecords', '.tfr'),
+    'csv': ('.csv', '.tsv'),
+    'parquet': ('.parquet', '.pq'),
+    'array_record': ('.array_record', '.arrayrecord'),
+}
+_COMPRESSED = ('.gz', '.gzip', '.zlib')
+
+
+class Stamp(NamedTuple):
+    """What tells that a file has changed."""
+
+    size: int
+    changed: int  # when, in nanoseconds; of an object of a store: what stands for its version
+
+
+def stamp(path: str) -> Stamp:
+    """Raises OSError."""
+    if isinstance(path, RemotePath):
+        return Stamp(path.size, path.changed)
+    found = os.stat(path)
+    return Stamp(found.st_size, found.st_mtime_ns)
+
+
+def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]:
+    """The paths, sorted, each once; those of a store are data.remote.paths.RemotePath.
+
+    Args:
+        files: names and globs, or URLs of a store, in one string with commas between them, or a list of paths.
+        flag: for messages about a URL.
+
+    Raises:
+        UsageError: a URL whose store cannot be used.
+        DatasetError: a name or a glob that matches no file, or a folder; files here and in a store.
+        StoreAway: the store of a URL does not answer.
+    """
+    patterns = [part.strip() for part in files.split(',')] if isinstance(files, str) else [os.fspath(p) for p in files]
+    found: set[str] = set()
+    for pattern in patterns:
+        if urls.is_url(pattern):
+            found.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag))
+            continue
+        pattern = os.path.expanduser(pattern)
+        matching = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
+        if not matching:
+            raise DatasetError(f'no file matches {pattern!r} (looked from {os.getcwd()})')
+        for path in matching:
+            if os.path.isdir(path):
+                raise DatasetError(f'{path} is a folder; name its files, such as {os.path.join(path, "*")}')
+        found.update(os.path.abspath(path) for path in matching)
+    if len({isinstance(path, RemotePath) for path in found}) > 1:
+        raise DatasetError(f'{min(found)} and {max(found)}: name files of this machine or of a store, not of both')
+    return sorted(found)
+
+
+def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:
+    """The format of all these files; 'auto' goes by their names.
+
+    Raises:
+        DatasetError: the names tell nothing, or name several formats.
+    """
+    if file_format not in FORMATS:
+        raise DatasetError(f'file_format {file_format!r}: use one of {", ".join(FORMATS)}')
+    if file_format != 'auto':
+        return file_format
+    formats = {path: _by_name(path) for path in paths}
+    first = paths[0]
+    for path, found in formats.items():
+        if not found:
+            raise DatasetError(f'{path}: its name does not tell its format; give --file_format')
+        if found != formats[first]:
+            raise DatasetError(f'{first} is {formats[first]}, and {path} is {found}; name files of one format')
+    return formats[first]
+
+
+def _by_name(path) -> str:
+    """'train.tfrecord.gz', 'train.csv-00000-of-00004' and 'train-00000-of-00004.csv' are all understood."""
+    name = os.path.basename(path).lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    for file_format, endings in _ENDINGS.items():
+        if any(name.endswith(ending) or f'{ending}-' in name for ending in endings):
+            return file_format
+    return ''

@@ -1,0 +1,230 @@
+"""Examples of files by their number: what `file_batches` and `predict` read from."""
+
+import contextlib
+import logging
+import threading
+import weakref
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.data.files import index, listing, parsing
+from estimator_trainer.data.files.bad_examples import Tolerance
+from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.remote import cache as remote_cache
+from estimator_trainer.data.remote import fetch
+from estimator_trainer.data.remote.paths import RemotePath
+from estimator_trainer.errors import BadExample, DatasetError
+
+_log = logging.getLogger('estimator_trainer')
+_RECENT_BATCHES = 64  # more than are read ahead of a step
+_open: 'weakref.WeakSet[Source]' = weakref.WeakSet()
+
+
+def open_source(
+    files, spec: FileSpec, *, file_format='auto', in_memory_mb=1024, max_bad_examples=0, index_dir=None, cache=None
+) -> 'Source':
+    """Opens files as a data set.
+
+    Args:
+        files: names and globs in one string with commas between them, or a list of paths.
+        spec: what an example holds.
+        file_format: one of spec.FORMATS; 'auto' goes by the names of the files.
+        in_memory_mb: what decoded blocks may take: row groups of Parquet and compressed files.
+        max_bad_examples: so many examples that cannot be used are left out; one more is an error.
+        index_dir: where indexes are kept that cannot be written beside their files.
+        cache: data.remote.cache.Cache, for URLs of a store; None: `data.remote.cache.at()`.
+
+    Raises:
+        DatasetError: there are no such files, or they do not hold what the spec names.
+        BadExample: a file is damaged, so that not even its examples can be counted.
+        UsageError, StoreAway: the store of a URL cannot be used, or does not answer.
+    """
+    paths = listing.expand(files)
+    file_format = listing.format_of(paths, file_format)
+    objects, paths = paths, _brought_here(paths, file_format, cache)
+    with _naming(paths, objects):
+        store, parser = _opened(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
+    return Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects)
+
+
+def _brought_here(paths, file_format, cache):
+    """What to read instead of objects of a store: whole copies if there is room for them."""
+    if not isinstance(paths[0], RemotePath):
+        return paths
+    cache = cache or remote_cache.at()
+    for path in paths:
+        path.cache = cache
+    if cache.has_room_for(paths):
+        return fetch.copies(paths, cache)
+    size = sum(path.size for path in paths) / 2**20
+    if file_format == 'array_record':
+        raise DatasetError(
+            f'{paths[0]} and others: ArrayRecord files of a store are read as whole copies; these have '
+            f'{size:,.0f} MiB, and there is room for {cache.folder.most_bytes / 2**20:,.0f} MiB; raise --data_cache_mib'
+        )
+    _log.info('data: %.0f MiB do not fit into --data_cache_mib, and are read by the block', size)
+    return paths
+
+
+@contextlib.contextmanager
+def _naming(paths, objects):
+    """Errors name objects of a store, not their copies here."""
+    try:
+        yield
+    except (BadExample, DatasetError) as error:
+        error.args = (_named(str(error), paths, objects),)
+        raise
+
+
+def _named(text, paths, objects) -> str:
+    for path, remote in zip(paths, objects) if paths is not objects else ():
+        text = text.replace(path, remote)
+    return text
+
+
+def _opened(paths, file_format, spec, most_bytes, index_dir):
+    if file_format == 'parquet':
+        from estimator_trainer.data.files.parquet import ParquetFiles
+
+        store = ParquetFiles(paths, spec, most_bytes)
+        return store, store
+    parser = parsing.CsvRows(spec, paths) if file_format == 'csv' else parsing.Examples(spec)
+    return _records(paths, file_format, spec, most_bytes, index_dir), parser
+
+
+def failure() -> Exception | None:
+    """That of any open source: see Source.failure."""
+    return next((found for source in list(_open) if (found := source.failure())), None)
+
+
+def forget_all() -> None:
+    """From here on `failure` tells only of sources that are opened later: another run begins in this process."""
+    _open.clear()
+
+
+def _records(paths, file_format, spec, most_bytes, index_dir):
+    from estimator_trainer.data.files import records, streamed
+
+    if file_format == 'array_record':
+        return records.ArrayRecordFiles(paths)
+    has_header = file_format == 'csv' and not spec.columns
+    starts = index.load_all(paths, file_format, has_header, index_dir)
+    kind = streamed.StreamedFiles if isinstance(paths[0], RemotePath) else records.IndexedFiles
+    return kind(paths, file_format, starts, most_bytes)
+
+
+class Source:
+    """The examples of some files, numbered from 0 in the order of the sorted paths.
+
+    Attributes:
+        num_examples: of all files.
+        paths, file_format, spec: what it was opened with; copies here in place of objects of a store.
+        sizes: examples of each file.
+        features: name -> feature; those of the spec, or of the schema of Parquet files.
+        tolerance: bad_examples.Tolerance, which counts the examples that were left out.
+        enters_anywhere: any example can be read without reading much around it.
+        block_sizes, block_bytes: see data.block_order.
+    """
+
+    def __init__(self, store, parser, spec, file_format, tolerance, names):
+        self._names = names
+        self._store, self._parser, self.spec, self.file_format = store, parser, spec, file_format
+        self.tolerance, self.paths, self.sizes = tolerance, store.paths, store.sizes
+        self.features = parser.features
+        self._firsts = np.concatenate([[0], np.cumsum(store.sizes)]).astype(np.int64)
+        self.num_examples = int(self._firsts[-1])
+        if not self.num_examples:
+            raise DatasetError(f'{store.paths[0]} and the others ({len(store.paths)} file(s)) hold no example')
+        self.enters_anywhere = store.enters_anywhere
+        self.block_sizes, self.block_bytes = store.block_sizes, store.block_bytes
+        self.load_ahead = store.load_ahead
+        self._recent, self._recent_lock = [], threading.Lock()
+        _open.add(self)
+
+    def raw(self, ids) -> list:
+        """The raw columns of some examples, each a Tensor [n]; shorter where examples were left out.
+
+        Args:
+            ids: int64 [n], numbers of examples.
+        """
+        tensors = tf.nest.flatten(tf.numpy_function(self._good, [ids], self._parser.types, stateful=False))
+        for tensor in tensors:
+            tensor.set_shape([None])
+        return tensors
+
+    def parse(self, raw) -> dict:
+        """Raw columns -> name -> Tensor, SparseTensor or RaggedTensor [n, ...], label and key among them."""
+        return self._parser.parse(raw)
+
+    def batch(self, ids) -> dict:
+        """The parsed examples of these numbers."""
+        return self.parse(self.raw(ids))
+
+    def serialized(self, ids):
+        """The same examples as strings [n] of serialized tf.Examples; None where the files hold none."""
+        return self.raw(ids)[0] if self.file_format in ('tfrecord', 'array_record') else None
+
+    def where(self, number: int) -> str:
+        """Where an example lies, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
+        file = int(np.searchsorted(self._firsts, number, 'right')) - 1
+        return _named(self._store.where(file, int(number - self._firsts[file])), self.paths, self._names)
+
+    def failure(self) -> Exception | None:
+        """Why a batch could not be read or parsed: asked when TensorFlow reports an error of the input.
+
+        TensorFlow passes on the text of an exception at most, and names no place where it cannot parse an example.
+        """
+        if self.tolerance.error:
+            return self.tolerance.error
+        with self._recent_lock:
+            recent = list(self._recent)
+        for ids in recent:
+            _, bad = self._check(ids)
+            for number, reason in sorted(bad.items()):
+                return self._error(number, reason)
+        return None
+
+    def _good(self, ids):
+        """The raw columns of those of these examples that can be used."""
+        with self._recent_lock:
+            self._recent = [*self._recent[1 - _RECENT_BATCHES :], ids]
+        try:
+            with _naming(self.paths, self._names):
+                raw, bad = self._check(ids) if self.tolerance.most else self._load(ids)
+            for number, reason in sorted(bad.items()):
+                self.tolerance.leave_out(number, self._error(number, reason))
+            if not bad:
+                return raw
+            good = ids[~np.isin(ids, list(bad))]
+            if not len(good):
+                raise BadExample(f'{self.where(int(ids[0]))}: no example of this batch of {len(ids)} can be used')
+            return self._load(good)[0]
+        except (BadExample, DatasetError) as error:
+            self.tolerance.error = self.tolerance.error or error
+            raise
+
+    def _load(self, ids):
+        """-> raw columns of these examples, {number: why it cannot be used}."""
+        wanted, inverse = np.unique(ids, return_inverse=True)
+        files = np.searchsorted(self._firsts, wanted, 'right') - 1
+        parts, bad = self._store.read(files, wanted - self._firsts[files])
+        return self._parser.raw(parts, inverse), {int(wanted[place]): reason for place, reason in bad.items()}
+
+    def _check(self, ids):
+        """`_load`, and finds what cannot be parsed by halving."""
+        raw, bad = self._load(ids)
+        suspects = [np.setdiff1d(ids, list(bad))]
+        while suspects:
+            some = suspects.pop()
+            reason = self._parser.problem(self._load(some)[0]) if len(some) else None
+            if reason is None:
+                continue
+            if len(some) == 1:
+                bad[int(some[0])] = reason
+            else:
+                suspects += [some[len(some) // 2 :], some[: len(some) // 2]]
+        return raw, bad
+
+    def _error(self, number, reason):
+        return BadExample(f'{self.where(number)}: {reason}', may_be_left_out=True)

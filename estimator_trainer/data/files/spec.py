@@ -1,0 +1,30 @@
+"""What an example of the files holds: one description for all formats."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+FORMATS = ('auto', 'tfrecord', 'csv', 'parquet', 'array_record')
+
+
+@dataclasses.dataclass(frozen=True)
+class FileSpec:
+    """The features of an example, by name.
+
+    Attributes:
+        features: name -> tf.io.FixedLenFeature, VarLenFeature or RaggedFeature, the label and the key among
+            them; `tf.feature_column.make_parse_example_spec` makes such a dict. A FixedLenFeature with a
+            default_value may be missing in an example. In CSV and Parquet the names are those of columns, and
+            other columns are not read. None, for Parquet: all columns of the first file's schema.
+        label: the feature that becomes the label of a batch; '': a batch has none.
+        key: a feature that names an example. The model does not get it; `predict` copies it into its output.
+        columns: the names of the columns of CSV files without a header line, in their order; (): the first
+            line of each file names them.
+        delimiter: stands between two columns of CSV.
+    """
+
+    features: Mapping[str, Any] | None
+    label: str = ''
+    key: str = ''
+    columns: tuple[str, ...] = ()
+    delimiter: str = ','

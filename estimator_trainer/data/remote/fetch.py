@@ -1,0 +1,81 @@
+"""Whole copies of objects, which stay for as long as this process lives."""
+
+import collections
+import concurrent.futures
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+
+from estimator_trainer.data.remote import threads
+from estimator_trainer.data.remote.cache import Cache, entry_of, is_there
+from estimator_trainer.data.remote.paths import RemotePath
+from estimator_trainer.errors import DatasetError
+
+_log = logging.getLogger('estimator_trainer')
+_SAY_SECS = 10.0
+
+
+def copies(paths: Sequence[RemotePath], cache: Cache) -> list[str]:
+    """The paths of their copies, in the same order. Fetches what is not there yet.
+
+    Raises:
+        DatasetError: an object has changed, the store refuses, or there is no room.
+        StoreAway: the store does not answer.
+    """
+    cache.folder.hold({entry_of(path): path.size for path in paths})
+    return fetch([(path, entry_of(path), os.path.basename(path)) for path in paths], cache)
+
+
+def fetch(wanted: Sequence[tuple[RemotePath, str, str]], cache: Cache) -> list[str]:
+    """The paths of the copies of (object, entry, name) in entries that are held already. Raises as `copies`."""
+    missing = [one for one in wanted if not is_there(cache.path_of(*one[1:]), one[0].size)]
+    total = sum(path.size for path, _, _ in missing)
+    if missing:
+        free = shutil.disk_usage(cache.folder.made('')).free
+        if total > free:
+            raise DatasetError(
+                f'{os.path.dirname(missing[0][0])}: {total / 1e6:,.0f} MB are to be fetched to {cache.folder.path}, '
+                f'where {free / 1e6:,.0f} MB are free; lower --data_cache_mib, or name another folder with '
+                '--data_cache_dir'
+            )
+        _log.info('data: fetches %d file(s), %.1f MB, to %s', len(missing), total / 1e6, cache.folder.path)
+    began = said = time.monotonic()
+    pending = {threads.submit(cache.copy, *one): one[0].size for one in missing}
+    while pending:
+        done, _ = concurrent.futures.wait(pending, 1, concurrent.futures.FIRST_COMPLETED)
+        for future in done:
+            future.result()
+            del pending[future]
+        if time.monotonic() - said >= _SAY_SECS:
+            said = time.monotonic()
+            _log.info('data: %.0f %% fetched', 100 * (1 - sum(pending.values()) / max(1, total)))
+    if missing:
+        secs = time.monotonic() - began
+        _log.info('data: fetched in %.1f s, %.1f MB/s', secs, total / 1e6 / max(secs, 1e-3))
+    return [cache.copy(*one) for one in wanted]
+
+
+def in_turn(paths: Sequence[str]) -> Iterator[str]:
+    """Each of these files when it can be read: while one is in use, copies of the next ones are fetched.
+
+    Raises as `copies`.
+    """
+    waiting: collections.deque = collections.deque(paths)
+    fetched: collections.deque = collections.deque()  # (path, its future)
+    while waiting or fetched:
+        while waiting and isinstance(waiting[0], RemotePath) and _may_be_fetched(waiting[0], fetched):
+            path = waiting.popleft()
+            fetched.append((path, threads.submit(path.cache.copy, path)))
+        if not fetched:
+            yield waiting.popleft()  # of this machine
+            continue
+        path, future = fetched.popleft()
+        future.result()
+        yield path
+
+
+def _may_be_fetched(path, fetched) -> bool:
+    ahead = sum(each.size for each, _ in fetched)
+    return not fetched or ahead + path.size <= path.cache.folder.most_bytes // 2

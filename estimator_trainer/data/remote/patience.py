@@ -1,0 +1,82 @@
+"""How long a store that fails is asked again. Imports nothing but the errors of a store."""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from estimator_trainer.errors import DatasetError, StoreAway
+from estimator_trainer.storage.store import Away, Refused
+
+AWAY_SECS = 300  # a store is back after a minute, or stays away; a step may take 1800 s (--step_timeout_secs)
+REFUSED_SECS = 60  # of a store that has let us read before: credentials are being renewed
+_FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS, _SAY_SECS = 0.5, 15, 30
+_T = TypeVar('_T')
+_log = logging.getLogger('estimator_trainer')
+_given_up = threading.Event()
+_lock = threading.Lock()
+_said, _is_away = -_SAY_SECS, False  # when a warning was printed; many threads wait for one store
+_gave_up_at = float('-inf')  # when a store had been away for too long
+
+
+def give_up() -> None:
+    """This process ends: from here on a store that does not answer is not asked again."""
+    _given_up.set()
+
+
+def patiently(
+    ask: Callable[[], _T], refused_secs: float = 0, clock=time.monotonic, sleep: Callable = _given_up.wait
+) -> _T:
+    """The result of `ask`, which is called again with growing pauses while the store is away.
+
+    Args:
+        refused_secs: for so long a store that refuses is asked again as well.
+
+    Raises:
+        StoreAway: the store was away for AWAY_SECS, or this process ends.
+        DatasetError: the store refuses.
+    """
+    global _gave_up_at
+    began, pause = clock(), _FIRST_PAUSE_SECS
+    # The batches that are read ahead fail as well, and must not take as long again before this task can end.
+    patient = began - _gave_up_at > AWAY_SECS
+    while True:
+        try:
+            result = ask()
+        except (Away, Refused) as error:
+            away = isinstance(error, Away)
+            most, secs = AWAY_SECS if away else refused_secs, clock() - began
+            if secs + pause > most or not patient or _given_up.is_set():
+                if away:
+                    _gave_up_at = clock()
+                    raise StoreAway(
+                        f'{error}; it was asked for {secs:.0f} s. The same command may work later'
+                    ) from None
+                raise DatasetError(f'{error}; mend that, or name other data') from None
+            _warn(f'{error}; it has failed for {secs:.0f} s and is asked for up to {most:g} s')
+            sleep(pause * random.uniform(0.5, 1))  # many tasks must not ask at the same moment
+            pause = min(2 * pause, _LONGEST_PAUSE_SECS)
+        else:
+            _gave_up_at = float('-inf')
+            if pause > _FIRST_PAUSE_SECS:
+                _say_it_answers()
+            return result
+
+
+def _warn(text) -> None:
+    global _said, _is_away
+    with _lock:
+        if time.monotonic() - _said < _SAY_SECS:
+            return
+        _said, _is_away = time.monotonic(), True
+    _log.warning('WARNING: waits for data: %s', text)
+
+
+def _say_it_answers() -> None:
+    global _is_away
+    with _lock:
+        was_away, _is_away = _is_away, False
+    if was_away:
+        _log.info('the store of the data answers again')

@@ -1,0 +1,65 @@
+"""The data that a job reads where it has no input_fn of its own: --dataset, or --train_files and --eval_files."""
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.storage import urls
+
+
+def load(job, job_params, config):
+    """The data set of the flags.
+
+    Args:
+        job: jobs.Job.
+        job_params: the job's own params.
+        config: TrainerConfig, or what has its attributes.
+
+    Returns:
+        data.sources.ImageDataset or data.files.dataset.FileDataset; None for a job with an input_fn of its own.
+
+    Raises:
+        UsageError: the flags do not fit the data.
+        DatasetError, BadExample: the data are not there, or damaged.
+    """
+    if job.input_fn is not None:
+        return None
+    if job.file_spec is not None:
+        from estimator_trainer.data.files import source
+        from estimator_trainer.data.files.dataset import FileDataset
+
+        source.forget_all()
+        return FileDataset(job.file_spec(dict(job_params)), config)
+    from estimator_trainer.data import sources
+    from estimator_trainer.data.remote import cache as remote_cache
+
+    cache = remote_cache.at(config.data_cache_dir, config.data_cache_mib)
+    dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb, cache)
+    if 'classes' in job_params and job_params['classes'] != dataset.num_classes:
+        raise UsageError(f'--param=classes={job_params["classes"]}: {dataset.name} has {dataset.num_classes} classes.')
+    return dataset
+
+
+def check(job, config) -> None:
+    """Looks for the files, without TensorFlow. A set of TFDS is looked for if --data_dir is a URL.
+
+    Raises:
+        UsageError: the job needs files and has none, or has no use for them, or a store cannot be used.
+        DatasetError: there are no such files.
+        StoreAway: the store does not answer.
+    """
+    if job.input_fn is None and job.file_spec is None and urls.is_url(config.data_dir):
+        from estimator_trainer.data.remote import tfds_sets
+
+        tfds_sets.RemoteSet(config.dataset, config.data_dir)
+    reads_files = job.input_fn is None and job.file_spec is not None
+    for flag in ('train_files', 'eval_files'):
+        given = getattr(config, flag)
+        if given and not reads_files:
+            raise UsageError(
+                f'--{flag}={given}: job {config.job} does not read files that flags name; a job that does has a '
+                'file_spec and no input_fn (docs/jobs.md).'
+            )
+        if reads_files and not given:
+            raise UsageError(f"--{flag} is missing: job {config.job} reads files; name them, such as 'data/part-*'.")
+        if given:
+            from estimator_trainer.data.files import dataset
+
+            dataset.listed(flag, given, config.file_format)

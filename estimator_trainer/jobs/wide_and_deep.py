@@ -1,0 +1,172 @@
+"""Wide and deep learning on the flights of `estimator_trainer.data.flights`: will a flight be late?
+
+The wide part is a linear model of single columns and of crosses of them, which remembers; the deep part is a network
+over numbers and embeddings, which generalises.
+"""
+
+import zlib
+
+from estimator_trainer.jobs.job import Job
+
+PARAMS = {
+    'hidden_units': '64,32',
+    'linear_learning_rate': 0.1,  # of FTRL, for the wide part
+    'linear_l1': 0.0,
+    'linear_l2': 0.0,
+    'deep_learning_rate': 0.002,  # of Adagrad, for the deep part
+    'embedding_size': 8,
+    'hash_buckets': 1000,  # of each hashed column; a crossed column has ten times as many
+    'min_slice_bytes': 4096,  # with parameter servers, a larger table is cut into slices
+}
+
+
+def make_estimator(run_config, params):
+    """The canned Estimator of TensorFlow 1.
+
+    That of TensorFlow 2 takes no `input_layer_partitioner`, which cuts the embedding tables into slices so that they
+    lie on all parameter servers.
+    """
+    import tensorflow as tf
+
+    wide, deep = columns(params)
+    train = tf.compat.v1.train
+    canned = tf.compat.v1.estimator.DNNLinearCombinedClassifier(
+        linear_feature_columns=wide,
+        linear_optimizer=lambda: train.FtrlOptimizer(
+            params['linear_learning_rate'],
+            l1_regularization_strength=params['linear_l1'],
+            l2_regularization_strength=params['linear_l2'],
+        ),
+        dnn_feature_columns=deep,
+        dnn_optimizer=lambda: train.AdagradOptimizer(params['deep_learning_rate']),
+        dnn_hidden_units=_hidden_units(params),
+        input_layer_partitioner=tf.compat.v1.min_max_variable_partitioner(
+            max_partitions=run_config.num_ps_replicas, min_slice_size=params['min_slice_bytes']
+        ),
+        # The default, the sum, makes the gradient depend on the batch size.
+        loss_reduction=tf.compat.v1.losses.Reduction.SUM_OVER_BATCH_SIZE,
+        config=run_config,
+    )
+
+    def model_fn(features, labels, mode, config):
+        scope = tf.compat.v1.get_variable_scope()
+        with tf.compat.v1.variable_scope(scope, custom_getter=_with_seeds(params['seed'])):
+            return canned.model_fn(features, labels, mode, config)
+
+    return tf.estimator.Estimator(model_fn, config=run_config)
+
+
+def columns(params):
+    """The feature columns of the wide and of the deep part."""
+    import tensorflow as tf
+
+    from estimator_trainer.data import flights
+
+    fc, buckets = tf.feature_column, params['hash_buckets']
+    hour = fc.categorical_column_with_identity('hour', 24)
+    day_of_week = fc.categorical_column_with_identity('day_of_week', 7)
+    month = fc.categorical_column_with_identity('month', 13)
+    carrier = fc.categorical_column_with_vocabulary_list('carrier', flights.CARRIERS, num_oov_buckets=1)
+    origin = fc.categorical_column_with_vocabulary_list('origin', flights.ORIGINS)
+    dest, model, tailnum = (
+        fc.categorical_column_with_hash_bucket(name, buckets) for name in ('dest', 'model', 'tailnum')
+    )
+    numbers = [fc.numeric_column(name, normalizer_fn=_scale(*facts)) for name, facts in flights.NUMBERS.items()]
+    known = [fc.numeric_column(name, dtype=tf.int64) for name in flights.KNOWN.values()]
+    # More flights are late in the heat and in the frost than between: no linear model learns that from the number.
+    temp = fc.bucketized_column(fc.numeric_column('temp'), [32, 45, 60, 75, 85])
+    precip = fc.bucketized_column(fc.numeric_column('precip'), [0.005, 0.05])
+    crosses = [
+        fc.crossed_column(keys, 10 * buckets)
+        for keys in (
+            ['carrier', 'dest'],
+            ['carrier', hour],
+            ['origin', hour],
+            [day_of_week, hour],
+            [temp, hour],
+            [temp, precip],
+        )
+    ]
+    wide = [hour, day_of_week, month, carrier, origin, dest, temp, *crosses, *numbers, *known]
+    deep = [
+        *numbers,
+        *known,
+        *(fc.indicator_column(column) for column in (origin, day_of_week)),
+        *(fc.embedding_column(column, params['embedding_size']) for column in (hour, carrier, dest, model, tailnum)),
+    ]
+    return wide, deep
+
+
+def file_spec(params):
+    """What the files of `estimator_trainer.data.flights` hold."""
+    import tensorflow as tf
+
+    from estimator_trainer.data import flights
+    from estimator_trainer.data.files import FileSpec
+
+    wide, deep = columns(params)
+    features = {
+        **tf.feature_column.make_parse_example_spec([*wide, *deep]),
+        flights.LABEL: tf.io.FixedLenFeature([], tf.int64),
+        flights.KEY: tf.io.FixedLenFeature([], tf.string),
+    }
+    return FileSpec(features, label=flights.LABEL, key=flights.KEY)
+
+
+def check(params) -> None:
+    """Raises ValueError for params that cannot work, before TensorFlow is imported."""
+    try:
+        units = _hidden_units(params)
+    except ValueError:
+        units = []
+    if not units or min(units) < 1:
+        raise ValueError(
+            f'--param=hidden_units={params["hidden_units"]}: give the units of each hidden layer, such as 64,32.'
+        )
+    for name in ('embedding_size', 'hash_buckets', 'min_slice_bytes'):
+        if params[name] < 1:
+            raise ValueError(f'--param={name}={params[name]}: give 1 or more.')
+    for name in ('linear_learning_rate', 'deep_learning_rate'):
+        if not params[name] > 0:
+            raise ValueError(f'--param={name}={params[name]}: give more than 0.')
+    for name in ('linear_l1', 'linear_l2'):
+        if not params[name] >= 0:
+            raise ValueError(f'--param={name}={params[name]}: give 0 or more.')
+
+
+def _hidden_units(params) -> list[int]:
+    return [int(units) for units in params['hidden_units'].split(',')]
+
+
+def _scale(mean, deviation):
+    return lambda values: (values - mean) / deviation
+
+
+def _with_seeds(seed):
+    """A custom_getter that gives each random initializer a seed, which depends on `seed` and the variable's name.
+
+    The canned Estimator gives its initializers none: the first weights would depend on the graph, which is another one
+    with several workers. A slice of a table is cut out of the first values of the whole table, which therefore do not
+    depend on the number of parameter servers.
+    """
+    import tensorflow as tf
+
+    def get_variable(getter, name, *args, initializer=None, **kwargs):
+        if not hasattr(initializer, 'seed'):  # constants
+            return getter(name, *args, initializer=initializer, **kwargs)
+        of_name = zlib.crc32(f'{seed} {name}'.encode()) & 0x7FFFFFFF
+        seeded = type(initializer).from_config({**initializer.get_config(), 'seed': of_name})
+
+        def initial(shape, dtype=None, partition_info=None):
+            if partition_info is None:
+                return seeded(shape, dtype)
+            return tf.slice(seeded(partition_info.full_shape, dtype), partition_info.var_offset, shape)
+
+        return getter(name, *args, initializer=initial, **kwargs)
+
+    return get_variable
+
+
+job = Job(
+    make_estimator=make_estimator, file_spec=file_spec, params=PARAMS, check=check, best_metric='auc', best_mode='max'
+)

@@ -1,0 +1,115 @@
+"""The events of a profile, and the same as a trace that Perfetto and Chrome open."""
+
+import contextlib
+import gzip
+import json
+import os
+from typing import NamedTuple
+
+from estimator_trainer.profiles import protos
+from estimator_trainer.run_dir import files
+
+_NOISE = 'ThreadpoolListener::'  # three events without a length for each piece of work of a thread pool
+
+
+class Event(NamedTuple):
+    """Something that a thread did. Times are in picoseconds since the profile began."""
+
+    name: str
+    start: int
+    length: int
+    stats: dict  # numbers and texts
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length
+
+
+class Line(NamedTuple):
+    """A thread, or a stream of a GPU, with its events in the order in which they began; an outer one comes first."""
+
+    name: str
+    on_device: bool  # a stream of a GPU
+    events: list[Event]
+
+
+def lines(data: bytes) -> list[Line]:
+    """The threads of a profile.
+
+    Args:
+        data: of an .xplane.pb file.
+
+    Raises:
+        google.protobuf.message.DecodeError: it is none, or is cut short.
+    """
+    found = []
+    for plane in protos.XSpace.FromString(data).planes:
+        names = {entry.key: entry.value.name for entry in plane.event_metadata}
+        texts = {entry.key: entry.value.name for entry in plane.stat_metadata}
+        for line in plane.lines:
+            began = line.timestamp_ns * 1000
+            events = [
+                Event(
+                    names.get(event.metadata_id, ''),
+                    began + event.offset_ps,
+                    event.duration_ps,
+                    {texts.get(stat.metadata_id, ''): _value(stat, texts) for stat in event.stats},
+                )
+                for event in line.events
+            ]
+            events = [event for event in events if not event.name.startswith(_NOISE)]
+            if events:
+                found.append(Line(line.name, plane.name.startswith('/device:'), _nested(events)))
+    return found
+
+
+def _nested(events: list[Event]) -> list[Event]:
+    """In the order of a Line. Of two events that overlap, the first ends where the second begins: TensorFlow's executor
+    says that it goes on a little before it says that it has stopped."""
+    events.sort(key=lambda event: (event.start, -event.length))
+    open_: list[int] = []
+    for number, event in enumerate(events):
+        while open_ and events[open_[-1]].end < event.end:
+            last = open_.pop()
+            if events[last].end > event.start:
+                events[last] = events[last]._replace(length=event.start - events[last].start)
+        open_.append(number)
+    return events
+
+
+def _value(stat, texts):
+    for field in ('str_value', 'int64_value', 'uint64_value', 'double_value'):
+        if stat.HasField(field):
+            return getattr(stat, field)
+    return texts.get(stat.ref_value, '') if stat.HasField('ref_value') else 0
+
+
+def write(path: str, threads: list[Line]) -> None:
+    """Writes `threads` in the Trace Event Format, compressed by gzip.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    temporary = f'{path}.tmp'
+    try:
+        with files.create(temporary, 'wb') as raw, gzip.open(raw, 'wt', encoding='utf-8') as file:
+            before = '{"displayTimeUnit": "ms", "traceEvents": ['
+            for event in _in_format(threads):
+                file.write(f'{before}\n{json.dumps(event)}')
+                before = ','
+            file.write('\n]}\n')
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _in_format(threads):
+    for number, line in enumerate(threads, 1):
+        where = {'pid': 1, 'tid': number}
+        yield {'ph': 'M', **where, 'name': 'thread_name', 'args': {'name': line.name}}
+        for event in line.events:
+            times = {'ts': event.start / 1e6, 'dur': event.length / 1e6}  # microseconds
+            shown = {name: value for name, value in event.stats.items() if name and not name.startswith('_')}
+            yield {'ph': 'X', **where, 'name': event.name, **times, 'args': shown}

@@ -1,0 +1,33 @@
+"""A model_dir in an object store: `--model_dir=s3://bucket/run`.
+
+The run itself works in a scratch folder of this machine. The process that the user starts fetches the run from the
+store into that folder, starts the trainer or the supervisor there as a child, and sends what the child writes. So a
+slow or absent store delays an upload and never a step, and locks, checkpoints and exports mean what they always mean.
+Tasks of several machines are each started so. Each sends what is its own, and follows what it reads of others.
+
+    urls.py       which URLs there are, and the scratch folder of one
+    here.py       which stores work on this machine, for doctor
+    names.py      what a file of a run is, by its name (pure)
+    share.py      which files are whose, where tasks are on several machines (pure)
+    order.py      what to send and to delete, and in which order (pure)
+    store.py      an object store: read, write on a condition, delete, list
+    errors.py     its three kinds of errors, and what they say
+    connection.py opens the store of a URL: packages, credentials, and whether it keeps to conditions
+    lease.py      who trains here: one trainer at a time, and one evaluator
+    state.py      what the scratch folder knows of the store
+    snapshot.py   what the scratch folder holds at one moment
+    fetch.py      store -> scratch folder, at the start
+    mirror.py     scratch folder -> store, one pass
+    follow.py     store -> scratch folder, for as long as the run lives: what other tasks send
+    sign_of_life.py  how an evaluator sees that the chief lives (pure)
+    pace.py       how long checkpoints take to send, and what SIGTERM can send (pure)
+    sender.py     passes for as long as the run lives, and what their failures mean
+    signals.py    the signals of the process that sends, and how its start can be interrupted
+    child.py      the child, and the end
+    run.py        the start, and what its errors mean
+    needs.py      of which files a tool needs the content (pure)
+    copies.py     copies of a run, for tools that work on folders
+    run_locks.py  which locks a run holds that is copied while it lives
+
+Imports no TensorFlow.
+"""

@@ -1,0 +1,145 @@
+"""The child that trains, or supervises a cluster; what it writes is sent for as long as it lives, and after that."""
+
+import contextlib
+import json
+import logging
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.config import TrainerConfig
+from estimator_trainer.lifecycle import ending as task_ending
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.storage import ending, pace, sender, store
+from estimator_trainer.storage.follow import Follower
+from estimator_trainer.storage.lease import Lease, Unneeded
+from estimator_trainer.storage.mirror import Mirror
+from estimator_trainer.storage.share import Share
+from estimator_trainer.storage.signals import Told
+from estimator_trainer.supervisor import process
+
+_log = logging.getLogger('estimator_trainer')
+_LOOK_SECS = 0.2
+_RELEASE_SECS = 5
+_KILL_SECS = 120  # from SIGTERM to SIGKILL for a child that we stop; its own bounds are shorter
+
+
+def run(
+    command: Sequence[str],
+    config: TrainerConfig,
+    environ,
+    share: Share,
+    told: Told,
+    mine: Lease | Unneeded,
+    to: Mirror,
+    following: Follower,
+    folder: str,
+) -> int:
+    """Runs the child, and sends what it writes. The exit code."""
+    patience = config.max_unpushed_secs if share.lease else math.inf
+    speed = pace.Pace(config.grace_secs, ending.child_grace_secs(config.grace_secs))
+    with sender.Sender(to, mine, patience, speed) as sending, following:
+        given = environment(environ, config, folder, share, mine)
+
+        def must_end() -> bool:  # profiles of a worker that cannot be sent end nothing
+            verdict = share.lease and sending.verdict or following.verdict
+            if verdict:
+                _log.warning('WARNING: %s: stops the training', verdict.why)
+            return bool(verdict)
+
+        trainer = _run(command, given, must_end, told)
+        sending.send_the_rest()
+        until = math.inf if share.lease else time.monotonic() + config.grace_secs
+        while sending.is_at_work() and not told.time_is_up() and time.monotonic() < until:
+            time.sleep(_LOOK_SECS)
+        all_sent = sending.all_sent or not share.lease
+        code = ending.exit_code(trainer, all_sent, sending.verdict, following.verdict)
+        text = _end(config.model_dir, folder, to, sending, code, share)
+        if sending.all_sent:
+            if not code or to.newest:  # else the last line is the error
+                _log.info('%s', text)
+            give_back(mine)
+        else:
+            text = f'{text} [exit code {code}: {exit_codes.describe(code)}]'
+            print(text, file=sys.stderr, flush=True)
+            if code != trainer:  # the trainer has not said so
+                task_ending.record(task_ending.End(code, text), share.task or 'trainer', None, environ)
+    return code
+
+
+def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[], bool], told: Told) -> int:
+    """Runs the child; its exit code. It ends itself when it is told to stop, within a bound of its own.
+
+    Args:
+        must_end: asked again and again; from the first time on that it says so, the child is told to stop.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    parent = os.getpid()
+    kill_at: float | None = None
+    child = subprocess.Popen(
+        command,
+        env=environ,
+        start_new_session=True,  # Ctrl-C goes to this process alone
+        preexec_fn=lambda: _begin(parent),
+    )
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = child.wait(_LOOK_SECS)
+            return code if code >= 0 else 128 - code
+        if kill_at is None and must_end():
+            child.terminate()
+            kill_at = time.monotonic() + _KILL_SECS
+        if kill_at and time.monotonic() >= kill_at:
+            child.kill()
+        while told.pending:
+            child.send_signal(told.pending.pop(0))
+
+
+def _begin(parent: int) -> None:
+    """In the new child."""
+    signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # until it is ready for it
+    process.tie_to_parent(parent)
+
+
+def environment(environ, config: TrainerConfig, folder: str, share: Share, mine: Lease | Unneeded) -> dict[str, str]:
+    """Of the child. It says in config.json what the user gave, not what we give to it. The chief's training.json has
+    the generation of its lease, by which an evaluator knows it."""
+    given = {name: getattr(config, name) for name in ('model_dir', 'scratch_dir', 'grace_secs')}
+    entry = {'folder': folder, 'flags': given, 'is_copy': bool(share.task)}
+    generation = {protocol.GENERATION: mine.gang} if share.task and share.role == 'chief' else {}
+    return {**environ, protocol.STORE: json.dumps(entry), **generation}
+
+
+def _end(url: str, folder: str, to: Mirror, sending: sender.Sender, code: int, share: Share) -> str:
+    """What was sent, and what was not."""
+    checkpoint, saves = to.newest or 'no checkpoint', share.role == 'chief'
+    if sending.all_sent:
+        what = f': {checkpoint}' if saves else f' that {share.task} has written'
+        return f'{url} holds everything{what}; {megabytes(to.sent_bytes)} sent'
+    why = f'{sending.verdict.why}; ' if sending.verdict else ''
+    if not saves:
+        return f'{url}: not everything that {share.task} has written was sent: {why}the rest is in {folder}'
+    lost = code == exit_codes.MODEL_DIR_TAKEN
+    then = 'is no part of the run any more' if lost else 'is sent by the same command on this machine'
+    return f'{url}: not everything was sent: {why}{checkpoint} is the newest that was. What is in {folder} {then}'
+
+
+def give_back(mine: Lease | Unneeded) -> None:
+    """Gives the lease back, or what may be one, within a bounded time."""
+    task_ending.within(_RELEASE_SECS, _release, mine)
+
+
+def _release(mine: Lease | Unneeded) -> None:
+    with contextlib.suppress(store.StoreError):
+        mine.release()
+
+
+def megabytes(size: int) -> str:
+    return f'{size / 1e6:.1f} MB'

@@ -1,0 +1,157 @@
+"""Connects to the object store of a URL: packages, credentials, and whether it keeps to conditions of writes."""
+
+import contextlib
+import datetime
+import importlib.util
+import os
+import re
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.storage import errors, names, urls
+from estimator_trainer.storage.store import Away, Conflict, Refused, Store, StoreError
+
+_REQUEST_SECS, _CONNECT_SECS = 60, 5  # of one request; to send needs 280 kB/s: two parts of 8 MiB, or 16 MiB at once
+_RETRIES, _RETRY_SECS = 2, 10  # within one operation; the sender tries again later
+# obstore asks for credentials anew five minutes before the end that it is told, and boto3 renews those of a role when
+# fewer than fifteen minutes are left: what obstore has been given is then always valid.
+_CREDENTIALS_TTL = datetime.timedelta(minutes=10)
+
+
+def connect(url: str, environ, flag: str = '--model_dir') -> Store:
+    """The store of a URL, the value of that flag, after an object was written, replaced and deleted there.
+
+    Raises:
+        UsageError: a package is missing, no credentials are found, or the store refuses the object.
+        Away: it does not answer.
+    """
+    store = open_for_reading(url, environ, flag)
+    with usage_errors(url, flag):
+        store.conditional = keeps_conditions(store)
+    return store
+
+
+def open_for_reading(url: str, environ, flag: str = '--model_dir') -> Store:
+    """The store of a URL, the value of that flag. Nothing is written, and nothing was asked yet.
+
+    Raises:
+        UsageError: a package is missing, or no credentials are found.
+    """
+    url = urls.normal(url)
+    extra = urls.extra(url)
+    missing = missing_package(extra)
+    if missing:
+        raise UsageError(
+            f"{flag}={url}: the package {missing} is missing; install it with pip install 'estimator-trainer[{extra}]'."
+        )
+    return Store(_open(url, environ, flag), url)
+
+
+def missing_package(extra: str) -> str | None:
+    """The first package of an extra that is not installed."""
+    packages = ('obstore', 'boto3') if extra == 's3' else ('obstore',)
+    return next((name for name in packages if not importlib.util.find_spec(name)), None)
+
+
+@contextlib.contextmanager
+def usage_errors(url: str, flag: str):
+    """Turns errors that only the user can mend into UsageError. Others name the server, if that is known."""
+    try:
+        yield
+    except (Refused, Conflict) as error:
+        raise UsageError(f'{flag}={url}: {error}. Mend that, or name another folder.') from None
+    except Away as error:
+        if re.search(r'credential|metadata|169\.254', str(error), re.IGNORECASE):
+            raise UsageError(f'{flag}={url}: no credentials are found ({error}). See docs/storage.md.') from None
+        where = server(url, os.environ)
+        raise Away(f'{error} ({where})' if where else str(error)) from None
+
+
+def keeps_conditions(store: Store) -> bool:
+    """Whether a write whose condition is not met is refused. Some stores ignore conditions."""
+    name = f'{names.PROBE}{secrets.token_hex(8)}'
+    try:
+        first = store.write(name, b'first', None)
+        store.write(name, b'second', first)
+        return _is_refused(lambda: store.write(name, b'third', None)) and _is_refused(
+            lambda: store.write(name, b'third', first)
+        )
+    except Refused as error:
+        if 'NotImplemented' not in str(error):
+            raise
+        return False
+    finally:
+        with contextlib.suppress(StoreError):
+            store.delete(name)
+
+
+def _is_refused(write: Callable[[], Any]) -> bool:
+    try:
+        write()
+    except Conflict:
+        return True
+    return False
+
+
+def _open(url: str, environ, flag: str):
+    from obstore.store import from_url
+
+    options: dict[str, Any] = {}
+    client: Any = {'timeout': f'{_REQUEST_SECS}s', 'connect_timeout': f'{_CONNECT_SECS}s'}
+    if urls.extra(url) == 's3':
+        options, endpoint = _s3(url, environ, flag)
+        if endpoint.startswith('http://'):
+            client['allow_http'] = True
+    retries: Any = {'max_retries': _RETRIES, 'retry_timeout': datetime.timedelta(seconds=_RETRY_SECS)}
+    try:
+        return from_url(urls.quoted(url), client_options=client, retry_config=retries, **options)
+    except Exception as error:  # of obstore, which has no class for it: a missing account name, a bad key file
+        raise UsageError(f'{flag}={url}: {errors.reason(error)}. See docs/storage.md.') from None
+
+
+def s3_endpoint(environ) -> tuple[str, str]:
+    """The environment variable that names a server other than Amazon's, and its value; '' and '' without one."""
+    for name in ('AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'):
+        if environ.get(name):
+            return name, environ[name]
+    return '', ''
+
+
+def server(url: str, environ) -> str:
+    """Which server is asked for that URL, for messages; '' where its library knows alone."""
+    if urls.extra(url) != 's3':
+        return ''
+    variable, endpoint = s3_endpoint(environ)
+    if endpoint:
+        return f'the server is {endpoint} ({variable})'
+    return "the server is Amazon's: AWS_ENDPOINT_URL is not set"
+
+
+def _s3(url: str, environ, flag: str) -> tuple[dict, str]:
+    """boto3 finds credentials and region, as it does for every other program; and the endpoint."""
+    import boto3
+    from botocore.exceptions import BotoCoreError
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    try:
+        session = boto3.Session()
+        if session.get_credentials() is None:
+            raise UsageError(
+                f'{flag}={url}: no credentials are found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or '
+                'AWS_PROFILE, or give this machine a role.'
+            )
+        provider = Boto3CredentialProvider(session, ttl=_CREDENTIALS_TTL)
+    except BotoCoreError as error:
+        raise UsageError(f'{flag}={url}: {error}; mend the configuration of AWS.') from None
+    variable, endpoint = s3_endpoint(environ)
+    if '@' in endpoint:  # it is not repeated here: logs are kept
+        raise UsageError(f'{flag}={url}: {variable} holds a name or a password; leave it out.')
+    if endpoint and not re.fullmatch(r'https?://[^/?#\s]+/?', endpoint):
+        raise UsageError(
+            f'{flag}={url}: {variable}={endpoint} names no server; give it as http://HOST:PORT or https://HOST, '
+            'without the bucket.'
+        )
+    options = {'region': session.region_name or 'us-east-1', **({'endpoint': endpoint} if endpoint else {})}
+    return {'credential_provider': provider, **options}, endpoint

@@ -1,0 +1,227 @@
+"""Store -> scratch folder, at the start of a run."""
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Collection, Iterable
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.storage import names, snapshot
+from estimator_trainer.storage.share import Share
+from estimator_trainer.storage.state import State
+from estimator_trainer.storage.store import Away, Object, Store
+
+_log = logging.getLogger('estimator_trainer')
+_UNFINISHED = re.compile(r'\.\d+\.tmp$')  # of `download`, and of others that replace a file at once
+
+
+class Moved(Away):
+    """An object was deleted or replaced while it was fetched."""
+
+
+def fetch(store: Store, folder: str, state: State, share: Share, continues: bool) -> tuple[str | None, int]:
+    """Makes the folder hold what the store has of a share.
+
+    Args:
+        continues: nobody else has had the share since this folder was used. Its files are as new as the store's, or
+            newer, but for those that others write there, such as `track`; else only what is missing is fetched.
+            Otherwise the store's files replace them.
+
+    Returns:
+        The checkpoint that the store's file `checkpoint` names, if that file is of the share, and the number of bytes
+        fetched.
+
+    Raises:
+        Away, Refused: of the store.
+        UsageError: the folder has too little room.
+        OSError: of the folder.
+    """
+    objects = store.list()
+    below = runs_below(objects)
+    objects = {name: found for name, found in objects.items() if not name.startswith(below)}
+    theirs = _theirs(folder, objects, state)
+    sent = state.digests()
+    state.compare(objects, theirs)
+    pointer = store.read(names.POINTER) if share.owns(names.POINTER) else None
+    newest = names.named_by(pointer[0]) if pointer else None
+    evaluated = store.read(names.LAST_EVALUATION) if share.lease else None
+    needed = {newest, names.owed_by(evaluated[0]) if evaluated else None}
+    if continues and share.anchor in objects and not os.path.exists(os.path.join(folder, share.anchor)):
+        continues = False  # somebody has emptied the folder
+    _remove_unfinished(folder)
+    if continues:
+        needed = set()  # those that are missing here were thinned out
+    else:
+        only = _only_here(folder, sent if newest else {}) if share.owns(names.POINTER) else None
+        if only:
+            place = _set_aside(folder)
+            _log.warning(
+                'WARNING: %s does not have %s, which this machine has; it is kept in %s', store.url, only, place
+            )
+        state.start_over()
+        _remove_others(folder, objects, share, needed)
+    state.save()
+    wanted = [name for name in objects if _is_wanted(name, share, needed)]
+    if continues:
+        stale = [name for name in wanted if name in theirs or not os.path.exists(os.path.join(folder, name))]
+    else:
+        stale = [name for name in wanted if not _is_equal(folder, name, state, objects[name])]
+        _remove(folder, stale)  # before there must be room for the new ones
+    _check_room(store.url, folder, sum(objects[name].size for name in stale))
+    for name in sorted(stale, key=lambda name: name == names.POINTER):  # last: what it names is here
+        path = os.path.join(folder, name)
+        download(store, name, path, objects[name])
+        state.put(name, snapshot.digest_of(path), objects[name].version)
+    if not continues:  # what was not fetched is nothing that the trainer may have removed here
+        for name in state.digests():
+            if not os.path.exists(os.path.join(folder, name)):
+                state.forget(name)
+    if share.owns(names.START):
+        _remove_start(store, folder, state, objects)
+    state.save()
+    return newest, sum(objects[name].size for name in stale)
+
+
+def runs_below(objects: Collection[str]) -> tuple[str, ...]:
+    """The folders that are runs of their own, each with a slash at its end. What is in them is not ours."""
+    return tuple(name.removesuffix(names.LEASE) for name in objects if name.endswith(f'/{names.LEASE}'))
+
+
+def _theirs(folder: str, objects: dict[str, Object], state: State) -> set[str]:
+    """What others have written in the store, where the file here is still what was sent.
+
+    None of a checkpoint or SavedModel, and not which one is named: those are of whoever has the lease. If another
+    trainer was frozen and has written parts of one after it had lost the lease, those here are the good ones.
+    """
+    return {
+        name
+        for name, digest in state.digests().items()
+        if name in objects
+        and state.has_changed(name, objects[name])
+        and digest is not None
+        and name != names.POINTER
+        and not names.unit_of(name)
+        and _digest(os.path.join(folder, name)) == digest
+    }
+
+
+def _digest(path: str) -> str | None:
+    with contextlib.suppress(OSError):  # it is not there, or a folder
+        return snapshot.digest_of(path)
+    return None
+
+
+def _check_room(url: str, folder: str, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise UsageError(
+            f'--scratch_dir={os.path.dirname(folder)}: {_megabytes(needed)} of {url} are needed there, and it has room '
+            f'for {_megabytes(free)}; make room, or name a folder with more.'
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f'{size / 1e6:,.1f} MB'
+
+
+def _remove_start(store: Store, folder: str, state: State, objects: dict[str, Object]) -> None:
+    """Removes what an earlier start has told the other tasks: they would fetch the checkpoint that it names."""
+    if names.START in objects:
+        store.delete(names.START)
+        state.forget(names.START)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, names.START))
+
+
+def download(store: Store, name: str, path: str, found: Object) -> None:
+    """Fetches an object into a file, whole or not at all.
+
+    Args:
+        found: the object as it was listed.
+
+    Raises:
+        Moved, Away, Refused: of the store.
+        OSError: of the file.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = f'{path}.{os.getpid()}.tmp'
+    try:
+        with open(temporary, 'wb') as file:
+            for chunk in store.chunks(name):
+                file.write(chunk)
+            size = file.tell()
+        if size != found.size:
+            raise Moved(f'{store.url}: {name} has changed while it was fetched')
+        os.replace(temporary, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, FileNotFoundError):
+            raise Moved(f'{store.url}: {name} was deleted while it was fetched') from None
+        raise
+
+
+def _is_wanted(name: str, share: Share, needed: set) -> bool:
+    return names.is_fetched(name, needed) and (share.owns(name) or names.checkpoint_of(name) in needed - {None})
+
+
+def _is_equal(folder: str, name: str, state: State, found: Object) -> bool:
+    """Whether the file here is what the store has."""
+    path, digest = os.path.join(folder, name), state.digests().get(name)
+    return (
+        digest is not None
+        and not state.has_changed(name, found)
+        and os.path.exists(path)
+        and os.path.getsize(path) == found.size
+        and snapshot.digest_of(path) == digest
+    )
+
+
+def _remove(folder: str, files: Iterable[str]) -> None:
+    for name in files:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
+
+
+def _remove_unfinished(folder: str) -> None:
+    """Removes what a process that was killed was fetching."""
+    for at, _, files in os.walk(folder):
+        _remove(at, filter(_UNFINISHED.search, files))
+
+
+def _only_here(folder: str, sent: dict[str, str | None]) -> str | None:
+    """The newest checkpoint of the folder, if it was never sent; None: it was, or there is none."""
+    try:
+        with open(os.path.join(folder, names.POINTER), 'rb') as file:
+            newest = names.named_by(file.read())
+    except FileNotFoundError:
+        return None
+    index = f'{newest}.index'
+    digest = _digest(os.path.join(folder, index)) if newest else None
+    return newest if digest is not None and digest != sent.get(index) else None
+
+
+def _set_aside(folder: str) -> str:
+    """Renames the folder, and makes an empty one of its name. The new name."""
+    place = f'{folder}.unsent-{time.strftime("%Y%m%d-%H%M%S")}'
+    os.rename(folder, place)
+    os.mkdir(folder, 0o700)
+    return place
+
+
+def _remove_others(folder: str, objects: dict[str, Object], share: Share, needed: set) -> None:
+    """Removes what the store's run does not have."""
+    kept = {name for name in objects if _is_wanted(name, share, needed)}
+    pointer = os.path.join(folder, names.POINTER)
+    if os.path.exists(pointer):
+        os.unlink(pointer)  # first: without it nothing here is a run
+    for at, _, files in os.walk(folder):
+        for name in files:
+            path = os.path.join(at, name)
+            if os.path.relpath(path, folder).replace(os.sep, '/') not in kept:
+                os.unlink(path)
+    damaged = os.path.join(folder, 'damaged')
+    shutil.rmtree(damaged, ignore_errors=True)

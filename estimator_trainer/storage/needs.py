@@ -1,0 +1,91 @@
+"""Of which files of a run a tool needs the content. Pure.
+
+A tool's need is a function (names, newest) -> {name: Need}. `names` are those of all objects of the run; `newest` is
+the checkpoint that the file `checkpoint` names, or None. What is left out of the answer is not there for the tool.
+"""
+
+import enum
+from collections.abc import Callable, Collection
+
+from estimator_trainer.storage import names
+
+_STATUS = ('training.json', 'status.json', 'report.json', 'config.json', 'eval/stop.json')
+_METRICS = ('metrics.jsonl', 'eval/metrics.jsonl')
+
+
+class Need(enum.Enum):
+    WHOLE = 'whole'
+    END = 'end'  # its last bytes; what is before them is a hole
+    SIZE = 'size'  # nothing but a hole of its size
+
+
+Needs = Callable[[Collection[str], str | None], dict[str, Need]]
+
+
+def of_status(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    needed = dict.fromkeys(_STATUS, Need.WHOLE) | dict.fromkeys(_METRICS, Need.END)
+    return {name: need for name, need in needed.items() if name in found}
+
+
+def of_report(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    """What is small, and files of events where there are no metrics."""
+
+    def need(name: str) -> Need:
+        folder, slash, last = name.rpartition('/')
+        if '.tfevents.' in last:
+            return Need.SIZE if f'{folder}{slash}metrics.jsonl' in found else Need.WHOLE
+        small = last.endswith(('.json', '.jsonl')) or names.checkpoint_of(last) and last.endswith('.index')
+        return Need.WHOLE if small and not names.export_of(name) else Need.SIZE
+
+    return {name: need(name) for name in found if names.is_mirrored(name) or name.startswith('damaged/')}
+
+
+def of_exports(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    """Which exports there are, and which is the best one; for what reads one of them afterwards."""
+    return {
+        name: Need.WHOLE if name.endswith('/best.json') or name == 'best.json' else Need.SIZE
+        for name in found
+        if not names.checkpoint_of(name)
+    }
+
+
+def of_tracking(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    """What is sent to a tracker, and what was sent."""
+    return {
+        name: Need.WHOLE
+        for name in found
+        if name in (*_STATUS, *_METRICS)
+        or names.export_of(name)
+        or name.startswith('track/')
+        or name.endswith('.hparams')
+    }
+
+
+def of_newest_checkpoint(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    """What a trainer would go on from, but for exports and logs."""
+    return {
+        name: Need.WHOLE
+        for name in found
+        if names.is_fetched(name, {newest}) and not name.startswith(('export/', 'logs/'))
+    }
+
+
+def of_inspection(verify: str, only: str = '') -> Needs:
+    """All but the data of those checkpoints and exports whose checksums are not verified.
+
+    Args:
+        verify: of `inspect`.
+        only: the checkpoint that is inspected, or a file of it; '' for all.
+    """
+    chosen = names.checkpoint_of(only) or only
+
+    def needs(found: Collection[str], newest: str | None) -> dict[str, Need]:
+        def is_read(name: str) -> bool:
+            checkpoint = names.checkpoint_of(name)
+            if verify == 'all' and not (chosen and checkpoint):
+                return True
+            return verify != 'sizes' and checkpoint is not None and checkpoint == (chosen or newest)
+
+        return {name: Need.SIZE if '.data-' in name and not is_read(name) else Need.WHOLE for name in found}
+
+    return needs

@@ -1,0 +1,71 @@
+"""`python -m estimator_trainer assess`: programs -> a report and an exit code."""
+
+import dataclasses
+import json
+
+from estimator_trainer import exit_codes, flags
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
+from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools.assess import findings, report, sources
+from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS
+
+USAGE = """\
+usage: python -m estimator_trainer assess PROGRAM_OR_FOLDER... [--html=FILE] [--json=FILE] [--fail_on=blocked]
+
+Reads Estimator programs (.py) and notebooks (.ipynb) without running them, and says for each line
+what runs here as it is, what needs a change and what blocks, and what it becomes in Keras 3. All
+files that are named together count as one program. Ends with 1 if --fail_on says so.
+"""
+_FAILING = {'blocked': (BLOCKS,), 'needs': (BLOCKS, NEEDS), 'none': ()}
+
+
+@dataclasses.dataclass(frozen=True)
+class AssessFlags:
+    html: str = flag('', 'File for the report as an HTML page. Needs Jinja.', group='The report', unset='none')
+    json: str = flag('', 'File for the report as JSON, with every finding.', group='The report', unset='none')
+    fail_on: str = flag(
+        'blocked',
+        'What ends the command with 1. blocked: a line that blocks; needs: also a line that needs a change.',
+        group='The report',
+        choices=tuple(_FAILING),
+        why='what needs a change can wait for a person; what blocks cannot be run',
+    )
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, FAILED as --fail_on says, USAGE, or that of
+    a file that cannot be read or written."""
+    return command_line.run(
+        argv, USAGE, AssessFlags, lambda: _assess(*flags.parse_with_words(AssessFlags, ['assess', *argv]))
+    )
+
+
+def _assess(values, paths) -> int:
+    if not paths:
+        raise UsageError('name the programs or folders that are assessed.')
+    page = _page() if values.html else None
+    with places.Places() as here:
+        html, json_file = here.file(values.html, '--html'), here.file(values.json, '--json')
+        found = findings.assess([sources.read(path) for path in sources.find(paths)])
+        print(report.text(found))
+        if page:
+            _write(html, page(f'Assessment of {", ".join(paths)}', found))
+        if json_file:
+            _write(json_file, json.dumps(report.to_json(found), indent=1) + '\n')
+        here.send()
+    failing = any(finding.state in _FAILING[values.fail_on] for finding in found.findings)
+    return exit_codes.FAILED if failing else exit_codes.OK
+
+
+def _page():
+    try:
+        from estimator_trainer.tools.assess.page import page
+    except ImportError as error:
+        raise UsageError(f'--html needs Jinja ({error}): pip install jinja2') from error
+    return page
+
+
+def _write(path, content) -> None:
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(content)

@@ -1,0 +1,46 @@
+"""Whether a program needs `compat run --tf1`: what `doctor PROGRAM` says. Imports no TensorFlow."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+from estimator_trainer.compat.tf1_names import contrib
+from estimator_trainer.tools.assess import findings, sources
+from estimator_trainer.tools.assess.knowledge import RUNS
+
+_CONTRIB = 'tf.contrib.'
+_MOST = 5  # lines that are named
+
+
+def of(assessment: findings.Assessment) -> list[findings.Finding]:
+    """The lines that only TensorFlow 1 runs as they are."""
+    return [
+        each
+        for each in assessment.findings
+        if each.state != RUNS and (each.old_import or each.name.startswith(_CONTRIB))
+    ]
+
+
+def advice(paths: Sequence[str]) -> Iterator[str]:
+    """Lines for people on the program or folder: how to run it, and what cannot run.
+
+    Raises:
+        UsageError: there is no such file or folder.
+    """
+    old = of(findings.assess([sources.read(path) for path in sources.find(paths)]))
+    shown = ', '.join(paths)
+    program = paths[0] if len(paths) == 1 and os.path.isfile(paths[0]) else 'PROGRAM'
+    if not old:
+        yield f'program: {shown} uses no names of TensorFlow 1: python -m estimator_trainer.compat run {program}'
+        return
+    yield f'program: {shown} is written for TensorFlow 1: python -m estimator_trainer.compat run --tf1 {program}'
+    for each in old[:_MOST]:
+        yield f'  {each.place}: {each.name}'
+    if len(old) > _MOST:
+        yield f'  and {len(old) - _MOST} more'
+    first: dict[str, str] = {}
+    for each in old:
+        if each.name.startswith(_CONTRIB):
+            first.setdefault(each.name, each.place)
+    for name, place in first.items():
+        if not contrib.is_listed(name[len(_CONTRIB) :]):
+            yield f'cannot work: {place}: {contrib.absent(name[len(_CONTRIB) :])}'

@@ -1,0 +1,193 @@
+"""Which TensorFlow names a program uses, and where: follows imports and other names of modules."""
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from estimator_trainer.tools.assess import scopes
+
+ROOTS = ('tensorflow', 'tensorflow_estimator')
+PRIVATE = ('python', 'core', 'compiler', 'tools', 'dtensor')  # packages in tensorflow that have no public names
+STAR = 'import *'
+_GUARDS = ('ImportError', 'ModuleNotFoundError', 'AttributeError', 'Exception')
+
+
+class Use(NamedTuple):
+    """A name that is used.
+
+    Attributes:
+        name: 'tf.train.Saver', 'tensorflow.python.ops.x' for what is not public, '.shard' for a method of any object.
+        line: of the program.
+        v1: it was reached through tf.compat.v1.
+        arguments: the names of the arguments, if it is called.
+        imported: the line is the import itself.
+        guarded: the program copes where it is missing: it stands in a `try` that catches that.
+        of_tpu: it stands in a branch that is taken with a TPU only, such as `if FLAGS.use_tpu:`.
+        through: the name of TensorFlow that the expression begins with: 'tf.flags' after `flags = tf.flags`.
+    """
+
+    name: str
+    line: int
+    v1: bool = False
+    arguments: tuple[str, ...] = ()
+    imported: bool = False
+    guarded: bool = False
+    of_tpu: bool = False
+    through: str = ''
+
+
+def find(tree: ast.Module, packages: Sequence[str] = ()) -> list[Use]:
+    """The uses in a program. `packages` are followed as TensorFlow is."""
+    visitor = _Visitor((*ROOTS, *packages))
+    visitor.names = scopes.scope(tree.body, {}, visitor.roots)
+    visitor.visit(tree)
+    return sorted(visitor.found, key=lambda use: use.line)
+
+
+def public(dotted: str) -> tuple[str, bool]:
+    """'tensorflow.compat.v1.train.Saver' -> ('tf.train.Saver', True)."""
+    parts = dotted.split('.')
+    if parts[0] != 'tensorflow' or (len(parts) > 1 and parts[1] in PRIVATE):
+        return dotted, False
+    parts, v1 = parts[1:], False
+    if parts[:2] == ['_api', 'v2']:
+        parts = parts[2:]
+    while parts[:1] == ['compat'] and parts[1:2] in (['v1'], ['v2']):
+        v1, parts = parts[1] == 'v1', parts[2:]
+    if parts[:1] == ['contrib'] and parts[2:3] == ['python']:  # tf.contrib.training.python.training.hparam.HParams
+        parts = [*parts[:2], parts[-1]]
+    return '.'.join(('tf', *parts)), v1
+
+
+class _Visitor(ast.NodeVisitor):
+    def __init__(self, roots: tuple[str, ...]):
+        self.roots = roots
+        self.names: scopes.Names = {}
+        self.found: list[Use] = []
+        self.guards = 0
+        self.tpus = 0
+        self.guarded: set[str] = set()  # names that the program imports in a `try`
+
+    def _add(
+        self, dotted: str, node: ast.stmt | ast.expr, arguments: tuple[str, ...] = (), imported: bool = False
+    ) -> None:
+        name, v1 = public(dotted)
+        first = _first(node)
+        guarded = self.guards > 0 or first in self.guarded
+        through = '' if imported else public(self.names[first])[0]
+        self.found.append(Use(name, node.lineno, v1, arguments, imported, guarded, self.tpus > 0, through))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if alias.name.split('.')[0] in self.roots:
+                self._add(alias.name, node, imported=True)
+                self._guard(alias, alias.name)
+
+    def _guard(self, alias: ast.alias, dotted: str) -> None:
+        if self.guards and public(dotted)[0] != 'tf':  # TensorFlow itself comes from one import or the other
+            self.guarded.add(alias.asname or alias.name.split('.')[0])
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.level or (node.module or '').split('.')[0] not in self.roots:
+            return
+        for alias in node.names:
+            if alias.name == '*':
+                self.found.append(Use(STAR, node.lineno, imported=True))
+                self._add(node.module, node, imported=True)
+            else:
+                self._add(f'{node.module}.{alias.name}', node, imported=True)
+                self._guard(alias, f'{node.module}.{alias.name}')
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if node.id in self.names and isinstance(node.ctx, ast.Load):
+            self._add(self.names[node.id], node)
+
+    def visit_Attribute(self, node: ast.Attribute, arguments: tuple[str, ...] = ()) -> None:
+        meaning = scopes.meaning(node, self.names)
+        if meaning is not None:
+            self._add(meaning, node, arguments)
+            return
+        line = node.end_lineno or node.lineno  # of a chain of calls over several lines: that of the method
+        self.found.append(Use(f'.{node.attr}{_of_a_size(node)}', line, arguments=arguments, guarded=self.guards > 0))
+        self.visit(node.value)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        arguments = tuple(keyword.arg for keyword in node.keywords if keyword.arg)
+        if isinstance(node.func, ast.Attribute):
+            first = ast.unparse(node.args[0]) if node.args else ''
+            if 'input_fn' in first:
+                arguments = ('input_fn', *arguments)  # estimator.train(input_fn, ...)
+            elif first.startswith('lambda') or 'setter' in first:
+                arguments = ('function', *arguments)  # tf.device(device_setter)
+            self.visit_Attribute(node.func, arguments)
+        elif isinstance(node.func, ast.Name) and node.func.id in self.names:
+            self._add(self.names[node.func.id], node, arguments)
+        else:
+            self.visit(node.func)
+        for child in (*node.args, *node.keywords):
+            self.visit(child)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        guards = any(_catches_absence(handler) for handler in node.handlers)
+        self.guards += guards
+        for tried in node.body:
+            self.visit(tried)
+        self.guards -= guards
+        for child in (*node.handlers, *node.orelse, *node.finalbody):
+            self.visit(child)
+
+    def _visit_branches(self, node) -> None:
+        self.visit(node.test)
+        without = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+        of_tpu = _asks_for_tpu(node.test.operand if without else node.test)
+        for branch, with_tpu in ((node.body, of_tpu and not without), (node.orelse, of_tpu and without)):
+            self.tpus += with_tpu
+            for child in branch if isinstance(branch, list) else [branch]:
+                self.visit(child)
+            self.tpus -= with_tpu
+
+    visit_If = visit_IfExp = _visit_branches
+
+    def _visit_function(self, node) -> None:
+        for child in (*getattr(node, 'decorator_list', ()), node.args, getattr(node, 'returns', None)):
+            if child:
+                self.visit(child)  # defaults and annotations belong to the outer scope
+        every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
+        body = node.body if isinstance(node.body, list) else [node.body]
+        outer, self.names = self.names, scopes.scope(body, self.names, self.roots, [each.arg for each in every if each])
+        for child in body:
+            self.visit(child)
+        self.names = outer
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _visit_function
+
+
+def _first(node: ast.AST) -> str:
+    """The name that an expression begins with."""
+    while isinstance(node, ast.Attribute | ast.Call):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    return node.id if isinstance(node, ast.Name) else ''
+
+
+def _asks_for_tpu(test: ast.expr) -> bool:
+    """Whether a condition holds with a TPU only: `use_tpu`, `FLAGS.use_tpu and x`, `strategy == 'tpu'`."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(map(_asks_for_tpu, test.values))
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        return any(isinstance(one, ast.Constant) and one.value == 'tpu' for one in (test.left, *test.comparators))
+    return isinstance(test, ast.Name | ast.Attribute | ast.Subscript) and 'use_tpu' in ast.unparse(test)
+
+
+def _of_a_size(node: ast.Attribute) -> str:
+    """' of a size' for x.shape[0].value and x.get_shape()[0].value: TensorFlow 1's Dimension."""
+    of = node.value.value if isinstance(node.value, ast.Subscript) else None
+    of = of.func if isinstance(of, ast.Call) else of
+    return ' of a size' if isinstance(of, ast.Attribute) and of.attr in ('shape', 'get_shape') else ''
+
+
+def _catches_absence(handler: ast.ExceptHandler) -> bool:
+    if any(isinstance(node, ast.Raise) for node in ast.walk(handler)):
+        return False
+    if handler.type is None:
+        return True
+    return any(isinstance(node, ast.Name) and node.id in _GUARDS for node in ast.walk(handler.type))

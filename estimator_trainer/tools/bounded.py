@@ -1,0 +1,90 @@
+"""Runs a program to its end, within a time, its output in a file."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.supervisor import process as processes
+
+_LAST_LINES = 15
+_LAST_BYTES = 2**16
+
+
+class RunFailed(Exception):
+    """A program did not end with 0. The message has its last lines."""
+
+
+def run(
+    name: str,
+    command: Sequence[str],
+    log_path: str,
+    timeout_secs: float,
+    environment: Mapping[str, str],
+    describe: Callable[[int], str] | None = None,
+) -> None:
+    """Runs one command, with its output in `log_path`. It does not outlive this process.
+
+    Args:
+        name: what the message of a failure begins with.
+        describe: says what an exit code of this program means.
+
+    Raises:
+        RunFailed: it ended with another code than 0, or not within `timeout_secs`. Its whole process group has been
+            killed.
+    """
+    parent = os.getpid()
+    with open(log_path, 'w+', encoding='utf-8', errors='replace') as log:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: processes.tie_to_parent(parent),
+        )
+        try:
+            code = process.wait(timeout_secs)
+        except subprocess.TimeoutExpired:
+            raise RunFailed(f'{name}: not done after {timeout_secs:g} s (--timeout_secs)\n{tail(log_path)}') from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if code != exit_codes.OK:
+        ending = f'exit code {code}' if code > 0 else f'killed by signal {-code}'
+        meaning = f' ({describe(code)})' if describe and code > 0 else ''
+        raise RunFailed(f'{name}: {ending}{meaning}\n{tail(log_path)}')
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """While it is entered, SIGTERM and SIGHUP raise SystemExit, so that `run` kills its program before this one ends.
+
+    A signal that was ignored before, such as by nohup, stays ignored. Main thread only.
+    """
+    caught = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+
+    def end(signum, frame):
+        for each in caught:
+            signal.signal(each, signal.SIG_IGN)  # a second one must not interrupt the killing
+        raise SystemExit(exit_codes.TERMINATED)
+
+    for each in caught:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in caught:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def tail(path: str) -> str:
+    """The last lines of a log, each marked as a quotation."""
+    with open(path, 'rb') as file:
+        file.seek(max(0, os.path.getsize(path) - _LAST_BYTES))
+        lines = file.read().decode(errors='replace').splitlines()
+    return '\n'.join(f'  | {line}' for line in lines[-_LAST_LINES:])

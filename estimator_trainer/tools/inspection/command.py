@@ -1,0 +1,88 @@
+"""`python -m estimator_trainer inspect`: folders -> a report and an exit code."""
+
+import dataclasses
+import functools
+import json
+import os
+
+from estimator_trainer import exit_codes, flags
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.storage import needs, urls
+from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools.inspection import folder
+
+USAGE = """\
+usage: python -m estimator_trainer inspect MODEL_DIR|CHECKPOINT|SAVEDMODEL... [--json=FILE] [--variables]
+
+Says what a folder of TensorFlow's is, without its program: the kind of Estimator, columns, layers,
+optimizer, step, checkpoints and their damage, exports and their signatures, evaluations, and what
+can be done with it here. Reads what TensorFlow 1.4 to 2.21 has written, also in a store (s3://, gs://,
+az://), and changes nothing.
+"""
+VERIFY = ('all', 'newest', 'sizes')
+_of_report = functools.partial(flag, group='The report')
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectFlags:
+    json: str = _of_report('', 'File for the report as JSON, with everything that was found.', unset='none')
+    variables: bool = _of_report(False, 'List every variable, with the slots of the optimizers.')
+    verify: str = _of_report(
+        'all',
+        'How damage is looked for. all: the checksums of every checkpoint and export; newest: those of the newest '
+        'checkpoint, and the sizes of the others; sizes: sizes only.',
+        choices=VERIFY,
+        why='nothing else finds a changed byte; it reads all files once',
+    )
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, DAMAGED if a file is damaged, USAGE, or
+    that of a file that cannot be read or written."""
+    return command_line.run(
+        argv, USAGE, InspectFlags, lambda: _inspect(*flags.parse_with_words(InspectFlags, ['inspect', *argv]))
+    )
+
+
+def _inspect(values, paths) -> int:
+    if not paths:
+        raise UsageError('name the folders that are inspected.')
+    with places.Places() as here:
+        out = here.file(values.json, '--json')
+        there = [folder.find(_found(path, here, values.verify)) for path in paths]  # before TensorFlow is imported
+        code = _report([place._replace(path=here.shown(place.path)) for place in there], values, out, here)
+        here.send()
+    return code
+
+
+def _found(path: str, here: places.Places, verify: str) -> str:
+    """A folder, or the prefix or a file of a checkpoint; of a copy, if it is in a store."""
+    if not urls.is_url(path):
+        return path
+    path = urls.normal(path)
+    copy = here.copy(path, 'MODEL_DIR', needs.of_inspection(verify))
+    parent, _, name = path.rpartition('/')
+    if copy.found or parent == urls.bucket(path):
+        return copy.folder
+    above = here.copy(parent, 'MODEL_DIR', needs.of_inspection(verify, name))
+    return os.path.join(above.folder, name) if above.found else copy.folder
+
+
+def _report(there: list[folder.Place], values, out: str, here: places.Places) -> int:
+    from estimator_trainer import compat
+
+    compat.bring_up()
+    from estimator_trainer.tools.inspection import as_json, findings, report, sentence
+
+    results: list[findings.Findings] = []
+    for place in there:
+        found = findings.inspect(place, values.verify)
+        text = f'{report.heading(found)}\n{report.text(found, values.variables)}'
+        print(('\n' if results else '') + here.shown(text))
+        results.append(found)
+    if out:
+        everything = here.shown([as_json.of(found, sentence.of(found)) for found in results])
+        protocol.write_json(out, json.loads(json.dumps(everything[0] if len(there) == 1 else everything)))
+    return exit_codes.DAMAGED if any(found.files.damage for found in results) else exit_codes.OK

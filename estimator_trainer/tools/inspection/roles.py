@@ -1,0 +1,120 @@
+"""Which variable of a checkpoint is a weight, and which belongs to an optimizer. Pure: names and shapes decide.
+
+An optimizer of tf.compat.v1.train adds slots to the name of a weight: `kernel/Adam`, `kernel/Adam_1`. Keras's
+optimizers put a scope before it, and the slot behind it or before it: `training/Adam/kernel/m`, `Adam/m/kernel`. A
+checkpoint of objects marks slots itself: `kernel/.OPTIMIZER_SLOT/optimizer/m`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from estimator_trainer.tools.inspection.facts import Variable
+
+WEIGHT, SLOT, SHADOW, SETTING, STEP, SCALE, OTHER = 'weight', 'slot', 'shadow', 'setting', 'step', 'loss scale', 'other'
+STEP_KEYS = ('global_step', 'estimator_global_step', 'step')
+V1, BERT, KERAS, OBJECTS = 'tf.compat.v1.train', 'BERT', 'Keras', 'a tree of objects'
+_ATTRIBUTE = '/.ATTRIBUTES/VARIABLE_VALUE'
+_SLOT_MARK = '/.OPTIMIZER_SLOT/'
+_PART = re.compile(r'/(?:part|t)_\d+$')  # canned Estimators cut the name of a slice's slot, and `t_` is left of `part_`
+_POWER = re.compile(r'(?:^|/)beta[12]_power(?:_\d+)?$')
+_SCALE = re.compile(r'(?:^|/)(?:current_)?loss_scale(?:_\w+)?$|(?:^|/)(?:good|bad)_steps$')
+_SETTING = re.compile(
+    r'^(?P<by>.+)/(?:iter|iteration|iterations|decay|learning_rate|current_learning_rate|beta|beta_1|beta_2|rho|momentum'
+    r'|epsilon|l1_regularization_strength|l2_regularization_strength|learning_rate_power|momentum_cache)$'
+)
+_V1_SLOT = re.compile(r'[A-Z]\w*$')  # the name of an optimizer, which is the class's by default
+_BERT_SLOT = re.compile(r'(?:adam|lamb|lars|adafactor|sgd)_[a-z]+$')
+_KERAS_SLOT = re.compile(
+    r'm|v|vhat|velocity|velocity_hat|momentum|rms|mg|accumulator|linear|accum_grad|accum_var|u|momentums|velocities'
+    r'|average'
+)
+_SHADOW = 'ExponentialMovingAverage'
+
+
+class Role(NamedTuple):
+    """A variable with what it is for.
+
+    Attributes:
+        of: the weight to which a slot or a shadow belongs; '' if that cannot be told.
+        by: the optimizer of a slot or a setting, as far as the name says it.
+        slot: the name of the slot or the setting.
+        style: V1, BERT, KERAS or OBJECTS: how the slot got its name.
+        named: what the optimizer is called, in a tree of objects that tells it.
+    """
+
+    variable: Variable
+    role: str
+    of: str = ''
+    by: str = ''
+    slot: str = ''
+    style: str = ''
+    named: str = ''
+
+
+def roles(variables: Sequence[Variable]) -> list[Role]:
+    """The role of each variable, in the same order."""
+    by_name = {variable.name: variable for variable in variables}
+    by_key = {variable.key: variable.name for variable in variables if variable.key}
+    return [_of_object(each, by_name, by_key) if each.key else _of_name(each, by_name) for each in variables]
+
+
+def _of_object(variable: Variable, by_name: dict, by_key: dict) -> Role:
+    path = variable.key.removesuffix(_ATTRIBUTE)
+    if path in STEP_KEYS:
+        return Role(variable, STEP)
+    if _SLOT_MARK in path:
+        owner, _, rest = path.partition(_SLOT_MARK)
+        by, _, slot = rest.rpartition('/')
+        of = by_key.get(owner + _ATTRIBUTE, owner)
+        before, found, _ = variable.name.partition(f'/{of}/')  # `Adam` of `Adam/conv/kernel/m`
+        return Role(variable, SLOT, of, by, slot, OBJECTS, before if found else '')
+    if path == 'save_counter' or re.search(r'(?:^|/)(?:keras_api/)?metrics?/', path):
+        return Role(variable, OTHER)
+    if re.search(r'(?:^|/)_?(?:optimizer|variables)[^/]*/_variables/\d+$', path):
+        named = _of_name(variable, by_name)
+        return named if named.role in (SLOT, SETTING) else Role(variable, OTHER)
+    setting = _SETTING.match(path)
+    if setting and 'optimizer' in setting['by']:
+        return Role(variable, SETTING, by=setting['by'], slot=path.rpartition('/')[2])
+    return Role(variable, SCALE) if _SCALE.search(path) else Role(variable, WEIGHT)
+
+
+def _of_name(variable: Variable, known: dict) -> Role:
+    name, (base, _, last) = variable.name, variable.name.rpartition('/')
+    if name == 'global_step':
+        return Role(variable, STEP)
+    if _POWER.search(name):
+        return Role(variable, SETTING, slot=last)
+    if _SCALE.search(name):
+        return Role(variable, SCALE)
+    owner = _PART.sub('', base)
+    if base in known and last in ('biased', 'local_step'):  # of a moving average that begins at zero
+        return Role(variable, OTHER, base)
+    if owner in known and known[owner].shape == variable.shape:
+        if last.startswith(_SHADOW):
+            return Role(variable, SHADOW, owner)
+        if _V1_SLOT.match(last):
+            return Role(variable, SLOT, owner, re.sub(r'_\d+$', '', last), last, V1)
+        if _BERT_SLOT.match(last):
+            return Role(variable, SLOT, owner, '', last, BERT)
+    for place in _places(name):
+        before, rest = name[:place], name[place + 1 :]
+        owner = _PART.sub('', rest.rpartition('/')[0])
+        if owner in known and known[owner].shape == variable.shape:
+            if _KERAS_SLOT.fullmatch(last):
+                return Role(variable, SLOT, owner, before, last, KERAS)
+            if _V1_SLOT.match(last):  # made within a scope, which its name begins with
+                return Role(variable, SLOT, owner, re.sub(r'_\d+$', '', last), last, V1)
+        scope, _, slot = before.rpartition('/')
+        if rest in known and _KERAS_SLOT.fullmatch(slot) and scope:
+            return Role(variable, SLOT, rest, scope, slot, KERAS)
+    setting = _SETTING.match(name)
+    if setting and not variable.shape and re.search(r'(?:^|/)[A-Z]\w*$|(?:^|/)training(?:_\d+)?/', setting['by']):
+        return Role(variable, SETTING, by=setting['by'], slot=last)
+    return Role(variable, WEIGHT)
+
+
+def _places(name: str) -> Iterator[int]:
+    """Where the separators of a name are."""
+    return (match.start() for match in re.finditer('/', name))

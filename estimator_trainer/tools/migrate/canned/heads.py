@@ -1,0 +1,53 @@
+"""The head of a canned Estimator as plain JSON."""
+
+from estimator_trainer.tools.migrate.canned.columns import Unsupported
+
+_HEADS = {
+    'BinaryClassHead': 'binary',
+    '_BinaryLogisticHeadWithSigmoidCrossEntropyLoss': 'binary',
+    'MultiClassHead': 'multi_class',
+    '_MultiClassHeadWithSoftmaxCrossEntropyLoss': 'multi_class',
+    'MultiLabelHead': 'multi_label',
+    '_MultiLabelHead': 'multi_label',
+    'RegressionHead': 'regression',
+    '_RegressionHeadWithMeanSquaredErrorLoss': 'regression',
+    'PoissonRegressionHead': 'poisson',
+    'LogisticRegressionHead': 'logistic',
+}
+_REDUCTIONS = {  # of tf.compat.v1.losses
+    'weighted_sum': 'sum',
+    'weighted_mean': 'mean',
+    'weighted_sum_over_batch_size': 'sum_over_batch_size',
+    'weighted_sum_by_nonzero_weights': 'sum_over_nonzero_weights',
+}
+
+
+def description(head) -> dict:
+    """Raises Unsupported for a head, a loss or a weight column that has no equal in Keras 3."""
+    kind = type(head).__name__
+    if kind not in _HEADS:
+        raise Unsupported(f'the head {kind}')
+    if getattr(head, '_loss_fn', None) is not None and kind not in ('PoissonRegressionHead', 'LogisticRegressionHead'):
+        raise Unsupported(f'the loss_fn of {kind}')
+    name = _HEADS[kind]
+    if name == 'regression' and getattr(head, '_inverse_link_fn', None) is not None:
+        raise Unsupported(f'the inverse_link_fn of {kind}')
+    if name == 'poisson' and not head._compute_full_loss:
+        name = 'poisson_without_full_loss'
+    reduction = str(getattr(head, '_loss_reduction', 'sum_over_batch_size'))
+    weight = getattr(head, '_weight_column', None)
+    if weight is not None and not isinstance(weight, str):
+        if getattr(weight, 'normalizer_fn', None):
+            raise Unsupported('a weight_column with a normalizer_fn')
+        if tuple(weight.shape) != (1,):
+            raise Unsupported(f'a weight_column of shape {tuple(weight.shape)}; a weight for each example, which')
+        weight = weight.key
+    vocabulary = getattr(head, '_label_vocabulary', None)
+    return {
+        'kind': name,
+        'n_classes': {'binary': 2}.get(name) or getattr(head, '_n_classes', None),
+        'label_vocabulary': [word if isinstance(word, str) else word.decode() for word in vocabulary or ()] or None,
+        'weight_column': weight,
+        'loss_reduction': _REDUCTIONS.get(reduction, reduction),
+        'version': 1 if kind.startswith('_') else 2,
+    }

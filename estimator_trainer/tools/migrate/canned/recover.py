@@ -1,0 +1,179 @@
+"""What a canned Estimator is made of, taken from the object itself.
+
+Every canned class ends in one of eight functions of `tensorflow_estimator`. They stand aside for one call of the
+model_fn, and so do the optimizers, so that nothing has to be guessed from the arguments of a constructor: an
+Estimator whose model_fn calls a canned one is recovered as well.
+"""
+
+import contextlib
+import copy
+import inspect
+import re
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+_PART = re.compile(r'/part_\d+$')
+
+
+class Update(NamedTuple):
+    """What is known of an optimizer, and the names of the variables that it trains, without partitions."""
+
+    optimizer: Any
+    variables: list
+
+
+class Recovered(NamedTuple):
+    """`function`: the canned function that was called; `arguments`: by name, with defaults; `updates`: of its step;
+    `changed`: names of features that it did not get as they were given to the model_fn; `shapes`: of its variables that
+    have no partitions."""
+
+    function: str
+    arguments: dict
+    updates: list
+    changed: list
+    shapes: dict
+
+
+class NotCanned(ValueError):
+    """The Estimator is none that can be migrated this way. The message says why."""
+
+
+def read(estimator, features, labels, known=lambda optimizer: optimizer) -> Recovered:
+    """Calls the model_fn once, for training, in a graph of its own.
+
+    Args:
+        known: (optimizer) -> what is kept of it. It is called before the optimizer turns its settings into variables
+            of that graph.
+        features, labels: a batch: arrays, or tf.SparseTensor of them, or dicts of these.
+
+    Raises:
+        NotCanned: its model_fn calls no canned function, or several of them, or does more than one does: it changes
+            the labels, or trains in another way.
+    """
+    calls, updates, chosen, applied = [], [], [], []
+    with (
+        tf.Graph().as_default(),
+        _canned_functions(calls),
+        _chosen_optimizers(chosen),
+        _optimizers(updates, applied, known),
+    ):
+        tf.compat.v1.train.get_or_create_global_step()
+        in_graph = [tf.nest.map_structure(_in_graph, batch, expand_composites=False) for batch in (features, labels)]
+        estimator._call_model_fn(*in_graph, tf.estimator.ModeKeys.TRAIN, estimator.config)
+        shapes = {variable.op.name: variable.shape.as_list() for variable in tf.compat.v1.global_variables()}
+    if len(calls) != 1:
+        known = 'LinearClassifier, DNNRegressor, DNNLinearCombinedEstimator, BaselineClassifier and their kin'
+        raise NotCanned(
+            f'its model_fn calls {len(calls) or "no"} canned model function{"s" * (len(calls) != 1)}; migrate knows '
+            f'{known}, and jobs with make_model'
+        )
+    function, arguments = calls[0]
+    if arguments['labels'] is not in_graph[1]:
+        raise NotCanned('its model_fn changes the labels; let the input_fn give them as the canned Estimator gets them')
+    _check_training(chosen, applied)
+    given = in_graph[0]
+    changed = [name for name, value in arguments['features'].items() if given.get(name) is not value]
+    return Recovered(function, arguments, updates, changed, shapes)
+
+
+def _check_training(chosen, applied):
+    """Raises NotCanned where other optimizers update the variables than those that the Estimator was told."""
+    if not applied:
+        raise NotCanned(
+            'no optimizer of tf.keras.optimizers.legacy or tf.compat.v1.train trains it, as with LinearSDCA'
+        )
+    for optimizer in chosen:
+        if not any(optimizer is each for each in applied):
+            raise NotCanned(
+                f'its optimizer {type(optimizer).__name__} leaves the update to another one; migrate knows the '
+                'optimizers of tf.keras.optimizers.legacy and tf.compat.v1.train themselves'
+            )
+    if len(applied) != len(chosen):
+        raise NotCanned(
+            'its model_fn trains with an optimizer of its own; migrate an Estimator that is told all of them'
+        )
+
+
+def _in_graph(value):
+    if isinstance(value, tf.SparseTensor):
+        return tf.SparseTensor(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
+    return tf.constant(value.numpy() if hasattr(value, 'numpy') else value)
+
+
+@contextlib.contextmanager
+def _canned_functions(calls):
+    from tensorflow_estimator.python.estimator.canned import baseline, dnn, dnn_linear_combined, linear
+
+    names = {
+        linear: ('_linear_model_fn', '_linear_model_fn_v2'),
+        dnn: ('_dnn_model_fn', 'dnn_model_fn_v2'),
+        dnn_linear_combined: ('_dnn_linear_combined_model_fn', '_dnn_linear_combined_model_fn_v2'),
+        baseline: ('_baseline_model_fn', '_baseline_model_fn_v2'),
+    }
+    with contextlib.ExitStack() as stack:
+        for module, functions in names.items():
+            for name in functions:
+                original = getattr(module, name)
+                setattr(module, name, _told(calls, name.strip('_'), original))
+                stack.callback(setattr, module, name, original)
+        yield
+
+
+def _told(calls, name, original):
+    def function(*args, **kwargs):
+        bound = inspect.signature(original).bind(*args, **kwargs)
+        bound.apply_defaults()
+        calls.append((name, dict(bound.arguments)))
+        return original(*args, **kwargs)
+
+    return function
+
+
+@contextlib.contextmanager
+def _chosen_optimizers(chosen):
+    """Those that a canned function makes of its arguments. Legacy ones can be used in one graph only: of one that the
+    Estimator was given a copy is taken, and it may train afterwards."""
+    from tensorflow_estimator.python.estimator.canned import optimizers
+
+    with contextlib.ExitStack() as stack:
+        for name in ('get_optimizer_instance', 'get_optimizer_instance_v2'):
+            original = getattr(optimizers, name)
+            setattr(optimizers, name, _kept(chosen, original))
+            stack.callback(setattr, optimizers, name, original)
+        yield
+
+
+def _kept(results, original):
+    def function(*args, **kwargs):
+        found = original(*args, **kwargs)
+        if found is next(iter(args), None) and isinstance(found, tf.keras.optimizers.legacy.Optimizer):
+            found = copy.deepcopy(found)
+        results.append(found)
+        return found
+
+    return function
+
+
+@contextlib.contextmanager
+def _optimizers(updates, applied, known):
+    kinds = (tf.compat.v1.train.Optimizer, tf.keras.optimizers.legacy.Optimizer)
+    originals = {kind: kind.apply_gradients for kind in kinds}
+
+    def told(original):
+        def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):
+            pairs = list(grads_and_vars)
+            names = [_PART.sub('', variable.op.name) for gradient, variable in pairs if gradient is not None]
+            applied.append(optimizer)
+            updates.append(Update(known(optimizer), list(dict.fromkeys(names))))
+            return original(optimizer, pairs, *args, **kwargs)
+
+        return apply_gradients
+
+    for kind, original in originals.items():
+        kind.apply_gradients = told(original)
+    try:
+        yield
+    finally:
+        for kind, original in originals.items():
+            kind.apply_gradients = original

@@ -1,0 +1,276 @@
+"""Optimizers of Estimators for Keras 3, which update as the Estimators did, bit for bit.
+
+A migrated model continues with the slots of the Estimator's checkpoint, so its next steps are the Estimator's. Import
+this module before you open such a model. If you do not need that, compile the model with an optimizer of Keras: the
+rules of `keras.optimizers` have the same names and differ in details (what happens to rows of a table that a gradient
+lacks, where epsilon is added, how numbers are rounded).
+
+The classes below repeat `tf.keras.optimizers.legacy`. SGD, Ftrl and Adadelta are also what `tf.compat.v1.train` did;
+`v1_optimizers` has its other rules, and this module gives them as well. All take clipnorm, clipvalue and
+global_clipnorm.
+
+Needs TensorFlow and Keras 3.5 or later.
+"""
+
+import keras
+import tensorflow as tf
+from optimizer_base import EstimatorOptimizer, OptimizerByLayer, TracedSchedule, run_kernel
+from v1_optimizers import (
+    AdagradDAOptimizer,
+    AdagradOptimizer,
+    AdamOptimizer,
+    MomentumOptimizer,
+    ProximalAdagradOptimizer,
+    ProximalGradientDescentOptimizer,
+    RMSPropOptimizer,
+)
+
+__all__ = [
+    'SGD',
+    'Adadelta',
+    'Adagrad',
+    'AdagradDAOptimizer',
+    'AdagradOptimizer',
+    'Adam',
+    'AdamOptimizer',
+    'Adamax',
+    'Ftrl',
+    'MomentumOptimizer',
+    'Nadam',
+    'OptimizerByLayer',
+    'ProximalAdagradOptimizer',
+    'ProximalGradientDescentOptimizer',
+    'RMSPropOptimizer',
+    'RMSprop',
+    'TracedSchedule',
+]
+
+_register = keras.saving.register_keras_serializable('estimator_optimizers')
+
+
+@_register
+class SGD(EstimatorOptimizer):
+    """Gradient descent. With momentum above 0 the slot `momentum` holds the last step of each number."""
+
+    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **kwargs):
+        numbers = {'momentum': momentum, 'nesterov': nesterov}
+        super().__init__(learning_rate, numbers=numbers, slots={'momentum': 0.0} if momentum > 0 else {}, **kwargs)
+
+    def _sums_rows(self):
+        return self.momentum > 0  # without momentum each row is subtracted as it comes
+
+    def update(self, variable, gradient, rate, momentum=None):
+        if momentum is not None:
+            numbers = dict(lr=rate, momentum=self.momentum, use_nesterov=self.nesterov)
+            run_kernel('KerasMomentum', gradient, var=variable, accum=momentum, **numbers)
+        elif isinstance(gradient, tf.IndexedSlices):
+            variable.scatter_add(tf.IndexedSlices(-gradient.values * rate, gradient.indices))
+        else:
+            tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=rate, delta=gradient)
+
+
+@_register
+class Adagrad(EstimatorOptimizer):
+    """Adagrad; `accumulator` holds the sum of squared gradients. Rows that a gradient lacks stay as they are."""
+
+    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-7, **kwargs):
+        numbers = {'initial_accumulator_value': initial_accumulator_value, 'epsilon': epsilon}
+        super().__init__(learning_rate, numbers=numbers, slots={'accumulator': initial_accumulator_value}, **kwargs)
+
+    def update(self, variable, gradient, rate, accumulator):
+        run_kernel('AdagradV2', gradient, var=variable, accum=accumulator, lr=rate, epsilon=self.epsilon)
+
+
+@_register
+class Adadelta(EstimatorOptimizer):
+    """Adadelta; `accum_grad` and `accum_var` average the squares of gradients and of updates."""
+
+    def __init__(self, learning_rate=0.001, rho=0.95, epsilon=1e-7, **kwargs):
+        slots = {'accum_grad': 0.0, 'accum_var': 0.0}
+        super().__init__(learning_rate, numbers={'rho': rho, 'epsilon': epsilon}, slots=slots, **kwargs)
+
+    def update(self, variable, gradient, rate, accum_grad, accum_var):
+        slots = dict(var=variable, accum=accum_grad, accum_update=accum_var)
+        run_kernel('Adadelta', gradient, **slots, lr=rate, rho=self.rho, epsilon=self.epsilon)
+
+
+@_register
+class Ftrl(EstimatorOptimizer):
+    """FTRL-proximal with shrinkage; `accumulator` holds the sum of squared gradients, `linear` the linear part."""
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        learning_rate_power=-0.5,
+        initial_accumulator_value=0.1,
+        l1_regularization_strength=0.0,
+        l2_regularization_strength=0.0,
+        l2_shrinkage_regularization_strength=0.0,
+        beta=0.0,
+        **kwargs,
+    ):
+        numbers = {
+            'learning_rate_power': learning_rate_power,
+            'initial_accumulator_value': initial_accumulator_value,
+            'l1_regularization_strength': l1_regularization_strength,
+            'l2_regularization_strength': l2_regularization_strength,
+            'l2_shrinkage_regularization_strength': l2_shrinkage_regularization_strength,
+            'beta': beta,
+        }
+        slots = {'accumulator': initial_accumulator_value, 'linear': 0.0}
+        super().__init__(learning_rate, numbers=numbers, slots=slots, **kwargs)
+
+    def update(self, variable, gradient, rate, accumulator, linear):
+        slots = dict(var=variable, accum=accumulator, linear=linear)
+        numbers = dict(
+            lr=rate,
+            l1=self.l1_regularization_strength,
+            l2=self.l2_regularization_strength + self.beta / (2.0 * tf.maximum(rate, 1e-36)),
+            lr_power=self.learning_rate_power,
+        )
+        if self.l2_shrinkage_regularization_strength > 0:
+            numbers['l2_shrinkage'] = self.l2_shrinkage_regularization_strength
+            run_kernel('FtrlV2', gradient, **slots, **numbers)
+        else:
+            run_kernel('Ftrl', gradient, **slots, **numbers)
+
+
+@_register
+class Adam(EstimatorOptimizer):
+    """Adam; `m` and `v` are the moments, `vhat` the greatest `v` so far (amsgrad).
+
+    A gradient of rows decays the moments of all rows, and moves all of them.
+    """
+
+    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, amsgrad=False, **kwargs):
+        numbers = {'beta_1': beta_1, 'beta_2': beta_2, 'epsilon': epsilon, 'amsgrad': amsgrad}
+        slots = {'m': 0.0, 'v': 0.0, **({'vhat': 0.0} if amsgrad else {})}
+        super().__init__(learning_rate, numbers=numbers, slots=slots, **kwargs)
+
+    def update(self, variable, gradient, rate, m, v, vhat=None):
+        beta_1, beta_2 = tf.cast(self.beta_1, variable.dtype), tf.cast(self.beta_2, variable.dtype)
+        power_1 = tf.pow(beta_1, self.step(variable.dtype))
+        power_2 = tf.pow(beta_2, self.step(variable.dtype))
+        if not isinstance(gradient, tf.IndexedSlices):
+            slots = dict(var=variable, m=m, v=v, **({} if vhat is None else {'vhat': vhat}))
+            numbers = dict(beta1_power=power_1, beta2_power=power_2, beta1=beta_1, beta2=beta_2, epsilon=self.epsilon)
+            run_kernel('Adam' if vhat is None else 'AdamWithAmsgrad', gradient, lr=rate, **slots, **numbers)
+            return
+        values, rows = gradient.values, gradient.indices
+        m.assign(m * beta_1)
+        m.scatter_add(tf.IndexedSlices(values * (1 - beta_1), rows))
+        v.assign(v * beta_2)
+        v.scatter_add(tf.IndexedSlices(tf.square(values) * (1 - beta_2), rows))
+        if vhat is not None:
+            vhat.assign(tf.maximum(vhat, v))
+            v = vhat
+        rate *= tf.sqrt(1 - power_2) / (1 - power_1)
+        variable.assign_sub(rate * m / (tf.sqrt(v) + self.epsilon))
+
+
+@_register
+class Adamax(EstimatorOptimizer):
+    """Adamax; `m` is the first moment, `v` the decayed greatest gradient. Rows that a gradient lacks stay as they
+    are."""
+
+    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **kwargs):
+        numbers = {'beta_1': beta_1, 'beta_2': beta_2, 'epsilon': epsilon}
+        super().__init__(learning_rate, numbers=numbers, slots={'m': 0.0, 'v': 0.0}, **kwargs)
+
+    def update(self, variable, gradient, rate, m, v):
+        beta_1, beta_2 = tf.cast(self.beta_1, variable.dtype), tf.cast(self.beta_2, variable.dtype)
+        power = tf.pow(beta_1, self.step(variable.dtype))
+        if not isinstance(gradient, tf.IndexedSlices):
+            numbers = dict(beta1_power=power, lr=rate, beta1=beta_1, beta2=beta_2, epsilon=self.epsilon)
+            run_kernel('AdaMax', gradient, var=variable, m=m, v=v, **numbers)
+            return
+        values, rows = gradient.values, gradient.indices
+        new_m = tf.gather(m, rows) * beta_1 + values * (1 - beta_1)
+        m.scatter_update(tf.IndexedSlices(new_m, rows))
+        new_v = tf.maximum(tf.gather(v, rows) * beta_2, tf.abs(values))
+        v.scatter_update(tf.IndexedSlices(new_v, rows))
+        variable.scatter_add(tf.IndexedSlices(-rate / (1 - power) * (new_m / (new_v + self.epsilon)), rows))
+
+
+@_register
+class Nadam(EstimatorOptimizer):
+    """Adam with Nesterov's momentum; `m` and `v` are the moments.
+
+    `momentum_cache` is the product of the momentums of all steps so far. A gradient of rows decays the moments of all
+    rows, and moves only its own.
+    """
+
+    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, schedule_decay=0.004, **kwargs):
+        numbers = {'beta_1': beta_1, 'beta_2': beta_2, 'epsilon': epsilon, 'schedule_decay': schedule_decay}
+        slots, scalars = {'m': 0.0, 'v': 0.0}, {'momentum_cache': 1.0}
+        super().__init__(learning_rate, numbers=numbers, slots=slots, scalars=scalars, **kwargs)
+
+    def apply(self, grads, trainable_variables=None):
+        super().apply(grads, trainable_variables)
+        # `iterations` has been counted up already.
+        self.momentum_cache.assign(self.momentum_cache * self._momentum(tf.cast(self.iterations, tf.float32)))
+
+    def _momentum(self, step):
+        base = tf.cast(0.96, step.dtype)
+        return tf.cast(self.beta_1, step.dtype) * (1.0 - 0.5 * tf.pow(base, self.schedule_decay * step))
+
+    def update(self, variable, gradient, rate, m, v):
+        beta_1, beta_2 = tf.cast(self.beta_1, variable.dtype), tf.cast(self.beta_2, variable.dtype)
+        step = self.step(variable.dtype)
+        now, next = self._momentum(step), self._momentum(step + 1)
+        product = tf.cast(self.momentum_cache, variable.dtype) * now
+        unbiased_v = 1.0 - tf.pow(beta_2, step)
+        if not isinstance(gradient, tf.IndexedSlices):
+            m.assign(beta_1 * m + (1 - beta_1) * gradient)
+            v.assign(beta_2 * v + (1 - beta_2) * tf.square(gradient))
+            average = (1.0 - now) * (gradient / (1.0 - product)) + next * (m / (1.0 - product * next))
+            variable.assign(variable - rate * average / (tf.sqrt(v / unbiased_v) + self.epsilon))
+            return
+        values, rows = gradient.values, gradient.indices
+        m.assign(m * beta_1)
+        m.scatter_add(tf.IndexedSlices(values * (1 - beta_1), rows))
+        v.assign(v * beta_2)
+        v.scatter_add(tf.IndexedSlices(tf.square(values) * (1 - beta_2), rows))
+        average = (1.0 - now) * (values / (1.0 - product)) + next * (tf.gather(m, rows) / (1.0 - product * next))
+        update = -rate * average / (tf.sqrt(tf.gather(v, rows) / unbiased_v) + self.epsilon)
+        variable.scatter_add(tf.IndexedSlices(update, rows))
+
+
+@_register
+class RMSprop(EstimatorOptimizer):
+    """RMSprop; `rms` averages squared gradients, `mg` gradients (centered), `momentum` the updates.
+
+    Without momentum a gradient of rows decays `rms` and `mg` of all rows, and moves only its own. With momentum, rows
+    that it lacks stay as they are.
+    """
+
+    def __init__(self, learning_rate=0.001, rho=0.9, momentum=0.0, epsilon=1e-7, centered=False, **kwargs):
+        numbers = {'rho': rho, 'momentum': momentum, 'epsilon': epsilon, 'centered': centered}
+        names = ['rms', *(['momentum'] if momentum > 0 else []), *(['mg'] if centered else [])]
+        super().__init__(learning_rate, numbers=numbers, slots=dict.fromkeys(names, 0.0), **kwargs)
+
+    def update(self, variable, gradient, rate, rms, momentum=None, mg=None):
+        rho = tf.cast(self.rho, variable.dtype)
+        if momentum is not None:
+            slots = dict(var=variable, ms=rms, mom=momentum, **({} if mg is None else {'mg': mg}))
+            numbers = dict(lr=rate, rho=rho, momentum=self.momentum, epsilon=self.epsilon)
+            run_kernel('RMSProp' if mg is None else 'CenteredRMSProp', gradient, **slots, **numbers)
+            return
+        if not isinstance(gradient, tf.IndexedSlices):
+            rms.assign(rho * rms + (1.0 - rho) * tf.square(gradient))
+            mean_square = rms
+            if mg is not None:
+                mg.assign(rho * mg + (1.0 - rho) * gradient)
+                mean_square = rms - tf.square(mg)
+            variable.assign(variable - rate * gradient / (tf.sqrt(mean_square) + self.epsilon))
+            return
+        values, rows = gradient.values, gradient.indices
+        rms.assign(rms * rho)
+        rms.scatter_add(tf.IndexedSlices(tf.square(values) * (1.0 - rho), rows))
+        mean_square = tf.gather(rms, rows)
+        if mg is not None:
+            mg.assign(mg * rho)
+            mg.scatter_add(tf.IndexedSlices(values * (1.0 - rho), rows))
+            mean_square -= tf.square(tf.gather(mg, rows))
+        update = -rate * values / (tf.sqrt(mean_square) + self.epsilon)
+        variable.scatter_add(tf.IndexedSlices(update, rows))

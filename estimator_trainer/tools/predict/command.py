@@ -1,0 +1,132 @@
+"""`python -m estimator_trainer predict`: argv -> a file of predictions and an exit code."""
+
+import contextlib
+import dataclasses
+import functools
+import logging
+import os
+import sys
+
+from estimator_trainer import compat, exit_codes, flags, log
+from estimator_trainer.data.files import FORMATS, listing
+from estimator_trainer.errors import DatasetError, UsageError
+from estimator_trainer.flags import flag
+from estimator_trainer.storage import needs
+from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools.predict import exports, store_result
+from estimator_trainer.tools.predict.plan import Plan
+
+USAGE = """\
+usage: python -m estimator_trainer predict --export=FOLDER|--model_dir=FOLDER --files=GLOB --out=FILE [--key=NAME]
+
+Predicts every example of the files with a SavedModel, and writes one row for each, in the order of
+the files. The suffix of --out chooses Parquet, CSV or JSON lines. If the command is killed, the
+same command goes on where it was: each row is in the result once. Each of the four may be in a store
+(s3://, gs://, az://).
+"""
+SUFFIXES = ('.parquet', '.csv', '.jsonl')
+_log = logging.getLogger('estimator_trainer')
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, USAGE, DAMAGED for an example on which the
+    model fails, NO_DATA, that of a signal or of a file that cannot be written, or that of a process that fails."""
+    return command_line.run(
+        argv,
+        USAGE,
+        PredictFlags,
+        lambda: _predict(flags.parse(PredictFlags, ['predict', *argv])),
+        {DatasetError: exit_codes.NO_DATA},
+    )
+
+
+_model = functools.partial(flag, group='The model')
+_rows = functools.partial(flag, group='The examples and their predictions')
+_how = functools.partial(flag, group='How')
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictFlags:
+    export: str = _model(
+        '', 'A SavedModel, or the folder above several: the newest one is taken.', unset='the one of --model_dir'
+    )
+    model_dir: str = _model(
+        '', 'Folder of a run, in place of --export: its export/best, or else its export/final.', unset='none'
+    )
+    signature: str = _model('', 'The signature of the SavedModel.', unset='predict, or else serving_default')
+    files: str = _rows('', 'The files with the examples: a glob, or several separated by commas.', unset=flags.REQUIRED)
+    file_format: str = _rows('auto', 'The format of the files. auto: their suffix says it.', choices=FORMATS)
+    key: str = _rows('', 'A feature or column that becomes the first column of the result.', unset='none')
+    out: str = _rows('', f'The file for the predictions, which ends with {", ".join(SUFFIXES)}.', unset=flags.REQUIRED)
+    batch_size: int = _how(1024, 'Examples that the model gets at once.', least=1, why='keeps two cores busy')
+    processes: int = _how(
+        1, 'Processes that predict.', least=1, why='one process uses all cores; several help where reading is slow'
+    )
+    rows_per_part: int = _how(
+        10_000, 'Rows that are kept together. A kill costs the part under way.', least=1, why='seconds of work'
+    )
+    timeout_secs: float = _how(
+        600, 'Longest time in which a process finishes no batch.', unit='s', above=0, wanted='give more than 0.'
+    )
+    progress: str = _how(
+        'auto',
+        'How progress is shown. auto: a bar on a terminal, lines elsewhere; on: a bar; off: lines.',
+        choices=('auto', 'on', 'off'),
+    )
+
+
+def _predict(values) -> int:
+    _check(values)
+    with places.Places() as here, store_result.of(values.out, os.environ) as result:
+        plan = _plan(values, here)
+        out = result.path(plan) if result else os.path.abspath(os.path.expanduser(values.out))
+        from estimator_trainer.tools.predict import run  # needs NumPy
+
+        log.set_up()
+        with contextlib.closing(run.Progress(log.wants_bar(values.progress), named=here.shown)) as progress:
+            try:
+                if not (result and os.path.exists(out)):  # of a command that could not send it
+                    run.predict(plan, out, values.processes, values.timeout_secs, progress)
+            except run.Ended as ended:
+                progress.close()
+                if str(ended):
+                    print(f'error: {here.shown(str(ended))}', file=sys.stderr)
+                return ended.code
+        if result:
+            result.send(out)
+        _log.info('done: %s', values.out if result else out)
+    return exit_codes.OK
+
+
+def _plan(values, here: places.Places) -> Plan:
+    flag_, place = ('--export', values.export) if values.export else ('--model_dir', values.model_dir)
+    folder = here.run(place, flag_, needs.of_exports)
+    export = ''
+    while export != (found := exports.find(folder if values.export else '', '' if values.export else folder)):
+        here.add(found)  # while it is fetched, a better one may take its place
+        export = found
+    paths = listing.expand(here.files(values.files, '--files'))
+    names = {path: here.shown(path) for path in (export, *paths)}
+    return Plan(
+        export=names[export],
+        fingerprint=exports.fingerprint(export),
+        signature=values.signature,
+        files=tuple((names[path], *listing.stamp(path)) for path in paths),
+        file_format=listing.format_of(paths, values.file_format),
+        key=values.key,
+        suffix=os.path.splitext(values.out)[1],
+        batch_size=values.batch_size,
+        rows_per_part=values.rows_per_part,
+        tensorflow='.'.join(map(str, compat.tensorflow_version())),
+        copies={name: path for path, name in names.items() if name != path},
+    )
+
+
+def _check(values) -> None:
+    if bool(values.export) == bool(values.model_dir):
+        raise UsageError('give either --export=FOLDER, a SavedModel, or --model_dir=FOLDER, the folder of a run.')
+    for name, what in (('files', 'the files with the examples'), ('out', 'the file for the predictions')):
+        if not getattr(values, name):
+            raise UsageError(f'--{name} is missing: name {what}.')
+    if not values.out.endswith(SUFFIXES):
+        raise UsageError(f'--out={values.out}: the name ends with none of {", ".join(SUFFIXES)}.')

@@ -1,0 +1,131 @@
+"""What the attempts of a gang were, from report.json: lanes of tasks, and events in words. Pure."""
+
+from collections.abc import Mapping
+
+from estimator_trainer import exit_codes
+from estimator_trainer.tools.report.lanes import (
+    ENDED,
+    FAILED,
+    KILLED,
+    RESTART,
+    RUNS,
+    START,
+    STOPPED,
+    Bar,
+    Event,
+    Lane,
+    Mark,
+)
+
+
+def tell(attempt: Mapping, lanes: dict[str, Lane], events: list[Event]) -> None:
+    """Adds what one attempt was to `lanes` and `events`."""
+    began = _number(attempt.get('started'))
+    if began is None:
+        return
+    first = attempt.get('attempt') == 1
+    step = attempt.get('checkpoint_before')
+    where = f'the checkpoint at step {step:,}' if type(step) is int else 'the beginning'
+    workers = attempt.get('workers')
+    with_whom = f' with {workers} {"worker" if workers == 1 else "workers"}' if workers else ''
+    events.append(Event(began, f'Attempt {attempt.get("attempt")} began{with_whom}, from {where}.'))
+    ends: dict[str, float] = {}
+    for name in sorted(attempt.get('addresses') or (), key=_order):
+        lanes.setdefault(name, Lane(name))
+    for task in filter(lambda task: isinstance(task, dict), attempt.get('tasks') or ()):
+        name, life, at = str(task.get('name')), task.get('life', 1), began + (_number(task.get('secs')) or 0)
+        lane = lanes.setdefault(name, Lane(name))
+        since = _number(task.get('began_secs'))
+        start = began + since if since is not None else ends.get(name, began)
+        lane.bars.append(Bar(start, at, RUNS))
+        lane.marks.append(Mark(start, START if first and life == 1 else RESTART))
+        lane.marks.append(Mark(at, _kind(task)))
+        if life > 1:
+            events.append(Event(start, f'{name} was restarted alone (life {life}).'))
+        ends[name] = at
+        if task.get('code') and task.get('how') == 'by itself' and not _is_cause(task, attempt):
+            events.append(Event(at, f'{name} {_how(task)}.', _kind(task) != STOPPED, _details(task, attempt)))
+    _end_of_attempt(attempt, began + (_number(attempt.get('secs')) or 0), events)
+
+
+def traceback(told: Mapping) -> tuple[str, ...]:
+    """The lines of a traceback that a task has recorded."""
+    lines = told.get('traceback')
+    return tuple(map(str, lines)) if isinstance(lines, list) else ()
+
+
+def _end_of_attempt(attempt: Mapping, at: float, events: list[Event]) -> None:
+    cause, lost = attempt.get('cause'), attempt.get('steps_lost')
+    if attempt.get('why') in ('done', None):
+        return
+    said = []
+    if isinstance(cause, dict):
+        task = next((t for t in attempt.get('tasks') or () if isinstance(t, dict) and _is_cause(t, attempt)), None)
+        first = f'{cause.get("task")} {_how(task)}' if task else str(cause.get('text'))
+        if cause.get('message'):
+            said.append(f'It says: {cause["message"]}')
+        if cause.get('out_of_memory'):
+            said.append('The kernel has killed a process for want of memory.')
+        at_cause = attempt['started'] + (_number(task.get('secs')) or 0) if task else at
+        text = f'{first}. This was the first failure of the attempt.'
+        events.append(Event(at_cause, text, True, tuple(said), traceback(cause)))
+    why = {
+        'failed': f'Attempt {attempt.get("attempt")} ended',
+        'stalled': f'Attempt {attempt.get("attempt")} was ended: no step was finished for too long',
+        'signalled': f'The run was told to stop ({attempt.get("signal")})',
+        'not drained': 'Training was done, but not all tasks ended in time',
+    }.get(str(attempt.get('why')), f'Attempt {attempt.get("attempt")} ended')
+    step = attempt.get('checkpoint_step')
+    after = f'; the last checkpoint is of step {step:,}' if type(step) is int else '; there is no checkpoint'
+    what = 'how many steps are lost is not known'
+    if type(lost) is int:
+        what = f'{lost:,} {"step is" if lost == 1 else "steps are"} lost' if lost else 'no step is lost'
+    delay = _number(attempt.get('delay_secs'))
+    then = f'. The tasks were started again {delay:.1f} s later' if delay is not None else ''
+    if delay is None and attempt.get('decision'):
+        then = f'. No restart: {attempt["decision"]}'
+    bad = bool(lost) or (delay is None and bool(attempt.get('decision')))
+    events.append(Event(at, f'{why}: {what}{after}{then}.', bad))
+
+
+def _kind(task: Mapping) -> str:
+    if task.get('code') == 0:
+        return ENDED
+    if task.get('code') in exit_codes.SYMPTOMS:
+        return STOPPED
+    if task.get('how') in ('stopped by the supervisor', 'killed by the supervisor'):
+        return STOPPED
+    return KILLED if task.get('signal') else FAILED
+
+
+def _how(task: Mapping) -> str:
+    life = f' (life {task["life"]})' if task.get('life', 1) != 1 else ''
+    if task.get('how') == 'could not be started':
+        return f'could not be started{life}'
+    if task.get('signal'):
+        return f'was killed by {task["signal"]}{life}'
+    meaning = str(task.get('meaning')).partition(';')[0]
+    return f'ended with exit code {task.get("code")} ({meaning}){life}'
+
+
+def _details(task: Mapping, attempt: Mapping) -> tuple[str, ...]:
+    cause = attempt.get('cause')
+    if task.get('message') and isinstance(cause, dict) and cause.get('message') == task['message']:
+        return ('It says the same as the first.',)
+    return (f'It says: {task["message"]}',) if task.get('message') else ()
+
+
+def _is_cause(task: Mapping, attempt: Mapping) -> bool:
+    cause = attempt.get('cause')
+    named = isinstance(cause, dict) and cause.get('task') == task.get('name') and cause.get('code') == task.get('code')
+    return bool(named) and task.get('how') != 'killed by the supervisor'
+
+
+def _order(name: str) -> tuple:
+    role, _, index = name.partition(':')
+    roles = ('chief', 'worker', 'ps', 'evaluator')
+    return roles.index(role) if role in roles else 9, int(index) if index.isdigit() else 0
+
+
+def _number(value) -> float | None:
+    return float(value) if type(value) in (int, float) else None

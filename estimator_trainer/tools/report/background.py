@@ -1,0 +1,29 @@
+"""`python -m estimator_trainer.tools.report.background --live|--last MODEL_DIR`: what a run starts to have its page."""
+
+import os
+import sys
+
+from estimator_trainer import exit_codes, report_page
+from estimator_trainer.errors import UsageError
+
+
+def main(argv: list[str]) -> int:
+    """Writes MODEL_DIR/report.html. With --live it takes as little as it can from the processes that train."""
+    how, model_dir = argv
+    if how == '--live':
+        os.nice(19)
+        import pyarrow
+
+        pyarrow.set_cpu_count(1)
+    from estimator_trainer.tools.report import command
+
+    try:
+        command.write([model_dir], os.path.join(model_dir, report_page.NAME))
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return exit_codes.USAGE
+    return exit_codes.OK
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""`python -m estimator_trainer report`: model_dirs -> a page and an exit code. Imports no TensorFlow."""
+
+import dataclasses
+import os
+
+from estimator_trainer import exit_codes, flags
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
+from estimator_trainer.report_page import NAME, NEEDED, missing
+from estimator_trainer.run_dir import files
+from estimator_trainer.storage import needs, urls
+from estimator_trainer.tools import command_line, places
+
+USAGE = """\
+usage: python -m estimator_trainer report MODEL_DIR... [--out=FILE]
+
+Writes a page that shows a run: curves, what happened to its tasks, where the time went, its
+configuration, variables, data and files. Several model_dirs make a page that compares them. The
+page is one file and needs no network. Reads any model_dir, also while it is trained, those of
+other Estimator programs, and those of which files are missing or damaged; changes no other file. A MODEL_DIR
+and --out may be in a store (s3://, gs://, az://).
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportFlags:
+    out: str = flag(
+        '',
+        'File for the page.',
+        group='The report',
+        unset=f'{NAME} in the model_dir; in the current folder for several',
+    )
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, USAGE, or that of a file that cannot be
+    read or written."""
+    return command_line.run(
+        argv, USAGE, ReportFlags, lambda: _report(*flags.parse_with_words(ReportFlags, ['report', *argv]))
+    )
+
+
+def _report(values, paths) -> int:
+    if not paths:
+        raise UsageError('name the model_dir of a run, or several.')
+    if missing():
+        raise UsageError(f'the page needs {" and ".join(missing())}: pip install {" ".join(NEEDED)}')
+    out = values.out or (os.path.join(paths[0], NAME) if len(paths) == 1 else NAME)
+    with places.Places() as here:
+        page = os.path.expanduser(here.file(out, '--out'))
+        if os.path.isdir(page):
+            raise UsageError(f'--out={out}: is a folder; name a file.')
+        size = write([here.run(path, 'MODEL_DIR', needs.of_report) for path in paths], page, paths, out)
+        here.send()
+    print(f'{out if urls.is_url(out) else page}: {size / 1e6:.2f} MB')
+    return exit_codes.OK
+
+
+def write(folders, out: str, shown=(), address: str = '') -> int:
+    """Writes the page of these model_dirs, whole or not at all. Its size in bytes.
+
+    Args:
+        shown: the path or URL of each, as the page names it; () for `folders`.
+        address: the path or URL that the page gets; '' for `out`.
+
+    Raises:
+        UsageError: one of them holds no run.
+        OSError: a file cannot be read or written.
+    """
+    from estimator_trainer.tools.report import comparison, page, reading
+
+    shown = [urls.normal(each) if urls.is_url(each) else os.path.abspath(each) for each in shown or folders]
+    runs = zip(folders, comparison.names(shown), shown)
+    text = page.page([reading.read(folder, name, shown=each) for folder, name, each in runs], address or out)
+    temporary = f'{out}.{os.getpid()}.tmp'
+    try:
+        with files.create(temporary) as file:
+            file.write(text)
+        os.replace(temporary, out)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return len(text.encode())

@@ -1,0 +1,104 @@
+"""A run in one sentence and a few numbers. Pure."""
+
+from typing import NamedTuple
+
+from estimator_trainer.tools.report import times, verdict
+from estimator_trainer.tools.report.facts import Run
+from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.series import Points
+from estimator_trainer.tools.report.words import duration, number, whole
+
+_MOST_METRICS = 6  # as numbers at the head of the page
+_LAST = ('loss', 'average_loss', 'global_step')  # after those that say more of a model
+
+
+class Tile(NamedTuple):
+    label: str
+    value: str
+    note: str = ''
+
+
+def judge(run: Run) -> verdict.Verdict:
+    return verdict.of(run.training, run.status, run.report, run.alive, run.read_at, run.stop)
+
+
+def main_evaluations(run: Run) -> Log | None:
+    """The evaluations that the page shows first: those in eval/, else those with the most lines."""
+    if 'eval' in run.evaluations:
+        return run.evaluations['eval']
+    return max(run.evaluations.values(), key=len, default=None)
+
+
+def metrics(log: Log | None) -> list[str]:
+    """The metrics of evaluations, the telling ones first."""
+    if log is None:
+        return []
+    names = [name for name, series in log.series.items() if len(series) and name != 'global_step']
+    return sorted(names, key=lambda name: (name in _LAST, name))
+
+
+def seconds(run: Run) -> float | None:
+    """How long the run took, or has taken."""
+    if type(run.report.get('secs')) in (int, float):
+        return float(run.report['secs'])
+    begins = [*run.starts, *([run.train.began] if run.train.began else [])]
+    for told in (run.status.get('started'), *(each.get('started') for each in run.attempts)):
+        if type(told) in (int, float):
+            begins.append(told)
+    last = max(
+        filter(None, (run.training.get('time'), run.train.ended, *(log.ended for log in run.evaluations.values()))),
+        default=None,
+    )
+    return last - min(begins) if begins and last else None
+
+
+def speed(run: Run) -> float | None:
+    """The median examples/s of the curve: the last value alone may be of a pause."""
+    series = run.train.series.get('examples_per_sec')
+    if series and len(series):
+        return median(series.points())
+    pace, batch = times.secs_per_step(run), run.config.get('global_batch_size')
+    return batch / pace if pace and type(batch) is int else None
+
+
+def median(points: Points) -> float:
+    ordered = sorted(points.values.tolist())
+    return ordered[len(ordered) // 2]
+
+
+def best(run: Run, name: str) -> tuple[float, int] | None:
+    """The best value of a metric of the evaluations and its step, as export/best goes by it."""
+    if run.best.get('metric') == name and type(run.best.get('value')) is float:
+        return run.best['value'], run.best.get('step') or 0
+    return None
+
+
+def tiles(run: Run) -> list[Tile]:
+    """The numbers at the head of the page."""
+    most = run.training.get('max_steps')
+    found = [Tile('step', whole(run.last_step), f'of {most:,}' if type(most) is int else '')]
+    evaluations = main_evaluations(run)
+    for name in metrics(evaluations)[:_MOST_METRICS]:
+        top, (step, value) = best(run, name), evaluations.series[name].last
+        note = f'evaluation at step {step:,}'
+        if top and top[1] != step:
+            note += f'; best {number(top[0])} at step {top[1]:,}'
+        found.append(Tile(name, number(value), note))
+    loss = run.train.last('loss')
+    if loss is not None:
+        found.append(Tile('loss of training', number(loss), 'of the last report'))
+    rate = speed(run)
+    if rate:
+        found.append(
+            Tile('examples/s', number(float(round(rate))) if rate >= 10 else number(rate), 'median of the reports')
+        )
+    took = seconds(run)
+    if took is not None:
+        found.append(Tile('time', duration(took), 'from the first start'))
+    restarts = run.report.get('restarts', run.status.get('restarts'))
+    alone = sum(1 for attempt in run.attempts for task in attempt.get('tasks') or () if task.get('life', 1) > 1)
+    if type(restarts) is int:
+        found.append(
+            Tile('restarts', str(restarts), f'of all tasks; {alone} of single ones' if alone else 'of all tasks')
+        )
+    return found

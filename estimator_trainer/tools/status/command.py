@@ -1,0 +1,105 @@
+"""`python -m estimator_trainer status`: a model_dir -> a line and an exit code. Imports no TensorFlow."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from estimator_trainer import exit_codes, flags
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
+from estimator_trainer.storage import needs, urls
+from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools.status import line, reading, sweep
+
+USAGE = f"""\
+usage: python -m estimator_trainer status MODEL_DIR [--follow]
+
+Says in one line how a run is: step, loss, examples/s, time left, tasks alive and restarts; or how it
+ended. The same of a sweep, if MODEL_DIR is its folder. Reads files, on any machine that sees them, or in
+a store (s3://, gs://, az://), and changes none.
+
+Exit codes:
+  {exit_codes.OK:3}  {line.MEANINGS[exit_codes.OK]}
+  {line.ALIVE:3}  {line.MEANINGS[line.ALIVE]}
+  {line.UNKNOWN:3}  {line.MEANINGS[line.UNKNOWN]}
+  {exit_codes.USAGE:3}  {line.MEANINGS[exit_codes.USAGE]}
+  any other code is that of the run, such as 143: it was stopped, and the same command resumes
+"""
+_STORE_SECS = 10.0  # a run sends its small files about every 30 s
+
+
+@dataclasses.dataclass(frozen=True)
+class StatusFlags:
+    follow: bool = flag(
+        False,
+        'Say it again whenever it changes, until the run no longer lives. On a terminal the line is redrawn.',
+        group='The status',
+        why='a script asks once',
+    )
+    every_secs: float = flag(
+        2.0,
+        f'Time between two looks with --follow; at a store at least {_STORE_SECS:g} s.',
+        group='The status',
+        unit='s',
+        above=0,
+        wanted='a number over 0 is needed.',
+        why='the trainer writes its file so often',
+    )
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code, as USAGE lists them."""
+    return command_line.run(
+        argv, USAGE, StatusFlags, lambda: _status(*flags.parse_with_words(StatusFlags, ['status', *argv]))
+    )
+
+
+def _status(values, paths) -> int:
+    if len(paths) != 1:
+        raise UsageError(f'{" ".join(paths) or "status"}: name one model_dir.')
+    show = _Shown(sys.stdout, redraw=values.follow and sys.stdout.isatty())
+    pause = max(values.every_secs, _STORE_SECS) if urls.is_url(paths[0]) else values.every_secs
+    with places.Places() as here, contextlib.closing(show):
+        folder = here.run(paths[0], 'MODEL_DIR', needs.of_status)
+        while True:
+            text, code = _look(folder, paths[0])
+            show(text)
+            if not values.follow or code != line.ALIVE:
+                return code
+            time.sleep(pause)
+            here.refresh(folder)
+
+
+def _look(folder: str, name: str) -> tuple[Callable[[int | None], str], int]:
+    """(columns) -> the line, and the exit code. `name`: of the run, for the line."""
+    found = sweep.read(folder)
+    if found:
+        return lambda width: sweep.line(found, name)[:width], sweep.exit_code(found, line.ALIVE, line.UNKNOWN)
+    now = reading.read(folder)
+    return lambda width: line.of(now, name, width), line.exit_code(line.judge(now))
+
+
+class _Shown:
+    """Writes a line when it differs from the one before; on a terminal over that one."""
+
+    def __init__(self, stream, redraw: bool):
+        self._stream, self._redraw, self._last, self._full = stream, redraw, '', ''
+
+    def __call__(self, text: Callable[[int | None], str]) -> None:
+        """`text` gives the line for a number of columns; None: all of it."""
+        self._full = shown = text(None)
+        if self._redraw:
+            shown = text((os.get_terminal_size(self._stream.fileno()).columns or 80) - 1)
+        if shown == self._last:
+            return
+        self._stream.write(f'\r\x1b[K{shown}' if self._redraw else f'{shown}\n')
+        self._stream.flush()
+        self._last = shown
+
+    def close(self) -> None:
+        if self._redraw and self._last:
+            self._stream.write(f'\r\x1b[K{self._full}\n')
+            self._stream.flush()

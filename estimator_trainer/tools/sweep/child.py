@@ -1,0 +1,108 @@
+"""The process of a trial: `python -m estimator_trainer cluster` with one task, and what it has said last.
+
+The supervisor restarts the task if it fails, keeps its logs and writes report.json. Its cores are those that this
+process lets it have: it pins the task to them, and gives it as many threads.
+"""
+
+import collections
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.supervisor import report as reports
+from estimator_trainer.supervisor.logs import Lines
+from estimator_trainer.supervisor.process import Process
+from estimator_trainer.supervisor.task_commands import Command
+
+_SUPERVISOR = (sys.executable, '-m', 'estimator_trainer', 'cluster', '--workers=1', '--noevaluator')
+_READ_BYTES = 64 << 10
+_LAST_LINES = 20
+_ERROR = 'error: '
+
+
+def command(
+    model_dir: str,
+    trainer_flags: Sequence[str],
+    cores: Sequence[int],
+    environ: Mapping[str, str],
+    supervisor_flags: Sequence[str] = (),
+    supervisor: Sequence[str] = _SUPERVISOR,
+) -> Command:
+    """How a trial is started, pinned to `cores`, if there are any."""
+    environ = {name: value for name, value in environ.items() if name not in ('TF_CONFIG', *protocol.VARIABLES)}
+    argv = (*supervisor, *supervisor_flags, '--', *trainer_flags, f'--model_dir={model_dir}')
+    return Command(os.path.basename(model_dir), argv, environ, cores=tuple(cores))
+
+
+class Child:
+    """A trial's process, started. It does not outlive this process, and neither does its task.
+
+    Raises (on creation):
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, started: Command, model_dir: str):
+        self._model_dir = model_dir
+        self._began = time.monotonic()
+        self._last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+        self._process = Process(started)
+        self._open = {self._process.stdout: Lines(), self._process.stderr: Lines()}
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What becomes readable when it has something to say, or ends."""
+        return tuple(self._open)
+
+    @property
+    def secs(self) -> float:
+        return time.monotonic() - self._began
+
+    def read(self) -> None:
+        """Takes what it has said. Never waits."""
+        for descriptor in tuple(self._open):
+            with contextlib.suppress(BlockingIOError):
+                data = os.read(descriptor, _READ_BYTES)
+                lines = self._open[descriptor].feed(data) if data else self._open.pop(descriptor).close()
+                self._last.extend(line.decode(errors='replace') for line in lines)
+
+    def poll(self) -> int | None:
+        """Its exit code as a shell gives it, once it has ended."""
+        code = self._process.poll()
+        return 128 - code if code is not None and code < 0 else code
+
+    def stop(self) -> None:
+        """Tells it to save and end."""
+        self._process.send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._process.send(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kills what is left of it, its task with it."""
+        self.read()
+        self._process.close()
+
+    def cause(self, code: int) -> str:
+        """Why it has ended with `code`, in one line."""
+        return cause_of(protocol.read_json(os.path.join(self._model_dir, reports.REPORT_FILE)), code, self._last)
+
+
+def cause_of(report: Mapping, code: int, last_lines: Sequence[str]) -> str:
+    """Why a trial has failed.
+
+    Args:
+        report: its report.json, or that of an earlier start, or {}.
+        last_lines: that its process has written.
+    """
+    attempts = report.get('attempts') if report.get('exit_code') == code else None
+    cause = attempts[-1].get('cause') if isinstance(attempts, list) and attempts else None
+    said = (cause or {}).get('message') or (cause or {}).get('text')
+    if not said:
+        errors = [line.partition(_ERROR)[2] for line in last_lines if _ERROR in line]
+        said = (errors or [line.strip() for line in last_lines if line.strip()] or [''])[-1]
+    return said or exit_codes.describe(code)

@@ -1,0 +1,227 @@
+"""`python -m estimator_trainer sweep`: argv -> trials, a table, the best of them and an exit code."""
+
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+
+from estimator_trainer import exit_codes, flags, log
+from estimator_trainer.errors import UsageError
+from estimator_trainer.evaluation import early_stopping
+from estimator_trainer.flags import flag
+from estimator_trainer.run_dir import metrics_log, ownership, protocol
+from estimator_trainer.storage import urls
+from estimator_trainer.supervisor.command import usable_cores
+from estimator_trainer.supervisor.options import ClusterFlags
+from estimator_trainer.tools import command_line
+from estimator_trainer.tools.sweep import child, katib, page, report, space, targets
+from estimator_trainer.tools.sweep import plan as plans
+from estimator_trainer.tools.sweep import run as runs
+from estimator_trainer.tools.sweep import trial as trials
+
+USAGE = """\
+usage: python -m estimator_trainer sweep --trials=N --param_space=NAME:KIND:VALUES [--flag=value ...] -- [trainer flags]
+
+Trains a job N times, each time with other values of the parameters, which Optuna chooses. Each trial is a run of
+its own in a folder of --model_dir, with a supervisor that restarts it. If the sweep is killed, the same command goes
+on. At the end: a table, the best trial and its export, and sweep.json.
+
+  python -m estimator_trainer sweep --trials=20 --param_space=learning_rate:log:1e-4:1e-1 \\
+      --param_space=optimizer:choice:sgd,momentum,adam --metric=accuracy --mode=max -- \\
+      --job=mnist --epochs=5 --save_checkpoints_steps=100 --model_dir=runs/sweep
+
+For the trainer flags: python -m estimator_trainer --help
+"""
+LOCK = '.sweep.lock'
+_NEVER = 10**9  # evaluations: the trial does not stop by itself
+_PACKAGE = 'optuna'
+
+_what = functools.partial(flag, group='What is searched')
+_how = functools.partial(flag, group='How')
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepFlags:
+    """The flags of sweep. Those of the trainer come after `--`."""
+
+    param_space: tuple = _what(
+        (),
+        'NAME:KIND:VALUES: the values of a flag of the trainer or of a param of the job. NAME:log:LOW:HIGH and '
+        'NAME:uniform:LOW:HIGH take numbers, NAME:int:LOW:HIGH whole numbers, NAME:choice:A,B,C one of these. '
+        'Repeatable.',
+        repeated=True,
+        unset=flags.REQUIRED,
+    )
+    trials: int = _what(
+        20,
+        'Trials of the whole sweep, also those that are pruned or fail. A higher number goes on.',
+        least=1,
+        why='TPE begins with ten random trials',
+    )
+    metric: str = _what('loss', 'The metric of the evaluation that is to become best.')
+    mode: str = _what('min', 'Whether lower (min) or higher (max) is better.', choices=('min', 'max'))
+    seed: int = _what(
+        1,
+        'Seed of the choice of values. That of the trials is --seed after `--`.',
+        least=0,
+        most=2**31 - 1,
+        wanted='at least 0 and less than 2**31 is needed.',
+    )
+    prune_after: int = _what(
+        5,
+        'A trial is ended early, if one of its evaluations is worse than the median of the trials that were done, once '
+        'there are so many of these. 0: never.',
+        least=0,
+        why="Optuna's default",
+    )
+    parallel: int = _how(1, 'Trials at the same time. They share the cores.', least=1, why='one trial uses all cores')
+    max_failed: int = _how(
+        5,
+        'The sweep ends if so many trials fail at its start, and none succeeds.',
+        least=1,
+        why='values that diverge fail some trials; what fails them all has another cause',
+    )
+    max_restarts: int = _how(
+        ClusterFlags.max_restarts, 'Restarts of a trial, as of run_local_cluster.sh.', least=0, wanted='give 0 or more.'
+    )
+    isolate: str = _how(
+        ClusterFlags.isolate,
+        'Run each trial in a network namespace of its own. off: for jobs that need the network.',
+        choices=('auto', 'on', 'off'),
+        why="TensorFlow's ports have no authentication",
+    )
+    katib_metrics: str = _how(
+        '', "A file to which every evaluation is written in Katib's text format; - for stdout.", unset='none'
+    )
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, FAILED where no trial is done, USAGE, that
+    of a trial where the first ones fail, that of a signal, or CANNOT_WRITE."""
+    own, trainer_flags = split(argv)
+    return command_line.run(
+        own,
+        USAGE,
+        SweepFlags,
+        lambda: _sweep(flags.parse(SweepFlags, ['sweep', *own]), trainer_flags),
+        {ownership.TakenElsewhere: exit_codes.MODEL_DIR_TAKEN, trials.CannotStore: exit_codes.CANNOT_WRITE},
+    )
+
+
+def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our flags and those of the trainer. `--param-space` is `--param_space`."""
+    border = argv.index('--') if '--' in argv else len(argv)
+    own = []
+    for word in argv[:border]:
+        name, equals, value = word.partition('=')
+        own.append(name[:2] + name[2:].replace('-', '_') + equals + value if name.startswith('--') else word)
+    return own, list(argv[border + 1 :])
+
+
+def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
+    log.set_up()
+    if urls.is_url(values.katib_metrics):
+        raise UsageError(f'--katib_metrics={values.katib_metrics}: grows line by line; name a file of this machine.')
+    spaces = space.parse(values.param_space)
+    if not spaces and values.trials > 1:
+        raise UsageError(
+            '--param_space is missing: say what differs between the trials, such as '
+            '--param_space=learning_rate:log:1e-4:1e-1'
+        )
+    if importlib.util.find_spec(_PACKAGE) is None:
+        raise UsageError(f'{_PACKAGE}, which chooses the trials, is missing; pip install "estimator-trainer[sweep]"')
+    try:
+        found = targets.find(spaces, trainer_flags)
+    except targets.CheckFailed as error:
+        print(error, file=sys.stderr)
+        return error.code
+    config = found.config
+    if config.dry_run:
+        raise UsageError('--dry_run: a sweep has none; try the flags of the trainer without sweep.')
+    if config.metrics_port and values.parallel > 1:
+        raise UsageError(
+            f'--metrics_port={config.metrics_port}: {values.parallel} trials at the same time cannot share a port; '
+            'leave it out, or give --parallel=1.'
+        )
+    plan = plans.Plan(
+        values.metric,
+        values.mode,
+        values.seed,
+        values.prune_after,
+        tuple(map(str, spaces)),
+        plans.trainer_flags(config),
+    )
+    folder = config.model_dir
+    with ownership.lock(folder, LOCK) as lock:
+        ownership.take(lock, folder, 'runs a sweep there')
+        plans.keep(plan, folder)
+        from estimator_trainer.tools.sweep import study as studies  # takes a second
+
+        return _run(values, plan, found, studies.Study(folder, plan, found.parameters))
+
+
+def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
+    folder, cores = found.config.model_dir, usable_cores()
+    rule, base = _flags_of_trials(values, plan, found, len(cores))
+
+    def start(model_dir, params, share):
+        command = child.command(
+            model_dir,
+            [*base, *found.flags(params)],
+            share,
+            os.environ,
+            (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}'),
+        )
+        return child.Child(command, model_dir)
+
+    def keep(state='running'):
+        protocol.write_json(
+            os.path.join(folder, report.NAME), report.document(state, plan, study.trials(), folder, found.flags)
+        )
+
+    protocol.remove_unfinished(os.path.join(folder, report.NAME))
+    with contextlib.closing(katib.Writer(values.katib_metrics)) as metrics:
+        for one in study.trials():
+            if one.state is not trials.State.RUNNING:  # of the others the sweep tells
+                metrics.write(_lines(folder, one.number))
+        bounds = runs.Bounds(values.trials, values.parallel, values.max_failed)
+        sweep = runs.Sweep(
+            folder, plan, bounds, study, rule, start, cores, lambda number, lines: metrics.write(lines), keep
+        )
+        code = sweep.run()
+    keep('stopped' if sweep.stopped else 'done' if code == exit_codes.OK else 'failed')
+    if sweep.stopped:
+        print('stopped; the same command goes on', file=sys.stderr)
+    else:
+        _say_end(plan, study.trials(), found, sys.stderr if values.katib_metrics == '-' else sys.stdout)
+    return code
+
+
+def _flags_of_trials(values, plan, found, cores: int) -> tuple:
+    """The rule by which trials are pruned, or None, and the flags of all trials."""
+    threads = [f'--intra_op_threads={max(1, cores // values.parallel)}']
+    rule, more = None, []
+    if plan.prune_after:
+        rule = early_stopping.rule_of(found.config)
+        if rule is None:  # the early stopping of the trainer is what ends a trial that is pruned
+            rule = early_stopping.Rule(plan.metric, plan.mode, _NEVER)
+            more = [f'--stop_{name}={value}' for name, value in dataclasses.asdict(rule).items()]
+    return rule, [*threads, *found.trainer_flags, *more]
+
+
+def _lines(folder, number) -> list:
+    path = os.path.join(trials.folder_of(folder, number), 'eval', 'metrics.jsonl')
+    return metrics_log.MetricsLog(path).read()
+
+
+def _say_end(plan, all_trials, found, out) -> None:
+    folder = found.config.model_dir
+    print(report.table(all_trials, plan), file=out)
+    print(report.conclusion(all_trials, plan, folder, found.flags), file=out)
+    print(f'all trials: {os.path.join(folder, report.NAME)}', file=out)
+    written = page.write(folder, [trials.folder_of(folder, one.number) for one in all_trials])
+    if written:
+        print(f'page: {written}', file=out)

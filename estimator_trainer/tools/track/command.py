@@ -1,0 +1,128 @@
+"""`python -m estimator_trainer track`: a model_dir -> its trackers and an exit code. Imports no TensorFlow."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+import time
+
+from estimator_trainer import exit_codes, flags, trackers
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.storage import needs, urls
+from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools.report import verdict
+from estimator_trainer.tools.status import line
+from estimator_trainer.tools.status import reading as status_reading
+from estimator_trainer.tools.track import sending, state
+from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, Away
+
+USAGE = """\
+usage: python -m estimator_trainer track MODEL_DIR [--to=TRACKER]... [--follow]
+
+Sends a run to trackers: its params, its metrics by step, its exports and how it ended. Sends what they
+have not got yet, so that the same command sends nothing twice, and goes on where another one, or the
+run itself (--track), was interrupted. Reads the model_dir, also while it is trained, and writes into
+it what was sent (track/). MODEL_DIR may be in a store (s3://, gs://, az://).
+
+Exit codes: 0 if everything was sent, 1 if not, 64 for a mistake in the command.
+"""
+_EVERY_SECS = 15
+_STATUS = {
+    verdict.DONE: FINISHED,
+    verdict.STOPPED: KILLED,
+    verdict.FAILED: FAILED,
+    verdict.LOST: FAILED,
+    verdict.ALIVE: RUNNING,
+    verdict.UNKNOWN: RUNNING,  # nothing says that it ended
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrackFlags:
+    to: tuple = flag(
+        (),
+        'mlflow:URI, wandb or tensorboard-hparams, as --track of the trainer. Repeatable.',
+        group='The tracker',
+        repeated=True,
+        unset='what --track of the run says',
+    )
+    follow: bool = flag(
+        False, 'Go on until the run no longer lives.', group='The tracker', why='a run with --track does it itself'
+    )
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code, as USAGE lists them."""
+    return command_line.run(
+        argv,
+        USAGE,
+        TrackFlags,
+        lambda: _track(*flags.parse_with_words(TrackFlags, ['track', *argv])),
+        {state.Taken: exit_codes.FAILED},
+    )
+
+
+def _track(values, paths) -> int:
+    if len(paths) != 1:
+        raise UsageError(f'{" ".join(paths) or "track"}: name one model_dir.')
+    with places.Places() as here, contextlib.ExitStack() as held:
+        given = here.run(paths[0], 'MODEL_DIR', needs.of_tracking, writes=True)
+        now = status_reading.read(given)  # is there a run?
+        folder = os.path.abspath(os.path.expanduser(given))
+        if not os.path.exists(os.path.join(folder, 'config.json')):
+            raise UsageError(f'{paths[0]}: has no config.json; only runs of this trainer can be sent.')
+        targets = _targets(folder, values.to)
+        if urls.is_url(paths[0]) and now.alive:
+            _refuse_what_the_run_sends(folder, targets)
+        senders = {
+            target: sending.Sender(
+                folder,
+                target,
+                held.enter_context(state.hold(folder, target, lambda: here.send_changes(folder))),
+                print,
+                shown=here.shown(folder),
+            )
+            for target in targets
+        }
+        while True:
+            now = status_reading.read(folder)
+            found = line.judge(now)
+            last = not values.follow or found.kind != verdict.ALIVE
+            at = sending.ended_at(folder, time.time())
+            failed = [_send(*each, _STATUS[found.kind] if last else None, at) for each in senders.items()]
+            if last:
+                return exit_codes.FAILED if any(failed) else exit_codes.OK
+            time.sleep(_EVERY_SECS)
+            here.refresh(folder)
+
+
+def _refuse_what_the_run_sends(folder: str, targets) -> None:
+    """A run in a store holds no lock that is seen elsewhere. Raises Taken."""
+    for target in set(targets) & set(_targets_of_the_run(folder)):
+        raise state.Taken(f'the run sends to {target} itself; wait for its end')
+
+
+def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
+    found = trackers.check(given) if given else _targets_of_the_run(folder)
+    if not found:
+        raise UsageError(f'--to is missing: the run has no --track; name a tracker: {trackers.SHAPES}.')
+    return found
+
+
+def _targets_of_the_run(folder: str) -> tuple[trackers.Target, ...]:
+    config = protocol.read_json(os.path.join(folder, 'config.json'))
+    return trackers.check((config.get('flags') or {}).get('track') or ())
+
+
+def _send(target, sender: sending.Sender, status: str | None, at: float) -> bool:
+    """Whether it has failed."""
+    try:
+        sender.send(status, at)
+    except Away as error:
+        print(f'{target}: {error}; not everything is sent', file=sys.stderr)
+        return True
+    if status is not None:
+        print(f'{target}: everything is sent')
+    return False

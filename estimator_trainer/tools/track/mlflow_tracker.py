@@ -1,0 +1,121 @@
+"""MLflow: a run in an experiment, on a server, in a SQLite file or in a folder."""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+_SETTINGS = {  # of the library, which reads them when it is imported; the user's own come first
+    'MLFLOW_HTTP_REQUEST_TIMEOUT': '30',
+    'MLFLOW_HTTP_REQUEST_MAX_RETRIES': '0',  # the sender tries again itself
+    'MLFLOW_DISABLE_TELEMETRY': 'true',  # nothing is sent but to the tracker that was named
+    'MLFLOW_ALLOW_FILE_STORE': 'true',  # MLflow 3 asks for it before it writes into a folder
+}
+for _name, _value in _SETTINGS.items():
+    os.environ.setdefault(_name, _value)
+
+from mlflow import MlflowClient  # noqa: E402
+from mlflow.entities import Metric, Param, RunTag  # noqa: E402
+from mlflow.exceptions import MlflowException, RestException  # noqa: E402
+
+from estimator_trainer.tools.track.reading import Line  # noqa: E402
+from estimator_trainer.tools.track.tracker import RUNNING, Away, Gone, Refused, Run, words_of  # noqa: E402
+
+_KEY = 'estimator_trainer.run'  # the tag by which a run is found whose making was interrupted
+_EXPERIMENT = 'MLFLOW_EXPERIMENT_NAME'
+_MOST_METRICS, _MOST_PARAMS = 1000, 100  # of one request
+_LONGEST_NAME, _LONGEST_PARAM, _LONGEST_TAG = 250, 6000, 5000  # characters
+
+
+class MlflowTracker:
+    """Of a metric MLflow keeps every value with its step and time, so that what is sent again is the same point."""
+
+    confirms = True
+
+    def __init__(self, uri: str):
+        self._local = not uri.startswith('http')
+        self._client = self._ask(MlflowClient, uri)
+        self._run_id = ''
+
+    def begin(self, run: Run, entry: str) -> str:
+        try:
+            found = self._ask(self._client.get_run, entry) if entry else self._make(run)
+        except Refused as error:
+            raise Away(str(error)) from error
+        if found.info.lifecycle_stage == 'deleted':
+            raise Gone
+        self._run_id = found.info.run_id
+        if found.info.status != RUNNING:
+            self._ask(self._client.update_run, self._run_id, status=RUNNING)
+        self._describe(run.facts.params, run.facts.tags, found.data.params, found.data.tags)
+        return self._run_id
+
+    def lines(self, lines: Sequence[Line]) -> None:
+        metrics = [
+            Metric(_name_of(name), value, int(line.time * 1000), line.step)
+            for line in lines
+            for name, value in line.values.items()
+        ]
+        for first in range(0, len(metrics), _MOST_METRICS):
+            try:
+                self._ask(self._client.log_batch, self._run_id, metrics=metrics[first : first + _MOST_METRICS])
+            except Refused:
+                if self._ask(self._client.get_run, self._run_id).info.lifecycle_stage == 'deleted':
+                    raise Gone from None
+                raise
+
+    def export(self, folder: str, name: str) -> None:
+        self._ask(self._client.log_artifacts, self._run_id, folder, name)
+
+    def end(self, status: str, at: float) -> None:
+        if status != RUNNING:
+            self._ask(self._client.set_terminated, self._run_id, status, int(at * 1000))
+
+    def _make(self, run: Run):
+        name = os.environ.get(_EXPERIMENT) or run.group
+        experiment = self._ask(self._client.get_experiment_by_name, name)
+        if experiment is None:
+            try:
+                ident = self._ask(self._client.create_experiment, name)
+            except (Away, Refused):  # another run has just made it
+                experiment = self._ask(self._client.get_experiment_by_name, name)
+                if experiment is None:
+                    raise
+        ident = experiment.experiment_id if experiment else ident
+        interrupted = self._ask(self._client.search_runs, [ident], f"tags.`{_KEY}` = '{run.key}'", max_results=1)
+        if interrupted:
+            return interrupted[0]
+        return self._ask(
+            self._client.create_run, ident, start_time=int(run.began * 1000), tags={_KEY: run.key}, run_name=run.name
+        )
+
+    def _describe(self, params: Mapping, tags: Mapping, sent_params: Mapping, sent_tags: Mapping) -> None:
+        """MLflow keeps the first value of a param. Where a run goes on with another, a tag has the new one."""
+        wanted = {_name_of(name): str(value)[:_LONGEST_PARAM] for name, value in params.items()}
+        changed = {name: value for name, value in wanted.items() if sent_params.get(name, value) != value}
+        wanted_tags = {_name_of(name): value[:_LONGEST_TAG] for name, value in {**tags, **changed}.items()}
+        new_params = [Param(name, value) for name, value in wanted.items() if name not in sent_params]
+        new_tags = [RunTag(name, value) for name, value in wanted_tags.items() if sent_tags.get(name) != value]
+        for first in range(0, max(len(new_params), len(new_tags)), _MOST_PARAMS):
+            part = slice(first, first + _MOST_PARAMS)
+            self._ask(self._client.log_batch, self._run_id, params=new_params[part], tags=new_tags[part])
+
+    def _ask(self, call: Callable, *args, **kwargs):
+        try:
+            return call(*args, **kwargs)
+        except MlflowException as error:
+            # A page of another server, or of a proxy, with code 404 says nothing of the run.
+            if error.error_code == 'RESOURCE_DOES_NOT_EXIST' and (self._local or isinstance(error, RestException)):
+                raise Gone from error
+            if error.error_code in ('INVALID_PARAMETER_VALUE', 'BAD_REQUEST'):
+                raise Refused(words_of(error)) from error
+            raise Away(words_of(error)) from error
+        except (Away, OSError):
+            raise
+        except Exception as error:  # what a library says to an answer that makes no sense
+            raise Away(words_of(error)) from error
+
+
+def _name_of(text: str) -> str:
+    """What MLflow takes for a name. In a folder a name is a path: `a` and `a/b` cannot both be there."""
+    group, slash, name = text.partition('/')
+    return (re.sub(r'[^\w\-. :]', '_', group) + slash + re.sub(r'[^\w\-. :]', '_', name))[:_LONGEST_NAME]

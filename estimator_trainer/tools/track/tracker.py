@@ -1,0 +1,101 @@
+"""What a tracker can do, and which one is meant. An adapter imports its library when it is made."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from estimator_trainer import trackers
+from estimator_trainer.tools.track.reading import Facts, Line
+
+RUNNING, FINISHED, FAILED, KILLED = 'RUNNING', 'FINISHED', 'FAILED', 'KILLED'  # how a run is
+_LONGEST = 300  # characters of a library's message
+
+
+class Away(Exception):
+    """The tracker cannot be reached, or does not do what it should. Worth another try later."""
+
+
+class Gone(Exception):
+    """The entry was deleted there."""
+
+
+class Refused(Exception):
+    """The tracker will never take this. The rest goes on without it."""
+
+
+class Run(NamedTuple):
+    """What an entry is made of.
+
+    Attributes:
+        key: finds an entry again whose making was interrupted.
+        group: of runs: the name of the folder that the model_dir is in.
+        began: seconds since the epoch.
+        folder: the model_dir.
+        shown: its path, or the URL of which it is a copy.
+        scratch: a folder in it for what a library keeps on disk.
+    """
+
+    key: str
+    name: str
+    group: str
+    began: float
+    folder: str
+    shown: str
+    scratch: str
+    facts: Facts
+
+
+class Tracker(Protocol):
+    """Every method raises Away, and takes a bounded time where the library allows it.
+
+    Attributes:
+        confirms: what a method was given is at the tracker when it returns; otherwise it is when `end` returns.
+    """
+
+    confirms: bool
+
+    def begin(self, run: Run, entry: str) -> str:
+        """Continues `entry`, or makes one if that is ''. Its id. Raises Gone."""
+
+    def lines(self, lines: Sequence[Line]) -> None:
+        """Raises Refused."""
+
+    def export(self, folder: str, name: str) -> None:
+        """Keeps a SavedModel as an artifact. Raises Refused."""
+
+    def end(self, status: str, at: float) -> None:
+        """Nothing follows. With RUNNING the run goes on elsewhere."""
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception of a library says, as a part of a message: the system's words where these are the cause."""
+    first = error
+    while first.__cause__ or first.__context__:
+        first = first.__cause__ or first.__context__
+    if isinstance(first, OSError):
+        return first.strerror or str(first) or type(first).__name__
+    lines = str(error).strip().splitlines()
+    return lines[0][:_LONGEST] if lines else type(error).__name__
+
+
+def make(target: trackers.Target) -> Tracker:
+    """The adapter of a tracker. Raises Away where its library cannot be used."""
+    adapter = imported(target)
+    return adapter(target.uri) if target.uri else adapter()
+
+
+def imported(target: trackers.Target) -> Callable[..., Tracker]:
+    """The class of an adapter, with the library that it uses. Raises Away where that cannot be imported."""
+    try:
+        if target.kind == trackers.MLFLOW:
+            from estimator_trainer.tools.track.mlflow_tracker import MlflowTracker
+
+            return MlflowTracker
+        if target.kind == trackers.WANDB:
+            from estimator_trainer.tools.track.wandb_tracker import WandbTracker
+
+            return WandbTracker
+        from estimator_trainer.tools.track.hparams_tracker import HparamsTracker
+
+        return HparamsTracker
+    except Exception as error:
+        raise Away(words_of(error)) from error

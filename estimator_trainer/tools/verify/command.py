@@ -1,0 +1,194 @@
+"""`python -m estimator_trainer verify`: a program in two environments -> a table, a page and an exit code."""
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import shlex
+import sys
+import tempfile
+
+from estimator_trainer import exit_codes, flags
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flags import flag
+from estimator_trainer.storage import urls
+from estimator_trainer.tools import bounded, command_line, places
+from estimator_trainer.tools.verify import interpreters, runs
+
+USAGE = """\
+usage: python -m estimator_trainer verify PROGRAM [--from=PYTHON] [--to=PYTHON] [--to_program=FILE] [-- ARGUMENT...]
+
+Runs a program that trains Estimators in two environments, or before and after a change, for the same few
+steps, and compares inputs, losses, weights, slots, metrics, predictions and exports. Each of the two is
+also continued in the other from its checkpoint. Two more runs of the first environment tell what is chance
+and what rounding grows to. PROGRAM is a file, or `-m package.module`. In the arguments after `--`,
+{model_dir} stands for a fresh folder. The exit code is 0 if both compute the same, and 1 if they differ;
+then the output says from which step on, and in which variable.
+"""
+
+_what = functools.partial(flag, group='What is compared')
+_how = functools.partial(flag, group='How')
+
+
+@dataclasses.dataclass(frozen=True)
+class VerifyFlags:
+    """The flags of verify."""
+
+    from_: str = _what('', 'Python of the first environment, which may lack estimator_trainer.', unset='this Python')
+    to: str = _what('', 'Python of the second environment.', unset='this Python')
+    to_program: str = _what('', 'The changed program, for the second environment.', unset='PROGRAM')
+    to_args: str = _what(
+        '', 'Arguments of the program in the second environment, as a shell reads them.', unset='those after --'
+    )
+    steps: int = _what(
+        20,
+        'Steps of each Estimator, in a run and in the run that continues it.',
+        least=1,
+        wanted='give 1 or more.',
+        why='a difference that matters has grown by then',
+    )
+    eval_steps: int = _what(100, 'Most batches of an evaluation.', least=1, wanted='give 1 or more.')
+    examples: int = _what(64, 'Most predictions of a call that are compared.', least=1, wanted='give 1 or more.')
+    every: int = _what(
+        1,
+        'Compares the weights after steps 1 and 2, after every N-th step and after the last one.',
+        least=1,
+        wanted='give 1 or more.',
+        why='then the report names the step at which the weights part',
+    )
+    continued: bool = _what(True, 'Also continues each run in the other environment.')
+    tolerance: float = _how(
+        1e-5,
+        'Largest relative difference that always counts as equal.',
+        least=0,
+        wanted='give 0 or more.',
+        why='sums of float32 in another order differ by less',
+    )
+    seed: int = _how(1, 'Seed of what the program does not seed.', least=0, wanted='give 0 or more.')
+    timeout_secs: float = _how(600, 'Longest time of one run.', unit='s', least=1, wanted='give 1 or more.')
+    html: str = _how('', 'File for the report as an HTML page. Needs Jinja and matplotlib.', unset='none')
+    json: str = _how('', 'File for the report as JSON.', unset='none')
+    runs_dir: str = _how('', 'New folder in which the runs stay, with their logs.', unset='a temporary folder')
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, FAILED where the environments differ,
+    cannot be told apart or the program fails, USAGE, or that of a file that cannot be written."""
+    border = argv.index('--') if '--' in argv else len(argv)
+    mine, theirs = argv[:border], tuple(argv[border + 1 :])
+
+    def command():
+        values, program = _program(mine)
+        with bounded.ended_by_signals(), places.Places() as here:
+            files = {name: here.file(getattr(values, name), f'--{name}') for name in ('html', 'json')}
+            code = _verify(dataclasses.replace(values, **files), program, theirs)
+            here.send()
+            return code
+
+    return command_line.run(mine, USAGE, VerifyFlags, command, {bounded.RunFailed: exit_codes.FAILED})
+
+
+def _program(argv) -> tuple[VerifyFlags, tuple[str, ...]]:
+    """The flags of verify, and what follows `python`."""
+    place = argv.index('-m') if '-m' in argv else len(argv)
+    module, rest = tuple(argv[place : place + 2]), [*argv[:place], *argv[place + 2 :]]
+    values, words = flags.parse_with_words(VerifyFlags, ['verify', *rest])
+    if module:
+        if len(module) < 2 or words:
+            raise UsageError('-m: give one module, as in `verify -m package.module --steps=20 -- arguments`.')
+        return values, module
+    if len(words) != 1:
+        given = f'{" ".join(words)}: ' if words else ''
+        raise UsageError(f'{given}name one program; its own arguments come after `--`, and flags are --name=value.')
+    _refuse_missing('', words[0])
+    return values, tuple(words)
+
+
+def _refuse_missing(prefix, path) -> None:
+    if not os.path.isfile(path):
+        raise UsageError(f'{prefix}{path}: there is no such file; name a Python program.')
+
+
+def _verify(values, program, arguments) -> int:
+    sides = _sides(values, program, arguments)
+    _check_places(values)
+    page = _page() if values.html else None
+    settings = {name: getattr(values, name) for name in ('steps', 'every', 'examples', 'eval_steps', 'seed')}
+    plan = runs.plan(*sides, values.continued)
+    continued = {run.after for run in plan}
+    with _folder(values.runs_dir) as folder:
+        for number, run in enumerate(plan, start=1):
+            print(f'{number}/{len(plan)} {run.says}', file=sys.stderr, flush=True)
+            keeps_files = bool(values.runs_dir) or run.name in continued
+            runs.start(run, folder, settings, values.timeout_secs, keeps_files)
+        from estimator_trainer.tools.verify import report, results  # NumPy
+
+        found = results.compare_runs(folder, sides, values.continued, values.steps, values.tolerance)
+        print(report.text(found.report))
+        if page:
+            _write(values.html, page(found.report, found.losses, found.differences))
+    if values.json:
+        _write(values.json, json.dumps(report.to_json(found.report, found.losses), indent=1) + '\n')
+    return exit_codes.OK if found.report.state == 'equal' else exit_codes.FAILED
+
+
+def _sides(values, program, arguments) -> tuple[runs.Side, runs.Side]:
+    if values.to_program:
+        _refuse_missing('--to_program=', values.to_program)
+    _refuse_cluster(os.environ.get('TF_CONFIG'))
+    try:
+        to_arguments = tuple(shlex.split(values.to_args)) if values.to_args else arguments
+    except ValueError as error:
+        raise UsageError(f'--to_args={values.to_args}: {error}; write it as for a shell.') from error
+    one = interpreters.ask('from', values.from_ or sys.executable)
+    other = interpreters.ask('to', values.to or sys.executable)
+    return (
+        runs.Side('from', one, program, arguments),
+        runs.Side('to', other, (values.to_program,) if values.to_program else program, to_arguments),
+    )
+
+
+def _refuse_cluster(tf_config) -> None:
+    try:
+        cluster = json.loads(tf_config or '{}').get('cluster') or {}
+        tasks = sum(len(tasks) for tasks in cluster.values())
+    except (ValueError, AttributeError, TypeError) as error:
+        raise UsageError(f'TF_CONFIG: cannot be read ({error}); correct it, or unset it.') from error
+    if tasks > 1:
+        raise UsageError(f'TF_CONFIG: names a cluster of {tasks} tasks, and verify runs one process; unset TF_CONFIG.')
+
+
+def _check_places(values) -> None:
+    for name in ('html', 'json'):
+        path = getattr(values, name)
+        if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise UsageError(f'--{name}={path}: its folder does not exist; make it first.')
+    if urls.is_url(values.runs_dir):
+        raise UsageError(f'--runs_dir={values.runs_dir}: the runs are on this machine; name a folder.')
+    if values.runs_dir and os.path.exists(values.runs_dir):
+        raise UsageError(f'--runs_dir={values.runs_dir}: exists; name a new folder.')
+
+
+def _page():
+    """What draws the page. What it needs is asked for before any run."""
+    try:
+        from estimator_trainer.tools.verify.page import page
+    except ImportError as error:
+        raise UsageError(f'--html needs {error.name}: pip install jinja2 matplotlib') from error
+    return page
+
+
+@contextlib.contextmanager
+def _folder(kept):
+    if kept:
+        os.makedirs(kept)
+        yield os.path.abspath(kept)
+        return
+    with tempfile.TemporaryDirectory(prefix='verify-', ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def _write(path, content) -> None:
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(content)

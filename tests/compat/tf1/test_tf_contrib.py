@@ -1,0 +1,287 @@
+"""compat.tf1_names.contrib: names that are found, sentences for the others, crf, RNNs and MNIST by definition."""
+
+import configparser
+import gzip
+import itertools
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.compat.tf1_names import contrib
+from estimator_trainer.compat.tf1_names.contrib import crf, fused_rnn, heads, mnist, stacked_rnn
+
+v1 = tf.compat.v1
+
+
+def run(build):
+    with tf.Graph().as_default(), v1.Session() as session:
+        v1.set_random_seed(1)
+        fetched = build()
+        session.run(v1.global_variables_initializer())
+        return session.run(fetched)
+
+
+def names():
+    parser = configparser.ConfigParser(delimiters=('=',), interpolation=None)
+    parser.optionxform = str
+    parser.read_string((pathlib.Path(contrib.__file__).parent / 'names.ini').read_text())
+    for part in parser.sections():
+        for name in parser[part]:
+            if name not in ('*', '.python'):
+                yield f'{part}.{name}'
+
+
+def test_each_name_of_the_table_is_found():
+    assert [path for path in names() if contrib.find(path) is None] == []
+
+
+@pytest.mark.parametrize(
+    'path, said',
+    [
+        ('learn.Experiment', 'use tf.estimator.train_and_evaluate with'),
+        ('learn.python.learn.learn_runner', 'use tf.estimator.train_and_evaluate'),
+        ('distribute.Monitor', 'tf.contrib.distribute.Monitor went with TensorFlow 1: use tf.distribute.'),
+        ('learn.datasets.load_iris', 'use the package tensorflow-datasets'),
+        ('layers.real_valued_column', 'tf.feature_column.numeric_column'),
+        ('unheard_of.thing', 'replace it in the program'),
+    ],
+)
+def test_what_cannot_be_had_is_named(path, said):
+    with pytest.raises(AttributeError) as error:
+        contrib.find(path)
+    assert said in str(error.value) and f'tf.contrib.{path}' in str(error.value)
+
+
+@pytest.fixture
+def chain():
+    """(scores [3, 4, 3], tags, lengths, transitions) of three sequences: of four steps, of two, of one."""
+    random = np.random.default_rng(0)
+    return (
+        random.normal(size=[3, 4, 3]).astype(np.float32),
+        random.integers(0, 3, [3, 4]).astype(np.int32),
+        np.array([4, 2, 1], np.int32),
+        random.normal(size=[3, 3]).astype(np.float32),
+    )
+
+
+def score(scores, tags, transitions):
+    steps = sum(scores[step, tag] for step, tag in enumerate(tags))
+    return steps + sum(transitions[first, second] for first, second in itertools.pairwise(tags))
+
+
+def test_crf_counts_all_sequences_of_tags(chain):
+    scores, tags, lengths, transitions = chain
+    likelihood = run(lambda: crf.crf_log_likelihood(scores, tags, lengths, transitions)[0])
+    decoded, best = run(lambda: crf.crf_decode(scores, transitions, lengths))
+    for row, length in enumerate(lengths):
+        every = {
+            chosen: score(scores[row], chosen, transitions) for chosen in itertools.product(range(3), repeat=length)
+        }
+        total = np.log(sum(np.exp(each) for each in every.values()))
+        assert likelihood[row] == pytest.approx(score(scores[row], tags[row, :length], transitions) - total, abs=1e-5)
+        expected = max(every, key=every.get)
+        assert tuple(decoded[row]) == expected + (0,) * (4 - length)
+        assert best[row] == pytest.approx(every[expected], abs=1e-5)
+        found, its_score = crf.viterbi_decode(scores[row, :length], transitions)
+        assert tuple(found) == expected and its_score == pytest.approx(every[expected], abs=1e-5)
+
+
+def test_crf_learns_its_transitions(chain):
+    scores, tags, lengths, _ = chain
+
+    def build():
+        likelihood, transitions = crf.crf_log_likelihood(scores, tags, lengths)
+        assert transitions.op.name == 'transitions'
+        return tf.gradients(likelihood, transitions)
+
+    (gradient,) = run(build)
+    assert np.abs(gradient).sum() > 0.1
+
+
+@pytest.mark.parametrize('lengths', [None, [5, 2, 0]])
+def test_a_fused_lstm_is_the_cell_step_by_step(lengths):
+    x = np.random.default_rng(0).normal(size=[5, 3, 2]).astype(np.float32)
+
+    def build():
+        fused = fused_rnn.LSTMBlockFusedCell(4)
+        outputs, state = fused(tf.constant(x), dtype=tf.float32, sequence_length=lengths)
+        kernel, bias = v1.global_variables()
+        assert (kernel.op.name, bias.op.name) == ('lstm_fused_cell/kernel', 'lstm_fused_cell/bias')
+        return kernel, outputs, state, tf.gradients(outputs, kernel)
+
+    kernel, outputs, (c, h), (gradient,) = run(build)
+    expected = np.zeros([5, 3, 4], np.float32)
+    for row in range(3):
+        cell = hidden = np.zeros(4, np.float32)
+        for step in range(5 if lengths is None else lengths[row]):
+            i, j, f, o = np.split(np.concatenate([x[step, row], hidden]) @ kernel, 4)
+            cell = cell * _sigmoid(f + 1.0) + _sigmoid(i) * np.tanh(j)
+            hidden = expected[step, row] = np.tanh(cell) * _sigmoid(o)
+        np.testing.assert_allclose(c[row], cell, atol=1e-6)
+        np.testing.assert_allclose(h[row], hidden, atol=1e-6)
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+    assert np.abs(gradient).sum() > 0
+
+
+@pytest.mark.parametrize('lengths', [None, [5, 2, 1]])
+def test_a_reversed_fused_lstm_begins_at_the_end(lengths):
+    x = np.random.default_rng(0).normal(size=[5, 3, 2]).astype(np.float32)
+
+    def build():
+        cell = fused_rnn.LSTMBlockFusedCell(4)
+        forward, _ = cell(tf.constant(_reversed(x, lengths)), dtype=tf.float32, sequence_length=lengths)
+        backward, _ = fused_rnn.TimeReversedFusedRNN(cell)(tf.constant(x), dtype=tf.float32, sequence_length=lengths)
+        assert len(v1.global_variables()) == 2
+        return forward, backward
+
+    forward, backward = run(build)
+    np.testing.assert_allclose(backward, _reversed(forward, lengths), atol=1e-6)
+
+
+def test_a_second_cell_has_variables_of_its_own():
+    def build():
+        for _ in range(2):
+            fused_rnn.LSTMBlockFusedCell(4, use_peephole=True)(tf.zeros([5, 3, 2]), dtype=tf.float32)
+        return {variable.op.name: tf.constant(0) for variable in v1.global_variables()}
+
+    found = run(build)
+    assert len(found) == 10 and 'lstm_fused_cell_1/w_f_diag' in found
+
+
+def test_heads_take_the_mean():
+    def build():
+        labels = tf.constant([[0], [2]])
+        logits = tf.constant([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        head = heads.multi_class_head(3)
+        return head.create_loss({}, v1.estimator.ModeKeys.EVAL, logits, labels).training_loss
+
+    assert run(build) == pytest.approx(np.log(3))
+
+
+def test_summaries_are_written_at_every_second_step(tmp_path):
+    summary = contrib.find('summary')
+    with tf.Graph().as_default(), v1.Session() as session, summary.create_file_writer(str(tmp_path)).as_default():
+        step = v1.train.get_or_create_global_step()
+        with summary.record_summaries_every_n_global_steps(2):
+            summary.scalar('loss', 10 * step, step=step)
+        with tf.control_dependencies(summary.all_summary_ops()):
+            next_step = v1.assign_add(step, 1)
+        session.run(v1.global_variables_initializer())
+        summary.initialize(session=session)
+        for _ in range(4):
+            session.run(next_step)
+        session.run(summary.flush())
+    events = itertools.chain(*map(v1.train.summary_iterator, map(str, tmp_path.iterdir())))
+    written = [(event.step, value.simple_value) for event in events for value in event.summary.value]
+    assert written == [(0, 0), (2, 20)]
+
+
+@pytest.mark.parametrize('arguments', [{'num_gpus': 0}, {'num_gpus_per_worker': 0}, {'devices': ['/cpu:0']}])
+def test_a_mirrored_strategy_takes_a_number_of_gpus(arguments):
+    strategy = contrib.find('distribute.MirroredStrategy')(cross_tower_ops=None, **arguments)
+    assert strategy.num_replicas_in_sync == 1
+    assert isinstance(strategy, v1.distribute.MirroredStrategy)
+
+
+def test_strategies_refuse_what_they_cannot_do():
+    with pytest.raises(ValueError, match='one of devices, num_gpus'):
+        contrib.find('distribute.MirroredStrategy')(devices=['/cpu:0'], num_gpus=1)
+    with pytest.raises(TypeError, match='no argument gpus'):
+        contrib.find('distribute.MirroredStrategy')(gpus=1)
+    with pytest.raises(ValueError, match='num_gpus_per_worker is 5: let CUDA_VISIBLE_DEVICES'):
+        contrib.find('distribute.CollectiveAllReduceStrategy')(num_gpus_per_worker=5)
+
+
+@pytest.mark.parametrize('lengths', [None, [5, 2, 1]])
+@pytest.mark.parametrize('is_static', [False, True])
+def test_a_stack_reads_both_directions_of_the_layer_below(lengths, is_static):
+    x = np.random.default_rng(0).normal(size=[3, 5, 2]).astype(np.float32)
+
+    def cells():
+        return [v1.nn.rnn_cell.LSTMCell(4), v1.nn.rnn_cell.LSTMCell(3)]
+
+    def build():
+        options = {'dtype': tf.float32, 'sequence_length': lengths}
+        if is_static:
+            outputs, *ends = stacked_rnn.stack_bidirectional_rnn(cells(), cells(), tf.unstack(x, axis=1), **options)
+            outputs = tf.stack(outputs, 1)
+        else:
+            outputs, *ends = stacked_rnn.stack_bidirectional_dynamic_rnn(cells(), cells(), tf.constant(x), **options)
+        below = tf.constant(x)
+        expected_ends = [], []
+        for number, (forward, backward) in enumerate(zip(cells(), cells())):
+            with v1.variable_scope(f'stack_bidirectional_rnn/cell_{number}', reuse=True):
+                both, states = v1.nn.bidirectional_dynamic_rnn(forward, backward, below, **options)
+                below = tf.concat(both, 2)
+            for end, state in zip(expected_ends, states):
+                end.append(state)
+        assert len(v1.global_variables()) == 8
+        return (outputs, *ends), (below, *expected_ends)
+
+    found, expected = run(build)
+    assert found[0].shape == (3, 5, 6)
+    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected)):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.fixture
+def images(tmp_path):
+    """A folder with the four files of MNIST, of twelve and of four images."""
+    for name, count in (('train', 12), ('t10k', 4)):
+        pixels = bytes(number % 256 for number in range(count * 784))
+        header = np.array([2051, count, 28, 28], '>u4').tobytes()
+        (tmp_path / f'{name}-images-idx3-ubyte.gz').write_bytes(gzip.compress(header + pixels))
+        header = np.array([2049, count], '>u4').tobytes()
+        (tmp_path / f'{name}-labels-idx1-ubyte.gz').write_bytes(gzip.compress(header + bytes(range(10)) + bytes(2)))
+    labels = np.array([2049, 4], '>u4').tobytes() + bytes(range(4))
+    (tmp_path / 't10k-labels-idx1-ubyte.gz').write_bytes(gzip.compress(labels))
+    return tmp_path
+
+
+def test_mnist_is_read_from_its_files(images):
+    read = contrib.find('learn.datasets.mnist').read_data_sets
+    assert contrib.find('learn.python.learn.datasets.mnist.read_data_sets') is read
+    found = read(images, validation_size=2)
+    assert [each.num_examples for each in found] == [10, 2, 4]
+    assert found.train.images.shape == (10, 784) and found.train.images.dtype == np.float32
+    assert found.validation.images[0, :3].tolist() == [np.float32(pixel) / np.float32(255) for pixel in range(3)]
+    assert found.train.labels.tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 0, 0]
+    raw = read(images, one_hot=True, reshape=False, dtype=tf.uint8, validation_size=0)
+    assert raw.test.images.shape == (4, 28, 28, 1) and raw.test.images[1, 0, :2, 0].tolist() == [16, 17]
+    assert raw.test.labels.tolist() == np.eye(10)[:4].tolist()
+
+
+def test_batches_of_mnist_go_on_into_the_next_epoch(images):
+    train = mnist.read_data_sets(images, validation_size=2, seed=3).train
+    labels = np.concatenate([train.next_batch(4)[1] for _ in range(5)])
+    assert train.epochs_completed == 1
+    for epoch in (labels[:10], labels[10:]):
+        assert sorted(epoch) == sorted(train.labels)
+    assert labels[:10].tolist() != labels[10:].tolist() != train.labels.tolist()
+    again = mnist.read_data_sets(images, validation_size=2, seed=3).train
+    assert again.next_batch(10)[1].tolist() == labels[:10].tolist()
+    assert again.next_batch(3, shuffle=False)[1].tolist() != []
+
+
+def test_a_missing_file_of_mnist_is_fetched_whole_or_not_at_all(images, tmp_path_factory):
+    folder = tmp_path_factory.mktemp('empty') / 'mnist'
+    url = images.as_uri() + '/'
+    assert mnist.read_data_sets(folder, validation_size=0, source_url=url).train.num_examples == 12
+    (folder / 't10k-labels-idx1-ubyte.gz').unlink()
+    with pytest.raises(OSError):
+        mnist.read_data_sets(folder, validation_size=0, source_url=url + 'nowhere/')
+    assert len(list(folder.iterdir())) == 3
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _reversed(x, lengths):
+    x = x.copy()
+    for row in range(x.shape[1]):
+        length = len(x) if lengths is None else lengths[row]
+        x[:length, row] = x[:length, row][::-1].copy()
+    return x

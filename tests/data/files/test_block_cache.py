@@ -1,0 +1,73 @@
+"""data.files.block_cache: what is loaded, how often, and what is kept."""
+
+import threading
+
+import pytest
+
+from estimator_trainer.data.files.block_cache import BlockCache
+
+BOUND_SECS = 30
+
+
+class Loads:
+    """Counts them; may be held up."""
+
+    def __init__(self):
+        self.of, self.may_go_on = [], threading.Event()
+        self.may_go_on.set()
+
+    def __call__(self, number):
+        assert self.may_go_on.wait(BOUND_SECS)
+        self.of.append(number)
+        return f'block {number}'
+
+
+def test_a_block_is_loaded_once():
+    loads = Loads()
+    cache = BlockCache(loads, [10] * 5, most_bytes=100)
+    assert [cache.get(number) for number in (3, 1, 3, 1)] == ['block 3', 'block 1', 'block 3', 'block 1']
+    assert loads.of == [3, 1]
+
+
+def test_what_was_used_last_is_kept():
+    loads = Loads()
+    cache = BlockCache(loads, [10] * 5, most_bytes=20)
+    for number in (0, 1, 0, 2, 0):  # 2 takes the place of 1
+        cache.get(number)
+    assert loads.of == [0, 1, 2]
+    cache.get(1)
+    assert loads.of == [0, 1, 2, 1]
+
+
+def test_the_newest_block_is_kept_however_large():
+    loads = Loads()
+    cache = BlockCache(loads, [10, 1000], most_bytes=20)
+    for number in (0, 1, 1, 0):
+        cache.get(number)
+    assert loads.of == [0, 1, 0]
+
+
+def test_loads_ahead_in_other_threads():
+    loads = Loads()
+    cache = BlockCache(loads, [10] * 5, most_bytes=100)
+    loads.may_go_on.clear()
+    cache.load_ahead([4, 2])  # returns at once
+    loads.may_go_on.set()
+    assert cache.get(2) == 'block 2'
+    assert cache.get(4) == 'block 4'
+    assert sorted(loads.of) == [2, 4]
+
+
+def test_what_fails_is_tried_again():
+    loads = Loads()
+
+    def load(number):
+        loads(number)
+        if len(loads.of) == 1:
+            raise OSError('not now')
+        return number
+
+    cache = BlockCache(load, [10], most_bytes=100)
+    with pytest.raises(OSError, match='not now'):
+        cache.get(0)
+    assert cache.get(0) == 0

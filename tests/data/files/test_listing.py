@@ -1,0 +1,69 @@
+"""data.files.listing: which files, and of which format."""
+
+import pytest
+
+from estimator_trainer.data.files import listing
+from estimator_trainer.errors import DatasetError
+
+
+def touched(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return [str(folder / name) for name in sorted(names)]
+
+
+def test_names_and_globs_sorted_and_each_once(tmp_path, monkeypatch):
+    a, b, c = touched(tmp_path, 'a.csv', 'b.csv', 'sub/c.csv')
+    assert listing.expand(f'{tmp_path}/*.csv') == [a, b]
+    assert listing.expand(f'{tmp_path}/**/*.csv,{a}') == [a, b, c]
+    assert listing.expand([c, a]) == [a, c]
+    monkeypatch.chdir(tmp_path)
+    assert listing.expand('b.csv, a.csv') == [a, b]
+
+
+def test_a_name_with_the_letters_of_a_glob_is_a_name(tmp_path):
+    (odd,) = touched(tmp_path, 'a[1].csv')
+    assert listing.expand(odd) == [odd]
+
+
+@pytest.mark.parametrize('missing', ['none*.csv', 'none.csv', ''])
+def test_what_matches_nothing_is_named(tmp_path, monkeypatch, missing):
+    monkeypatch.chdir(tmp_path)
+    touched(tmp_path, 'a.csv')
+    with pytest.raises(DatasetError, match=r'no file matches .*looked from'):
+        listing.expand(['a.csv', missing or 'x'])
+
+
+def test_a_folder_is_refused_with_the_cure(tmp_path):
+    touched(tmp_path, 'sub/c.csv')
+    with pytest.raises(DatasetError, match=r'sub is a folder; name its files, such as .*sub/\*'):
+        listing.expand(f'{tmp_path}/sub')
+
+
+NAMES = {
+    'x.tfrecord': 'tfrecord',
+    'x.tfrecords.gz': 'tfrecord',
+    'train.tfrecord-00000-of-00004': 'tfrecord',
+    'train-00000-of-00004.TFRecord': 'tfrecord',
+    'x.csv': 'csv',
+    'x.tsv.gz': 'csv',
+    'x.parquet': 'parquet',
+    'x.array_record': 'array_record',
+    'x.arrayrecord-00001-of-00002': 'array_record',
+}
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_the_format_is_that_of_the_name(name):
+    assert listing.format_of([f'/data/{name}']) == NAMES[name]
+    assert listing.format_of(['/data/whatever'], NAMES[name]) == NAMES[name]
+
+
+def test_names_that_tell_no_format_or_two():
+    with pytest.raises(DatasetError, match='/data/x: its name does not tell its format; give --file_format'):
+        listing.format_of(['/data/x'])
+    with pytest.raises(DatasetError, match='a.csv is csv, and /data/b.parquet is parquet'):
+        listing.format_of(['/data/a.csv', '/data/b.parquet'])
+    with pytest.raises(DatasetError, match="'xml': use one of auto, tfrecord, csv"):
+        listing.format_of(['/data/a.csv'], 'xml')

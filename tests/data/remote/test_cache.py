@@ -1,0 +1,208 @@
+"""data.remote: which objects a URL names, and what the cache keeps, fetches and removes. The store is in memory."""
+
+import os
+import subprocess
+import sys
+import threading
+import types
+
+import pytest
+
+obstore = pytest.importorskip('obstore')
+
+from estimator_trainer.data.files import listing  # noqa: E402
+from estimator_trainer.data.remote import fetch, paths, patience, threads  # noqa: E402
+from estimator_trainer.data.remote.cache import Cache, entry_of  # noqa: E402
+from estimator_trainer.errors import DatasetError, StoreAway, UsageError  # noqa: E402
+from tests.data.remote import memory_store  # noqa: E402
+from tests.data.remote.memory_store import BUCKET  # noqa: E402
+
+CONTENT = {f'data/part-{number}': bytes([number]) * 1000 for number in range(8)}
+BOUND_SECS = 30
+
+
+@pytest.fixture
+def remote(monkeypatch):
+    others = {'data/sub/part-9': b'', 'data/.hidden': b'', 'data/odd[1]': b''}
+    return memory_store.install(monkeypatch, {**CONTENT, **others})
+
+
+def names(pattern):
+    return [path.name for path in paths.expand(pattern, '--train_files')]
+
+
+def test_globs_mean_what_they_mean_for_files(remote):
+    assert names(f'{BUCKET}/data/part-*') == sorted(CONTENT)
+    assert names(f'{BUCKET}/data/part-[12]') == ['data/part-1', 'data/part-2']
+    assert names(f'{BUCKET}/**/part-[89]') == ['data/sub/part-9']
+    assert names(f'{BUCKET}/*/part-3') == ['data/part-3'] == names(f'{BUCKET}/data/part-3')
+    assert 'data/.hidden' not in names(f'{BUCKET}/data/*') and names(f'{BUCKET}/data/.h*') == ['data/.hidden']
+    assert names(f'{BUCKET}/data/odd[1]') == ['data/odd[1]']
+
+
+def test_listing_takes_urls_and_names_their_mistakes(remote, tmp_path):
+    found = listing.expand(f'{BUCKET}/data/part-2, {BUCKET}/data/part-*')
+    assert found == [f'{BUCKET}/{name}' for name in sorted(CONTENT)] and listing.stamp(found[0]).size == 1000
+    with pytest.raises(
+        DatasetError, match=r"no file matches 's3://bucket/data/none-\*' \(of 11 below s3://bucket/data"
+    ):
+        listing.expand(f'{BUCKET}/data/none-*')
+    with pytest.raises(DatasetError, match=r'is a folder; name its files, such as s3://bucket/data/\*'):
+        listing.expand(f'{BUCKET}/data')
+    with pytest.raises(UsageError, match='--eval_files=hdfs://.*hdfs:// is not known'):
+        listing.expand('hdfs://host/data', '--eval_files')
+    (tmp_path / 'here').touch()
+    with pytest.raises(DatasetError, match='of this machine or of a store, not of both'):
+        listing.expand([f'{BUCKET}/data/part-1', f'{tmp_path}/here'])
+
+
+@pytest.fixture
+def found(remote):
+    return paths.expand(f'{BUCKET}/data/part-*', '--train_files')
+
+
+def read(path):
+    with open(path, 'rb') as file:
+        return file.read()
+
+
+def held_bytes(cache):
+    return sum(
+        os.path.getsize(os.path.join(folder, name))
+        for folder, _, files in os.walk(cache.folder.path)
+        for name in files
+        if os.path.basename(folder) not in ('locks', 'in_use')
+    )
+
+
+def test_a_copy_is_fetched_once_and_has_the_stamp_of_its_object(remote, found, tmp_path):
+    copies = fetch.copies(found, Cache(str(tmp_path), 10**6))
+    assert [read(path) for path in copies] == list(CONTENT.values())
+    assert [listing.stamp(path) for path in copies] == [listing.stamp(path) for path in found]
+    assert fetch.copies(found, Cache(str(tmp_path), 10**6)) == copies
+    assert len(remote.reads) == len(CONTENT)
+
+
+def test_blocks_are_kept_within_the_bound_and_the_last_used_stay(remote, found, tmp_path):
+    cache = Cache(str(tmp_path), 3000)
+    for number, path in enumerate(found):
+        assert cache.read(path, 100, 900) == bytes([number]) * 800
+        cache.read(found[0], 100, 900)
+        assert held_bytes(cache) <= 3000
+    reads = len(remote.reads)
+    assert reads == len(CONTENT)
+    cache.read(found[-1], 100, 900)
+    assert len(remote.reads) == reads
+    cache.read(found[1], 100, 900)
+    assert len(remote.reads) == reads + 1
+
+
+def test_a_block_is_never_taken_for_an_object_of_such_a_name(remote, tmp_path):
+    remote.put('data/4-8', b'0123456789')
+    (path,) = paths.expand(f'{BUCKET}/data/4-8', '--train_files')
+    cache = Cache(str(tmp_path), 10**6)
+    assert (cache.read(path, 4, 8), cache.read(path, 0, 4)) == (b'4567', b'0123')
+    assert read(cache.copy(path)) == b'0123456789'
+
+
+def test_a_folder_that_another_process_removes_is_made_again(remote, found, tmp_path, monkeypatch):
+    cache = Cache(str(tmp_path), 10**6)
+    made, removed = cache.folder.made, []
+
+    def removing(name):
+        path = made(name)
+        if entry_of(found[0]) in path and len(removed) < 2:
+            os.rmdir(path)  # it is empty: that process has removed the last file in it
+            removed.append(path)
+        return path
+
+    monkeypatch.setattr(cache.folder, 'made', removing)
+    assert read(cache.copy(found[0])) == CONTENT['data/part-0'] and len(removed) == 2
+
+
+def test_what_a_process_holds_stays_until_it_has_ended(remote, found, tmp_path):
+    holder = (
+        'import sys; from estimator_trainer.data.remote.cache import Cache\n'
+        'Cache(sys.argv[1], 3000).folder.hold({sys.argv[2]: 1000}); print(flush=True); sys.stdin.read()'
+    )
+    cache = Cache(str(tmp_path), 3000)
+    first = cache.copy(found[0])
+    process = subprocess.Popen(
+        [sys.executable, '-c', holder, str(tmp_path), entry_of(found[0])], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        process.stdout.readline()
+        for path in found[1:]:
+            cache.copy(path)
+        assert os.path.exists(first)
+        with pytest.raises(DatasetError, match='has no room.* runs on this machine use most of it; raise --data_cache'):
+            fetch.copies(found[1:4], cache)
+    finally:
+        process.communicate(timeout=BOUND_SECS)
+    for path in found[1:4]:
+        Cache(str(tmp_path), 3000).copy(path)
+    assert not os.path.exists(first)
+
+
+def test_tasks_that_need_the_same_at_the_same_time_fetch_it_once(remote, found, tmp_path):
+    caches = [Cache(str(tmp_path), 10**6) for _ in range(4)]
+    readers = [threading.Thread(target=cache.read, args=(found[3], 0, 500)) for cache in caches]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(BOUND_SECS)
+    assert remote.reads == [('data/part-3', 0, 500)]
+
+
+@pytest.mark.parametrize('change', ['replaced', 'removed'])
+def test_an_object_that_has_changed_is_an_error(remote, found, tmp_path, change):
+    if change == 'replaced':
+        remote.put(found[0].name, bytes(1000))
+    else:
+        remote.delete(found[0].name)
+    with pytest.raises(DatasetError, match='s3://bucket/data/part-0 has changed while it was in use'):
+        Cache(str(tmp_path), 10**6).read(found[0], 0, 10)
+
+
+def test_a_new_version_has_an_entry_of_its_own(remote, found, tmp_path):
+    old = Cache(str(tmp_path), 10**6).copy(found[0])
+    remote.put(found[0].name, b'new')
+    (again,) = paths.expand(found[0], '--train_files')
+    assert read(Cache(str(tmp_path), 10**6).copy(again)) == b'new' and read(old) == CONTENT['data/part-0']
+
+
+def test_a_disk_without_room_is_named(remote, found, tmp_path, monkeypatch):
+    monkeypatch.setattr(fetch.shutil, 'disk_usage', lambda folder: types.SimpleNamespace(free=10))
+    with pytest.raises(DatasetError, match='0 MB are free; lower --data_cache_mib, or name another folder'):
+        fetch.copies(found, Cache(str(tmp_path), 10**6))
+
+
+def test_a_file_object_reads_what_is_asked_for(remote, found, tmp_path):
+    found[2].cache = Cache(str(tmp_path), 10**6)
+    file = paths.RemoteFile(found[2])
+    file.seek(-10, os.SEEK_END)
+    assert file.read(4) == b'\2' * 4 and file.tell() == 994 and file.read() == b'\2' * 6 and file.read(1) == b''
+    assert [read[1:] for read in remote.reads] == [(990, 994), (994, 1000)]
+
+
+def test_a_process_ends_though_the_store_is_away(remote, found, tmp_path):
+    program = (
+        'from estimator_trainer.data.remote import patience, threads\n'
+        'from estimator_trainer.storage.store import Away\n'
+        'def ask(): raise Away("no answer")\n'
+        'for _ in range(100): threads.submit(patience.patiently, ask)'
+    )
+    ended = subprocess.run([sys.executable, '-c', program], timeout=BOUND_SECS, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, '') and 'Traceback' not in ended.stderr
+
+
+def test_a_store_that_is_away_is_one_error(remote, found, tmp_path, monkeypatch):
+    monkeypatch.setattr(patience, 'AWAY_SECS', 0)
+    remote.away = True
+    with pytest.raises(StoreAway, match='no answer'):
+        threads.submit(Cache(str(tmp_path), 10**6).read, found[0], 0, 10).result(BOUND_SECS)
+
+
+def test_needs_no_tensorflow():
+    program = 'import sys, estimator_trainer.data.files.listing; sys.exit("tensorflow" in sys.modules)'
+    assert subprocess.run([sys.executable, '-c', program], timeout=60).returncode == 0

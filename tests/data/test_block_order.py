@@ -1,0 +1,72 @@
+"""data.block_order: each example once an epoch, whatever the positions are asked for in."""
+
+import numpy as np
+import pytest
+
+from estimator_trainer.data import block_order
+from estimator_trainer.data.block_order import BlockOrder
+
+SIZES = [[7], [1, 1, 1], [5, 0, 9, 3, 30], list(range(1, 60))]
+
+
+@pytest.mark.parametrize('sizes', SIZES, ids=len)
+def test_each_example_once_in_each_epoch(sizes):
+    order = BlockOrder(sizes, np.ones(len(sizes)), seed=3)
+    count = sum(sizes)
+    found = order.examples(np.arange(3 * count)).reshape(3, count)
+    for epoch in found:
+        assert sorted(epoch) == list(range(count))
+    if count > 20:
+        assert list(found[0]) != list(found[1]) != list(found[2])
+
+
+@pytest.mark.parametrize('sizes', SIZES, ids=len)
+@pytest.mark.parametrize('batch', [1, 4, 100])
+def test_a_position_has_its_example_however_it_is_asked_for(sizes, batch):
+    positions = np.arange(3 * sum(sizes))
+    whole = BlockOrder(sizes, np.ones(len(sizes)), seed=5).examples(positions)
+    other = BlockOrder(sizes, np.ones(len(sizes)), seed=5)
+    backwards = [other.examples(positions[first : first + batch]) for first in range(0, len(positions), batch)[::-1]]
+    assert np.concatenate(backwards[::-1]).tolist() == whole.tolist()
+
+
+def test_another_seed_is_another_order():
+    sizes, positions = [10] * 30, np.arange(300)
+    one, two = (BlockOrder(sizes, np.ones(30), seed=seed).examples(positions).tolist() for seed in (1, 2))
+    assert one != two
+
+
+def test_a_window_holds_so_many_blocks():
+    count = 5 * block_order.WINDOW_BLOCKS
+    order = BlockOrder([10] * count, np.ones(count), seed=1)
+    for window in np.split(order.examples(np.arange(10 * count)) // 10, 5):
+        assert len(set(window)) == block_order.WINDOW_BLOCKS
+
+
+def test_a_window_holds_so_many_bytes():
+    third = block_order.WINDOW_BYTES // 3
+    order = BlockOrder([10] * 9, [third] * 9, seed=1)
+    for window in np.split(order.examples(np.arange(90)) // 10, 3):
+        assert len(set(window)) == 3
+
+
+def test_a_block_that_is_too_large_is_a_window():
+    order = BlockOrder([10] * 4, [2 * block_order.WINDOW_BYTES] * 4, seed=1)
+    for window in np.split(order.examples(np.arange(40)) // 10, 4):
+        assert len(set(window)) == 1
+
+
+def test_the_blocks_that_come_next_are_those_of_the_next_window():
+    count = 3 * block_order.WINDOW_BLOCKS
+    order = BlockOrder([10] * count, np.ones(count), seed=1)
+    of_window = 10 * block_order.WINDOW_BLOCKS
+    for position in (0, of_window - 1, of_window, 2 * of_window + 5):  # the last one: of the next epoch
+        next_window = (position // of_window + 1) * of_window
+        comes = set(order.examples(np.arange(next_window, next_window + of_window)) // 10)
+        assert set(order.blocks_after(position)) == comes
+
+
+def test_the_order_is_the_one_it_was():
+    """A run that is resumed by a later version goes on in the order in which it began."""
+    found = BlockOrder([5, 5, 5], [1, 1, 1], seed=7).examples(np.arange(15))
+    assert found.tolist() == [14, 12, 13, 6, 11, 4, 1, 7, 5, 0, 8, 10, 3, 2, 9]

@@ -1,0 +1,35 @@
+"""A run whose tracker is down: it ends as without one, and the next start sends what this one could not."""
+
+import pytest
+from launch import metrics, processes_naming, trainer
+
+pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
+
+from tests.tools.track import mlflow_server
+
+
+def test_a_server_that_is_down_gets_everything_from_the_next_start(tmp_path):
+    model_dir = tmp_path / 'run'
+    server = mlflow_server.Server()
+    server.close()
+    flags = [
+        '--job=tests.end_to_end.linear_job:job',
+        '--log_every_steps=10',
+        '--eval_steps=1',
+        f'--model_dir={model_dir}',
+        f'--track=mlflow:{server.uri}',
+    ]
+    first = trainer(*flags, '--max_steps=20')
+    assert f'python -m estimator_trainer track {model_dir}' in first.output
+    server = mlflow_server.Server(server.server_port)
+    try:
+        for _ in range(5):  # each start waits a bounded time, which a busy machine may need for an import
+            trainer(*flags, '--max_steps=40')
+            if [run['info']['status'] for run in server.runs.values()] == ['FINISHED']:
+                break
+        (run,) = server.runs.values()
+        steps = sorted(step for name, step, _ in set(run['points']) if name == 'train/loss')
+        assert steps == [line['step'] for line in metrics(model_dir, 'train')] == [10, 20, 30, 40]
+    finally:
+        server.close()
+    assert processes_naming(model_dir) == []

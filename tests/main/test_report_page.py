@@ -1,0 +1,86 @@
+"""Pages that a run has written: by other processes, which may fail, hang or be missing."""
+
+import os
+import sys
+
+import pytest
+
+from estimator_trainer import report_page
+from estimator_trainer.supervisor import trainer_flags
+
+
+def writer(script):
+    return (sys.executable, '-c', f'import sys; how, folder = sys.argv[1:]\n{script}')
+
+
+def test_pages_of_a_run_that_lives(tmp_path, monkeypatch):
+    monkeypatch.setattr(report_page, '_REST_TIMES', 0)
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    warnings = []
+    tells = writer(f'print(how, folder, file=open({str(pipe)!r}, "w"))')
+    with report_page.Pages(str(tmp_path), warnings.append, every_secs=0.001, writer=tells):
+        for _ in range(2):
+            assert pipe.read_text() == f'--live {tmp_path}\n'
+    assert warnings == []
+
+
+def test_the_last_page(tmp_path):
+    pages = report_page.Pages(
+        str(tmp_path), pytest.fail, short_secs=0, writer=writer('open(folder + "/page", "w").write(how)')
+    )
+    with pages:
+        pages.last()
+        assert (tmp_path / 'page').read_text() == '--last'
+
+
+@pytest.mark.parametrize(
+    'command, words',
+    [
+        (writer('sys.exit("first line\\nit is broken")'), 'it is broken'),
+        (writer('sys.exit(3)'), 'its process ended with 3'),
+        (('/nowhere/python',), 'No such file or directory'),
+        (writer('__import__("signal").pause()'), 'it took longer than 0.2 s'),
+    ],
+)
+def test_a_failure_is_one_warning(tmp_path, monkeypatch, command, words):
+    monkeypatch.setattr(report_page, '_LAST_SECS', 0.2 if 'longer' in words else 100)
+    warnings = []
+    pages = report_page.Pages(str(tmp_path), warnings.append, short_secs=0, writer=command)
+    pages.last()
+    (said,) = warnings
+    assert said == (
+        f'{tmp_path}/report.html was not written: {words}; the run is not affected (--report=off writes none)'
+    )
+    monkeypatch.setattr(report_page, '_LAST_SECS', 0.01)
+    pages.last()
+    assert len(warnings) == 1
+
+
+def test_a_page_that_is_being_written_holds_up_no_end(tmp_path):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    script = f'open({str(pipe)!r}, "w").close(); __import__("signal").pause()'
+    with report_page.Pages(str(tmp_path), pytest.fail, 0.001, short_secs=0, writer=writer(script)) as pages:
+        pipe.read_text()
+    assert not pages._thread.is_alive()
+
+
+def test_when_a_page_is_wanted(monkeypatch):
+    assert report_page.wanted('auto', {})
+    assert not report_page.wanted('off', {})
+    assert not report_page.wanted('auto', {'ESTIMATOR_TRAINER_REPORT': 'off'})
+    monkeypatch.setattr(report_page, 'NEEDED', ('json', 'a_package_that_nobody_has'))
+    assert report_page.missing() == ['a_package_that_nobody_has'] and not report_page.wanted('auto', {})
+
+
+def test_the_supervisor_knows_the_flag():
+    assert trainer_flags.read(['--report=off']).report == 'off' and trainer_flags.read([]).report == 'auto'
+
+
+def test_a_short_run_does_not_wait_for_a_page(tmp_path):
+    pages = report_page.Pages(str(tmp_path), pytest.fail, short_secs=60, writer=('no-such-program',))
+    with pages:
+        pass
+    pages.last()
+    assert list(tmp_path.iterdir()) == []

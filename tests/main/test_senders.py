@@ -1,0 +1,122 @@
+"""The processes beside a run: what they are told, what they say, and that none holds up or outlives the run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+
+from estimator_trainer import senders
+from estimator_trainer.supervisor import trainer_flags
+from estimator_trainer.trackers import HPARAMS, WANDB, Target
+
+TARGETS = (Target(WANDB),)
+LATER = 'the next start sends it, and so does: python -m estimator_trainer track '
+
+
+def sender(script):
+    return (sys.executable, '-c', f'import sys; pid, folder, target = sys.argv[1:]\n{script}')
+
+
+def test_what_a_sender_is_told_and_says(tmp_path):
+    script = 'for line in sys.stdin: print(target, folder, line.strip(), flush=True); line == "0\\n" and sys.exit(0)'
+    said = []
+    with senders.Senders((*TARGETS, Target(HPARAMS)), str(tmp_path), sender=sender(script)) as running:
+        running.follow(said.append)
+        running.last(0)
+    assert sorted(said) == sorted(
+        f'{kind} {tmp_path} {word}' for kind in ('wandb', 'tensorboard-hparams') for word in ('follow', '0')
+    )
+
+
+@pytest.mark.parametrize('code, last_secs', [(0, 0.05), (143, 100)])
+def test_one_that_hangs_is_left_and_killed(tmp_path, monkeypatch, code, last_secs):
+    monkeypatch.setattr(senders, '_STOPPED_SECS', 0.05)
+    said = []
+    hangs = sender('import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()')
+    with senders.Senders(TARGETS, str(tmp_path), last_secs, hangs) as running:
+        running.follow(said.append)
+        running.last(code)
+        process = running._processes[TARGETS[0]]
+    assert process.returncode == -signal.SIGKILL
+    assert said == [f'WARNING: wandb: not everything is sent yet; {LATER}{tmp_path}']
+
+
+def test_one_that_fails(tmp_path):
+    said = []
+    with senders.Senders(TARGETS, str(tmp_path), sender=sender('sys.exit(1)')) as running:
+        running.follow(said.append)
+        running.last(0)
+    assert said == [f'WARNING: wandb: not everything is sent yet; {LATER}{tmp_path}']
+
+
+def test_one_that_cannot_be_started(tmp_path):
+    said = []
+    with senders.Senders(TARGETS, str(tmp_path), sender=('/nowhere/python',)) as running:
+        running.follow(said.append)
+        running.last(0)
+    assert said == [
+        f'WARNING: the process that sends to a tracker cannot be started: No such file or directory; {LATER}{tmp_path}'
+    ]
+
+
+def test_a_run_that_raises_waits_for_none(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        with senders.Senders(TARGETS, str(tmp_path), 1000, sender('__import__("signal").pause()')) as running:
+            running.follow(pytest.fail)
+            1 / 0
+
+
+def test_ctrl_c_at_the_end(tmp_path, monkeypatch):
+    hangs = sender('import signal; signal.pause()')
+    pressed = types.SimpleNamespace(monotonic=time.monotonic, sleep=lambda secs: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(senders, 'time', pressed)  # while it waits
+    with senders.Senders(TARGETS, str(tmp_path), 1000, hangs) as running:
+        running.follow(lambda line: None)
+        running.last(0)
+
+
+def test_none_outlives_its_run(tmp_path):
+    """A run that is killed takes them with it."""
+    script = (
+        'import os, sys\nfrom estimator_trainer import senders, trackers\n'
+        f'with senders.Senders((trackers.Target("tensorboard-hparams"),), {str(tmp_path)!r}) as running:\n'
+        '    running.follow(print)\n'
+        '    print(*(each.pid for each in running._processes.values()), flush=True)\n'
+        '    sys.stdin.read()\n'
+    )
+    with subprocess.Popen(
+        [sys.executable, '-c', script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as run:
+        sender_pid = int(run.stdout.readline())
+        lock = tmp_path / 'track' / '.tensorboard-hparams.lock'
+        until = time.monotonic() + 60
+        while not lock.exists():  # it is tied to the run before it takes its lock
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        run.kill()
+        run.wait()
+    while os.path.exists(f'/proc/{sender_pid}') and _state(sender_pid) != 'Z':
+        assert time.monotonic() < until, 'it lives'
+        time.sleep(0.02)
+
+
+def _state(pid):
+    try:
+        with open(f'/proc/{pid}/stat') as file:
+            return file.read().rpartition(')')[2].split()[0]
+    except OSError:
+        return 'Z'
+
+
+def test_a_wrong_flag_starts_none(tmp_path):
+    with senders.of(['mlfow:x'], str(tmp_path)) as running:
+        assert running._processes == {}
+
+
+def test_the_supervisor_knows_the_flag():
+    assert trainer_flags.read(['--track=wandb', '--track=mlflow:x']).track == ('wandb', 'mlflow:x')
+    assert trainer_flags.read([]).track == ()

@@ -1,0 +1,305 @@
+"""A mirror against a store in memory that fails, loses answers, and is left by senders that are killed."""
+
+import itertools
+import os
+
+import pytest
+
+obstore = pytest.importorskip('obstore')
+
+from estimator_trainer.storage import fetch, lease, mirror, names, share, snapshot, state, store  # noqa: E402
+from tests.storage.whole import problem  # noqa: E402
+
+URL = 's3://bucket/run'
+
+
+class Killed(BaseException):
+    """The sender's process is gone."""
+
+
+class Watched(store.Store):
+    """A store in memory. After each change somebody reads all of it. At the operation number `at`, `fault` comes:
+    before the operation has done anything, or after that where `answer_is_lost`."""
+
+    def __init__(self, objects):
+        super().__init__(objects, URL)
+        self.wrong, self.named, self.count = [], set(), itertools.count()
+        self.at, self.fault, self.answer_is_lost = None, None, False
+        self.visible = {}
+
+    def write(self, name, content, replaces):
+        return self._change(lambda: super(Watched, self).write(name, content, replaces), name, content)
+
+    def delete(self, name):
+        self._change(lambda: super(Watched, self).delete(name), name, None)
+
+    def _change(self, operation, name, content):
+        due = next(self.count) == self.at
+        if due and not self.answer_is_lost:
+            raise self.fault
+        done = operation()
+        self.visible[name] = content
+        found = self.contents()
+        self.named.add(found.get(names.POINTER, ''))
+        self.wrong.append(problem(found, self.named))
+        if due:
+            raise self.fault
+        return done
+
+    def contents(self):
+        """name -> text; of `checkpoint`, the checkpoint that it names."""
+        found = {name: content for name, content in self.visible.items() if content is not None and name != names.LEASE}
+        pointer = found.pop(names.POINTER, None)
+        texts = {name: content.decode() for name, content in found.items()}
+        return texts | ({names.POINTER: names.named_by(pointer)} if pointer else {})
+
+
+class Machine:
+    """A trainer's machine with a scratch folder. `start` is what a start of the trainer does."""
+
+    def __init__(self, folder, remote, mine=share.Share()):
+        self.scratch, self.remote, self.share = str(folder), remote, mine
+        self.run = folder / 'run'
+        self.run.mkdir(parents=True, exist_ok=True)
+
+    def start(self):
+        self.state = state.State(self.scratch, URL)
+        self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: 0)
+        before = self.lease.acquire(self.state.token)
+        newest, _ = fetch.fetch(
+            self.remote, str(self.run), self.state, self.share, before and before == self.state.token
+        )
+        self.state.token = self.lease.token
+        self.state.save()
+        self.mirror = mirror.Mirror(self.remote, self.lease, self.scratch, self.state, newest, 3, self.share)
+        self.mirror._reader._verify = lambda prefix: True
+        self.mirror.look()
+        return self
+
+    def save(self, step, content):
+        for part in ('data-00000-of-00001', 'meta', 'index'):
+            self.write(f'model.ckpt-{step}.{part}', content)
+        self.write('config.json', 'config')
+        self.write('metrics.jsonl', content)
+        self.write('checkpoint', f'model_checkpoint_path: "{self.run}/model.ckpt-{step}"\n')
+
+    def export(self, number):
+        for old in self.run.glob('export/best/[0-9]*/*'):
+            old.unlink()
+        for part in ('variables', 'saved_model.pb'):
+            self.write(f'export/best/{number}/{part}', f'export {number}')
+        self.write('export/best/best.json', f'export/best/{number}')
+        self.write('eval/last.json', names.named_by((self.run / 'checkpoint').read_bytes()))
+
+    def write(self, name, text):
+        path = self.run / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name('writing.tmp')
+        temporary.write_text(text)
+        os.replace(temporary, path)
+
+    def push(self):
+        for _ in range(5):
+            try:
+                return self.mirror.push()
+            except snapshot.Changed:
+                pass
+        raise AssertionError('it has not come to an end')
+
+    def files(self):
+        found = {}
+        for path in self.run.rglob('*'):
+            if path.is_file():
+                found[str(path.relative_to(self.run))] = path.read_text()
+        found[names.POINTER] = names.named_by(found[names.POINTER].encode())
+        return found
+
+
+@pytest.fixture
+def remote():
+    return Watched(obstore.store.MemoryStore())
+
+
+def train(machine, start=0):
+    """Everything that is hard: a checkpoint saved again under its name, a better export, checkpoints thinned out."""
+    machine.save(start + 10, 'first')
+    machine.push()
+    machine.export(start + 1)
+    machine.save(start + 10, 'again')
+    machine.push()
+    machine.save(start + 20, 'second')
+    machine.export(start + 2)
+    for path in machine.run.glob(f'model.ckpt-{start + 10}.*'):
+        path.unlink()
+    machine.push()
+
+
+def test_the_store_holds_what_the_folder_holds(tmp_path, remote):
+    machine = Machine(tmp_path, remote).start()
+    train(machine)
+    assert remote.contents() == machine.files()
+    assert not any(remote.wrong)
+    sent = machine.mirror.sent_bytes
+    machine.push()
+    assert machine.mirror.sent_bytes == sent  # equal content is not sent again
+
+
+@pytest.mark.parametrize('answer_is_lost', [False, True])
+@pytest.mark.parametrize(
+    'fault, another_machine', [(store.Away('no answer'), False), (Killed(), False), (Killed(), True)]
+)
+def test_a_fault_at_any_operation_costs_nothing_but_time(tmp_path, fault, answer_is_lost, another_machine):
+    for at in itertools.count():
+        remote = Watched(obstore.store.MemoryStore())
+        machine = Machine(tmp_path / f'{at}', remote).start()
+        remote.count = itertools.count()
+        remote.at, remote.fault, remote.answer_is_lost = at, fault, answer_is_lost
+        try:
+            train(machine)
+        except (store.Away, Killed):
+            remote.at = None
+        else:
+            break
+        if another_machine:
+            machine.lease.release()
+            machine = Machine(tmp_path / f'{at}-other', remote).start()
+            named = remote.contents().get(names.POINTER)
+            assert named is None or machine.files()[names.POINTER] == named
+        elif isinstance(fault, Killed):
+            machine = Machine(tmp_path / f'{at}', remote).start()
+        train(machine, start=10)  # what was begun is gone on with
+        assert not any(remote.wrong), (at, [text for text in remote.wrong if text])
+        expected = machine.files()
+        found = remote.contents()
+        assert {name: found.get(name) for name in expected} == expected, at
+        assert not [name for name in found if name not in expected and names.checkpoint_of(name) is None], at
+    assert at > 25
+
+
+def test_who_was_frozen_cannot_write_over_its_successor(tmp_path, remote):
+    first = Machine(tmp_path / 'one', remote).start()
+    first.save(10, 'first')
+    first.push()
+    first.lease._clock = lambda: 1000  # longer than the span: another trainer may be there
+    remote.delete(names.LEASE)
+    second = Machine(tmp_path / 'two', remote).start()
+    assert second.files()[names.POINTER] == 'model.ckpt-10'
+    second.save(20, 'second')
+    second.push()
+    first.save(30, 'late')
+    with pytest.raises(lease.Lost):
+        first.push()
+    assert remote.contents()[names.POINTER] == 'model.ckpt-20'
+
+
+def test_who_was_frozen_within_a_write_does_not_write_over_its_successor_either(tmp_path, remote):
+    first = Machine(tmp_path / 'one', remote).start()
+    first.save(10, 'first')
+    first.push()
+    remote.delete(names.LEASE)
+    second = Machine(tmp_path / 'two', remote).start()
+    second.save(20, 'second')
+    second.push()
+    first.save(20, 'late')  # its lease has not run out yet, by its own clock
+    with pytest.raises(lease.Lost):
+        first.push()
+    assert remote.contents()['model.ckpt-20.index'] == 'second'
+
+
+def test_the_next_start_on_the_same_machine_sends_what_was_left(tmp_path, remote):
+    machine = Machine(tmp_path, remote).start()
+    machine.save(10, 'first')
+    machine.push()
+    machine.save(20, 'left')
+    again = Machine(tmp_path, remote).start()
+    again.push()
+    assert remote.contents()['model.ckpt-20.index'] == 'left'
+
+
+def test_a_checkpoint_that_was_thinned_out_here_does_not_come_back(tmp_path, remote):
+    machine = Machine(tmp_path, remote).start()
+    machine.save(10, 'first')
+    machine.push()
+    machine.save(20, 'second')
+    for path in machine.run.glob('model.ckpt-10.*'):
+        path.unlink()
+    Machine(tmp_path, remote).start().push()
+    assert {names.checkpoint_of(name) for name in remote.contents()} == {None, 'model.ckpt-20'}
+
+
+def test_what_another_machine_has_trained_replaces_the_scratch_folder(tmp_path, remote):
+    machine = Machine(tmp_path / 'one', remote).start()
+    machine.save(10, 'first')
+    machine.push()
+    machine.save(30, 'never sent')
+    machine.lease.release()
+    other = Machine(tmp_path / 'two', remote).start()
+    other.save(20, 'second')
+    other.push()
+    other.lease.release()
+    assert Machine(tmp_path / 'one', remote).start().files() == {
+        name: text for name, text in other.files().items() if not name.startswith('model.ckpt-10')
+    }
+
+
+def test_a_checkpoint_whose_evaluation_is_owed_is_fetched_too(tmp_path, remote):
+    machine = Machine(tmp_path / 'one', remote).start()
+    machine.save(10, 'first')
+    machine.save(20, 'second')
+    machine.save(30, 'third')
+    machine.write('eval/last.json', '{"checkpoint": "model.ckpt-10", "done": false}')
+    machine.push()
+    machine.lease.release()
+    files = Machine(tmp_path / 'two', remote).start().files()
+    assert {names.checkpoint_of(name) for name in files} == {None, 'model.ckpt-10', 'model.ckpt-30'}
+
+
+def test_files_of_others_stay(tmp_path, remote):
+    remote.write('notes.txt', b'mine', None)
+    remote.write('events.out.tfevents.1', b'old', None)
+    machine = Machine(tmp_path, remote).start()
+    train(machine)
+    found = remote.contents()
+    assert (found['notes.txt'], found['events.out.tfevents.1']) == ('mine', 'old')
+
+
+def test_an_emptied_scratch_folder_empties_nothing(tmp_path, remote):
+    machine = Machine(tmp_path, remote).start()
+    train(machine)
+    before = remote.contents()
+    for path in machine.run.rglob('*'):
+        if path.is_file():
+            path.unlink()
+    machine = Machine(tmp_path, remote).start()
+    machine.push()
+    assert remote.contents() == before
+
+
+def test_files_of_the_job_come_back_on_another_machine_and_those_of_others_stay(tmp_path, remote):
+    machine = Machine(tmp_path / 'one', remote).start()
+    machine.save(10, 'first')
+    files = [
+        *('checkpoint_notes.json', 'words.index', 'weights.index', 'weights.data-00000-of-00001', 'best-3.index'),
+        *('best-3.data-00000-of-00001', 'export/tflite/1700/model.tflite', 'checkpoints/best.h5'),
+    ]
+    for name in files:
+        machine.write(name, name.partition('.')[0])
+    machine.push()
+    machine.lease.release()
+    remote.write('notes.index', b'of somebody', None)
+    for other in ('two', 'three'):
+        machine = Machine(tmp_path / other, remote).start()
+        assert machine.files().keys() >= set(files)
+        machine.push()
+        machine.lease.release()
+    assert remote.contents().keys() >= {*files, 'notes.index'}
+    assert not any(remote.wrong)
+
+
+def test_somebody_elses_object_with_the_name_of_an_index_stays_where_the_run_has_not_fetched_it(tmp_path, remote):
+    machine = Machine(tmp_path, remote).start()
+    for name in ('words.index', 'model.ckpt-7.meta'):
+        remote.write(name, b'of somebody', None)
+    machine.mirror.look()
+    train(machine)
+    assert remote.contents().keys() >= {'words.index', 'model.ckpt-7.meta'}

@@ -1,0 +1,214 @@
+"""The start of a run in a store, up to its child, with a store in memory: what ends it at any moment loses nothing."""
+
+import fcntl
+import itertools
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+obstore = pytest.importorskip('obstore')
+
+from estimator_trainer import config, exit_codes  # noqa: E402
+from estimator_trainer.storage import child, connection, lease, names, run, share, signals, state, store  # noqa: E402
+
+URL = 's3://bucket/run'
+SAVE = state.State.save
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Remote(store.Store):
+    """At each operation `fault` is called twice: with its name and False before it, True after it."""
+
+    def __init__(self, fault=lambda name, is_done: None):
+        super().__init__(obstore.store.MemoryStore(), URL)
+        self.fault = fault
+
+    def list(self, folder=''):
+        return self._do('list', lambda: store.Store.list(self, folder))
+
+    def read(self, name):
+        return self._do(f'read {name}', lambda: store.Store.read(self, name))
+
+    def write(self, name, content, replaces):
+        return self._do(f'write {name}', lambda: store.Store.write(self, name, content, replaces))
+
+    def _do(self, name, operation):
+        self.fault(name, False)
+        done = operation()
+        self.fault(name, True)
+        return done
+
+    def put(self, name, content):
+        obstore.put(self._objects, name, content)
+
+    def lease(self):
+        return json.loads(bytes(obstore.get(self._objects, names.LEASE).bytes()))
+
+
+@pytest.fixture
+def remote(monkeypatch):
+    made = Remote()
+    monkeypatch.setattr(connection, 'connect', lambda url, environ: made)
+    monkeypatch.setattr(child, 'run', lambda *args: exit_codes.OK)
+    monkeypatch.setattr(signals, '_LEAVE_SECS', 0)
+    return made
+
+
+def start(scratch):
+    given = config.parse(['trainer', f'--model_dir={URL}', '--epochs=1', f'--scratch_dir={scratch}'])
+    return run.run([], given, {})
+
+
+def begun(scratch, remote):
+    """A run whose last file was not sent."""
+    remote.fault = lambda name, is_done: None
+    for batch in [*obstore.list(remote._objects)]:
+        obstore.delete(remote._objects, [found['path'] for found in batch])
+    remote.put('notes.txt', b'sent')
+    assert start(scratch) == exit_codes.OK
+    (scratch / 'run' / 'unsent.txt').write_text('hours of work')
+
+
+def somebody_else_trains(remote):
+    other = lease.Lease(remote, 30, share.Share())
+    other.acquire(remote.lease()['token'])
+    remote.put('notes.txt', b'of another machine')
+    other.release()
+
+
+def kills(monkeypatch, remote, at):
+    """The process is killed at moment number `at` of the next start, which may never come. Its moments are before and
+    after each operation of the store, and each time that it has written what it knows."""
+    moments = itertools.count()
+
+    def moment(*args):
+        if next(moments) == at:
+            raise Killed
+
+    def save(self):
+        moment()
+        SAVE(self)
+        moment()
+
+    remote.fault = moment
+    monkeypatch.setattr(state.State, 'save', save)
+
+
+@pytest.mark.parametrize('of_another', [False, True])
+def test_a_start_that_is_killed_at_any_moment_loses_nothing(tmp_path, monkeypatch, remote, of_another):
+    monkeypatch.setattr(child, 'give_back', lambda mine: None)  # a process that is killed does not
+    monkeypatch.setattr(lease.Lease, '_wait', lambda *args: pytest.fail('waits for itself'))
+    for first in itertools.count():
+        for second in itertools.count(first % 3, 3):  # all of them for each three
+            scratch = tmp_path / f'{first}-{second}'
+            begun(scratch, remote)
+            if of_another:
+                somebody_else_trains(remote)
+            codes = []
+            for at in (first, second):
+                kills(monkeypatch, remote, at)
+                try:
+                    codes.append(start(scratch))
+                except Killed:
+                    codes.append(None)
+            kills(monkeypatch, remote, at=-1)
+            assert start(scratch) == exit_codes.OK
+            found = {path.name: path.read_text() for path in (scratch / 'run').iterdir()}
+            expected = {'notes.txt': 'sent', 'unsent.txt': 'hours of work'}
+            assert found == ({'notes.txt': 'of another machine'} if of_another else expected), (first, second)
+            if codes[1] == exit_codes.OK:
+                break
+        if codes[0] == exit_codes.OK:
+            break
+    assert first > 10
+
+
+def test_a_lease_that_the_store_writes_late_is_still_ours(tmp_path):
+    known = state.State(str(tmp_path), URL)
+    known.hold('first')
+    for token in ('second', 'third'):  # to neither of which an answer came
+        state.State(str(tmp_path), URL).claim(token, 'first')
+    state.State(str(tmp_path), URL).claim('fourth', 'of another')
+    found = state.State(str(tmp_path), URL)
+    assert [found.continues(each) for each in ('first', 'second', 'third', 'fourth', None)] == [
+        *[True] * 3,
+        False,
+        False,
+    ]
+    found.hold('third')
+    assert state.State(str(tmp_path), URL).tokens == ['third']
+
+
+def ends(kind):
+    def ends(name, is_done):
+        if kind == 'away':
+            raise store.Away('no answer')
+        if kind == 'refused':
+            raise store.Refused('no permission')
+        os.kill(os.getpid(), kind)
+        threading.Event().wait()  # the store hangs
+
+    return ends
+
+
+ENDS = [
+    ('away', exit_codes.FILES_AWAY),
+    ('refused', exit_codes.CANNOT_WRITE),
+    (signal.SIGTERM, exit_codes.TERMINATED),
+    (signal.SIGHUP, exit_codes.TERMINATED),
+    (signal.SIGINT, exit_codes.INTERRUPTED),
+]
+
+
+@pytest.mark.parametrize('kind, code', ENDS)
+def test_what_ends_the_start_gives_the_lease_back(tmp_path, remote, kind, code):
+    remote.fault = lambda name, is_done: name == 'list' and ends(kind)(name, is_done)
+    assert start(tmp_path) == code
+    assert remote.lease()['released']
+
+
+@pytest.mark.parametrize('kind, code', ENDS)
+def test_a_lease_whose_answer_has_not_come_is_given_back(tmp_path, remote, kind, code):
+    once = iter([True])
+    remote.fault = lambda name, is_done: (
+        name == f'write {names.LEASE}' and is_done and next(once, False) and ends(kind)(name, is_done)
+    )
+    assert start(tmp_path) == code
+    assert remote.lease()['released']
+
+
+def test_a_signal_ends_the_wait_for_another_trainer_and_leaves_its_lease(tmp_path, remote, monkeypatch):
+    lease.Lease(remote, 600, share.Share()).acquire()
+    before = remote.lease()
+    monkeypatch.setattr(lease.Lease, '_wait', lambda *args: ends(signal.SIGTERM)('wait', False))
+    assert start(tmp_path) == exit_codes.TERMINATED
+    assert remote.lease() == before
+
+
+def test_a_store_that_hangs_at_once_does_not_hold_up_a_signal(tmp_path, remote, monkeypatch):
+    monkeypatch.setattr(connection, 'connect', lambda url, environ: ends(signal.SIGINT)('connect', False))
+    assert start(tmp_path) == exit_codes.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_folder_stays_held_while_something_that_was_given_up_may_write_there(tmp_path, remote):
+    remote.fault = lambda name, is_done: name == 'list' and ends(signal.SIGTERM)(name, is_done)
+    assert start(tmp_path) == exit_codes.TERMINATED
+    with open(tmp_path / '.lock', 'rb') as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, remote, monkeypatch, capsys):
+    def full(*args):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(run.fetch, 'fetch', full)
+    assert start(tmp_path) == exit_codes.CANNOT_WRITE
+    assert f'--scratch_dir={tmp_path}: [Errno 28] No space left on device' in capsys.readouterr().err
+    assert remote.lease()['released']

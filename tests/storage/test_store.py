@@ -1,0 +1,162 @@
+"""What a store makes of requests that break off, in memory and at a server that counts parts."""
+
+import collections
+import http.server
+import os
+import threading
+
+import pytest
+
+obstore = pytest.importorskip('obstore')
+pytest.importorskip('boto3')
+
+from estimator_trainer.storage import connection, errors, store  # noqa: E402
+from tests.storage import s3_server  # noqa: E402
+
+MIB = 1 << 20
+CONTENT = os.urandom(5 * MIB + 3)
+
+
+class Line:
+    """Requests to a store in memory, of which each brings so many chunks and then breaks off.
+
+    Attributes:
+        chunks: of each request, in turn; all of it after the last one.
+        options: of the requests so far.
+        before: called before each request, with the number of those before it.
+    """
+
+    def __init__(self, monkeypatch):
+        self.chunks, self.options, self.before = [], [], lambda number: None
+        self._get = obstore.get
+        monkeypatch.setattr(obstore, 'get', self.get)
+
+    def get(self, objects, name, *, options=None):
+        self.before(len(self.options))
+        self.options.append(options)
+        result = self._get(objects, name, options=options)
+        return Answer(result, self.chunks.pop(0)) if self.chunks else result
+
+
+class Answer:
+    def __init__(self, result, chunks):
+        self._result, self._chunks, self.meta, self.range = result, chunks, result.meta, result.range
+
+    def stream(self, min_chunk_size):
+        content = bytes(self._result.bytes())
+        for start in range(0, self._chunks * min_chunk_size, min_chunk_size):
+            yield content[start : start + min_chunk_size]
+        raise obstore.exceptions.GenericError('request or response body error')
+
+
+@pytest.fixture
+def line(monkeypatch):
+    return Line(monkeypatch)
+
+
+@pytest.fixture
+def remote():
+    made = store.Store(obstore.store.MemoryStore(), 's3://bucket/run')
+    obstore.put(made._objects, 'large', CONTENT)
+    return made
+
+
+def test_what_takes_longer_than_a_request_may_is_fetched_by_several(remote, line):
+    line.chunks = [2, 1, 1]
+    assert b''.join(remote.chunks('large')) == CONTENT
+    version = remote.head('large').version
+    rest = [{'range': (start * MIB, len(CONTENT)), 'if_match': version.e_tag} for start in (2, 3, 4)]
+    assert line.options == [None, *rest]
+    line.chunks = [1]
+    assert remote.read('large') == (CONTENT, version)
+
+
+def test_a_part_of_an_object_is_fetched_so_as_well(remote, line):
+    line.chunks = [1, 1]
+    found, content = remote.open('large', range(MIB + 1, 4 * MIB))
+    assert found.size == len(CONTENT)
+    assert b''.join(content) == CONTENT[MIB + 1 : 4 * MIB]
+    assert [options['range'] for options in line.options] == [(MIB * n + 1, 4 * MIB) for n in (1, 2, 3)]
+    assert b''.join(remote.open('large', range(MIB, 9 * MIB))[1]) == CONTENT[MIB:]
+
+
+def test_an_empty_object_has_no_content(remote, line):
+    obstore.put(remote._objects, 'empty', b'')
+    assert list(remote.chunks('empty')) == []
+    assert remote.read('empty')[0] == b''
+    assert len(line.options) == 2
+
+
+def test_a_request_that_brings_nothing_is_the_last_one(remote, line):
+    line.chunks = [1, 0]
+    with pytest.raises(store.Away, match='cannot be read .large.: request or response body error'):
+        list(remote.chunks('large'))
+    assert len(line.options) == 2
+
+
+@pytest.mark.parametrize(
+    'change', [lambda objects: obstore.put(objects, 'large', CONTENT), lambda objects: obstore.delete(objects, 'large')]
+)
+def test_bytes_of_two_versions_are_never_mixed(remote, line, change):
+    line.chunks = [2]
+    line.before = lambda number: number == 1 and change(remote._objects)
+    with pytest.raises(errors.Changed, match='large was changed or removed'):
+        list(remote.chunks('large'))
+    line.chunks, line.options = [2], []
+    obstore.put(remote._objects, 'large', CONTENT)
+    with pytest.raises(store.Away, match='large was changed or removed'):
+        remote.read('large')
+
+
+def test_two_parts_are_sent_at_once(tmp_path, monkeypatch):
+    """The server takes no part before another one has begun. A third one would show itself before they are through."""
+    pairs, lock, seen = threading.Barrier(2), threading.Lock(), collections.Counter()
+
+    class Server(http.server.BaseHTTPRequestHandler):
+        protocol_version = 'HTTP/1.1'
+
+        def log_message(self, *arguments):
+            pass
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get('Content-Length') or 0))
+            self.answer(
+                b'<InitiateMultipartUploadResult><Bucket>bucket</Bucket><Key>k</Key><UploadId>1</UploadId>'
+                b'</InitiateMultipartUploadResult>'
+                if 'uploads' in self.path
+                else b'<CompleteMultipartUploadResult><ETag>"e"</ETag></CompleteMultipartUploadResult>'
+            )
+
+        def do_PUT(self):
+            with lock:
+                seen['now'] += 1
+                seen['most'] = max(seen['most'], seen['now'])
+            pairs.wait(20)
+            body = self.rfile.read(int(self.headers['Content-Length']))
+            with lock:
+                seen['now'] -= 1
+                seen['bytes'] += len(body)
+            self.answer(b'')
+
+        def answer(self, body):
+            self.send_response(200)
+            self.send_header('Content-Length', str(len(body)))
+            self.send_header('ETag', '"e"')
+            self.end_headers()
+            self.wfile.write(body)
+
+    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environ = {'AWS_ENDPOINT_URL': f'http://127.0.0.1:{server.server_port}', **s3_server.CREDENTIALS}
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    path = tmp_path / 'large'
+    path.write_bytes(bytes(32 * MIB))
+    try:
+        remote = connection.open_for_reading('s3://bucket/run', environ)
+        remote.write_parts('large', (bytes(MIB) for _ in range(32)))
+        remote.put_file('large', str(path))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert seen == {'now': 0, 'most': 2, 'bytes': 64 * MIB}

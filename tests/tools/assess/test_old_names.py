@@ -1,0 +1,45 @@
+"""tools.assess.old_names: how a program is to be run, without running it."""
+
+import pytest
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.tools.assess import old_names
+
+
+def advice(tmp_path, text):
+    program = tmp_path / 'train.py'
+    program.write_text(text)
+    return [line.replace(str(program), 'train.py') for line in old_names.advice([str(program)])]
+
+
+def test_a_program_of_tensorflow_2(tmp_path):
+    (line,) = advice(tmp_path, 'import tensorflow as tf\nestimator = tf.estimator.DNNClassifier([4], [])\n')
+    assert line.endswith('uses no names of TensorFlow 1: python -m estimator_trainer.compat run train.py')
+
+
+def test_a_program_of_tensorflow_1(tmp_path):
+    said = advice(
+        tmp_path,
+        """import tensorflow as tf
+slim = tf.contrib.slim
+tf.logging.info('x')
+hparams = tf.contrib.training.HParams(rate=1)
+experiment = tf.contrib.learn.Experiment()
+column = tf.contrib.layers.real_valued_column('x')
+decoder = tf.contrib.seq2seq.BasicDecoder()
+""",
+    )
+    assert said[0].endswith('is written for TensorFlow 1: python -m estimator_trainer.compat run --tf1 train.py')
+    assert said[1] == '  train.py:2: tf.contrib.slim' and said[6] == '  and 1 more'
+    assert [line.partition(' went')[0] for line in said[7:]] == [
+        'cannot work: train.py:5: tf.contrib.learn.Experiment',
+        'cannot work: train.py:6: tf.contrib.layers.real_valued_column',
+        'cannot work: train.py:7: tf.contrib.seq2seq.BasicDecoder',
+    ]
+
+
+def test_a_folder_and_nothing(tmp_path):
+    (tmp_path / 'a.py').write_text('import tensorflow as tf\ntf.app.run()\n')
+    assert 'run --tf1 PROGRAM' in [*old_names.advice([str(tmp_path)])][0]
+    with pytest.raises(UsageError, match='no such file'):
+        list(old_names.advice([str(tmp_path / 'missing')]))

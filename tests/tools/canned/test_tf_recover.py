@@ -1,0 +1,131 @@
+"""What a model_fn does besides the canned function that it calls is found, and refused by name."""
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer import compat
+from estimator_trainer.tools.migrate.canned import columns, describe, recover
+from estimator_trainer.tools.migrate.canned.in_keras_3 import tensors
+
+compat.bring_up()
+v1, fc = tf.compat.v1, tf.feature_column
+FEATURES, LABELS = {'x': tf.constant([1.0, 2.0]), 'y': tf.constant([3.0, 4.0])}, tf.constant([0.5, 1.5])
+X = [fc.numeric_column('x')]
+
+
+def regressor(**arguments):
+    return tf.estimator.DNNRegressor([2], X, **arguments)
+
+
+def around(canned, before=lambda features, labels: (features, labels), after=lambda spec: spec):
+    """An Estimator whose model_fn calls a canned one."""
+
+    def model_fn(features, labels, mode, config):
+        return after(canned.model_fn(*before(features, labels), mode, config))
+
+    return tf.estimator.Estimator(model_fn)
+
+
+def describe_it(estimator, features=FEATURES, labels=LABELS):
+    return describe.description(estimator, features, labels, tensors.spec([(features, labels)])[0])
+
+
+def trains_itself(spec):
+    step = v1.train.AdamOptimizer(0.1).minimize(spec.loss, v1.train.get_global_step())
+    return spec._replace(train_op=step)
+
+
+class Clipped(v1.train.Optimizer):
+    def __init__(self):
+        super().__init__(False, 'clipped')
+        self._inner = v1.train.AdagradOptimizer(0.1)
+
+    def compute_gradients(self, *args, **kwargs):
+        return [
+            (tf.clip_by_norm(one, 0.1), variable) for one, variable in self._inner.compute_gradients(*args, **kwargs)
+        ]
+
+    def apply_gradients(self, *args, **kwargs):
+        return self._inner.apply_gradients(*args, **kwargs)
+
+
+def test_what_only_passes_on_is_described():
+    found = describe_it(around(regressor()))
+    assert found['deep']['hidden_units'] == [2] and len(found['optimizers']) == 1
+
+
+@pytest.mark.parametrize(
+    'make, says',
+    [
+        (lambda: around(regressor(), lambda features, labels: (features, labels * 2)), 'changes the labels'),
+        (lambda: around(regressor(), after=trains_itself), 'an optimizer of its own'),
+        (lambda: v1.estimator.DNNRegressor([2], X, optimizer=Clipped), 'Clipped leaves the update to another'),
+    ],
+)
+def test_training_of_another_kind(make, says):
+    with pytest.raises(recover.NotCanned, match=says):
+        describe_it(make())
+
+
+def test_an_optimizer_that_is_given_can_train_afterwards():
+    estimator = regressor(optimizer=tf.keras.optimizers.legacy.Adam(0.25))
+    for _ in range(2):
+        assert describe_it(estimator)['optimizers'][0]['config']['learning_rate'] == 0.25
+
+
+def test_a_learning_rate_by_the_step_beside_functions_that_read_variables():
+    """A linear model counts the zeros of its weights in a function, which the graph keeps."""
+
+    def optimizer():
+        return tf.keras.optimizers.legacy.SGD(v1.train.cosine_decay(0.1, v1.train.get_global_step(), 50))
+
+    found = describe_it(tf.estimator.LinearRegressor(X, optimizer=optimizer))
+    assert found['optimizers'][0]['config']['learning_rate']['class_name'] == 'TracedSchedule'
+
+
+def test_the_head_is_named_where_labels_have_names():
+    head = tf.estimator.MultiHead([tf.estimator.RegressionHead(name=name) for name in 'ab'])
+    with pytest.raises(columns.Unsupported, match='the head MultiHead'):
+        describe_it(tf.estimator.LinearEstimator(head, X), labels={'a': LABELS, 'b': LABELS})
+
+
+def test_sdca_has_no_optimizer_of_ours():
+    features = {**FEATURES, 'id': tf.constant(['1', '2'])}
+    sdca = tf.estimator.experimental.LinearSDCA('id')
+    with pytest.raises(recover.NotCanned, match='LinearSDCA'):
+        describe_it(tf.estimator.LinearRegressor(X, optimizer=sdca), features)
+
+
+def test_a_changed_feature_counts_if_it_is_read():
+    def double(name):
+        return lambda features, labels: ({**features, name: features[name] * 2}, labels)
+
+    assert describe_it(around(regressor(), double('y')))['features'].keys() == {'x'}
+    with pytest.raises(columns.Unsupported, match='changes the features x'):
+        describe_it(around(regressor(), double('x')))
+
+
+def test_activations_are_known_by_what_they_are():
+    def relu(x):
+        return x
+
+    for good, name in ((tf.nn.relu, 'relu'), (tf.keras.activations.relu, 'relu'), ('elu', 'elu'), (None, 'linear')):
+        assert describe_it(regressor(activation_fn=good))['deep']['activation'] == name
+    for bad in (relu, tf.keras.activations.hard_sigmoid):  # that of Keras 3 has other numbers
+        with pytest.raises(columns.Unsupported, match=bad.__name__):
+            describe_it(regressor(activation_fn=bad))
+
+
+def test_weights_of_each_label_are_refused():
+    weights = fc.numeric_column('w', shape=(2,))
+    features = {**FEATURES, 'w': tf.ones([2, 2])}
+    with pytest.raises(columns.Unsupported, match='weight_column of shape'):
+        describe_it(
+            tf.estimator.LinearRegressor(X, label_dimension=2, weight_column=weights), features, tf.ones([2, 2])
+        )
+
+
+def test_reductions_of_version_1_have_the_names_of_keras():
+    reduction = v1.losses.Reduction.SUM_BY_NONZERO_WEIGHTS
+    estimator = v1.estimator.LinearRegressor(X, loss_reduction=reduction)
+    assert describe_it(estimator)['head']['loss_reduction'] == 'sum_over_nonzero_weights'

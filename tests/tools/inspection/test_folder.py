@@ -1,0 +1,128 @@
+"""folder: what a folder holds, by names alone, and what is refused."""
+
+import pytest
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.tools.inspection import command, folder
+
+
+def write(root, *names, text=''):
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding='utf-8')
+
+
+STATE = 'model_checkpoint_path: "/old/place/model.ckpt-20"\nall_model_checkpoint_paths: "/old/place/model.ckpt-3"\n'
+
+
+@pytest.fixture
+def model_dir(tmp_path):
+    root = tmp_path / 'run'
+    for step in (20, 3):
+        parts = ('index', 'meta', 'data-00000-of-00002', 'data-00001-of-00002')
+        write(root, *(f'model.ckpt-{step}.{part}' for part in parts))
+    write(
+        root,
+        'graph.pbtxt',
+        'events.out.tfevents.1.host',
+        'eval/events.out.tfevents.2.host',
+        'eval_x/events.out.tfevents.3',
+    )
+    write(
+        root,
+        'export/best/17/saved_model.pb',
+        'export/final/18/saved_model.pbtxt',
+        'export/final/temp-19/saved_model.pb',
+    )
+    write(root, 'checkpoint', text=STATE)
+    return root
+
+
+def test_a_model_dir(model_dir):
+    place = folder.find(str(model_dir))
+    assert list(place.checkpoints) == ['model.ckpt-3', 'model.ckpt-20']  # by step, and not by the alphabet
+    assert len(place.checkpoints['model.ckpt-3']) == 4
+    assert (place.named, place.state_damage) == ('model.ckpt-20', '')
+    assert place.elsewhere == '/old/place/model.ckpt-20'  # the folder was moved
+    assert place.exports == ['export/best/17', 'export/final/18']
+    assert list(place.evaluations) == ['eval', 'eval_x'] and len(place.training_events) == 1
+    assert place.graph and not place.own and not place.has_keras_folder and not place.only
+
+
+@pytest.mark.parametrize('name', ['model.ckpt-20', 'model.ckpt-20.meta', 'model.ckpt-20.data-00000-of-00002'])
+def test_one_checkpoint(model_dir, name):
+    assert folder.find(str(model_dir / name)).only == 'model.ckpt-20'
+
+
+@pytest.mark.parametrize('name', ['checkpoint', 'graph.pbtxt'])
+def test_a_file_of_the_folder_means_the_folder(model_dir, name):
+    place = folder.find(str(model_dir / name))
+    assert (place.only, place.path, len(place.checkpoints)) == ('', str(model_dir), 2)
+
+
+@pytest.mark.parametrize(
+    'text, said',
+    [
+        ('', 'is empty'),
+        ('model_checkpoint_pa', 'was cut short'),
+        ('model_checkpoint_path: "model.ck', 'was cut short'),
+        ('\0' * 40, 'was cut short'),
+        ('all_model_checkpoint_paths: "model.ckpt-3"\n', 'was cut short'),
+        ('{"a": 1}\n', 'was cut short'),
+    ],
+)
+def test_a_torn_file_checkpoint(model_dir, text, said):
+    write(model_dir, 'checkpoint', text=text)
+    place = folder.find(str(model_dir))
+    assert said in place.state_damage and len(place.checkpoints) == 2
+
+
+@pytest.mark.parametrize('path', ['model.ckpt-20', './model.ckpt-20', '{root}/model.ckpt-20', '{link}/model.ckpt-20'])
+def test_a_path_to_this_folder_is_not_elsewhere(model_dir, path):
+    link = model_dir.parent / 'link'
+    link.symlink_to(model_dir)
+    path = path.format(root=model_dir, link=link)
+    write(model_dir, 'checkpoint', text=f'model_checkpoint_path: "{path}"\n')
+    place = folder.find(str(model_dir))
+    assert (place.named, place.elsewhere) == ('model.ckpt-20', '')
+
+
+def test_what_tensorflow_2_adds_to_the_file_checkpoint_is_no_damage(model_dir):
+    more = 'all_model_checkpoint_timestamps: 1760000000.25\nlast_preserved_timestamp: 1.7e+09\n'
+    write(model_dir, 'checkpoint', text=STATE + more)
+    assert folder.find(str(model_dir)).state_damage == ''
+
+
+def test_graphs_of_checkpoints_that_were_removed_are_no_checkpoints(model_dir):
+    write(model_dir, 'model.ckpt-1.meta')
+    assert list(folder.find(str(model_dir)).checkpoints) == ['model.ckpt-3', 'model.ckpt-20']
+
+
+@pytest.mark.parametrize(
+    'made, named, said',
+    [
+        ([], '', 'is empty.'),
+        ([], 'nowhere', 'there is no such folder or checkpoint.'),
+        (['model.h5', 'a.txt'], '', 'It holds a.txt, model.h5.'),
+        ([f'{number}.csv' for number in range(9)], '', '4.csv, 5.csv and 3 more.'),
+        (['a.txt'], 'a.txt', 'is no file of a checkpoint'),
+    ],
+)
+def test_what_is_nothing_of_tensorflow_is_refused(tmp_path, capsys, made, named, said):
+    root = tmp_path / 'folder'
+    root.mkdir()
+    write(root, *made)
+    with pytest.raises(UsageError):
+        folder.find(str(root / named))
+    assert command.main([str(root / named)]) == 64
+    error = capsys.readouterr().err
+    assert error.startswith(f'error: {root / named}') and said in error and len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    'argv, said', [([], 'name the folders'), (['--jsn=x'], '--json?'), (['x', '--verify=no'], 'verify')]
+)
+def test_mistakes_in_flags(capsys, argv, said):
+    assert command.main(argv) == 64
+    assert said in capsys.readouterr().err

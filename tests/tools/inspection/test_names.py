@@ -1,0 +1,236 @@
+"""roles, optimizers, kinds, heads and layers: what names and shapes tell, and what they do not."""
+
+import re
+
+import pytest
+
+from estimator_trainer.tools.inspection import heads, kinds, layers, optimizers, roles
+from estimator_trainer.tools.inspection.facts import Graph, Variable
+
+WHY = 'a file says so'
+_SUFFIX = '/.ATTRIBUTES/VARIABLE_VALUE'
+
+
+def variables(*names):
+    """`name` or `name:2x3`; a key of a tree of objects begins with `@`."""
+    made = []
+    for each in names:
+        name, sizes = re.fullmatch(r'(.*?)(?::([\dx]+))?', each).groups()
+        shape = tuple(map(int, sizes.split('x'))) if sizes else ()
+        key = name[1:] + _SUFFIX if name.startswith('@') else ''
+        made.append(Variable(name.removeprefix('@'), 'float32', shape, 4, key=key))
+    return made
+
+
+def facts(names, graph=None, values=None, head=None, **about):
+    found = roles.roles(variables(*names))
+    trained_by = optimizers.optimizers(found, values or {}, graph)
+    weights = [each.variable for each in found if each.role == roles.WEIGHT]
+    head = heads.Head(head, WHY) if head else None
+    return found, trained_by, kinds.kind(weights, trained_by, head, **about), weights
+
+
+def graph(**applied):
+    return Graph('x.meta', '1.15.0', 1, applied, frozenset(), {}, (), 0, ())
+
+
+V1_COMBINED = [
+    'global_step',
+    'dnn/hiddenlayer_0/kernel:17x64', 'dnn/hiddenlayer_0/kernel/Adagrad:17x64',
+    'dnn/hiddenlayer_1/kernel:64x32', 'dnn/hiddenlayer_1/kernel/Adagrad:64x32',
+    'dnn/logits/bias:1', 'dnn/logits/bias/Adagrad:1',
+    'dnn/input_from_feature_columns/input_layer/city_embedding/embedding_weights:100x8',
+    'dnn/input_from_feature_columns/input_layer/city_embedding/embedding_weights/part_0/Adagrad:100x8',
+    'dnn/input_from_feature_columns/input_layer/city_embedding/embedding_weights/part_1/Adagrad:100x8',
+    'linear/linear_model/age_X_job/weights:100x1', 'linear/linear_model/age_X_job/weights/Ftrl:100x1',
+    'linear/linear_model/age_X_job/weights/Ftrl_1:100x1',
+    'linear/linear_model/bias_weights:1', 'linear/linear_model/bias_weights/Ftrl:1',
+    'linear/linear_model/bias_weights/Ftrl_1:1',
+]  # fmt: skip
+
+
+def test_a_canned_estimator_of_tensorflow_1():
+    found, trained_by, kind, weights = facts(V1_COMBINED, head=heads.BINARY)
+    assert (kind.name, kind.version, kind.parts, kind.classes) == (
+        'DNNLinearCombinedClassifier', kinds.V1, ('linear', 'dnn'), 2
+    )  # fmt: skip
+    assert [(each.name, each.weights, each.slots) for each in trained_by] == [
+        ('Adagrad', 4, ('Adagrad',)),  # the slots of two slices are one weight's
+        ('Ftrl', 2, ('Ftrl', 'Ftrl_1')),
+    ]
+    assert layers.hidden_units(weights) == [64, 32]
+    made = layers.layers(
+        weights, kind, {('dnn', 'age'): 'numeric', ('linear', 'age_X_job'): 'crossed into 100 buckets'}
+    )
+    assert [(each.name, each.part, each.kind) for each in made[:3]] == [
+        ('age_X_job', 'linear column', 'crossed into 100 buckets'),
+        ('age', 'deep column', 'numeric'),
+        ('city_embedding', 'deep column', 'embedding of 8'),
+    ]
+    without = layers.layers(weights, kind, {})
+    assert without[0].kind == 'crossed, by its name'
+    assert {each.role for each in found} == {roles.STEP, roles.WEIGHT, roles.SLOT}
+
+
+@pytest.mark.parametrize(
+    'head, name',
+    [
+        (heads.MULTI_CLASS, 'DNNClassifier'),
+        (heads.REGRESSION, 'DNNRegressor'),
+        (heads.MULTI_LABEL, 'DNNEstimator'),
+        (heads.POISSON, 'DNNEstimator'),
+        (heads.SOME_REGRESSION, 'DNNRegressor or DNNEstimator'),
+        (None, 'DNNClassifier, DNNRegressor or DNNEstimator'),
+    ],
+)
+def test_the_class_is_what_the_head_says_and_no_guess(head, name):
+    kind = facts(['dnn/hiddenlayer_0/kernel:3x2', 'dnn/logits/bias:4'], head=head)[2]
+    assert (kind.name, kind.version, kind.width) == (name, '', 4)
+    assert 'No slots tell' in kind.why[-1]
+
+
+def test_a_canned_estimator_of_tensorflow_2():
+    names = ['linear/linear_model/a/weights:3x1', 'training/Ftrl/linear/linear_model/a/weights/accumulator:3x1',
+             'training/Ftrl/linear/linear_model/a/weights/linear:3x1', 'training/Ftrl/learning_rate',
+             'training/Ftrl/iter']  # fmt: skip
+    values = {'training/Ftrl/learning_rate': 0.2, 'training/Ftrl/iter': 7.0}
+    found, trained_by, kind, _ = facts(names, graph(Ftrl={'l1': (None,), 'learning_rate': (None,)}), values)
+    assert kind.version == kinds.V2
+    assert trained_by[0].settings == {'learning_rate': (0.2,)}  # what the graph computes is what the variable holds
+    assert [each.role for each in found] == [roles.WEIGHT, roles.SLOT, roles.SLOT, roles.SETTING, roles.SETTING]
+
+
+@pytest.mark.parametrize(
+    'names, family',
+    [
+        (['linear/age/weight:1x1', 'linear/bias_weight:1'], kinds.CONTRIB),
+        (['dnn/hiddenlayer_0/weights:3x2', 'dnn/logits/biases:1'], kinds.CONTRIB),
+        (['baseline/bias:3'], kinds.CANNED),
+        (['boosted_trees:0_stamp', 'boosted_trees:0_serialized'], kinds.TREES),
+        (['rnn_model/logits/bias:1', 'rnn_model/rnn/lstm_cell/kernel:4x32'], kinds.RNN),
+        (['clusters:3x2', 'initialized', 'Variable:3'], kinds.KMEANS),
+        (['dense/kernel:3x2'], kinds.CUSTOM),
+        (['clusters:3x2'], kinds.CUSTOM),
+        (['linear/linear_model/a/weights:3x1', 'mine/kernel:3x3'], kinds.CUSTOM),
+        (['global_step'], ''),
+    ],
+)
+def test_families(names, family):
+    assert facts(names)[2].family == family
+
+
+def test_keras_is_told_by_its_folder_or_the_name_of_the_step():
+    names = ['@layer_with_weights-0/kernel:3x2', '@estimator_global_step']
+    keys = {each[1:] + _SUFFIX for each in names}
+    assert facts(names, of_objects=True, keys=keys)[2].family == kinds.KERAS
+    assert facts(names[:1], of_objects=True, keys=keys - {names[1][1:] + _SUFFIX})[2].family == kinds.OBJECTS
+    assert facts(['dense/kernel:3x2'], has_keras_folder=True)[2].family == kinds.KERAS
+
+
+@pytest.mark.parametrize(
+    'slots, name',
+    [
+        (['w/Adam', 'w/Adam_1'], 'Adam'),
+        (['w/Momentum'], 'Momentum'),
+        (['train/w/Momentum'], 'Momentum'),
+        (['w/RMSProp', 'w/RMSProp_1'], 'RMSProp'),
+        (['w/MyOwn', 'w/MyOwn_1'], 'MyOwn'),
+        (['w/adam_m', 'w/adam_v'], 'AdamWeightDecay or LAMB, both of which call their slots adam_m and adam_v'),
+        (['w/lamb_m', 'w/lamb_v'], 'an optimizer with the slots lamb_m, lamb_v'),
+        (['Adam/w/m', 'Adam/w/v'], 'Adam'),
+        (['Adam/m/w', 'Adam/v/w'], 'Adam'),
+        (['training_1/SGD/w/momentum'], 'SGD'),
+    ],
+)
+def test_the_optimizer_by_its_slots(slots, name):
+    found, trained_by, _, weights = facts(['w:3x2', *(f'{each}:3x2' for each in slots)])
+    assert [each.name for each in trained_by] == [name]
+    assert [each.of for each in found[1:]] == ['w'] * len(slots) and len(weights) == 1
+
+
+def test_the_optimizer_of_a_tree_of_objects():
+    names = ['@model/w:3x2', '@model/w/.OPTIMIZER_SLOT/optimizer/m:3x2', '@model/w/.OPTIMIZER_SLOT/optimizer/v:3x2',
+             '@optimizer/beta_1', '@optimizer/iter', '@global_step', '@save_counter']  # fmt: skip
+    found, trained_by, _, weights = facts(names, values={'optimizer/beta_1': 0.9})
+    assert [each.role for each in found] == [
+        roles.WEIGHT, roles.SLOT, roles.SLOT, roles.SETTING, roles.SETTING, roles.STEP, roles.OTHER
+    ]  # fmt: skip
+    assert (trained_by[0].name, trained_by[0].settings) == ('Adam, AdamW, Adamax or Nadam', {'beta_1': (0.9,)})
+    named = Variable('Adam/model/w/m', 'float32', (3, 2), 4, key='model/w/.OPTIMIZER_SLOT/optimizer/m' + _SUFFIX)
+    told = optimizers.optimizers(roles.roles([variables('@model/w:3x2')[0], named]), {}, None)
+    assert [each.name for each in told] == ['Adam']
+
+
+def test_without_slots_the_graph_tells_the_optimizer():
+    assert [each.name for each in facts(['w:3'], graph(SGD={'learning_rate': (0.1,)}))[1]] == ['SGD']
+    assert facts(['w:3'])[1] == []
+
+
+def test_averages_loss_scales_and_powers_are_no_weights():
+    names = ['w:3', 'w/ExponentialMovingAverage:3', 'bn/moving_mean:3', 'bn/moving_mean/biased:3']
+    names += ['bn/moving_mean/local_step', 'current_loss_scale', 'good_steps', 'beta1_power', 'train/beta2_power_1']
+    assert [each.role for each in facts(names)[0]] == [
+        roles.WEIGHT, roles.SHADOW, roles.WEIGHT, roles.OTHER, roles.OTHER, roles.SCALE, roles.SCALE, roles.SETTING,
+        roles.SETTING,
+    ]  # fmt: skip
+
+
+def test_variables_that_only_look_like_slots_are_weights():
+    names = ['w:3x2', 'w/Adam:3', 'tower/w:3x2', 'v/m:3x2', 'Adam/w/kernel:3x2', 'momentum', 'u:2']
+    assert {each.role for each in facts(names)[0]} == {roles.WEIGHT}
+
+
+@pytest.mark.parametrize(
+    'names, kind',
+    [
+        (['c/kernel:3x3x1x8', 'c/bias:8'], 'convolution 3x3, 1 to 8'),
+        (['c/depthwise_kernel:3x3x8x1', 'c/pointwise_kernel:1x1x8x16'], 'separable convolution, 8 to 16'),
+        (['c/depthwise_kernel:3x3x8x1'], 'depthwise convolution 3x3'),
+        (['c/weights:5x4x7'], '1-d convolution 5, 4 to 7'),
+        (['c/kernel:8x10', 'c/bias:10'], 'dense, 8 to 10'),
+        (['c/embeddings:100x16'], 'embedding of 16'),
+        (['c/gamma:8', 'c/beta:8', 'c/moving_mean:8', 'c/moving_variance:8'], 'batch normalization of 8'),
+        (['c/gamma:8', 'c/beta:8'], 'normalization'),
+        (['c/lstm_cell/kernel:4x32', 'c/lstm_cell/recurrent_kernel:8x32'], 'recurrent layer of 8 units'),
+        (['c/basic_lstm_cell/kernel:12x32'], 'recurrent layer'),
+        (['rnn_model/logits/kernel:8x3'], 'dense, 8 to 3'),
+        (['c/mine:8'], ''),
+    ],
+)
+def test_layers_by_shape(names, kind):
+    assert [layer.kind for layer in layers.layers(variables(*names), kinds.Kind('custom', ''), {})] == [kind]
+
+
+def test_layers_are_in_the_order_of_their_numbers():
+    names = [f'dense_{number}/kernel:2x2' for number in (10, 2, 1)]
+    made = layers.layers(variables(*names), kinds.Kind('custom', ''), {})
+    assert [layer.name for layer in made] == ['dense_1', 'dense_2', 'dense_10']
+
+
+@pytest.mark.parametrize(
+    'operations, head',
+    [
+        (['predictions/logistic', 'predictions/class_ids', 'logistic_loss/sub'], heads.BINARY),
+        (['losses/sparse_softmax_cross_entropy_loss/x'], heads.MULTI_CLASS),
+        (['predictions/probabilities'], heads.MULTI_LABEL),
+        (['predictions/Exp', 'losses/call_loss_fn'], heads.POISSON),
+        (['mean_squared_error/Mul'], heads.REGRESSION),
+        (['losses/mean_squared_error/Mul'], heads.REGRESSION),
+        (['weighted_loss/Sum'], ''),
+    ],
+)
+def test_the_head_by_its_operations(operations, head):
+    assert heads.of_graph(operations) == head
+
+
+def test_the_head_by_outputs_and_metrics():
+    assert heads.of_outputs(['logistic', 'probabilities', 'class_ids', 'logits']) == heads.BINARY
+    assert heads.of_outputs(['probabilities', 'class_ids', 'logits']) == heads.MULTI_CLASS
+    assert heads.of_outputs(['probabilities', 'logits']) == heads.MULTI_LABEL
+    assert heads.of_outputs(['predictions']) == heads.REGRESSION
+    assert heads.of_outputs(['predictions', 'logits']) == ''
+    assert heads.of_metrics(['accuracy', 'auc', 'label/mean', 'loss']) == heads.BINARY
+    assert heads.of_metrics(['average_loss', 'accuracy', 'loss']) == heads.MULTI_CLASS
+    assert heads.of_metrics(['average_loss', 'auc', 'loss']) == heads.MULTI_LABEL
+    assert heads.of_metrics(['average_loss', 'label/mean', 'prediction/mean']) == heads.SOME_REGRESSION
+    assert heads.of_metrics(['accuracy', 'loss']) == ''

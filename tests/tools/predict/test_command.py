@@ -1,0 +1,50 @@
+"""predict.command: what is refused before TensorFlow is imported, each with one line."""
+
+import os
+
+import pytest
+
+from estimator_trainer.tools.predict import command
+from tests.tools.predict.test_exports import saved_model
+
+
+@pytest.fixture
+def flags(tmp_path):
+    (tmp_path / 'a.tfrecord').write_bytes(b'one')
+    (tmp_path / 'b.csv').write_bytes(b'two')
+    export = saved_model(tmp_path / 'model')
+    return {'export': export, 'files': f'{tmp_path}/a.tfrecord', 'out': f'{tmp_path}/out/all.csv'}
+
+
+@pytest.mark.parametrize(
+    'change, code, said',
+    [
+        ({'export': ''}, 64, 'give either --export=FOLDER, a SavedModel, or --model_dir=FOLDER'),
+        ({'model_dir': 'x'}, 64, 'give either --export=FOLDER, a SavedModel, or --model_dir=FOLDER'),
+        ({'export': '/nowhere'}, 64, '--export=/nowhere: is no SavedModel'),
+        ({'out': ''}, 64, '--out is missing'),
+        ({'out': 'all.txt'}, 64, '--out=all.txt: the name ends with none of .parquet, .csv, .jsonl'),
+        ({'files': ''}, 64, '--files is missing'),
+        ({'files': '/nowhere/*.csv'}, 66, "no file matches '/nowhere/*.csv'"),
+        ({'files': '{folder}/*.*'}, 66, 'name files of one format'),
+        ({'batch_size': '0'}, 64, '--batch_size=0: at least 1 is needed'),
+        ({'processes': '0'}, 64, '--processes=0: at least 1 is needed'),
+        ({'proceses': '2'}, 64, '--proceses: no such flag (did you mean --processes?)'),
+        ({'out': '/proc/version/all.csv'}, 74, '/proc/version/all.csv.parts: Not a directory'),
+    ],
+)
+def test_one_error_before_any_work(tmp_path, flags, capsys, change, code, said):
+    given = {name: value.format(folder=tmp_path) for name, value in {**flags, **change}.items()}
+    argv = [f'--{name}={value}' for name, value in given.items() if value]
+    assert command.main(argv) == code
+    shown = capsys.readouterr()
+    assert shown.out == '' and len(shown.err.splitlines()) == 1
+    assert shown.err.startswith('error: ') and said in shown.err
+    assert not os.path.exists(tmp_path / 'out')
+
+
+def test_a_result_that_is_there(tmp_path, flags, capsys):
+    out = tmp_path / 'all.csv'
+    out.touch()
+    assert command.main([f'--{name}={value}' for name, value in {**flags, 'out': str(out)}.items()]) == 64
+    assert f'error: --out={out}: is there already' in capsys.readouterr().err

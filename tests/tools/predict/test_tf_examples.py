@@ -1,0 +1,158 @@
+"""predict.signature and predict.examples: every kind of signature with every kind of files."""
+
+import dataclasses
+
+import array_record.python.array_record_module as array_record
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.data.files import listing
+from estimator_trainer.errors import BadExample, UsageError
+from estimator_trainer.tools.predict import signature, worker
+from estimator_trainer.tools.predict.examples import Examples
+from tests.tools.predict import models
+from tests.tools.predict.test_plan import PLAN
+
+ROWS = 20
+
+
+@pytest.fixture(scope='module')
+def export(tmp_path_factory):
+    return models.estimator_export(tmp_path_factory.mktemp('estimator'))
+
+
+@pytest.fixture(scope='module')
+def of_estimator(export):
+    return signature.Model(export)
+
+
+@pytest.fixture(scope='module')
+def of_tensors(tmp_path_factory):
+    return signature.Model(models.tensor_export(tmp_path_factory.mktemp('tensors')))
+
+
+def write(folder, kind) -> str:
+    if kind == 'csv':
+        return models.write_csv(folder / 'all.csv', ROWS)
+    if kind == 'parquet':
+        return models.write_parquet(folder / 'all.parquet', ROWS)
+    if kind == 'tfrecord':
+        return models.write_tfrecords(folder, ROWS, 3)
+    writer = array_record.ArrayRecordWriter(str(folder / 'all.array_record'), 'group_size:1')
+    for row in range(ROWS):
+        writer.write(models.example(row))
+    writer.close()
+    return str(folder / 'all.array_record')
+
+
+def planned(files, **other):
+    paths = listing.expand(files)
+    about = {'files': tuple((path, 0, 0) for path in paths), 'file_format': listing.format_of(paths), **other}
+    return dataclasses.replace(PLAN, **about)
+
+
+def opened(model, files, key='id') -> Examples:
+    return Examples(planned(files, key=key), model, None)
+
+
+def rows_of(model, examples) -> list[dict]:
+    found = []
+    for rows in (range(0, 13), range(13, ROWS)):
+        inputs, keys = examples.read(rows)
+        columns = {'id': keys, **model.predict(inputs, len(rows))}
+        found += [dict(zip(columns, row)) for row in zip(*map(np.ndarray.tolist, columns.values()))]
+    return found
+
+
+@pytest.mark.parametrize('kind', ['tfrecord', 'array_record', 'csv', 'parquet'])
+def test_serialized_examples(tmp_path, of_estimator, kind):
+    assert of_estimator.takes_serialized and of_estimator.name == 'serving_default'
+    examples = opened(of_estimator, write(tmp_path, kind))
+    assert examples.number == ROWS
+    expected = [{**row, 'id': row['id'].encode(), 'text': row['text'].encode()} for row in models.expected(ROWS)]
+    assert rows_of(of_estimator, examples) == expected
+
+
+@pytest.mark.parametrize('kind', ['csv', 'parquet', 'tfrecord'])
+def test_tensors_by_name(tmp_path, of_tensors, kind):
+    if kind == 'csv':
+        files = tmp_path / 'all.csv'
+        files.write_text('n,id,x\n' + ''.join(f'{row},k{row},{row}\n' for row in range(ROWS)))
+    elif kind == 'parquet':
+        files = tmp_path / 'all.parquet'
+        columns = {'id': [f'k{row}' for row in range(ROWS)], 'x': np.arange(float(ROWS)), 'n': np.arange(ROWS)}
+        models.pyarrow.parquet.write_table(models.pa.table(columns), files)
+    else:
+        files = tmp_path / 'all.tfrecord'
+        with tf.io.TFRecordWriter(str(files)) as writer:
+            for row in range(ROWS):
+                n = tf.train.Feature(int64_list=tf.train.Int64List(value=[row]))
+                writer.write(models.example(row, n=n))
+    found = rows_of(of_tensors, opened(of_tensors, str(files)))
+    assert found == [{'id': b'k%d' % row, 'sum': 2.0 * row} for row in range(ROWS)]
+
+
+def test_what_an_export_parses(of_estimator):
+    found = of_estimator.features
+    assert found['x'] == models.SPEC['x'] and found['words'] == models.SPEC['words']
+    assert (found['n'].dtype, list(found['n'].shape), int(found['n'].default_value)) == (tf.int64, [], -1)
+
+
+def test_a_key_of_whole_numbers(tmp_path, of_estimator):
+    with tf.io.TFRecordWriter(str(tmp_path / 'all.tfrecord')) as writer:
+        for row in range(ROWS):
+            writer.write(models.example(row, number=tf.train.Feature(int64_list=tf.train.Int64List(value=[row]))))
+    _, keys = opened(of_estimator, str(tmp_path / 'all.tfrecord'), key='number').read(range(3, 6))
+    assert keys.tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize('kind', ['tfrecord', 'csv', 'parquet'])
+def test_no_such_key(tmp_path, of_estimator, kind):
+    with pytest.raises(Exception, match='(--key=nr: .*id|no column .nr.)'):
+        opened(of_estimator, write(tmp_path, kind), key='nr')
+
+
+def test_an_example_without_the_key(tmp_path, of_estimator):
+    with tf.io.TFRecordWriter(str(tmp_path / 'all.tfrecord')) as writer:
+        for row in range(ROWS):
+            writer.write(models.example(row, **({'id': tf.train.Feature()} if row == 5 else {})))
+    with pytest.raises(BadExample, match='all.tfrecord, record 5 at byte .*: the key id is missing'):
+        opened(of_estimator, str(tmp_path / 'all.tfrecord')).read(range(ROWS))
+
+
+def test_an_example_on_which_the_model_fails(tmp_path, export):
+    number = tf.train.Feature(int64_list=tf.train.Int64List(value=[1]))
+    with tf.io.TFRecordWriter(str(tmp_path / 'all.tfrecord')) as writer:
+        for row in range(ROWS):
+            writer.write(models.example(row, **({'x': number} if row == 13 else {})))
+    plan = planned(str(tmp_path / 'all.tfrecord'), export=export, rows_per_part=8)
+    told = []
+    with pytest.raises(BadExample, match='all.tfrecord, record 13 at byte .*: the signature serving_default fails .*x'):
+        worker.predict(plan, str(tmp_path), 0, 1, lambda **fields: told.append(fields))
+    assert told == [{'rows': ROWS, 'there': 0, 'signature': 'serving_default'}, {'done': 8}]
+    assert (tmp_path / 'part-000000.csv').exists() and not (tmp_path / 'part-000001.csv').exists()
+
+
+def test_a_damaged_file(tmp_path, of_estimator):
+    path = tmp_path / 'all.csv'
+    path.write_text('id,x,n,words\nk0,0,,\nk1,zero,,\n')
+    with pytest.raises(BadExample, match=r'all.csv, line 3: Field'):
+        opened(of_estimator, str(path)).read(range(2))
+
+
+def test_an_output_that_is_not_of_the_examples(tmp_path):
+    module = tf.Module()
+    module.total = tf.function(lambda x: {'total': tf.reduce_sum(x)}, [tf.TensorSpec([None], tf.float32, 'x')])
+    tf.saved_model.save(module, str(tmp_path), signatures={'predict': module.total})
+    with pytest.raises(UsageError, match='the output total of the signature predict has shape .* for 2 examples'):
+        signature.Model(str(tmp_path)).predict({'x': tf.zeros([2])}, 2)
+
+
+def test_signatures_that_cannot_be(tmp_path):
+    folder = models.tensor_export(tmp_path / 'model')
+    with pytest.raises(UsageError, match='--signature=classify: there is no such signature.*has serving_default'):
+        signature.Model(folder, 'classify')
+    (tmp_path / 'model' / 'saved_model.pb').write_bytes(b'something')
+    with pytest.raises(UsageError, match='cannot be loaded as a SavedModel'):
+        signature.Model(folder)

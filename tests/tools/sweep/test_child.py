@@ -1,0 +1,62 @@
+"""The process of a trial, with a shell in the place of the supervisor."""
+
+import os
+from multiprocessing import connection
+
+import pytest
+
+from estimator_trainer.tools.sweep import child as children
+
+
+def child(tmp_path, script, cores=()):
+    command = children.command(str(tmp_path), ['--a=1'], cores, os.environ, supervisor=('sh', '-c', script, 'sh'))
+    return children.Child(command, str(tmp_path))
+
+
+def end_of(started):
+    """Its exit code, once it has ended."""
+    while (code := started.poll()) is None:
+        connection.wait(started.descriptors, 10)
+        started.read()
+    started.close()
+    return code
+
+
+def test_it_gets_its_flags_and_its_cores_and_says_why_it_failed(tmp_path):
+    cores = (min(os.sched_getaffinity(0)),)
+    started = child(tmp_path, 'taskset -cp $$; echo "error: got $*" >&2; exit 64', cores)
+    assert end_of(started) == 64
+    assert started.cause(64) == f'got -- --a=1 --model_dir={tmp_path}'
+    assert any(line.endswith(f': {cores[0]}') for line in started._last)
+
+
+def test_it_is_told_to_stop(tmp_path):
+    started = child(tmp_path, 'trap "exit 143" TERM; echo ready; while :; do sleep 0.01; done')
+    connection.wait(started.descriptors, 10)  # the trap is set
+    started.stop()
+    assert end_of(started) == 143
+
+
+def test_a_signal_is_told_as_a_shell_does(tmp_path):
+    assert end_of(child(tmp_path, 'kill -9 $$')) == 137
+
+
+def test_nothing_of_it_is_left(tmp_path):
+    started = child(tmp_path, 'sleep 1000 & echo $!; wait')
+    connection.wait(started.descriptors, 10)
+    started.close()
+    (line,) = started._last
+    with pytest.raises(ProcessLookupError):
+        while True:  # a killed process is one until its parent, init, has looked at it
+            os.kill(int(line), 0)
+            if (path := f'/proc/{int(line)}/stat') and open(path).read().split()[2] == 'Z':
+                raise ProcessLookupError
+
+
+def test_the_environment_of_another_cluster_is_not_passed_on(tmp_path):
+    command = children.command(
+        str(tmp_path), [], (), {'TF_CONFIG': '{}', 'HOME': '/x', 'ESTIMATOR_TRAINER_GENERATION': '1'}
+    )
+    assert command.env == {'HOME': '/x'}
+    flags = ('--workers=1', '--noevaluator', '--', f'--model_dir={tmp_path}')
+    assert command.argv[2:] == ('estimator_trainer', 'cluster', *flags)

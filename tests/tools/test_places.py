@@ -1,0 +1,146 @@
+"""Arguments of tools that name what is in a store, here one in memory."""
+
+import glob
+import os
+import signal
+import tempfile
+
+import pytest
+
+obstore = pytest.importorskip('obstore')
+
+from estimator_trainer.errors import UsageError  # noqa: E402
+from estimator_trainer.storage import connection, needs, store  # noqa: E402
+from estimator_trainer.tools.places import Places  # noqa: E402
+
+URL = 's3://bucket/run'
+
+
+class Ordered(store.Store):
+    """Remembers in which order files are put."""
+
+    def __init__(self, objects, url):
+        super().__init__(objects, url)
+        self.put = []
+
+    def put_file(self, name, path):
+        self.put.append(name)
+        super().put_file(name, path)
+
+
+@pytest.fixture
+def remote(monkeypatch, tmp_path):
+    """The one folder of the store that there is."""
+    made = Ordered(obstore.store.MemoryStore(), URL)
+    monkeypatch.setattr(connection, 'open_for_reading', lambda url, environ, flag: made)
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    return made
+
+
+def put(remote, *found):
+    for name in found:
+        obstore.put(remote._objects, name, name.encode())
+
+
+def test_what_is_no_url_is_left_as_it_is():
+    with Places() as here:
+        assert here.run('~/runs/a', '--model_dir', needs.of_report) == '~/runs/a'
+        assert (here.file('a.html', '--out'), here.folder('', '--to')) == ('a.html', '')
+        assert here.files('a, b*', '--files') == ['a', 'b*']
+        here.send()
+        assert here.shown({'a': ['/tmp', 1]}) == {'a': ['/tmp', 1]}
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize('error', [UsageError, KeyboardInterrupt, OSError])
+def test_errors_name_the_url_and_the_folder_vanishes(remote, tmp_path, error):
+    put(remote, 'config.json')
+    with pytest.raises(error) as caught, Places() as here:
+        folder = here.run(URL, 'MODEL_DIR', needs.of_status)
+        assert os.listdir(folder) == ['config.json'] and folder.startswith(str(tmp_path))
+        assert os.path.basename(folder) == 'run'
+        path = os.path.join(folder, 'x')
+        raise error(2, 'not there', path) if error is OSError else error(f'--a={path}: is bad')
+    found = caught.value.filename if error is OSError else str(caught.value)
+    assert found == f'{URL}/x' if error is OSError else found == f'--a={URL}/x: is bad'
+    assert not os.listdir(tmp_path)
+
+
+def test_a_signal_ends_it_as_an_error_does(remote, tmp_path):
+    put(remote, 'config.json')
+    with pytest.raises(SystemExit), Places() as here:
+        here.run(URL, 'MODEL_DIR', needs.of_status)
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+    assert not os.listdir(tmp_path)
+
+
+def test_a_run_that_is_not_there_is_one_error(remote):
+    with pytest.raises(UsageError, match='MODEL_DIR=s3://bucket/run: nothing is there'), Places() as here:
+        here.run(URL, 'MODEL_DIR', needs.of_status)
+
+
+def test_results_are_sent_in_an_order_in_which_nothing_is_half_visible(remote):
+    with Places() as here:
+        folder = here.folder(URL, '--to')
+        assert here.is_empty(folder, 'migrate.json')
+        names = ['checkpoint', 'model.ckpt-3.index', 'model.ckpt-3.data-00000-of-00001', 'saved_model/saved_model.pb']
+        for name in [*names, 'saved_model/variables/variables.index', 'config.json', '.trainer.lock']:
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            with open(os.path.join(folder, name), 'w') as file:
+                file.write(name)
+        here.send()
+        assert not here.is_empty(folder, 'migrate.json')
+        assert here.shown([folder]) == [URL]
+    assert remote.put == [
+        *('config.json', 'model.ckpt-3.data-00000-of-00001', 'saved_model/variables/variables.index'),
+        *('model.ckpt-3.index', 'saved_model/saved_model.pb', 'checkpoint'),
+    ]
+
+
+def test_a_file_is_sent_by_itself(remote):
+    with Places() as here:
+        path = here.file(f'{URL}/report.html', '--out')
+        with open(path, 'w') as file:
+            file.write('page')
+        with open(f'{path}.tmp', 'w') as file:
+            file.write('')
+        here.send()
+    assert remote.put == ['report.html'] and remote.read('report.html')[0] == b'page'
+    with pytest.raises(UsageError, match='name a file'), Places() as here:
+        here.file(f'{URL}/', '--out')
+    with pytest.raises(UsageError, match='must lie in a folder, such as s3://bucket/out/a.html'), Places() as here:
+        here.file('s3://bucket/a.html', '--out')
+    with pytest.raises(UsageError, match='leave out what follows'), Places() as here:
+        here.file(f'{URL}/report.html?x', '--out')
+
+
+def test_escaped_characters_are_themselves(remote):
+    with Places() as here:
+        assert os.path.basename(here.file('S3://bucket/run/a%20page.html', '--out')) == 'a page.html'
+    put(remote, 'a b.csv')
+    with Places() as here:
+        assert here.shown(here.files('S3://bucket/run/a%20*.csv', '--files')) == [f'{URL}/a b.csv']
+
+
+def test_files_by_globs(remote):
+    put(remote, 'part-0.csv', 'part-1.csv', 'part-1.txt', 'more/part-2.csv', 'part-[1].csv')
+
+    def found(pattern):
+        with Places() as here:
+            return here.shown(here.files(pattern, '--files'))
+
+    assert found(f'local.csv,{URL}/part-*.csv') == [
+        'local.csv',
+        *(f'{URL}/{name}' for name in ('part-0.csv', 'part-1.csv', 'part-[1].csv')),
+    ]
+    assert found(f'{URL}/*/part-?.csv') == [f'{URL}/more/part-2.csv']
+    with pytest.raises(UsageError, match='no object matches'):
+        found(f'{URL}/no-*.csv')
+    for pattern in ('s3://*/a', 's3://bucket/*.csv'):
+        with pytest.raises(UsageError, match='a bucket and a folder'):
+            found(pattern)
+
+
+def test_nothing_is_left_behind(remote):
+    assert not glob.glob(f'{tempfile.gettempdir()}/estimator-trainer-*')

@@ -1,0 +1,211 @@
+"""`status`: a run in one line, and what its exit code says."""
+
+import fcntl
+import json
+
+import pytest
+
+from estimator_trainer.run_dir import locks, metrics_log
+from estimator_trainer.tools.report.verdict import Alive
+from estimator_trainer.tools.status import command, line, reading
+
+NOW = 1_700_000_100.0
+LINES = [
+    {'kind': 'train', 'step': step, 'time': NOW - 10 + step / 100, 'loss': 1.5, 'examples_per_sec': 4480.2}
+    for step in range(100, 1000, 100)
+]
+TRAINING = {
+    'state': 'training',
+    'step': 950,
+    'max_steps': 4000,
+    'checkpoint_step': 900,
+    'examples_per_sec': 4480.2,
+    'time': NOW - 1,
+}
+STATUS = {
+    'state': 'training',
+    'restarts': 1,
+    'secs_left': 34.4,
+    'time': NOW,
+    'tasks': [
+        {'name': 'worker:0', 'state': 'running'},
+        {'name': 'worker:1', 'state': 'running'},
+        {'name': 'evaluator:0', 'state': 'restarting'},
+    ],
+}
+EVALUATION = {'kind': 'eval', 'step': 900, 'time': NOW - 5, 'accuracy': 0.952, 'loss': 0.1932}
+
+
+def now(**known) -> reading.Now:
+    empty = {'training': {}, 'status': {}, 'report': {}, 'config': {}, 'lines': [], 'evaluation': {}}
+    return reading.Now(**{**empty, 'alive': Alive(), 'at': NOW, **known})
+
+
+@pytest.mark.parametrize(
+    'known, said, code',
+    [
+        (
+            {
+                'training': TRAINING,
+                'status': STATUS,
+                'lines': LINES,
+                'evaluation': EVALUATION,
+                'alive': Alive(True, True),
+            },
+            'run trains: step 950 of 4,000 (23 %), loss 1.500, 4,480 examples/s, 34s left; 2 of 3 tasks alive '
+            '(evaluator:0 is restarting), 1 restart; checkpoint at step 900; '
+            'evaluation at step 900: accuracy 0.9520, loss 0.1932',
+            3,
+        ),
+        (
+            {'training': TRAINING, 'lines': LINES, 'alive': Alive(trainer=True)},
+            'run trains: step 950 of 4,000 (23 %), loss 1.500, 4,480 examples/s, 30s left; checkpoint at step 900',
+            3,
+        ),
+        ({'status': {'state': 'starting'}, 'alive': Alive(cluster=True)}, 'run starts', 3),
+        (
+            {
+                'training': TRAINING,
+                'lines': [{**each, 'input_wait_secs': 0.25, 'peer_wait_secs': 0.01} for each in LINES],
+                'alive': Alive(trainer=True),
+            },
+            'run trains: step 950 of 4,000 (23 %), loss 1.500, 4,480 examples/s, 30s left; '
+            'waits for input 25 % of the time; checkpoint at step 900',
+            3,
+        ),
+        (
+            {'training': {**TRAINING, 'state': 'ended', 'step': 4000, 'why': 'max_steps'}, 'evaluation': EVALUATION},
+            'run is done: all steps are trained. Step 4,000 of 4,000 (100 %); '
+            'evaluation at step 900: accuracy 0.9520, loss 0.1932',
+            0,
+        ),
+        (
+            {'training': {**TRAINING, 'state': 'stopped'}},
+            'run was told to stop, and saved; the same command resumes. Step 950 of 4,000 (23 %); '
+            'checkpoint at step 900',
+            143,
+        ),
+        (
+            {'training': {**TRAINING, 'time': NOW - 1000}},
+            'run is gone: no process has the model_dir, and training.json was last written at 2023-11-14 21:58:20 UTC. '
+            'It was killed or it failed; the same command resumes. Step 950 of 4,000 (23 %); checkpoint at step 900',
+            4,
+        ),
+        (
+            {'training': {**TRAINING, 'exit': None, 'time': NOW - 1000}},
+            'run is gone: no process has the model_dir, and training.json was last written at 2023-11-14 21:58:20 UTC. '
+            'It recorded no failure, so it was killed or its machine went down; the same command resumes. '
+            'Step 950 of 4,000 (23 %); checkpoint at step 900',
+            4,
+        ),
+        (
+            {'training': {**TRAINING, 'exit': {'code': 70, 'message': 'NaN loss at step 951.'}}},
+            'run failed with exit code 70 (the loss or a weight is NaN or infinite): NaN loss at step 951. '
+            'Step 950 of 4,000 (23 %); checkpoint at step 900',
+            70,
+        ),
+        (
+            {'training': {**TRAINING, 'state': 'stopped', 'exit': {'code': 130, 'message': 'stopped by SIGINT'}}},
+            'run was told to stop, and saved; the same command resumes. Step 950 of 4,000 (23 %); '
+            'checkpoint at step 900',
+            130,
+        ),
+        (
+            {
+                'training': TRAINING,
+                'report': {'exit_code': 197, 'ended': NOW, 'secs': 75, 'restarts': 3},
+                'status': {'state': 'failed'},
+            },
+            'run failed with exit code 197 (failed more often than --max_restarts allows). Step 950 of 4,000 (23 %); '
+            '3 restarts; checkpoint at step 900; after 1m15s',
+            197,
+        ),
+    ],
+)
+def test_lines(known, said, code):
+    seen = now(**known)
+    assert line.of(seen, 'run') == said
+    assert line.exit_code(line.judge(seen)) == code
+
+
+def test_a_trial_that_was_pruned():
+    ended = {**TRAINING, 'state': 'ended', 'why': 'early_stopping'}
+    stop = {'metric': 'accuracy', 'step': 950, 'why': 'pruned by the sweep'}
+    said = 'run was ended early at step 950: pruned by the sweep. Step 950 of 4,000 (23 %)'
+    assert line.of(now(training=ended, stop=stop), 'run') == said
+    assert line.exit_code(line.judge(now(training=ended, stop=stop))) == 0
+
+
+@pytest.mark.parametrize(
+    'state, held, said, code',
+    [
+        ('done', False, 'is done', 0),
+        ('stopped', False, 'was stopped; the same command goes on', 143),
+        ('failed', False, 'has failed', 1),
+        ('running', True, 'runs its trials', 3),
+        ('running', False, 'is gone: it was killed; the same command goes on', 4),
+    ],
+)
+def test_the_folder_of_a_sweep(tmp_path, capsys, state, held, said, code):
+    trials = [{'state': 'done'}, {'state': 'pruned'}, {'state': 'done'}]
+    best = {'trial': 3, 'value': 0.912, 'step': 375, 'params': {'learning_rate': 0.0710884}, 'export': None}
+    (tmp_path / 'study.db').touch()
+    told = {'state': state, 'metric': 'accuracy', 'best': best, 'trials': trials}
+    (tmp_path / 'sweep.json').write_text(json.dumps(told))
+    with open(tmp_path / '.sweep.lock', 'w') as lock:
+        if held:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        assert command.main([str(tmp_path)]) == code
+    assert capsys.readouterr().out == (
+        f'{tmp_path} {said}: 3 trials, 2 done, 1 pruned. '
+        'The best is trial 3: accuracy 0.9120 at step 375, with learning_rate 0.07109.\n'
+    )
+
+
+def test_a_lock_that_is_held_is_life(tmp_path):
+    path = tmp_path / '.trainer.lock'
+    assert not locks.is_held(path)
+    path.write_text('1')
+    assert not locks.is_held(path)
+    with open(path) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert locks.is_held(path) and reading.read(str(tmp_path)).alive.trainer
+    assert not locks.is_held(path)
+
+
+def test_the_end_of_a_long_file(tmp_path):
+    path = tmp_path / 'metrics.jsonl'
+    path.write_text(''.join(json.dumps({'step': step, 'loss': 0.5}) + '\n' for step in range(10_000)) + '{"step": 1')
+    lines = metrics_log.tail(str(path))
+    assert 1000 < len(lines) < 10_000 and lines[-1] == {'step': 9999, 'loss': 0.5}
+
+
+def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
+    states = iter([*(now(training={**TRAINING, 'step': step}, alive=Alive(True)) for step in (1, 1, 2)),
+                   now(training={**TRAINING, 'state': 'ended', 'why': 'max_steps'})])  # fmt: skip
+    waits = []
+    monkeypatch.setattr(reading, 'read', lambda path: next(states))
+    monkeypatch.setattr(command.time, 'sleep', waits.append)
+    assert command.main(['run', '--follow', '--every_secs=0.5']) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [text.split(',')[0].split(' of ')[0] for text in said] == [
+        'run trains: step 1',
+        'run trains: step 2',
+        'run is done: all steps are trained. Step 950',
+    ]
+    assert waits == [0.5] * 3
+
+
+@pytest.mark.parametrize(
+    'argv, words',
+    [
+        ([], 'name one model_dir'),
+        (['a', 'b'], 'a b: name one model_dir'),
+        (['.'], 'holds no run of this trainer'),
+        (['.', '--every_secs=0'], '--every_secs=0.0: a number over 0 is needed.'),
+    ],
+)
+def test_mistakes(tmp_path, monkeypatch, capsys, argv, words):
+    monkeypatch.chdir(tmp_path)
+    assert command.main(argv) == 64
+    assert words in capsys.readouterr().err
