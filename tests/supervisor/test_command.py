@@ -91,8 +91,8 @@ from estimator_trainer.supervisor import isolate, ports
 def enter(mode):
     if mode == 'on':
         raise isolate.CannotIsolate('--isolate=on: not here')
-    ports.claim = lambda count, claim=ports.claim: print('claimed') or claim(count)
-    print('entered', mode)
+    ports.claim = lambda count, claim=ports.claim: print('claimed', flush=True) or claim(count)
+    print('entered', mode, flush=True)
     return isolate.Isolation(mode == 'auto', f'note on {mode}')
 isolate.enter = enter
 """
