@@ -23,6 +23,7 @@ _log = logging.getLogger('estimator_trainer')
 _PART_BYTES = 8 * 2**20
 _WITH_INDEXES = 17 / 16  # what files take together with their indexes
 _OPENS = 3  # a copy may be removed before it is open
+_ROOM_SECS = 60  # for room that is taken while others write: a process that was killed leaves such a file behind
 
 
 class Cache:
@@ -90,7 +91,7 @@ class Cache:
         return self.folder.made(entry_of(path))
 
     def _fetch(self, path, local):
-        with self.folder.writing(local, path.size) as file:
+        with self.folder.writing(local, path.size, wait_secs=_ROOM_SECS) as file:
             if file is None:
                 raise self._no_room(path)
             for start in range(0, path.size, _PART_BYTES):

@@ -27,6 +27,7 @@ _UNFINISHED = '.part'
 _OPENS = 100  # a folder may be removed before there is a file in it
 _NUM_LOCKS = 1024  # files that share a lock are fetched one after the other
 _WAIT_SECS = 1800  # for another process that fetches the same: as long as a step may take
+_LOOK_SECS = 0.1  # between two looks whether others have finished their files
 _SHARE = 32  # a process looks at all files again when it has written this share of the bound
 
 
@@ -54,6 +55,7 @@ class Folder:
         self.path, self.most_bytes = path, most_bytes
         self.held: dict[str, int] = {}
         self._may_write = 0  # before the next look at all files
+        self._unfinished = 0  # bytes of files that were being written at the last look
         self._lock = threading.Lock()
         self._mine: int | None = None  # the descriptor of our file in in_use/
 
@@ -109,8 +111,11 @@ class Folder:
             yield
 
     @contextlib.contextmanager
-    def writing(self, path: str, size: int):
+    def writing(self, path: str, size: int, wait_secs: float = 0):
         """A file of that size, which gets its name when the context ends well; None: there is no room.
+
+        Args:
+            wait_secs: how long to wait for room that other files take only while they are written.
 
         Raises:
             DatasetError: it cannot be written.
@@ -118,9 +123,12 @@ class Folder:
         folder, name = os.path.split(path)
         unfinished = os.path.join(folder, f'.{name}.{secrets.token_hex(4)}{_UNFINISHED}')
         try:
-            if not self._reserve(unfinished, size):
-                yield None
-                return
+            deadline = time.monotonic() + wait_secs
+            while not (reserved := self._reserve(unfinished, size)):
+                if reserved is False or time.monotonic() > deadline:
+                    yield None
+                    return
+                time.sleep(_LOOK_SECS)
             with open(unfinished, 'r+b') as file:
                 yield file
                 file.flush()
@@ -136,13 +144,13 @@ class Folder:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(unfinished)
 
-    def _reserve(self, path, size) -> bool:
-        """Makes a file of that size, if there is room for it or can be made."""
+    def _reserve(self, path, size) -> bool | None:
+        """Makes a file of that size, if there is room for it or can be made. None: once others have written theirs."""
         with self._lock:
             if size > self._may_write:
                 self._may_write = self._make_room(max(size, self.most_bytes // _SHARE))
             if size > self._may_write:
-                return False
+                return None if size <= self._may_write + self._unfinished else False
             self._may_write -= size
             for _ in range(_OPENS):
                 self.made(os.path.dirname(path))
@@ -157,6 +165,7 @@ class Folder:
         """Removes what was used least recently; the bytes that may be written then, at most `wanted`."""
         files, held = self._files(), self._in_use()
         total = sum(file.size for file in files)
+        self._unfinished = sum(file.size for file in files if file.is_kept)
         for file in sorted(files, key=lambda file: (file.path.endswith('.index'), file.used)):
             if total + wanted <= self.most_bytes:
                 break

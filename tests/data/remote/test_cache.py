@@ -154,6 +154,23 @@ def test_tasks_that_need_the_same_at_the_same_time_fetch_it_once(remote, found, 
     assert remote.reads == [('data/part-3', 0, 500)]
 
 
+def test_room_that_another_process_takes_while_it_writes_is_waited_for(remote, found, tmp_path, monkeypatch):
+    ours, others = Cache(str(tmp_path), 1500), Cache(str(tmp_path), 1500)
+    writing = others.folder.writing(others.path_of(entry_of(found[0]), 'part-0'), 1000)
+    writing.__enter__()
+    monkeypatch.setattr('time.sleep', lambda secs: writing.__exit__(None, None, None))  # it has finished meanwhile
+    assert read(ours.copy(found[1])) == CONTENT['data/part-1']
+
+
+def test_room_is_not_waited_for_where_nobody_will_make_it(remote, found, tmp_path, monkeypatch):
+    cache = Cache(str(tmp_path), 1500)
+    cache.folder.hold({entry_of(found[0]): 1000})
+    cache.copy(found[0])
+    monkeypatch.setattr('time.sleep', lambda secs: pytest.fail('it waits in vain'))
+    with pytest.raises(DatasetError, match='has no room'):
+        cache.copy(found[1])
+
+
 @pytest.mark.parametrize('change', ['replaced', 'removed'])
 def test_an_object_that_has_changed_is_an_error(remote, found, tmp_path, change):
     if change == 'replaced':
