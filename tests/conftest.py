@@ -3,16 +3,24 @@
 `python -m pytest` plays what is not marked slow, `--all` everything. Files and folders that are named are played whole.
 """
 
+import fcntl
 import importlib
+import json
 import logging
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-os.environ.setdefault('ESTIMATOR_TRAINER_REPORT', 'off')  # a page takes a second or two, and most runs here are shorter
+from tests.chaos.case import Undisturbed
+
+for name in list(os.environ):  # what the shell has set up for other runs is not for these
+    if name.startswith('ESTIMATOR_TRAINER_') or name in ('TF_CONFIG', 'TF_CPP_MIN_LOG_LEVEL'):
+        del os.environ[name]
+os.environ['ESTIMATOR_TRAINER_REPORT'] = 'off'  # a page takes a second or two, and most runs here are shorter
 
 
 def pytest_addoption(parser):
@@ -58,7 +66,7 @@ compat.bring_up()
 from estimator_trainer.data import sources
 folder, me, peer = sys.argv[1:]
 open(os.path.join(folder, me), 'w').close()
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 200
 while not os.path.exists(os.path.join(folder, peer)):
     assert time.monotonic() < deadline, 'the other process did not start'
     time.sleep(0.01)
@@ -67,14 +75,30 @@ print('EXAMPLES', sources.load('mnist_5k', os.path.join(folder, 'data')).num_tra
 
 
 @pytest.fixture(scope='session')
-def prepared_by_two(tmp_path_factory):
+def of_all_workers(tmp_path_factory):
+    """A folder that all processes of this test run share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if 'PYTEST_XDIST_WORKER' in os.environ else folder
+
+
+@pytest.fixture(scope='session')
+def prepared_by_two(of_all_workers):
     """(data_dir, [(exit code, output)]) of two processes that prepared mnist_5k at the same time."""
-    folder = tmp_path_factory.mktemp('two')
-    root = pathlib.Path(__file__).parents[1]
+    folder = of_all_workers / 'datasets'
+    with open(of_all_workers / 'datasets.lock', 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / 'results.json').exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            (folder / 'results.json').write_text(json.dumps(_prepare_by_two(folder)))
+    return str(folder / 'data'), json.loads((folder / 'results.json').read_text())
+
+
+def _prepare_by_two(folder):
     processes = [
         subprocess.Popen(
             [sys.executable, '-c', _PREPARE, str(folder), *names],
-            cwd=root,
+            cwd=pathlib.Path(__file__).parents[1],
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -82,16 +106,23 @@ def prepared_by_two(tmp_path_factory):
         for names in (('a', 'b'), ('b', 'a'))
     ]
     try:
-        outputs = [process.communicate(timeout=120)[0] for process in processes]
+        outputs = [process.communicate(timeout=300)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()
-    return str(folder / 'data'), [(p.returncode, out) for p, out in zip(processes, outputs)]
+    return [(process.returncode, output) for process, output in zip(processes, outputs)]
 
 
 @pytest.fixture(scope='session')
 def data_dir(prepared_by_two):
+    """Where mnist_5k is prepared."""
     return prepared_by_two[0]
+
+
+@pytest.fixture(scope='session')
+def undisturbed(of_all_workers):
+    """Runs of the chaos cases' job in which nothing goes wrong, each made once."""
+    return Undisturbed(of_all_workers)
 
 
 @pytest.fixture(scope='session')
@@ -100,4 +131,5 @@ def two():
     way."""
     import tensorflow as tf
 
-    return tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+    # The default all-reduce of two logical devices can hang where there are two cores.
+    return tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'], tf.distribute.ReductionToOneDevice())

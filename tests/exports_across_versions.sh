@@ -28,7 +28,8 @@ for from in A B; do
   python=$([ $from = A ] && echo "$1" || echo "$2")
   "$python" -m estimator_trainer --max_steps=30 --model_dir="$work/from_$from" --data_dir="$work/data"
   for by in "$1" "$2"; do
-    "$by" -c "$predict" "$work/from_$from" "$work/by_$([ "$by" = "$1" ] && echo A || echo B).npy" 2>/dev/null
+    timeout 120 "$by" -c "$predict" "$work/from_$from" "$work/by_$([ "$by" = "$1" ] && echo A || echo B).npy" \
+      2>"$work/errors" || { cat "$work/errors" >&2 && exit 1; }
   done
   "$1" -c "$compare" "$work/by_A.npy" "$work/by_B.npy"
 done

@@ -8,7 +8,6 @@ has written with --save: then nothing runs without compat, and checkpoints are n
 """
 
 import argparse
-import concurrent.futures
 import json
 import pathlib
 import sys
@@ -36,11 +35,9 @@ def main() -> int:
         def side(python, middle, which):
             return {name: _timed(python, name, f'{folder}/{which}/{name}', plain, middle) for name in names}
 
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            left = pool.submit(side, plain, plain, 'plain') if plain else None
-            right = pool.submit(side, compat, compat, 'compat') if compat else None
-            expected = left.result() if left else {name: (saved[name], None) for name in names}
-            found = right.result() if right else {}
+        # One after the other: a program may have three TensorFlows at once, with heartbeats between them.
+        expected = side(plain, plain, 'plain') if plain else {name: (saved[name], None) for name in names}
+        found = side(compat, compat, 'compat') if compat else {}
     if options.save:
         numbers = {name: value for name, (value, _) in expected.items() if isinstance(value, dict)}
         pathlib.Path(options.save).write_text(json.dumps(numbers, indent=1, sort_keys=True) + '\n')

@@ -34,7 +34,7 @@ def test_a_program_that_fails_is_reported_with_its_output(tmp_path):
 
 def test_a_program_that_hangs_is_killed(tmp_path):
     python = runner.Python(sys.executable, compat=False)
-    python.command = lambda *arguments: [sys.executable, '-c', 'import time; time.sleep(60)']
+    python.command = lambda *arguments: [sys.executable, '-c', 'import time; time.sleep(600)']
     process = runner._start(python, tmp_path, 'task', [])
     with pytest.raises(RuntimeError, match='not done after 1 s'):
         runner._finish([process], 1)

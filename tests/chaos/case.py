@@ -1,8 +1,9 @@
 """What a case is, what it shows, and how both are judged."""
 
 import dataclasses
+import fcntl
 import pathlib
-import threading
+import shutil
 from collections.abc import Callable
 
 from tests.chaos import faults, files
@@ -119,7 +120,7 @@ class Undisturbed:
     """Runs in which nothing goes wrong, with a checkpoint of every step. Each is made once in a folder."""
 
     def __init__(self, root):
-        self._root, self._mutex = pathlib.Path(root), threading.Lock()
+        self._root = pathlib.Path(root)
 
     def alone(self) -> pathlib.Path:
         return self.other('alone', lambda stage: stage.trainer(*EVERY_STEP))
@@ -130,8 +131,10 @@ class Undisturbed:
     def other(self, name, start) -> pathlib.Path:
         """The model_dir of some other run, which `start(stage)` starts."""
         folder = self._root / f'undisturbed-{name}'
-        with self._mutex:
+        with open(f'{folder}.lock', 'w') as lock:  # other threads and processes use the same folder
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / 'done').exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a run that has failed
                 with Stage(folder) as stage:
                     program = start(stage)
                     assert program.wait() == 0, program.output

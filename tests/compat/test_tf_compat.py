@@ -93,7 +93,9 @@ def test_installed_twice_is_harmless():
 
 def test_run_config_with_a_strategy(monkeypatch):
     monkeypatch.delenv('TF_CONFIG', raising=False)
-    train, evaluate = (tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1']) for _ in range(2))
+    train, evaluate = (
+        tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'], tf.distribute.ReductionToOneDevice()) for _ in range(2)
+    )
     config = tf.estimator.RunConfig(train_distribute=train, eval_distribute=evaluate)
     assert (config.train_distribute, config.eval_distribute) == (train, evaluate)
     assert config.is_chief and config.task_type == 'worker' and config.num_worker_replicas == 1

@@ -114,7 +114,7 @@ def test_two_workers_stop_early_at_the_same_step(tmp_path, arguments):
         )
 
     with ports.claim(2) as claimed, task(0) as one, task(1) as two:
-        outputs = [process.communicate(timeout=120)[0] for process in (one, two)]
+        outputs = [process.communicate(timeout=300)[0] for process in (one, two)]
     assert [one.returncode, two.returncode] == [0, 0], outputs
     assert 'No task of this cluster is an evaluator: nothing is evaluated' in outputs[0], outputs
     step = arguments.get('run_every_steps', 1)
@@ -177,7 +177,7 @@ def test_an_evaluator_that_the_cluster_does_not_list(tmp_path):
     program.write_text(_EVALUATOR)
     finished = launch.run(
         [sys.executable, '-m', 'estimator_trainer.compat', 'run', program, tmp_path / 'model'],
-        timeout=90,
+        timeout=300,
         TF_CONFIG=json.dumps(
             {
                 'cluster': {'worker': ['localhost:1', 'localhost:2']},  # it talks to nobody

@@ -24,7 +24,7 @@ def python(tmp_path, text, *arguments, **environment):
     """What a program that imports estimator_trainer itself prints."""
     program = write(tmp_path, 'own_program.py', text)
     environment.setdefault('TF_USE_LEGACY_KERAS', '')  # pytest's own process has it set
-    return launch.run([sys.executable, program, *arguments], timeout=90, cwd=tmp_path, **environment)
+    return launch.run([sys.executable, program, *arguments], timeout=300, cwd=tmp_path, **environment)
 
 
 def test_importing_it_imports_next_to_nothing(tmp_path):
@@ -174,7 +174,7 @@ class TestRun:
         finished = launch.run(
             [*RUN, program],
             cwd=tmp_path,
-            timeout=120,
+            timeout=300,
             TF_CPP_MIN_LOG_LEVEL='3',
             PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}',
         )
@@ -205,7 +205,7 @@ class TestRun:
 
 
 def test_doctor(tmp_path):
-    finished = launch.run([sys.executable, '-m', 'estimator_trainer.compat', 'doctor'], timeout=90)
+    finished = launch.run([sys.executable, '-m', 'estimator_trainer.compat', 'doctor'], timeout=300)
     assert finished.code == 0, finished.output
     lines = finished.output.splitlines()
     assert lines[1].startswith('tensorflow 2.')
@@ -234,7 +234,7 @@ def test_doctor_without_tf_keras_says_what_to_install(tmp_path):
     )
     finished = launch.run(
         [sys.executable, '-m', 'estimator_trainer.compat', 'doctor'],
-        timeout=90,
+        timeout=300,
         PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}',
     )
     assert finished.code == 1
@@ -276,7 +276,7 @@ def test_it_needs_none_of_the_packages_that_only_the_trainer_needs(tmp_path):
         print('STEP', estimator.get_variable_value('global_step'))
         """,
     )
-    finished = launch.run([*RUN, program], timeout=90, cwd=tmp_path, PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}')
+    finished = launch.run([*RUN, program], timeout=300, cwd=tmp_path, PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}')
     assert finished.code == 0 and 'STEP 2' in finished.output, finished.output
 
 
@@ -285,6 +285,6 @@ def test_doctor_names_two_tensorflows(tmp_path):
     folder.mkdir()
     (folder / 'METADATA').write_text('Name: tensorflow-macos\nVersion: 2.15.0\n')
     command = [sys.executable, '-m', 'estimator_trainer', 'doctor']
-    finished = launch.run(command, timeout=90, PYTHONPATH=f'{launch.REPOSITORY}:{tmp_path}')
+    finished = launch.run(command, timeout=300, PYTHONPATH=f'{launch.REPOSITORY}:{tmp_path}')
     assert finished.code == 1
     assert 'problem: tensorflow and tensorflow-macos write over each other' in finished.output

@@ -34,6 +34,6 @@ print('code', Forks.code)
 
 def test_a_child_ends_where_the_session_would_be_closed(tmp_path):
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    done = subprocess.run([sys.executable, '-c', PROGRAM], cwd=root, capture_output=True, text=True, timeout=180)
+    done = subprocess.run([sys.executable, '-c', PROGRAM], cwd=root, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout.strip()) == (0, 'code 1'), done.stderr
     assert 'the child fails' in done.stderr

@@ -5,7 +5,6 @@ import itertools
 import os
 import pathlib
 import socket
-import time
 
 import numpy as np
 import pytest
@@ -190,10 +189,8 @@ def test_a_download_without_a_network(tmp_path, monkeypatch):
     monkeypatch.setattr(urllib3.Retry, 'sleep', lambda self, response=None: pauses.append(self.get_backoff_time()))
     for name in ('http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'):
         monkeypatch.delenv(name, raising=False)
-    start = time.monotonic()
     with pytest.raises(sources.DatasetError) as caught:
         sources.load('mnist', str(tmp_path))
-    assert time.monotonic() - start < 30
     assert pauses and max(pauses) <= 2  # TFDS alone: 204 s in all
     for part in ('--dataset=mnist:', str(tmp_path), 'downloaded', *WAYS_OUT):
         assert part in str(caught.value)

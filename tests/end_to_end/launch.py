@@ -20,7 +20,7 @@ class Finished:
         self.code, self.output = code, output
 
 
-def run(command, timeout=180, cwd=None, **environment) -> Finished:
+def run(command, timeout=300, cwd=None, **environment) -> Finished:
     """Runs a command to its end; kills its whole process group at the timeout."""
     with start(command, cwd=cwd, **environment) as process:
         try:
@@ -94,7 +94,7 @@ def metrics(model_dir, kind='eval') -> list:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def weights(model_dir, timeout=60) -> dict:
+def weights(model_dir, timeout=300) -> dict:
     """Every float variable of the newest checkpoint, by name, read in another process."""
     script = (
         'import json, sys, tensorflow as tf\n'

@@ -22,7 +22,7 @@ def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp('store')
     data = folder / 'data'
     data.mkdir()
-    subprocess.run([sys.executable, '-c', WRITE, str(data)], cwd=launch.REPOSITORY, check=True, timeout=120)
+    subprocess.run([sys.executable, '-c', WRITE, str(data)], cwd=launch.REPOSITORY, check=True, timeout=300)
     with s3_server.serving(folder) as environment:
         upload(environment, data)
         yield environment, folder, data

@@ -34,19 +34,19 @@ TOLERANCE = 1e-5
 
 
 @pytest.fixture(scope='module')
-def pairs(tmp_path_factory, data_dir):
-    """loop -> (folder with the model_dirs 'one', of 1 x 64, and 'two', of two workers x 32)."""
-    folders = {}
+def by_two_workers(tmp_path_factory, data_dir):
+    """loop -> the model_dir of two workers. test_parity.py shows that they compute what one process does."""
+    model_dirs = {}
 
-    def pair(loop):
-        if loop not in folders:
-            folder = folders[loop] = tmp_path_factory.mktemp(loop)
-            flags = [*SHORT, *LOOPS[loop], f'--data_dir={data_dir}']
-            launch.trainer(*flags, '--batch_size=64', f'--model_dir={folder}/one')
-            launch.cluster(['--workers=2', '--noevaluator'], *flags, '--batch_size=32', f'--model_dir={folder}/two')
-        return folders[loop]
+    def trained(loop):
+        if loop not in model_dirs:
+            model_dir = tmp_path_factory.mktemp(loop) / 'run'
+            flags = [*SHORT, *LOOPS[loop], f'--data_dir={data_dir}', f'--model_dir={model_dir}']
+            launch.cluster(['--workers=2', '--noevaluator'], *flags, '--batch_size=32')
+            model_dirs[loop] = model_dir
+        return model_dirs[loop]
 
-    return pair
+    return trained
 
 
 def differ(one, two) -> float:
@@ -57,34 +57,9 @@ def differ(one, two) -> float:
 
 
 @pytest.mark.parametrize('loop', LOOPS)
-def test_two_workers_compute_what_one_process_does(pairs, loop):
-    folder = pairs(loop)
-    assert differ(launch.weights(folder / 'one'), launch.weights(folder / 'two')) <= TOLERANCE
-    losses = [[line['loss'] for line in launch.metrics(folder / name, 'train')] for name in ('one', 'two')]
-    assert len(losses[0]) == 20
-    assert losses[0] == pytest.approx(losses[1], abs=TOLERANCE)
-
-
-@pytest.mark.parametrize('loop', ['keras_fit', 'custom_loop'])
-@pytest.mark.parametrize('name', ['one', 'two'])
-def test_every_loop_reports_the_same(pairs, loop, name):
-    expected, found = (
-        [(line['step'], line['loss']) for line in launch.metrics(pairs(which) / name, kind)]
-        for which in ('estimator', loop)
-        for kind in ('train',)
-    )
-    assert [step for step, _ in found] == [step for step, _ in expected]
-    assert [loss for _, loss in found] == pytest.approx([loss for _, loss in expected], abs=TOLERANCE)
-    one, two = (launch.metrics(pairs(which) / name)[-1] for which in ('estimator', loop))
-    assert one['loss'] == pytest.approx(two['loss'], abs=TOLERANCE)
-    assert one['accuracy'] == two['accuracy'] and one['step'] == two['step'] == 20
-
-
-@pytest.mark.parametrize('loop', LOOPS)
-def test_a_checkpoint_of_two_workers_is_evaluated_without_a_strategy(pairs, loop, tmp_path, data_dir):
-    folder = pairs(loop)
-    before = launch.metrics(folder / 'two')[-1]
-    shutil.copytree(folder / 'two', tmp_path / 'run')
+def test_a_checkpoint_of_two_workers_is_evaluated_without_a_strategy(by_two_workers, loop, tmp_path, data_dir):
+    before = launch.metrics(by_two_workers(loop))[-1]
+    shutil.copytree(by_two_workers(loop), tmp_path / 'run')
     shutil.rmtree(tmp_path / 'run/eval')
     done = launch.trainer(
         *SHORT,
@@ -113,10 +88,10 @@ print(json.dumps(out["logits"][0].numpy().tolist()))
 
 
 @pytest.mark.parametrize('name', ['best', 'final'])
-def test_every_loop_exports_the_same(pairs, name):
+def test_every_loop_exports_the_same(by_two_workers, name):
     logits = []
     for loop in LOOPS:
-        served = launch.checked(launch.run([sys.executable, '-c', SERVE, pairs(loop) / 'two' / 'export' / name]))
+        served = launch.checked(launch.run([sys.executable, '-c', SERVE, by_two_workers(loop) / 'export' / name]))
         logits.append(json.loads(served.output.splitlines()[-1]))
     assert logits[0] == pytest.approx(logits[1], abs=1e-4)
     assert logits[1] == pytest.approx(logits[2], abs=1e-4)
@@ -168,7 +143,7 @@ def test_sigterm_and_the_same_command_again(way, tmp_path, data_dir, undisturbed
         os.kill(process.pid, signal.SIGTERM)
         read_until(process, 'received SIGTERM')
         hold.unlink()
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 143 and 'saved at step' in output, output
     again = launch.checked(launch.run(command))
     assert 'resumes at step' in again.output
@@ -176,8 +151,7 @@ def test_sigterm_and_the_same_command_again(way, tmp_path, data_dir, undisturbed
     assert differ(launch.weights(tmp_path / 'run'), undisturbed(loop, 1)) == 0
 
 
-@pytest.mark.parametrize('signum', [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize('loop', ['keras_fit', 'custom_loop'])
+@pytest.mark.parametrize('loop, signum', [('keras_fit', signal.SIGKILL), ('custom_loop', signal.SIGTERM)])
 def test_a_worker_is_stopped_or_killed(loop, signum, tmp_path, data_dir, undisturbed):
     """The supervisor starts the gang again; the run ends as one that was never disturbed."""
     model_dir = tmp_path / 'run'
@@ -200,7 +174,7 @@ def test_a_worker_is_stopped_or_killed(loop, signum, tmp_path, data_dir, undistu
         if signum == signal.SIGTERM:
             read_until(process, 'received SIGTERM')
         hold.unlink()
-        output, _ = process.communicate(timeout=180)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert 'resumes at step' in output
     assert differ(launch.weights(model_dir), undisturbed(loop, 2)) == 0

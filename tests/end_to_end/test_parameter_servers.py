@@ -44,7 +44,7 @@ def test_another_number_of_servers_goes_on(tmp_path):
         model_dir = shutil.copytree(first, tmp_path / name)
         train(model_dir, step + MORE, *shape)
         command = [sys.executable, '-c', DIFFERENCES, first / prefix, model_dir / prefix]
-        names, differences = json.loads(launch.checked(launch.run(command, timeout=60)).output.splitlines()[-1])
+        names, differences = json.loads(launch.checked(launch.run(command, timeout=300)).output.splitlines()[-1])
         assert names == ['global_step', 'item_table', 'item_table/Adagrad', 'user_table', 'user_table/Adagrad']
         assert not differences
         assert launch.metrics(model_dir)[-1]['step'] >= step + MORE

@@ -9,7 +9,7 @@ import threading
 
 import launch
 
-BOUND_SECS = 120
+BOUND_SECS = 300
 
 
 def operations(model_dir, session, task) -> set:

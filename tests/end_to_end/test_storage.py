@@ -136,7 +136,7 @@ def test_what_cannot_be_sent_is_sent_by_the_next_start(store, tmp_path):
         wait_for_checkpoint(tmp_path, 10, process)
         s3_server.set_fault(tmp_path, status=503)
         scene.release()
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == exit_codes.NOT_SENT, output
     assert 'not everything was sent' in output
     s3_server.set_fault(tmp_path)
@@ -173,7 +173,7 @@ def tasks_of_several_machines(cache, **environment):
 
 def ended(tasks) -> dict:
     """The output of each task."""
-    return {task: process.communicate(timeout=180)[0] for task, process in tasks.items()}
+    return {task: process.communicate(timeout=300)[0] for task, process in tasks.items()}
 
 
 @pytest.mark.slow

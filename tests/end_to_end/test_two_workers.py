@@ -69,7 +69,7 @@ def outputs_of_two(program, *args) -> list:
                         )
                     )
                 )
-            outputs = [running.communicate(timeout=120)[0] for running in programs]
+            outputs = [running.communicate(timeout=300)[0] for running in programs]
     for running, output in zip(programs, outputs, strict=True):
         assert running.returncode == 0, output
     return outputs
@@ -107,7 +107,7 @@ def test_ctrl_c_of_a_single_process_says_how_to_go_on(tmp_path):
             if 'step 10/' in line:
                 break
         os.kill(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 130, output
     assert 'interrupted' in output and 'Traceback' not in output
 

@@ -285,7 +285,7 @@ def test_a_job_that_wants_tensorflow_waits_for_it(tmp_path, text):
     done = subprocess.run(
         [sys.executable, '-c', script],
         cwd=tmp_path,
-        timeout=60,
+        timeout=300,
         text=True,
         env={**os.environ, 'PYTHONPATH': str(ROOT)},
         stderr=subprocess.PIPE,

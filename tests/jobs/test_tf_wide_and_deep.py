@@ -101,11 +101,11 @@ def test_trains_and_serves_serialized_examples(tmp_path, found):
         *(f'--train_files={tmp_path}/train-*', f'--eval_files={tmp_path}/eval-*', f'--model_dir={tmp_path}/run'),
         *('--param=hash_buckets=40', '--param=hidden_units=8'),
     ]
-    done = subprocess.run(command, timeout=180, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(command, timeout=300, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0 and 'done at step 20' in done.stdout and 'auc' in done.stdout, done.stdout
     (export,) = (tmp_path / 'run' / 'export' / 'best').glob('[0-9]*')
     command = [sys.executable, '-c', SERVE, export, tmp_path / 'eval-00000-of-00002.tfrecord']
-    served = subprocess.run(command, timeout=120, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    served = subprocess.run(command, timeout=300, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert served.returncode == 0 and 'served' in served.stdout, served.stdout
 
 

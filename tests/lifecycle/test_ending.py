@@ -17,7 +17,7 @@ from estimator_trainer.lifecycle import ending
 from estimator_trainer.run_dir import protocol
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 30
+BOUND_SECS = 120
 
 
 def reported(folder, end, step=7, task='worker:1'):
@@ -158,37 +158,38 @@ def test_leave_now_does_not():
     assert run("""
 import atexit, time
 atexit.register(print, 'at exit')
-threading.Thread(target=time.sleep, args=(60,)).start()
+threading.Thread(target=time.sleep, args=(600,)).start()
 ending.leave_now(3)
 """)[:2] == (3, '')
 
 
 def test_leave_does_not_wait_for_idle_threads_of_pools():
-    code, _, _, secs = run("""
+    code, *_ = run("""
 import concurrent.futures
 pool = concurrent.futures.ThreadPoolExecutor(2)
 pool.submit(int).result()
+ending._LEAVE_SECS = 600
 ending.leave(3)
 """)
-    assert code == 3 and secs < 10
+    assert code == 3
 
 
 @pytest.mark.parametrize(
     'stuck',
     [
-        'threading.Thread(target=time.sleep, args=(60,)).start()',
-        'concurrent.futures.ThreadPoolExecutor(1).submit(time.sleep, 60)',
+        'threading.Thread(target=time.sleep, args=(600,)).start()',
+        'concurrent.futures.ThreadPoolExecutor(1).submit(time.sleep, 600)',
     ],
 )
 def test_leave_does_not_wait_for_ever(stuck):
-    code, out, _, secs = run(f"""
+    code, out, *_ = run(f"""
 import atexit, concurrent.futures, time
 ending._LEAVE_SECS = 4
 atexit.register(print, 'at exit')
 {stuck}
 ending.leave(3)
 """)
-    assert (code, out) == (3, 'at exit\n') and secs < 20
+    assert (code, out) == (3, 'at exit\n')
 
 
 def test_leave_from_a_thread_of_which_nobody_knows():
@@ -196,7 +197,7 @@ def test_leave_from_a_thread_of_which_nobody_knows():
         run("""
 import time
 threading.Thread(target=ending.leave_now, args=(193,), daemon=True).start()
-time.sleep(60)
+time.sleep(600)
 """)[0]
         == 193
     )

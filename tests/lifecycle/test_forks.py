@@ -11,7 +11,7 @@ import threading
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 60
+BOUND_SECS = 120
 
 LIFELINE = """
 import multiprocessing, os, signal, sys, threading, time
@@ -70,7 +70,7 @@ def test_signals_of_a_child_are_its_own_and_end_it(signum):
     """Sent at once, and many times: before the child has run anything."""
     code, out, err = run(f"""
 for _ in range(200):
-    child = fork(time.sleep, 60)
+    child = fork(time.sleep, 600)
     os.kill(child, {int(signum)})
     assert code_of(child) == -{int(signum)}
 time.sleep(.5)  # what has come to the descriptor is read by then
@@ -224,7 +224,7 @@ if __name__ == '__main__':
         for _ in range(3):
             with multiprocessing.get_context('{how}').Pool(2) as pool:
                 assert pool.map(abs, [-1, -2]) == [1, 2]
-            process = multiprocessing.get_context('{how}').Process(target=time.sleep, args=(60,))
+            process = multiprocessing.get_context('{how}').Process(target=time.sleep, args=(600,))
             process.start()
             process.terminate()
             process.join()
@@ -248,7 +248,7 @@ def test_a_child_of_a_supervisor():
         """
 from estimator_trainer.supervisor import signals
 with signals.Signals() as caught:
-    child = fork(time.sleep, 60)
+    child = fork(time.sleep, 600)
     os.kill(child, signal.SIGTERM)
     assert code_of(child) == -signal.SIGTERM
     assert caught.take() == []

@@ -21,7 +21,7 @@ from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import protocol
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 30
+BOUND_SECS = 120
 INT, TERM = signal.SIGINT, signal.SIGTERM
 STARTING, TRAINING, EVALUATING = protocol.STARTING, protocol.TRAINING, protocol.EVALUATING
 CLOSING, SERVING = lifelines.CLOSING, lifelines.SERVING

@@ -17,7 +17,7 @@ from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 60
+BOUND_SECS = 120
 
 # Runs `python -m MODULE ARGS` under an audit hook, and reports what it did into a file.
 WATCHED = """

@@ -27,7 +27,7 @@ def run(folder, *argv, start=('-m', 'estimator_trainer')):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 60
+BOUND_SECS = 120
 COMMANDS = (
     ('estimator_trainer', '--help'),
     ('estimator_trainer', 'cluster', '--help'),

@@ -11,7 +11,7 @@ import launch
 import pytest
 
 parser = pytest.importorskip('prometheus_client.parser', reason='prometheus-client is not installed')
-BOUND_SECS = 240
+BOUND_SECS = 300
 TRAINER = (
     *('--job=tests.end_to_end.held_job:job', '--max_steps=1000000', '--batch_size=16', '--log_every_steps=20'),
     *('--save_checkpoints_steps=20', '--export=none', '--metrics_port=0'),

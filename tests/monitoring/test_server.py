@@ -13,7 +13,7 @@ from estimator_trainer.monitoring import port, server
 pytest.importorskip('prometheus_client', reason='prometheus-client is not installed')
 
 TEXT = b'estimator_trainer_step 5\n'
-BOUND_SECS = 30
+BOUND_SECS = 120
 
 
 class Served:

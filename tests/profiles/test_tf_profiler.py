@@ -9,7 +9,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from estimator_trainer.profiles import names, profiler, trace, wanted
 
 v1 = tf.compat.v1
-READ_SECS = 120
+READ_SECS = 300
 
 
 @pytest.fixture

@@ -139,11 +139,11 @@ assert lock.take()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 FORKS = {
-    'os.fork': 'child = os.fork()\nif not child: time.sleep(60)\nprint(child, flush=True)',
+    'os.fork': 'child = os.fork()\nif not child: time.sleep(600)\nprint(child, flush=True)',
     'multiprocessing': "import multiprocessing\nchild = multiprocessing.get_context('fork').Process("
-    'target=time.sleep, args=(60,))\nchild.start()\nprint(child.pid, flush=True)',
+    'target=time.sleep, args=(600,))\nchild.start()\nprint(child.pid, flush=True)',
     'a thread': 'import threading\ndef fork():\n  global child\n  child = os.fork()\n'
-    '  if not child: time.sleep(60)\nthread = threading.Thread(target=fork)\nthread.start()\n'
+    '  if not child: time.sleep(600)\nthread = threading.Thread(target=fork)\nthread.start()\n'
     'thread.join()\nprint(child, flush=True)',
 }
 

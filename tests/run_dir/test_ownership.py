@@ -15,7 +15,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, ownership
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 30
+BOUND_SECS = 120
 
 HOLDER = """
 import sys, time

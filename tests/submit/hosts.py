@@ -15,7 +15,7 @@ from estimator_trainer.supervisor import process
 
 ADDRESSES = ('10.203.8.1', '10.203.8.2')
 _TOOLS = ('ip', 'unshare', 'nsenter')
-_START_SECS = 10
+_START_SECS = 120
 _HOLDER = f"""
 set -e
 unshare --net sleep infinity & other=$!

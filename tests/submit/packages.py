@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-INSTALL_SECS = 240
+INSTALL_SECS = 300
 _LOCK = pathlib.Path(tempfile.gettempdir(), 'estimator_trainer-tests-apt.lock')
 
 

@@ -7,9 +7,9 @@ import subprocess
 from tests.chaos import faults
 from tests.submit.hosts import ADDRESSES, Hosts
 
-UP_SECS = 30
+UP_SECS = 120
 SPARE = 'spare'  # a partition beside that of the two nodes
-CALL_SECS = 60
+CALL_SECS = 120
 _CONF = """
 ClusterName=test
 SlurmctldHost=localhost({first})

@@ -122,5 +122,5 @@ def test_no_tensorflow(engine):
         f'import sys, estimator_trainer.submit.{engine}\n'
         'print([name for name in ("tensorflow", "ray", "yaml", "numpy") if name in sys.modules])'
     )
-    done = launch.run([sys.executable, '-c', script], timeout=60)
+    done = launch.run([sys.executable, '-c', script], timeout=300)
     assert (done.code, done.output.strip()) == (0, '[]')

@@ -20,7 +20,7 @@ yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions,
 DEPLOY = pathlib.Path(__file__).parents[2] / 'deploy' / 'kubernetes'
 CHECK = pathlib.Path(__file__).parent / 'programs' / 'check_manifests.py'
 REQUIREMENTS = ('kubernetes-validate==1.37.0', 'kubeflow-training==1.9.4', 'kubeflow-trainer-api==2.3.0')
-CHECK_SECS = 120
+CHECK_SECS = 300
 KINDS = ('job', 'jobset', 'tfjob')
 PS = {'chief': {'cores': 2, 'memory_gib': 4}, 'worker': {'count': 2}, 'ps': {'gpus': 1}, 'evaluator': {}}
 

@@ -18,7 +18,7 @@ from tests.submit.hosts import ADDRESSES, Hosts
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('can_have_hosts')]
-BOUND_SECS = 180
+BOUND_SECS = 300
 # Host name, hosts file, then what the volumes are; /tmp is the manifest's own.
 START = """
 set -e

@@ -12,7 +12,7 @@ from tests.submit.hosts import Hosts
 
 pytestmark = pytest.mark.slow
 
-RUN_SECS = 180
+RUN_SECS = 300
 
 
 @pytest.fixture(scope='module')
@@ -20,7 +20,7 @@ def open_mpi(can_have_hosts):
     problem = packages.problem(['mpirun'], ['openmpi-bin'])
     if problem:
         pytest.skip(f'Open MPI: {problem}')
-    version = subprocess.run(['mpirun', '--version'], capture_output=True, text=True, timeout=60).stdout
+    version = subprocess.run(['mpirun', '--version'], capture_output=True, text=True, timeout=300).stdout
     if 'Open MPI' not in version:
         pytest.skip(f'Open MPI: mpirun is another: {version.splitlines()[:1]}')
 

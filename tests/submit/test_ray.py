@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
 REQUIREMENTS = ('ray==2.60.0', 'pyyaml', 'absl-py')  # no TensorFlow: the trainer runs in our environment
-BOUND_SECS = 240
+BOUND_SECS = 300
 EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
 PROGRAM = pathlib.Path(__file__).parent / 'programs' / 'two_raylets.py'
 

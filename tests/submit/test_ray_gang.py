@@ -22,7 +22,7 @@ from estimator_trainer.supervisor import restarts
 from estimator_trainer.supervisor.console import Console
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 30
+BOUND_SECS = 120
 # $who is the task, $attempt the gang. `lives` counts the starts of a task in one gang.
 TRAINER = """#!/bin/sh
 cd {folder}

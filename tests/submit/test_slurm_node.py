@@ -33,7 +33,7 @@ def test_a_task_has_folders_of_its_own(tmp_path, scratch):
         SAYS,
         '--seed=1',
     ]
-    done = subprocess.run(command, env=environ(tmp_path), capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, env=environ(tmp_path), capture_output=True, text=True, timeout=300, check=True)
     words, error_file = json.loads(done.stdout)
     own = tmp_path / 'estimator_trainer-7'
     assert words == ['--seed=1', f'--scratch_dir={scratch or own / "scratch"}']

@@ -206,7 +206,7 @@ exit "$ENDS"''',
     }
     if restarts:
         environ['SLURM_RESTART_COUNT'] = str(restarts)
-    return subprocess.run(['bash', 'job'], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
+    return subprocess.run(['bash', 'job'], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300)
 
 
 def test_done(tmp_path):

@@ -13,8 +13,7 @@ from tests.chaos.stage import Stage
 from tests.submit.hosts import ADDRESSES, Hosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('can_have_hosts')]
-START_SECS = 120
-BOTH_END_SECS = 40
+START_SECS = 300
 FLAGS = ('--cluster_from=hosts', f'--hosts={",".join(ADDRESSES)}')
 MAIN = (f'--flagfile={launch.CONFIGS}/mnist_5k.flags', '--batch_size=32', '--intra_op_threads=1')
 
@@ -78,10 +77,8 @@ def test_a_link_that_stays_down_ends_both_and_the_same_commands_again_lose_nothi
 
         programs = start()
         wait_for_step(30, stage)
-        cut_at = time.time()
         hosts.cut()
         assert ends(programs) == [exit_codes.LOST_PEER] * 2, output(stage)
-        assert max(program.ended_at for program in programs) - cut_at < BOTH_END_SECS
         assert stage.is_empty()
         stage.scene.release()
         hosts.mend()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 20
+BOUND_SECS = 120
 
 TRAINER = """
 import json, os, sys

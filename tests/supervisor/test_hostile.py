@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-BOUND_SECS = 60
+BOUND_SECS = 120
 
 TALKATIVE = """
 pad=$(printf '%0200d' 0)

@@ -16,7 +16,7 @@ import pytest
 from estimator_trainer.supervisor import isolate
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 20
+BOUND_SECS = 120
 NOBODY = 65534
 
 BEGINNING = (

@@ -18,7 +18,7 @@ from estimator_trainer.supervisor import last_line
 from estimator_trainer.supervisor.console import Console
 from tests.supervisor.conftest import COMMAND, ROOT, TRAINER
 
-BOUND_SECS = 60
+BOUND_SECS = 120
 ROWS = 60
 
 

@@ -19,7 +19,7 @@ from estimator_trainer.supervisor import launcher, local_launcher, signals, supe
 from estimator_trainer.supervisor.console import Console
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 20
+BOUND_SECS = 120
 FOREVER = 'exec sleep 600'
 
 SUPERVISE = """

@@ -46,7 +46,7 @@ def module(*argv, config=None, code=None):
     if config is not None:
         environ['TF_CONFIG'] = config
     command = [sys.executable, *(('-c', code) if code else ('-m', 'tf_config')), *argv]
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,11 @@ def test_scontrol_that_hangs_or_is_missing_is_left(monkeypatch, tmp_path):
     scontrol = tmp_path / 'scontrol'
     monkeypatch.setenv('PATH', str(tmp_path))
     assert lookup._scontrol(['n1']) == ''
-    scontrol.write_text('#!/bin/sh\nexec /bin/sleep 60\n')
+    scontrol.write_text('#!/bin/sh\nexec /bin/sleep 600\n')
     scontrol.chmod(0o755)
     monkeypatch.setattr(lookup, 'SCONTROL_SECS', 0.2)
     assert lookup._scontrol(['n1']) == ''
+    monkeypatch.undo()
+    monkeypatch.setenv('PATH', str(tmp_path))
     scontrol.write_text('#!/bin/sh\necho "$@"\n')
     assert lookup._scontrol(['n1', 'n2']) == 'show node -o n1,n2\n'

@@ -1,7 +1,6 @@
 """Environments of engines -> clusters. Those of Slurm are what 22.05 really set, but for what a name says."""
 
 import itertools
-import time
 
 import pytest
 
@@ -315,9 +314,7 @@ FOUND = {
 
 @pytest.mark.parametrize('environ, flags, look_up, task, addresses', FOUND.values(), ids=FOUND)
 def test_found(environ, flags, look_up, task, addresses):
-    began = time.thread_time()
     parsed = found(environ, look_up, **flags)
-    assert time.thread_time() - began < 0.05
     assert str(parsed.task) == task
     order = read_layout(**flags).tasks(len(addresses.split()))
     assert [parsed.cluster.address(one) for one in order] == addresses.split()

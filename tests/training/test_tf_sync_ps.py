@@ -15,7 +15,7 @@ from estimator_trainer.training import parameter_server, sync_ps
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
 STEPS, WORKERS, BATCH, ROWS = 12, 3, 4, 7
-BOUND_SECS = 60
+BOUND_SECS = 120
 BUILDS = threading.Lock()  # in a real run no thread beside this one makes optimizers
 
 

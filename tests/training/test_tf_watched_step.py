@@ -198,7 +198,8 @@ def test_a_loss_that_is_not_finite(tmp_path, line, value):
 @pytest.mark.parametrize('at, save_steps, good', [(4, 2, 2), (8, 1000, 0), (3, 1000, 8)])
 @pytest.mark.parametrize('replicas', [1, 2])
 def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, line, value, at, save_steps, good, replicas):
-    strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1']) if replicas == 2 else None
+    in_one_place = tf.distribute.ReductionToOneDevice()
+    strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'], in_one_place) if replicas == 2 else None
 
     def train_it():
         train(tmp_path, line, save_steps=save_steps, strategy=strategy, weight_at=(at, value))

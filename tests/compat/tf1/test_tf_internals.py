@@ -36,5 +36,5 @@ def test_each_name_is_found(tmp_path):
         """)
     )
     command = [sys.executable, '-m', 'estimator_trainer.compat', 'run', '--internals', program]
-    finished = launch.run(command, timeout=90, cwd=tmp_path)
+    finished = launch.run(command, timeout=300, cwd=tmp_path)
     assert finished.code == 0 and 'no_such_name' in finished.output, finished.output

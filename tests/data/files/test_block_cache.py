@@ -6,7 +6,7 @@ import pytest
 
 from estimator_trainer.data.files.block_cache import BlockCache
 
-BOUND_SECS = 30
+BOUND_SECS = 120
 
 
 class Loads:

@@ -99,7 +99,7 @@ def test_in_a_process_of_its_own(tmp_path):
         [sys.executable, PROGRAM, str(tmp_path)],
         cwd=tmp_path,
         env=environment,
-        timeout=200,
+        timeout=300,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

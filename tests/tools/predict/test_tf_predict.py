@@ -16,7 +16,7 @@ from tests.storage import s3_server
 from tests.tools.predict import models
 
 ROOT = pathlib.Path(__file__).parents[3]
-BOUND_SECS = 120
+BOUND_SECS = 300
 ROWS = 300
 
 

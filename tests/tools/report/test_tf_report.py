@@ -73,7 +73,7 @@ def test_a_real_run(tmp_path):
     flags = ('--max_steps=20', '--log_every_steps=5', '--save_checkpoints_steps=10', f'--model_dir={tmp_path / "run"}')
     for command in (('-m', 'estimator_trainer', '--dataset=mnist_5k', *flags), ('-c', RUN, str(tmp_path / 'run'))):
         done = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120
+            [sys.executable, *command], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stderr
     text = (tmp_path / 'run' / 'report.html').read_text()

@@ -67,12 +67,12 @@ def test_three_trials_one_of_them_interrupted(tmp_path):
         refused = launch.run(argv(tmp_path), cwd=tmp_path)
         assert refused.code == exit_codes.USAGE and 'runs a sweep there' in refused.output
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=300)
         assert process.returncode == exit_codes.INTERRUPTED, said
     (tmp_path / 'hold').unlink()
     left = json.loads((tmp_path / 'sweep' / 'sweep.json').read_text())
     assert left['state'] == 'stopped' and [trial['state'] for trial in left['trials']] == ['done', 'running']
-    done = launch.checked(launch.run(argv(tmp_path, f'--katib-metrics={out}'), cwd=tmp_path, timeout=240))
+    done = launch.checked(launch.run(argv(tmp_path, f'--katib-metrics={out}'), cwd=tmp_path, timeout=300))
     document = json.loads((tmp_path / 'sweep' / 'sweep.json').read_text())
     assert document['state'] == 'done' and [trial['state'] for trial in document['trials']] == ['done'] * 3
     for trial in document['trials']:

@@ -19,7 +19,7 @@ def track(folder, mode):
         env={**environ, 'WANDB_MODE': mode, 'HOME': str(folder)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 
