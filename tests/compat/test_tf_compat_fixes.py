@@ -88,6 +88,7 @@ print('CALLS', len(calls), 'STEP', int(estimator.get_variable_value('global_step
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('arguments', [{}, {'run_every_secs': None, 'run_every_steps': 7}])
 def test_two_workers_stop_early_at_the_same_step(tmp_path, arguments):
     program = tmp_path / 'program.py'
@@ -171,6 +172,7 @@ print('EVALUATED')
 """
 
 
+@pytest.mark.slow
 def test_an_evaluator_that_the_cluster_does_not_list(tmp_path):
     make_estimator(tmp_path / 'model').train(input_fn(), max_steps=2)
     program = tmp_path / 'program.py'
@@ -189,6 +191,7 @@ def test_an_evaluator_that_the_cluster_does_not_list(tmp_path):
 
 
 class TestMemory:
+    @pytest.mark.slow
     def test_graphs_of_evaluations_are_freed(self, tmp_path):
         graphs = []
 

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import launch
+import pytest
 
 BOUND_SECS = 300
 
@@ -19,6 +20,7 @@ def operations(model_dir, session, task) -> set:
         return {event['name'] for event in json.load(file)['traceEvents']}
 
 
+@pytest.mark.slow
 def test_two_workers_profile_the_same_steps(tmp_path):
     flags = ('--max_steps=40', '--profile_steps=20,30', '--profile_tasks=all', '--export=none', '--steps_per_call=100')
     done = launch.cluster(['--workers=2', '--noevaluator'], *flags, f'--model_dir={tmp_path}')
@@ -29,6 +31,7 @@ def test_two_workers_profile_the_same_steps(tmp_path):
         assert any('conv' in name for name in operations(tmp_path, 'steps-21-30', task.replace(':', '-')))
 
 
+@pytest.mark.slow
 def test_a_signal_profiles_the_next_steps_and_ends_nothing(tmp_path):
     command = [sys.executable, '-m', 'estimator_trainer', '--loop=custom_loop', '--export=none']
     flags = ['--max_steps=1000000', '--save_checkpoints_secs=3600', f'--model_dir={tmp_path}']

@@ -93,6 +93,7 @@ def wait_for_checkpoint(folder, step, process, secs=100):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_bit_for_bit_on_another_machine(store, tmp_path, undisturbed):
     command = [sys.executable, '-m', 'estimator_trainer', *FLAGS, f'--model_dir={URL}']
     held(tmp_path, 35)

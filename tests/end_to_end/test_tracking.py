@@ -8,6 +8,7 @@ pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 from tests.tools.track import mlflow_server
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_gets_everything_from_the_next_start(tmp_path):
     model_dir = tmp_path / 'run'
     server = mlflow_server.Server()

@@ -93,6 +93,7 @@ print('served')
 """
 
 
+@pytest.mark.slow
 def test_trains_and_serves_serialized_examples(tmp_path, found):
     for name, rows in zip(('train', 'eval'), flights.split(found)):
         flights.write(rows, tmp_path, name, 'tfrecord', 2)

@@ -52,7 +52,13 @@ def until(url, *wanted) -> dict:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize('start', [(), ('cluster', '--workers=2', '--noevaluator', '--')], ids=['alone', 'cluster'])
+@pytest.mark.parametrize(
+    'start',
+    [
+        pytest.param((), id='alone'),
+        pytest.param(('cluster', '--workers=2', '--noevaluator', '--'), id='cluster', marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_is_scraped_while_it_trains(tmp_path, start):
     command = [sys.executable, '-m', 'estimator_trainer', *start, *TRAINER, f'--model_dir={tmp_path}/run']
     hold = tmp_path / 'hold'

@@ -405,6 +405,7 @@ def judge(newest_tensorflow, tmp_path_factory):
     return judge
 
 
+@pytest.mark.slow
 def test_manifests_pass_schemas_and_round_trips(judge, tmp_path):
     documents = []
     for kind in KINDS:
@@ -420,6 +421,7 @@ def test_manifests_pass_schemas_and_round_trips(judge, tmp_path):
     assert code == 0, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'kind, spoil',
     [

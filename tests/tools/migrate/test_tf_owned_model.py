@@ -83,6 +83,7 @@ def models():
     return model, keras.Model(inputs, feature_layers.ClassPredictions(2, NAMES)(logits))
 
 
+@pytest.mark.slow
 def test_in_a_process_of_its_own(tmp_path):
     model, serving = models()
     dense, sparse = features()

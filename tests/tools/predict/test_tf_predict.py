@@ -67,6 +67,7 @@ def wait_until(condition) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_every_row_once_and_in_order_whatever_is_killed(folder):
     flags = (f'--model_dir={folder / "run"}', f'--files={folder}/part-*.tfrecord', '--key=id')
     parts = folder / 'two.parquet.parts'

@@ -55,6 +55,7 @@ def test_split():
     assert command.split(['--trials=3']) == (['--trials=3'], [])
 
 
+@pytest.mark.slow
 @needs_optuna
 def test_three_trials_one_of_them_interrupted(tmp_path):
     (tmp_path / 'small_job.py').write_text(JOB)

@@ -179,6 +179,7 @@ def _runs(pid) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_the_same_program_is_equal_and_its_checkpoints_continue(tmp_path):
     flags = ('--steps=3', '--json=v.json', '--html=v.html')
     done = verify(tmp_path, PROGRAM, *flags, '--', tmp_path / 'data', '{model_dir}', timeout=400)
@@ -194,6 +195,7 @@ def test_the_same_program_is_equal_and_its_checkpoints_continue(tmp_path):
     assert '<svg' in (tmp_path / 'v.html').read_text()
 
 
+@pytest.mark.slow
 def test_a_learning_rate_that_is_one_percent_higher_is_found(tmp_path):
     mine = tmp_path / 'mine'
     changed = f'--to_args={tmp_path}/data {mine} --rate=0.0101'
