@@ -5,8 +5,8 @@ import io
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
+from estimator_trainer.compat.patches import eager_mode
 from estimator_trainer.data.files import borders, index
 from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.errors import DatasetError
@@ -39,7 +39,7 @@ class Examples:
     def problem(self, raw) -> str | None:
         """Why these raw columns cannot be parsed, or None."""
         try:
-            with context.eager_mode():  # whatever graph is being built or run
+            with eager_mode.at_once():  # whatever graph is being built or run
                 self.parse([tf.constant(column) for column in raw])
         except (tf.errors.OpError, UnicodeDecodeError) as error:  # a message may quote the record's bytes
             return _reason(error)
