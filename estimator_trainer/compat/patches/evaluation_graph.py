@@ -45,7 +45,7 @@ def session_creator(estimator, scaffold, checkpoint):
     """Of sessions that restore the checkpoint."""
     return _v1.train.ChiefSessionCreator(
         scaffold,
-        master=estimator.config.evaluation_master,
+        master=estimator._config.evaluation_master,
         config=estimator._session_config,
         checkpoint_filename_with_path=checkpoint,
     )
