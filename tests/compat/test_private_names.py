@@ -67,6 +67,10 @@ def is_self(node):
     return isinstance(node, ast.Name) and node.id in ('self', 'cls')
 
 
+def is_function(node):
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+
+
 def root(node):
     """The name with which `a.b.c` or `a(b).c` begins."""
     while isinstance(node, (ast.Attribute, ast.Call)):
@@ -184,6 +188,22 @@ def test_compat_imports_nothing_above_it():
         if top(name) == 'estimator_trainer' and name.split('.')[1] not in BELOW_COMPAT
     }
     assert not above
+
+
+@pytest.mark.parametrize('module', ['data.pipeline', 'data.files.source', 'jobs.job', 'run_dir.bundle'])
+def test_what_programs_without_estimators_import_leaves_their_keras_alone(module):
+    """Compat chooses Keras 2 as soon as it is imported."""
+    reached, left = set(), {f'estimator_trainer.{module}'}
+    while left:
+        name = left.pop()
+        path = ROOT / (name.replace('.', '/') + '.py')
+        path = path if path.is_file() else ROOT / name.replace('.', '/') / '__init__.py'
+        if name not in reached and path.is_file():
+            reached.add(name)
+            at_once = [node for node in ast.parse(path.read_text(encoding='utf-8')).body if not is_function(node)]
+            for each, _ in imports(ast.Module(at_once, [])):
+                left |= {each, each.rpartition('.')[0]} if top(each) == 'estimator_trainer' else set()
+    assert len(reached) > 2 and 'estimator_trainer.compat' not in reached
 
 
 def test_the_table_has_every_file_of_compat_that_uses_a_private_name():
