@@ -1,4 +1,4 @@
-"""sync.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
+"""compat.agreement and sync.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
 
 And compat.patches.unlocked: a task that waits for another still runs its own threads.
 """
