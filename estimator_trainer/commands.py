@@ -59,7 +59,7 @@ COMMANDS = {
         'sends a run to MLflow, Weights & Biases or the HParams of TensorBoard: what was not sent yet',
     ),
     'doctor': Command(
-        'estimator_trainer.compat.doctor', 'says whether Estimators work with the packages installed here'
+        'estimator_trainer.tools.doctor', 'says whether Estimators work with the packages installed here'
     ),
 }
 

@@ -16,11 +16,9 @@ would arrive in the parent.
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
-from multiprocessing import util
 
 _NO_MORE_SECS = 1  # for a fork that is under way; a thread in one holds up nobody's end
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -49,16 +47,9 @@ def none_meanwhile():
 
 
 def no_more() -> None:
-    """From here on no thread of this process starts another one: it ends, and would leave children behind."""
+    """From here on no thread of this process forks: it ends, and would leave children behind. Those that call exec come
+    by no hook: see compat/patches/helper_processes.py."""
     _mutex.acquire(timeout=_NO_MORE_SECS)
-    subprocess.Popen._execute_child = _wait  # these call exec, and so come by no hook
-    if 'multiprocessing.process' in sys.modules:
-        sys.modules['multiprocessing.process'].BaseProcess.start = _wait
-
-
-def _wait(*args, **kwargs):
-    """For the end of this process, which is near. An exception would only be noise."""
-    threading.Event().wait()
 
 
 @contextlib.contextmanager
@@ -84,24 +75,6 @@ def end_child_of(parent: int, error=None) -> None:
         with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
             stream.flush()
     os._exit(code)
-
-
-def keep_ctrl_c_from_helpers() -> None:
-    """From here on helpers that `multiprocessing` starts by exec (spawn, forkserver) have SIGINT blocked: Ctrl-C,
-    which a terminal sends to all processes of a group, is this process's. A second call changes nothing."""
-    start = util.spawnv_passfds
-    if getattr(start, 'blocks', False):
-        return
-
-    def blocking(*args):
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a mask survives exec, a handler does not
-        try:
-            return start(*args)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-    blocking.blocks = True
-    util.spawnv_passfds = blocking
 
 
 def _exit_code(error: BaseException) -> int:

@@ -9,7 +9,7 @@
 
 Importing this imports no TensorFlow; what there is to do is done when the program imports it, and the
 slow part when it first touches `tf.estimator`. Nothing in site-packages is edited, and on a TensorFlow
-that has Estimators nothing is replaced but the upstream defects listed in `compat.fixes`.
+that has Estimators nothing is replaced but the upstream defects that `compat.patches.AFTER` names.
 """
 
 import functools
@@ -32,24 +32,23 @@ def install(fixes: bool | None = None) -> None:
     Importing this package does the same with the default.
 
     Args:
-        fixes: whether to mend the defects listed in `compat.fixes`. Unless given, the environment
+        fixes: whether to mend the defects that `compat.patches.AFTER` names. Unless given, the environment
             variable ESTIMATOR_TRAINER_FIXES says it; unless that is 0, they are mended.
 
     Raises:
         ImportError: `tf.keras` is already Keras 3 in this process; the message says what to do.
         RuntimeError: fixes=False comes after Estimators were imported and mended.
     """
-    from estimator_trainer.compat import fixes as mended
-    from estimator_trainer.compat import restore
+    from estimator_trainer.compat import patches, restore
 
     if fixes is None:
         fixes = os.environ.get(FIXES_VARIABLE) != '0'
     hook.before('tensorflow', prepare)
     restore.install()
     if fixes:
-        mended.apply()
+        patches.apply()
     else:
-        mended.withdraw()
+        patches.withdraw()
 
 
 def bring_up():

@@ -28,7 +28,7 @@ def main(arguments) -> int:
         print(_USAGE)
         return 0
     if command == 'doctor':
-        from estimator_trainer.compat import doctor
+        from estimator_trainer.tools import doctor
 
         return doctor.main(rest)
     if command == 'run':

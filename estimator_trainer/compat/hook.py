@@ -1,5 +1,9 @@
 """Runs a function right before or right after a module is imported, whoever imports it and when.
 
+Touches: sys.meta_path and ModuleSpec._initializing of importlib
+Without it: whoever imports TensorFlow before compat has no tf.estimator
+For: every program
+
     hook.after('tensorflow', lambda module: ...)
 
 A module that is imported already counts as imported just now. Nothing is imported by asking. Standard

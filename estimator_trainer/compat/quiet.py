@@ -57,9 +57,10 @@ def import_tensorflow():
 def silence_deprecations() -> None:
     """Every line of an Estimator is deprecated; TensorFlow's other warnings stay."""
     import tensorflow as tf
-    from tensorflow.python.util import deprecation
 
-    deprecation._PRINT_DEPRECATION_WARNINGS = False
+    from estimator_trainer.compat.patches import deprecations
+
+    deprecations.silence()
     if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
         return
     warnings.filterwarnings('ignore', category=UserWarning, module=r'(tf_keras|keras)\b')

@@ -10,6 +10,7 @@ import os
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
+from estimator_trainer.compat.patches import download_pauses
 from estimator_trainer.data import augment, pipeline
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
@@ -188,29 +189,13 @@ def _prepare(builder) -> None:
         return
     _log.info('downloads the data set %s to %s, once', builder.name, builder.data_path)
     try:
-        with _short_retries():
+        with download_pauses.short():
             builder.download_and_prepare()
     except Exception as error:  # whatever TFDS's HTTP library, parsers and file system raise
         raise DatasetError(
             f'--dataset={builder.name}: is not prepared in {builder.data_path}, and '
             f'cannot be downloaded ({type(error).__name__}). {_WAYS_OUT}'
         ) from error
-
-
-@contextlib.contextmanager
-def _short_retries():
-    """TFDS asks a server that does not answer eleven times, in 200 s, and says so each time."""
-    import urllib3
-
-    logger, pause = logging.getLogger('urllib3'), urllib3.Retry.get_backoff_time
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    urllib3.Retry.get_backoff_time = lambda retry: min(1.0, pause(retry))
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        urllib3.Retry.get_backoff_time = pause
 
 
 @contextlib.contextmanager

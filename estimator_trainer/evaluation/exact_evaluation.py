@@ -4,7 +4,7 @@ import inspect
 
 import tensorflow as tf
 
-from estimator_trainer.compat import fixes
+from estimator_trainer.compat.patches import estimators, own_loss_metric
 from estimator_trainer.data import batch
 
 
@@ -32,7 +32,7 @@ def estimator_of(job, params, run_config):
         raise ValueError(
             f'make_estimator must pass its run_config to the Estimator: its model_dir is {estimator.config.model_dir}.'
         )
-    estimator._model_fn = with_exact_loss(estimator._model_fn)
+    estimators.wrap_model_fn(estimator, with_exact_loss)
     return estimator
 
 
@@ -66,7 +66,7 @@ def with_exact_loss(model_fn):
             return spec
         examples = tf.cast(batch.size(labels, features), tf.float32)
         loss = tf.where(examples > 0, tf.cast(spec.loss, tf.float32), 0.0)
-        tf.compat.v1.add_to_collection(fixes.OWN_LOSS_METRIC, 1)
+        tf.compat.v1.add_to_collection(own_loss_metric.COLLECTION, 1)
         return spec._replace(
             eval_metric_ops={**(spec.eval_metric_ops or {}), 'loss': tf.compat.v1.metrics.mean(loss, weights=examples)}
         )

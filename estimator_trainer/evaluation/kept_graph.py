@@ -10,8 +10,8 @@ reads or draws in Python stays as it was when the graph was built.
 import traceback
 
 import tensorflow as tf
-from tensorflow.python.training import basic_session_run_hooks, evaluation
-from tensorflow_estimator.python.estimator import estimator as upstream
+
+from estimator_trainer.compat.patches import evaluation_graph
 
 _v1 = tf.compat.v1
 _TENSORFLOW = ('tensorflow', 'tensorflow_estimator')
@@ -43,25 +43,21 @@ class KeptGraph:
     def evaluate(self, checkpoint: str) -> dict:
         """Returns and writes what `Estimator.evaluate` does."""
         estimator = self._estimator
-        with self._graph.as_default(), _scope(estimator._eval_distribution):
+        with self._graph.as_default(), _scope(evaluation_graph.strategy(estimator)):
             results = self._run(checkpoint)
-            step, folder = results[_v1.GraphKeys.GLOBAL_STEP], estimator.eval_dir()
-            upstream._write_dict_to_summary(folder, results, step)
-            upstream._write_checkpoint_path_to_summary(folder, checkpoint, step)
+            evaluation_graph.write(estimator, results, checkpoint)
         return results
 
     def _build(self, input_fn, steps, checkpoint) -> None:
-        strategy = self._estimator._eval_distribution
+        strategy = evaluation_graph.strategy(self._estimator)
         if strategy:
-            basic_session_run_hooks.get_or_create_steps_per_run_variable()  # outside the scope: not mirrored
-        stops, end_of_input = self._estimator._convert_eval_steps_to_hooks(steps), tf.estimator.SessionRunHook()
+            evaluation_graph.make_steps_per_run()  # outside the scope: not mirrored
+        stops, end_of_input = evaluation_graph.stops(self._estimator, steps), tf.estimator.SessionRunHook()
         with _scope(strategy):
-            scaffold, update, self._values, hooks = self._estimator._evaluate_build_graph(
-                input_fn, [end_of_input, *stops], checkpoint
+            scaffold, update, self._values, hooks = evaluation_graph.build(
+                self._estimator, input_fn, [end_of_input, *stops], checkpoint
             )
-            self._updates = [update, _v1.assign_add(evaluation._get_or_create_eval_step(), 1, use_locking=True)]
-            for stop in stops:
-                stop._set_evals_completed_tensor(evaluation._get_latest_eval_step_value(self._updates))
+            self._updates = evaluation_graph.counted(update, stops)
             first = hooks.index(end_of_input)
             input_hooks, others = hooks[:first], hooks[first + 1 :]
             _check_hooks(others)
@@ -73,12 +69,7 @@ class KeptGraph:
         self._hooks = [*map(_AlreadyBegun, input_hooks), *others]
 
     def _run(self, checkpoint) -> dict:
-        creator = _v1.train.ChiefSessionCreator(
-            self._scaffold,
-            master=self._estimator._config.evaluation_master,
-            config=self._estimator._session_config,
-            checkpoint_filename_with_path=checkpoint,
-        )
+        creator = evaluation_graph.session_creator(self._estimator, self._scaffold, checkpoint)
         values = _v1.train.FinalOpsHook(self._values)
         with _v1.train.MonitoredSession(creator, [*self._hooks, values]) as session:
             try:

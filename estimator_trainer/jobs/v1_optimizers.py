@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from estimator_trainer.compat.patches import optimizer_settings
+
 
 def of(optimizer, step):
     """The tf.compat.v1.train optimizer that computes the same.
@@ -19,17 +21,17 @@ def of(optimizer, step):
     from estimator_trainer.jobs import optimizers
 
     legacy, v1 = tf.keras.optimizers.legacy, tf.compat.v1.train
-    hyper = optimizer._hyper  # its attributes would make variables of them
+    hyper = optimizer_settings.settings(optimizer)  # its attributes would make variables of them
     rate = hyper['learning_rate']
     rate = rate(step) if callable(rate) else tf.convert_to_tensor(rate, tf.float32)
     kind = type(optimizer)
-    if optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm or (optimizer._initial_decay):
+    if optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm or optimizer_settings.decay(optimizer):
         kind = None
     if kind is legacy.Adam and not optimizer.amsgrad:
         return v1.AdamOptimizer(rate, hyper['beta_1'], hyper['beta_2'], optimizer.epsilon), rate
     if kind is optimizers.Momentum:
         return v1.MomentumOptimizer(rate, hyper['momentum']), rate
-    if kind is legacy.SGD and not optimizer._momentum:
+    if kind is legacy.SGD and not optimizer_settings.has_momentum(optimizer):
         return v1.GradientDescentOptimizer(rate), rate
     raise ValueError(
         f'make_optimizer gives {optimizer.get_config()}, for which tf.compat.v1.train has no equal: give '

@@ -12,6 +12,7 @@ import traceback
 from typing import NoReturn
 
 from estimator_trainer import exit_codes, forks
+from estimator_trainer.compat.patches import helper_processes
 from estimator_trainer.lifecycle import helpers
 from estimator_trainer.run_dir import protocol
 
@@ -117,6 +118,7 @@ def leave(code: int) -> NoReturn:
 def leave_now(code: int) -> NoReturn:
     """Ends at once, from any thread, the helper processes of the job and then this process."""
     forks.no_more()
+    helper_processes.start_none()
     ended = helpers.end()
     if ended:
         within(

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable
 
 from estimator_trainer import exit_codes, forks
-from estimator_trainer.lifecycle import end_policy, ending, pools
+from estimator_trainer.compat.patches import process_pools
+from estimator_trainer.lifecycle import end_policy, ending
 from estimator_trainer.lifecycle.clock import AwakeClock
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
 from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
@@ -45,13 +46,13 @@ class Lifeline:
         self._waits: Callable[[], dict] = dict
         self._written_at = float('-inf')
         self._profile, self._asked_to_profile = None, False
-        self._when_told_to_stop: list[Callable[[], object]] = [pools.told_to_stop]
+        self._when_told_to_stop: list[Callable[[], object]] = [process_pools.told_to_stop]
 
     def __enter__(self):
         ending.print_stacks_on(signal.SIGUSR1)
         forks.in_child(self._give_up)
         self._inbox.open()
-        pools.install()
+        process_pools.install()
         self._thread = threading.Thread(target=self._watch, name='lifeline', daemon=True)
         self._thread.start()
         return self

@@ -11,6 +11,7 @@ import signal
 from multiprocessing import connection
 
 from estimator_trainer import forks
+from estimator_trainer.compat.patches import helper_processes
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # a terminal that is closed sends SIGHUP
@@ -47,7 +48,7 @@ class SignalInbox:
                 self._caught += (PROFILE_SIGNAL,)
             self._install_handlers()
             forks.in_child(self._give_up)
-        forks.keep_ctrl_c_from_helpers()
+        helper_processes.keep_ctrl_c_away()
 
     def close(self) -> None:
         """Puts the old handlers back. `take` must not run any more: it would take them away again."""

@@ -97,7 +97,7 @@ def wrong_checksum(prefix: str, bundle: Bundle) -> bool:
 
 
 def _masked_crc(file, size: int) -> int:
-    import google_crc32c  # compat imports this module, and has to work without the trainer's packages
+    import google_crc32c  # not where the readers are only imported
 
     crc = 0
     while size:

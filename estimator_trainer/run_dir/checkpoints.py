@@ -15,8 +15,8 @@ import shutil
 import time
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
+from estimator_trainer.compat.patches import eager_mode
 from estimator_trainer.run_dir import bundle, file_errors
 
 _log = logging.getLogger('estimator_trainer')
@@ -247,7 +247,7 @@ def damage(prefix: str) -> str | None:
         problem = bundle.missing_data(prefix, index)
         if problem:
             return problem
-        with context.eager_mode(), tf.device('CPU:0'):  # a job may have turned eager execution off
+        with eager_mode.at_once(), tf.device('CPU:0'):  # a job may have turned eager execution off
             for reading, entry in index.tensors.items():
                 for spec in bundle.slice_specs(entry):
                     tf.raw_ops.RestoreV2(

@@ -55,7 +55,7 @@ def _block(file: BinaryIO, start: int, length: int, size: int) -> bytes:
     file.seek(start)
     content = file.read(length + _TRAILER_BYTES)
     (stored,) = struct.unpack_from('<I', content, length + 1)
-    import google_crc32c  # compat imports this module, and has to work without the trainer's packages
+    import google_crc32c  # not where the readers are only imported
 
     if masked(google_crc32c.value(content[: length + 1])) != stored:
         raise ValueError(f'its block at byte {start:,} has a wrong checksum')

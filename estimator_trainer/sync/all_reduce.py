@@ -3,37 +3,17 @@
 For the gradients of a small CNN (1.4 MB) and two processes that is 0.3 ms in place of 6.
 """
 
-import contextlib
-import functools
 import json
 import logging
 
 import tensorflow as tf
-from tensorflow.python.distribute import cross_device_utils
-from tensorflow.python.ops import control_flow_util
 
+from estimator_trainer.compat.patches import python_all_reduce
 from estimator_trainer.profiles.names import ADD_UP
 from estimator_trainer.sync import barriers, shared_memory
 
 _log = logging.getLogger('estimator_trainer')
-_TYPES = (tf.float16, tf.float32, tf.float64)
-# Outside functions nothing orders the operations of a graph. Each one that waits holds a thread. If they held all
-# threads, two tasks could wait for different ones. training.runtime gives four at least, and the loss takes one.
-_MOST_IN_GRAPH = 2
-_LEAST_BYTES_IN_GRAPH = 65536  # of a single tensor among those two: averages of a layer go over gRPC
 _annotation = tf.profiler.experimental.Trace
-_of_each_step = False
-
-
-@contextlib.contextmanager
-def of_each_step():
-    """The one small all-reduce of each step is made within it."""
-    global _of_each_step
-    _of_each_step = True
-    try:
-        yield
-    finally:
-        _of_each_step = False
 
 
 def connect(plan) -> shared_memory.SharedMemory | None:
@@ -94,68 +74,4 @@ def install(memory, names) -> None:
             text = f'all-reduce in shared memory lost {names[error.rank]}'
             raise tf.errors.UnavailableError(None, None, text) from error
 
-    launcher = cross_device_utils.CollectiveReplicaLauncher
-    over_grpc, in_packs = launcher.all_reduce, launcher.batch_all_reduce
-
-    @functools.wraps(in_packs)
-    def batch_all_reduce(self, input_tensor_packs, options=None):
-        self._of_several = any(len(pack) > 1 for pack in input_tensor_packs)
-        try:
-            return in_packs(self, input_tensor_packs, options)
-        finally:
-            del self._of_several
-
-    @functools.wraps(over_grpc)
-    def all_reduce(self, input_tensor, control_input=None, options=None):
-        tensor = tf.convert_to_tensor(input_tensor)
-        of_several, has_turns = getattr(self, '_of_several', False), self._ordering_token is not None
-        if self._group_size != memory.size or not _can_wait_in_python(tensor, of_several, has_turns):
-            return over_grpc(self, tensor, control_input, options)
-        after = [control_input] if control_input is not None else []
-        in_function = not tf.executing_eagerly() and tf.compat.v1.get_default_graph().building_function
-        with tf.device(self._device), tf.control_dependencies(after):
-            given = [self._group_key, self._next_instance_key(), tensor]
-            if in_function:
-                total = _in_turn(self._ordering_token, lambda: tf.numpy_function(add_up, given, tensor.dtype))
-            else:
-                # The loss is added up while gradients are computed, which may not be ready before those of others.
-                function = functools.partial(add_up, holds_up=not _of_each_step)
-                total = tf.numpy_function(function, given, tensor.dtype)
-        total.set_shape(tensor.shape)
-        return total
-
-    launcher.all_reduce, launcher.batch_all_reduce = all_reduce, batch_all_reduce
-
-
-def _in_turn(token, operation):
-    """TensorFlow orders what reads and writes a variable, across nested functions, conditions and loops as well. So
-    one all-reduce at a time waits, and takes one thread."""
-    with tf.control_dependencies([token.read_value()]):
-        result = operation()
-    with tf.control_dependencies([result]):
-        written = token.assign_add(0.0, read_value=False)
-    with tf.control_dependencies([written] if written is not None else []):
-        return tf.identity(result)
-
-
-def _can_wait_in_python(tensor, of_several: bool, has_turns: bool) -> bool:
-    """Whether an operation that waits in Python code can take the place of a collective one. All tasks build the same
-    graph, and so decide alike. `of_several`: the tensor is a pack of several gradients. `has_turns`: see _in_turn."""
-    if tensor.dtype not in _TYPES or not tensor.shape.is_fully_defined() or not tensor.shape.num_elements():
-        return False
-    if tf.executing_eagerly():
-        return True
-    graph = tf.compat.v1.get_default_graph()
-    if control_flow_util.GraphOrParentsInXlaContext(graph):
-        return False
-    if graph.building_function:
-        return has_turns
-    in_control_flow = graph._get_control_flow_context() is not None
-    if _of_each_step and not in_control_flow:
-        return True
-    count = getattr(graph, '_all_reduces_in_memory', 0)
-    is_large = of_several or tensor.shape.num_elements() * tensor.dtype.size >= _LEAST_BYTES_IN_GRAPH
-    if not is_large or count == _MOST_IN_GRAPH or in_control_flow:
-        return False
-    graph._all_reduces_in_memory = count + 1
-    return True
+    python_all_reduce.install(add_up, memory.size)

@@ -1,6 +1,6 @@
 """What synchronous workers tell each other beside the numbers: where they are, and a few words."""
 
-from tensorflow.python.eager import context
+from estimator_trainer.compat.patches import coordination
 
 UNBOUNDED_SECS = 7 * 24 * 3600  # where a flag says that there is no bound
 _ASK_SECS = 10  # for an answer that is there already; Python stands still meanwhile
@@ -15,12 +15,12 @@ def wait_for_all(moment: str, timeout_secs: int) -> None:
     Raises:
         tf.errors.OpError: a worker was lost, or `timeout_secs` have passed.
     """
-    context.context().wait_at_barrier(f'estimator_trainer/{moment}', timeout_secs * 1000)
+    coordination.wait_at_barrier(f'estimator_trainer/{moment}', timeout_secs * 1000)
 
 
 def tell(what: str, text: str) -> None:
     """Tells every synchronous worker something, which `told` gives. Once for each `what`."""
-    context.context().set_config_key_value(f'estimator_trainer/{what}', text)
+    coordination.tell(f'estimator_trainer/{what}', text)
 
 
 def told(what: str) -> str:
@@ -29,4 +29,4 @@ def told(what: str) -> str:
     Raises:
         tf.errors.OpError: it can no longer be asked for.
     """
-    return context.context().get_config_key_value(f'estimator_trainer/{what}', _ASK_SECS * 1000)
+    return coordination.told(f'estimator_trainer/{what}', _ASK_SECS * 1000)

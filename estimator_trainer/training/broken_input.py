@@ -14,9 +14,8 @@ import logging
 import sys
 
 import tensorflow as tf
-from tensorflow.python.training import monitored_session
 
-from estimator_trainer.compat.fixes import python_functions
+from estimator_trainer.compat.patches import python_functions, session_end
 from estimator_trainer.data.remote import patience
 
 _log = logging.getLogger('estimator_trainer')
@@ -28,18 +27,7 @@ def install(lifeline) -> None:
     """From here on an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
     the data that does not answer is not waited for then."""
     lifeline.when_told_to_stop(patience.give_up)
-    leave = monitored_session.MonitoredSession.__exit__
-
-    def leave_saved(session, exception_type, exception, traceback):
-        if exception is not None and ends_training(exception, lifeline):
-            leave(session, None, None, None)
-            return True
-        if of_the_data(exception):
-            leave(session, None, None, None)
-            return False  # it is raised again
-        return leave(session, exception_type, exception, traceback)
-
-    monitored_session.MonitoredSession.__exit__ = leave_saved
+    session_end.install(lambda exception: ends_training(exception, lifeline), of_the_data)
 
 
 def ends_training(exception, lifeline) -> bool:

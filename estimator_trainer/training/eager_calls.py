@@ -3,8 +3,8 @@
 import time
 
 import tensorflow as tf
-from tensorflow.python.framework import config as tensorflow_config
 
+from estimator_trainer.compat.patches import determinism
 from estimator_trainer.training import waits
 from estimator_trainer.training.call_lengths import LONGEST_CALL_SECS
 
@@ -78,6 +78,6 @@ def _with_time(share, began):
 
 def _now():
     """Seconds by some clock. TensorFlow's own may not be read where its operations have to be deterministic."""
-    if tensorflow_config.is_op_determinism_enabled():
+    if determinism.is_on():
         return tf.ensure_shape(tf.numpy_function(time.monotonic, [], tf.float64), [])
     return tf.timestamp()

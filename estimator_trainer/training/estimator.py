@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from estimator_trainer import log
-from estimator_trainer.compat.fixes import sync_training, training_end
+from estimator_trainer.compat.patches import estimators, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.run_dir import metrics_log
 from estimator_trainer.sync import barriers
@@ -24,8 +24,9 @@ class EstimatorTrainer:
         setup = self._setup
         estimator = exact_evaluation.estimator_of(setup.job, setup.params, setup.run_configs.own)
         if setup.plan.config.sync_ps:
-            estimator._model_fn = sync_ps.with_sync_updates(
-                estimator._model_fn,
+            estimators.wrap_model_fn(
+                estimator,
+                sync_ps.with_sync_updates,
                 setup.plan.training_index,
                 setup.plan.num_training_tasks,
                 setup.params.start_step,

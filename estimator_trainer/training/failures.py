@@ -9,11 +9,12 @@ import traceback
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
+from estimator_trainer.compat.patches import unlocked
 from estimator_trainer.errors import BadExample, DatasetError, StoreAway
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
-from estimator_trainer.sync import agreed_start, all_reduce, unlocked
+from estimator_trainer.sync import agreed_start, all_reduce
 from estimator_trainer.training import blame, broken_input
 from estimator_trainer.training.watched_step import NotFiniteError
 

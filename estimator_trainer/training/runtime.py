@@ -9,10 +9,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat.fixes import forked_session, python_functions
+from estimator_trainer.compat.patches import forked_session, heartbeat, python_functions, unlocked
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.sync import heartbeat, unlocked
 from estimator_trainer.training import broken_input
 
 _SAVE_SECS = 600

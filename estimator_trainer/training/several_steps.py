@@ -6,12 +6,12 @@ What happens at which step stays the same: a call ends at each step after which 
 import functools
 import json
 import logging
-import types
 
 import tensorflow as tf
 
-from estimator_trainer.compat.fixes import sync_training
-from estimator_trainer.sync import agreement, barriers
+from estimator_trainer.compat import agreement
+from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training
+from estimator_trainer.sync import barriers
 from estimator_trainer.training import call_lengths, progress, step_loop, transfers, waits, watched_step
 from estimator_trainer.training.end_of_call import EndOfCall
 
@@ -23,12 +23,11 @@ _OWN_HOOKS = (watched_step.WatchedStepHook, progress.ProgressHook, v1.train.Stop
 
 def install(estimator, setup) -> None:
     """From here on `estimator` trains with --steps_per_call."""
-    estimator._train_with_estimator_spec = types.MethodType(functools.partial(_train, setup), estimator)
+    estimators.replace_training(estimator, functools.partial(_train, setup))
 
 
-def _train(setup, estimator, spec, worker_hooks, hooks, global_step, saving_listeners):
+def _train(setup, original, estimator, spec, worker_hooks, hooks, global_step, saving_listeners):
     """In place of Estimator._train_with_estimator_spec."""
-    original = functools.partial(type(estimator)._train_with_estimator_spec, estimator)
     hooks_of_job = [*worker_hooks, *hooks, *spec.training_hooks, *spec.training_chief_hooks]
     wait = waits.for_input_of_step(spec.loss.graph) if setup.plan.is_chief else None
     calls, why = None, _why_single(setup.plan, hooks_of_job, spec.loss)
@@ -46,7 +45,7 @@ def _train(setup, estimator, spec, worker_hooks, hooks, global_step, saving_list
             transfers.bundle([spec.train_op, spec.loss])
         waits.now_of_call(wait)
         return original(spec, worker_hooks, hooks, global_step, saving_listeners)
-    estimator._config = estimator.config.replace(save_summary_steps=0)  # _SummariesOfCalls does it
+    estimators.replace_config(estimator, save_summary_steps=0)  # _SummariesOfCalls does it
     calls.take_over()
     return original(calls.spec, worker_hooks, [*calls.hooks(estimator), *hooks], global_step, saving_listeners)
 
@@ -120,7 +119,7 @@ class _Calls(v1.train.SessionRunHook):
         if self._in_call is not None:
             agreement.now_in_step(self._in_call)
         if self._loop.summary is not None:
-            self.spec.scaffold._summary_op = self._loop.summary
+            estimators.replace_summary(self.spec.scaffold, self._loop.summary)
 
     def hooks(self, estimator) -> list:
         """This one first: the others ask it."""
@@ -192,7 +191,7 @@ class _Calls(v1.train.SessionRunHook):
             self._clock.stop()
 
 
-class _CheckpointsOfCalls(v1.train.CheckpointSaverHook):
+class _CheckpointsOfCalls(saver_hooks.CheckpointSaver):
     """Upstream's asks after a call how many steps there were: it would have to ask the session."""
 
     def __init__(self, calls, *args, **kwargs):
@@ -200,14 +199,10 @@ class _CheckpointsOfCalls(v1.train.CheckpointSaverHook):
         self._calls = calls
 
     def after_run(self, run_context, run_values):
-        step = self._calls.step
-        if self._timer.should_trigger_for_step(step):
-            self._timer.update_last_triggered_step(step)
-            if self._save(run_context.session, step):
-                run_context.request_stop()
+        self.save_if_due(run_context, self._calls.step)
 
 
-class _SummariesOfCalls(v1.train.SummarySaverHook):
+class _SummariesOfCalls(saver_hooks.SummarySaver):
     """Upstream's, with calls of several steps."""
 
     def __init__(self, calls, steps, **kwargs):
@@ -215,8 +210,7 @@ class _SummariesOfCalls(v1.train.SummarySaverHook):
         self._calls = calls
 
     def before_run(self, run_context):
-        if self._next_step is not None:
-            self._next_step = self._calls.step + self._calls.planned
+        self.expect(self._calls.step + self._calls.planned)
         return super().before_run(run_context)
 
     def after_run(self, run_context, run_values):

@@ -10,6 +10,8 @@ import dataclasses
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
+from estimator_trainer.compat.patches import graphs
+
 v1 = tf.compat.v1
 _OF_ONE_STEP = {'TensorArray', 'TensorArrayV2', 'TensorArrayV3', 'Stack', 'StackV2'}  # resources that no step shares
 _FED = {'Placeholder', 'PlaceholderWithDefault'}
@@ -168,7 +170,7 @@ class _Part:
     def _definition(self) -> graph_pb2.GraphDef:
         names = {op.name for op in self.ops}
         definition = graph_pb2.GraphDef(versions=self._graph.graph_def_versions)
-        self._graph._copy_functions_to_graph_def(definition, 0)
+        graphs.copy_functions(self._graph, definition)
         for op in self._ordered():
             node = definition.node.add()
             node.CopyFrom(op.node_def)
@@ -192,7 +194,7 @@ def _stays(op) -> bool:
 
 
 def _check(op) -> None:
-    if any(tensor.dtype._is_ref_dtype for tensor in op.outputs):
+    if any(graphs.is_reference(tensor) for tensor in op.outputs):
         raise CannotLoop(f'{op.name} is a variable of TensorFlow 1')
     if op.type in _LOOPS_OF_V1:
         raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1')

@@ -12,14 +12,15 @@ tf.compat.v1.train.SyncReplicasOptimizer itself does not compute the step of one
 - It needs a global_step. A canned Estimator gives its optimizers none, and counts the step in every worker.
 """
 
-import contextlib
 import errno
 
 import tensorflow as tf
 
+from estimator_trainer.compat import agreement
+from estimator_trainer.compat.patches import applied_gradients
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints
-from estimator_trainer.sync import agreement, ps_meeting
+from estimator_trainer.sync import ps_meeting
 from estimator_trainer.training import parameter_server
 
 
@@ -55,21 +56,9 @@ class _Updates:
         self._timeout_secs = timeout_secs
         self._pushes, self._left_overs = [], []
 
-    @contextlib.contextmanager
     def of_all_optimizers(self):
-        """Optimizers that apply gradients meanwhile apply the mean of all workers'."""
-        v1 = tf.compat.v1.train
-        patched = {kind: kind.apply_gradients for kind in (v1.Optimizer, tf.keras.optimizers.legacy.Optimizer)}
-        refused = v1.SyncReplicasOptimizer.apply_gradients
-        for kind, original in patched.items():
-            kind.apply_gradients = self._applies_mean(original)
-        v1.SyncReplicasOptimizer.apply_gradients = _refuse
-        try:
-            yield
-        finally:
-            for kind, original in patched.items():
-                kind.apply_gradients = original
-            v1.SyncReplicasOptimizer.apply_gradients = refused
+        """A context manager: optimizers that apply gradients meanwhile apply the mean of all workers'."""
+        return applied_gradients.replaced(self._applies_mean, _refuse)
 
     def _applies_mean(self, original):
         def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):

@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer import log
+from estimator_trainer.compat.patches import optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, metrics_log, summaries
-from estimator_trainer.sync import replica_averages
 from estimator_trainer.sync.agreement import EagerAgreement
 from estimator_trainer.training import broken_input, progress
 from estimator_trainer.training.watched_step import NotFiniteError
@@ -57,7 +57,7 @@ class TrainingRun:
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
             self.optimizer = job.parts.make_optimizer(params.as_dict())
-            self.optimizer._create_all_weights(self.model.trainable_variables)  # all are restored
+            optimizer_settings.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
             self._agreement = EagerAgreement(self._watch.WISHES + 1, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
@@ -202,7 +202,7 @@ class TrainingRun:
 
     def rate(self) -> float:
         """The learning rate of the next step."""
-        rate = self.optimizer._hyper['learning_rate']
+        rate = optimizer_settings.settings(self.optimizer)['learning_rate']
         return float(tf.convert_to_tensor(rate(self.optimizer.iterations) if callable(rate) else rate))
 
     # -- saving and stopping

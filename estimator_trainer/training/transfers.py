@@ -11,6 +11,8 @@ import operator
 
 import tensorflow as tf
 
+from estimator_trainer.compat.patches import graphs
+
 v1 = tf.compat.v1
 _WAITING = ('Dequeue', 'TakeGradient', 'Unstage')
 _MOST_BYTES = 2**20  # of a tensor that travels with others: the copies of a larger one cost more than a transfer
@@ -32,7 +34,7 @@ def bundle(targets) -> int:
         How many tensors travel with others now.
     """
     ops = _needed([target if isinstance(target, tf.Operation) else target.op for target in targets])
-    if any(op._get_control_flow_context() for op in ops):
+    if any(graphs.is_in_control_flow(op) for op in ops):
         return 0
     depths, waits = _depths(ops), _waits(ops)
     # {(transfers before, what is waited for, from, to, type): {tensor: its consumers there}}
@@ -49,7 +51,7 @@ def bundle(targets) -> int:
             tensors = [ref.deref() for ref in consumers]
             for tensor, arrived in zip(tensors, _together(tensors, here, there)):
                 for op, number in consumers[tensor.ref()]:
-                    op._update_input(number, arrived)
+                    graphs.replace_input(op, number, arrived)
             count += len(tensors)
     return count
 
@@ -128,7 +130,7 @@ def _task_of(device) -> str:
 
 
 def _can_travel(tensor) -> bool:
-    of_a_value = tensor.dtype not in (tf.resource, tf.variant) and not tensor.dtype._is_ref_dtype
+    of_a_value = tensor.dtype not in (tf.resource, tf.variant) and not graphs.is_reference(tensor)
     if not of_a_value or tensor.shape.rank is None:
         return False
     known = math.prod(size for size in tensor.shape.as_list() if size is not None) * max(1, tensor.dtype.size)

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Iterator
 
 import tensorflow as tf
-from tensorflow.python.framework import config as tensorflow_config
+
+from estimator_trainer.compat.patches import determinism, graphs
 
 v1 = tf.compat.v1
 _OF_CALL = 'estimator_trainer/input_wait_of_call'
@@ -62,13 +63,13 @@ def for_input_of_step(graph: tf.Graph) -> tf.Tensor | None:
         None where that cannot be measured: the graph asks no iterator, or may not read a clock (--deterministic).
     """
     asking = [op for op in graph.get_operations() if op.type in _ASKS]
-    if not asking or tensorflow_config.is_op_determinism_enabled():
+    if not asking or determinism.is_on():
         return None
     with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
         with tf.device(tf.DeviceSpec.from_string(asking[0].device).replace(device_type='CPU', device_index=0)):
             began = tf.timestamp()
             for op in asking:
-                op._add_control_input(began.op)
+                graphs.run_after(op, began.op)
             with tf.control_dependencies(asking):
                 return tf.timestamp() - began
 

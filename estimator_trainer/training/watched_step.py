@@ -8,10 +8,10 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.compat.fixes import sync_training
+from estimator_trainer.compat import agreement
+from estimator_trainer.compat.patches import sync_training
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints
-from estimator_trainer.sync import agreement
 
 EARLY_STOPPING = 'early_stopping'
 MAX_SECS = 'max_secs'

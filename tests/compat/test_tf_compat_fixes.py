@@ -14,7 +14,7 @@ import launch
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.fixes import garbage
+from estimator_trainer.compat.patches import garbage
 from estimator_trainer.supervisor import ports
 
 v1 = tf.compat.v1

@@ -6,7 +6,7 @@ import sys
 import launch
 import pytest
 
-from estimator_trainer.compat.fixes import training_end
+from estimator_trainer.compat.patches import training_end
 from estimator_trainer.supervisor import ports
 
 pytestmark = pytest.mark.slow

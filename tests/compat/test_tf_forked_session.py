@@ -9,7 +9,7 @@ import os
 import sys
 from estimator_trainer import compat
 import tensorflow as tf
-from estimator_trainer.compat.fixes import forked_session
+from estimator_trainer.compat.patches import forked_session
 
 class Forks(tf.estimator.SessionRunHook):
     code = None

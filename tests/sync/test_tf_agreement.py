@@ -1,6 +1,6 @@
-"""sync.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
+"""compat.agreement and sync.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
 
-And compat.unlocked: a task that waits for another still runs its own threads.
+And compat.patches.unlocked: a task that waits for another still runs its own threads.
 """
 
 import json
@@ -12,8 +12,10 @@ import launch
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.compat import agreement
+from estimator_trainer.compat.patches import unlocked
 from estimator_trainer.supervisor import ports
-from estimator_trainer.sync import agreement, unlocked
+from estimator_trainer.sync import agreement as eager_agreement
 from estimator_trainer.sync.agreement import EagerAgreement
 
 v1 = tf.compat.v1
@@ -147,7 +149,7 @@ def as_workers(two, monkeypatch):
 
 def test_what_is_reduced_is_the_wish_of_all_replicas(as_workers, monkeypatch):
     clock = Clock(0.1)
-    monkeypatch.setattr(agreement, '_EVERY_SECS', 0.55)
+    monkeypatch.setattr(eager_agreement, '_EVERY_SECS', 0.55)
     with as_workers.scope():
         mine = EagerAgreement(2, True, clock)
     assert mine.meet([False, True]) == [False, True]
@@ -254,7 +256,7 @@ _WAITING = """
 import json, os, socket, sys, threading, time
 import tensorflow as tf
 from tensorflow.python.eager import context
-from estimator_trainer.sync import unlocked
+from estimator_trainer.compat.patches import unlocked
 assert unlocked.install() and unlocked.install()
 folder = sys.argv[1]
 config = json.loads(os.environ['TF_CONFIG'])

@@ -58,5 +58,5 @@ def test_a_graph_without_iterators():
 
 
 def test_a_graph_that_may_not_read_a_clock(reads, monkeypatch):
-    monkeypatch.setattr(waits.tensorflow_config, 'is_op_determinism_enabled', lambda: True)
+    monkeypatch.setattr(waits.determinism, 'is_on', lambda: True)
     assert waits.for_input_of_step(reads[0]) is None

@@ -41,7 +41,8 @@ def _bring_estimators() -> None:
 
         internals.install()
     if 'ESTIMATOR_TRAINER_SEED' in os.environ:
-        from estimator_trainer.compat import hook, seeds
+        from estimator_trainer.compat import hook
+        from estimator_trainer.compat.patches import seeds
 
         seeds.install(hook, int(os.environ['ESTIMATOR_TRAINER_SEED']))
 

@@ -1,5 +1,9 @@
 """Names of TensorFlow's private modules that moved between 1.15 and 2.15, for programs that import them all the same.
 
+Touches: modules below tensorflow.python, which get the names that have moved to others
+Without it: programs that import them fail with an ImportError
+For: programs under `compat run --internals` or `--tf1`
+
 moved.ini says where each of them is now. A name that TensorFlow still has is left alone.
 """
 

@@ -1,5 +1,9 @@
 """Puts Estimators back on TensorFlow 2.16 and later.
 
+Touches: tf_export._Attributes and its tables, lazy_loader, TPUEstimator.__init__, tb_summary.TBNotInstalledError
+Without it: there is no tf.estimator
+For: every program on TensorFlow 2.16 and later
+
 The package tensorflow-estimator 2.15 is pure Python and still works. It misses five things there,
 and each gets one answer:
 

@@ -1,5 +1,10 @@
 """What Estimator asks of `tensorflow.python.distribute.estimator_training`, which 2.16 removed.
 
+Touches: distribute_coordinator and its context in tensorflow.python.distribute, private fields of RunConfig and
+  Estimator
+Without it: Estimators cannot be imported, or do not train in a cluster with a strategy
+For: every program
+
 Estimator calls five functions here: `init_run_config` when a RunConfig names a strategy,
 `should_run_distribute_coordinator` and `train_and_evaluate` from `tf.estimator.train_and_evaluate`,
 and `estimator_train` and `estimator_evaluate` when `train` or `evaluate` is called in a cluster.
@@ -24,7 +29,7 @@ from tensorflow.python.distribute import distribute_coordinator_context as coord
 from tensorflow.python.platform import tf_logging as logging
 from tensorflow.python.training import server_lib
 
-from estimator_trainer.compat.fixes import training_end
+from estimator_trainer.compat.patches import training_end
 
 _CHIEF, _WORKER, _PS, _EVALUATOR = 'chief', 'worker', 'ps', 'evaluator'
 _MODE = coordinator.CoordinatorMode

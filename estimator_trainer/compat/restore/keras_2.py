@@ -1,4 +1,10 @@
-"""The Keras behind `tf.keras` on TensorFlow 2.16 and later: Keras 2 from the package tf-keras."""
+"""The Keras behind `tf.keras` on TensorFlow 2.16 and later: Keras 2 from the package tf-keras.
+
+Touches: __path__ of the tensorflow package, and its lazy loader of Keras
+Without it: tf.keras is Keras 3, which Estimators cannot train, or replica threads resolve it at once and recurse for
+  ever
+For: every program on TensorFlow 2.16 and later
+"""
 
 import importlib.util
 import os

@@ -1,4 +1,9 @@
-"""Modules that TensorFlow 2.16 and later no longer has, for the code that imports them."""
+"""Modules that TensorFlow 2.16 and later no longer has, for the code that imports them.
+
+Touches: modules below tensorflow.python that TensorFlow has removed
+Without it: tensorflow_estimator, and programs that import these modules, cannot be imported
+For: every program on TensorFlow 2.16 and later
+"""
 
 import importlib
 import importlib.abc

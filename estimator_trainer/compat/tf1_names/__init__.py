@@ -16,7 +16,7 @@ def install(rule) -> None:
 
 
 def _turn_tf2_off(tensorflow) -> None:
-    from tensorflow.python.util import deprecation
+    from estimator_trainer.compat.patches import deprecations
 
-    deprecation._PRINT_DEPRECATION_WARNINGS = False  # nearly every line of such a program is deprecated
+    deprecations.silence()  # nearly every line of such a program is deprecated
     tensorflow.compat.v1.disable_v2_behavior()

@@ -1,5 +1,9 @@
 """What `import tensorflow` gives to a module that means TF 1.
 
+Touches: builtins.__import__, and modules below tensorflow.python
+Without it: `import tensorflow` means TensorFlow 2 in every module
+For: programs under `compat run --tf1`
+
 A module's import statement calls `builtins.__import__` with the module's globals; that is where it is decided.
 `importlib.import_module` does not say who asks: it gives TF 2.
 """

@@ -1,11 +1,11 @@
 """Records -> tensors, a whole batch at a time: serialized tf.Examples, and rows of CSV."""
 
+import contextlib
 import csv
 import io
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from estimator_trainer.data.files import borders, index
 from estimator_trainer.data.files.spec import FileSpec
@@ -39,11 +39,20 @@ class Examples:
     def problem(self, raw) -> str | None:
         """Why these raw columns cannot be parsed, or None."""
         try:
-            with context.eager_mode():  # whatever graph is being built or run
+            with _at_once():
                 self.parse([tf.constant(column) for column in raw])
         except (tf.errors.OpError, UnicodeDecodeError) as error:  # a message may quote the record's bytes
             return _reason(error)
         return None
+
+
+def _at_once():
+    """A context manager: operations within it run at once, whatever graph is being built or run."""
+    if tf.executing_eagerly():
+        return contextlib.nullcontext()
+    from estimator_trainer.compat.patches import eager_mode  # compat chooses Keras 2, which a program may not want
+
+    return eager_mode.at_once()
 
 
 class CsvRows(Examples):

@@ -12,8 +12,8 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework import graph_pb2, variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow.python.framework import op_def_registry
 
+from estimator_trainer.compat.patches import op_definitions
 from estimator_trainer.tools.inspection import columns, graph_variables
 from estimator_trainer.tools.inspection.facts import Graph
 
@@ -124,7 +124,7 @@ def of_graph(graph: graph_pb2.GraphDef, source: str, version: str, names: Collec
         _applied(nodes),
         frozenset(heads),
         columns.of_nodes(nodes),
-        tuple(sorted(name for name in operations if op_def_registry.get(name) is None)),
+        tuple(sorted(name for name in operations if op_definitions.of(name) is None)),
         len(servers),
         tuple(text for test, text in _NOTES if any(map(test, everything))),
         graph_variables.of_nodes(nodes, names),
@@ -141,7 +141,7 @@ def _applied(nodes: Iterable[Any]) -> dict[str, dict[str, tuple[float | None, ..
         if not match:
             continue
         settings = found.setdefault(_NAMES.get(match['name'], match['name']), {})
-        known = op_def_registry.get(node.op)
+        known = op_definitions.of(node.op)
         for argument, source in zip(known.input_arg if known else (), node.input):
             if argument.name in _SETTINGS:
                 settings.setdefault(_SETTINGS[argument.name], set()).add(_constant(source, by_name))

@@ -5,6 +5,7 @@ import numbers
 
 import tensorflow as tf
 
+from estimator_trainer.compat.patches import optimizer_settings
 from estimator_trainer.tools.migrate import traced
 
 _CLIPS = ('clipnorm', 'clipvalue', 'global_clipnorm')
@@ -60,12 +61,12 @@ _V1 = {  # classes of tf.compat.v1.train
     'ProximalGradientDescentOptimizer': _Rule('ProximalGradientDescentOptimizer', _SHRINKAGE),
 }
 # Attributes of V1 optimizers whose names are not an underscore and the setting.
-_V1_ATTRIBUTES = {
-    'learning_rate': ('_learning_rate', '_lr'),
-    'nesterov': ('_use_nesterov',),
-    'beta_1': ('_beta1',),
-    'beta_2': ('_beta2',),
-    'rho': ('_rho', '_decay'),
+_V1_NAMES = {
+    'learning_rate': ('learning_rate', 'lr'),
+    'nesterov': ('use_nesterov',),
+    'beta_1': ('beta1',),
+    'beta_2': ('beta2',),
+    'rho': ('rho', 'decay'),
 }
 
 
@@ -109,8 +110,9 @@ def _known(namespace, rules, optimizer):
 def _legacy(optimizer, rule, after):
     if optimizer.gradient_transformers:
         raise ValueError(f'The gradient_transformers of {rule.name} have no counterpart.')
-    config = {name: _number(_legacy_setting(optimizer, name), name, rule.name) for name in rule.settings}
-    rate, decay = optimizer._hyper['learning_rate'], _number(optimizer._initial_decay, 'decay', rule.name)
+    config = {name: _number(optimizer_settings.setting(optimizer, name), name, rule.name) for name in rule.settings}
+    rate = optimizer_settings.settings(optimizer)['learning_rate']
+    decay = _number(optimizer_settings.decay(optimizer), 'decay', rule.name)
     if rule.name == 'Nadam':
         config['schedule_decay'], decay = decay, 0
     config['learning_rate'] = _rate(rate, rule.name)
@@ -123,10 +125,9 @@ def _legacy(optimizer, rule, after):
     if len(clips) > 1:
         raise ValueError(f'{rule.name} has {" and ".join(clips)}: Keras 3 takes one of them.')
     config.update({name: _number(value, name, rule.name) for name, value in clips.items()})
-    second = getattr(after, '_name', None) == optimizer._name and isinstance(
-        after, tf.keras.optimizers.legacy.Optimizer
-    )
-    scope = f'training/{optimizer._name}{"_1" if second else ""}'
+    name = optimizer_settings.name_of(optimizer)
+    second = optimizer_settings.name_of(after) == name and isinstance(after, tf.keras.optimizers.legacy.Optimizer)
+    scope = f'training/{name}{"_1" if second else ""}'
     scalars = {'iterations': traced.GLOBAL_STEP if after is None else f'{scope}/iter'}
     if rule.name == 'Nadam':
         scalars['momentum_cache'] = f'{scope}/momentum_cache'
@@ -139,15 +140,17 @@ def _v1(optimizer, rule, after):
     config['learning_rate'] = _rate(_v1_setting(optimizer, 'learning_rate'), rule.name)
     slots, taken = {}, {}
     for slot in _slots(rule, config):
-        name = getattr(optimizer, {'accumulator': '_accum_name', 'linear': '_linear_name'}.get(slot, ''), None)
-        name = name or optimizer._name
+        name = optimizer_settings.slot_name_of_v1(optimizer, slot)
         slots[slot] = f'{{variable}}/{name}' + (f'_{taken[name]}' if name in taken else '')
         taken[name] = taken.get(name, 0) + 1
     scalars = {'iterations': traced.GLOBAL_STEP}
     if rule.name == 'AdamOptimizer':
         again = '_1' if isinstance(after, tf.compat.v1.train.AdamOptimizer) else ''
         scalars.update(beta_1_power=f'beta1_power{again}', beta_2_power=f'beta2_power{again}')
-    if rule.name == 'AdagradDAOptimizer' and _variable_name(optimizer._global_step) != traced.GLOBAL_STEP:
+    if (
+        rule.name == 'AdagradDAOptimizer'
+        and _variable_name(_v1_setting(optimizer, 'global_step')) != traced.GLOBAL_STEP
+    ):
         raise ValueError(f'The global_step of {rule.name} is not the global step of the Estimator.')
     return {'class': rule.name, 'config': config, 'slots': slots, 'scalars': scalars}
 
@@ -156,16 +159,8 @@ def _slots(rule, config):
     return [slot for slot, setting in rule.slots.items() if setting is None or config[setting]]
 
 
-def _legacy_setting(optimizer, name):
-    # Not by get_config, which computes a learning rate that is a tensor.
-    if name in optimizer._hyper:
-        return optimizer._hyper[name]
-    return getattr(optimizer, name if hasattr(optimizer, name) else f'_{name}')
-
-
 def _v1_setting(optimizer, name):
-    attributes = _V1_ATTRIBUTES.get(name, (f'_{name}',))
-    return next(getattr(optimizer, attribute) for attribute in attributes if hasattr(optimizer, attribute))
+    return optimizer_settings.setting_of_v1(optimizer, _V1_NAMES.get(name, (name,)))
 
 
 def _rate(value, owner):

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
+from estimator_trainer.compat.patches import optimizer_settings
 from estimator_trainer.jobs import optimizers
 from estimator_trainer.tools.migrate import names
 
@@ -60,7 +61,7 @@ def companion(job, params, features) -> Companion:
             'tf.compat.v1.train; there are such for '
             f'{", ".join(sorted(known.__name__ for known in _SLOTS))}.'
         )
-    optimizer._create_all_weights(model.trainable_variables)
+    optimizer_settings.create_variables(optimizer, model.trainable_variables)
     pairs, variables = [], {}
 
     def add(estimator, variable, role):
@@ -109,7 +110,7 @@ def powers(of: Companion) -> dict:
     found = {}
     for pair in of.pairs:
         if pair.kind == names.POWER:
-            beta = np.float32(of.optimizer._hyper[_POWERS[pair.estimator]])
+            beta = np.float32(optimizer_settings.settings(of.optimizer)[_POWERS[pair.estimator]])
             power = np.multiply.accumulate(np.full(of.step + 1, beta, np.float32))[-1]
             found[pair.estimator] = power if power >= np.finfo(np.float32).tiny else np.float32(0)
     return found

@@ -15,7 +15,7 @@ PERTURB = 1e-6  # relative change of each initial weight: some units in the last
 MODEL_DIR = '{model_dir}'  # in the arguments of the program
 _VARIABLE = 'ESTIMATOR_TRAINER_VERIFY'
 _NOW = 'now'  # the folder of the run that is going on: all have one path, which a program may use
-_HERE = pathlib.Path(__file__).parent
+_COMPAT = pathlib.Path(__file__).parents[2] / 'compat'
 
 # What the environment fixes unless it says otherwise already.
 FIXED = {
@@ -114,9 +114,9 @@ def start(run: Run, folder: str, settings: Mapping, timeout_secs: float, keeps_f
 
 def environment(inherited: Mapping[str, str], interpreter: Interpreter, settings_path: str) -> dict[str, str]:
     """The environment of the program: the recorder, and compat where the interpreter needs it."""
-    path = [str(_HERE / 'child')]
+    path = [str(_COMPAT / 'recorder')]
     if interpreter.needs_compat:
-        path.append(str(_HERE.parents[1] / 'compat' / 'child'))
+        path.append(str(_COMPAT / 'child'))
     path += [each for each in inherited.get('PYTHONPATH', '').split(os.pathsep) if each]
     kept = {name: value for name, value in inherited.items() if name != 'TF_USE_LEGACY_KERAS'}
     return {**FIXED, **kept, 'PYTHONPATH': os.pathsep.join(path), _VARIABLE: settings_path}

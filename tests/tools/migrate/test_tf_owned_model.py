@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.tools.migrate import owned, traced
+from estimator_trainer.compat import owned
+from estimator_trainer.tools.migrate import traced
 from tests.tools.migrate.owned_modules import keras
 
 import estimator_optimizers  # isort: skip

@@ -108,7 +108,7 @@ def test_an_interpreter_with_estimators_needs_nothing_of_ours():
     plain = interpreters.Interpreter('python', {**VERSIONS, 'tensorflow': '2.15.1', 'tf-keras': None})
     interpreters._check('from', plain)
     given = runs.environment({'PYTHONPATH': '/mine', 'TF_USE_LEGACY_KERAS': '1', 'PYTHONHASHSEED': '7'}, plain, 's')
-    assert given['PYTHONPATH'].split(os.pathsep) == [str(runs._HERE / 'child'), '/mine']
+    assert given['PYTHONPATH'].split(os.pathsep) == [str(runs._COMPAT / 'recorder'), '/mine']
     assert 'TF_USE_LEGACY_KERAS' not in given and given['PYTHONHASHSEED'] == '7'
     newest = runs.environment({}, interpreters.Interpreter('python', VERSIONS), 's')
     assert newest['PYTHONPATH'].endswith('compat/child') and newest['PYTHONHASHSEED'] == '0'

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from estimator_trainer.compat import hook, seeds
+from estimator_trainer.compat import hook
+from estimator_trainer.compat.patches import seeds
+from estimator_trainer.compat.recorder.estimator_recorder import limits, recording
 from estimator_trainer.tools.verify import traces
-from estimator_trainer.tools.verify.child.estimator_recorder import limits, recording
 
 
 def test_folders_of_the_program_move_into_the_folder_of_the_run(tmp_path):

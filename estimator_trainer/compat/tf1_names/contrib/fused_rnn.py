@@ -1,5 +1,9 @@
 """tf.contrib.rnn's fused cells: a whole sequence in one operation.
 
+Touches: gen_rnn_ops in tensorflow.python.ops
+Without it: there is no tf.contrib.rnn.LSTMBlockFusedCell
+For: programs under `compat run --tf1`
+
 Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/rnn/LSTMBlockFusedCell
 """
 

@@ -1,4 +1,9 @@
-"""tf.contrib.estimator's heads: tensorflow-estimator's own of TF 1, with contrib's default reduction."""
+"""tf.contrib.estimator's heads: tensorflow-estimator's own of TF 1, with contrib's default reduction.
+
+Touches: private functions of tensorflow_estimator.python.estimator.canned.head
+Without it: there are no heads of tf.contrib.estimator
+For: programs under `compat run --tf1`
+"""
 
 import tensorflow as tf
 from tensorflow_estimator.python.estimator.canned import head

@@ -1,5 +1,6 @@
 """The head of a canned Estimator as plain JSON."""
 
+from estimator_trainer.compat.patches import heads
 from estimator_trainer.tools.migrate.canned.columns import Unsupported
 
 _HEADS = {
@@ -27,25 +28,25 @@ def description(head) -> dict:
     kind = type(head).__name__
     if kind not in _HEADS:
         raise Unsupported(f'the head {kind}')
-    if getattr(head, '_loss_fn', None) is not None and kind not in ('PoissonRegressionHead', 'LogisticRegressionHead'):
+    if heads.setting(head, 'loss_fn') is not None and kind not in ('PoissonRegressionHead', 'LogisticRegressionHead'):
         raise Unsupported(f'the loss_fn of {kind}')
     name = _HEADS[kind]
-    if name == 'regression' and getattr(head, '_inverse_link_fn', None) is not None:
+    if name == 'regression' and heads.setting(head, 'inverse_link_fn') is not None:
         raise Unsupported(f'the inverse_link_fn of {kind}')
-    if name == 'poisson' and not head._compute_full_loss:
+    if name == 'poisson' and not heads.setting(head, 'compute_full_loss'):
         name = 'poisson_without_full_loss'
-    reduction = str(getattr(head, '_loss_reduction', 'sum_over_batch_size'))
-    weight = getattr(head, '_weight_column', None)
+    reduction = str(heads.setting(head, 'loss_reduction', 'sum_over_batch_size'))
+    weight = heads.setting(head, 'weight_column')
     if weight is not None and not isinstance(weight, str):
         if getattr(weight, 'normalizer_fn', None):
             raise Unsupported('a weight_column with a normalizer_fn')
         if tuple(weight.shape) != (1,):
             raise Unsupported(f'a weight_column of shape {tuple(weight.shape)}; a weight for each example, which')
         weight = weight.key
-    vocabulary = getattr(head, '_label_vocabulary', None)
+    vocabulary = heads.setting(head, 'label_vocabulary')
     return {
         'kind': name,
-        'n_classes': {'binary': 2}.get(name) or getattr(head, '_n_classes', None),
+        'n_classes': {'binary': 2}.get(name) or heads.setting(head, 'n_classes'),
         'label_vocabulary': [word if isinstance(word, str) else word.decode() for word in vocabulary or ()] or None,
         'weight_column': weight,
         'loss_reduction': _REDUCTIONS.get(reduction, reduction),

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import quiet
+from estimator_trainer.compat.patches import estimators
 from estimator_trainer.tools.migrate.canned.in_keras_3 import tensors
 
 
@@ -62,13 +63,10 @@ def _wider(spec, other):
 
 def moved(estimator, model_dir: str, checkpoint: str):
     """The same Estimator with a model_dir of its own, which goes on from the checkpoint, in this process alone."""
-    config = estimator.config.replace(
-        model_dir=model_dir, train_distribute=None, eval_distribute=None, save_checkpoints_secs=None,
-        save_checkpoints_steps=1_000_000, save_summary_steps=0,
-    )  # fmt: skip
-    estimator._config, estimator._model_dir = config, model_dir
-    estimator._train_distribution = estimator._eval_distribution = None
-    estimator._warm_start_settings = None  # all comes from the checkpoint; where it began may be gone
+    # All comes from the checkpoint; where it began may be gone.
+    estimators.move(
+        estimator, model_dir, save_checkpoints_secs=None, save_checkpoints_steps=1_000_000, save_summary_steps=0
+    )
     os.makedirs(model_dir, exist_ok=True)
     tf.compat.v1.train.update_checkpoint_state(model_dir, checkpoint, [checkpoint])
     return estimator

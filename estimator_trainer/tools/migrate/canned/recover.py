@@ -5,13 +5,12 @@ model_fn, and so do the optimizers, so that nothing has to be guessed from the a
 Estimator whose model_fn calls a canned one is recovered as well.
 """
 
-import contextlib
-import copy
-import inspect
 import re
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+
+from estimator_trainer.compat.patches import applied_gradients, canned_functions, estimators
 
 _PART = re.compile(r'/part_\d+$')
 
@@ -54,13 +53,13 @@ def read(estimator, features, labels, known=lambda optimizer: optimizer) -> Reco
     calls, updates, chosen, applied = [], [], [], []
     with (
         tf.Graph().as_default(),
-        _canned_functions(calls),
-        _chosen_optimizers(chosen),
-        _optimizers(updates, applied, known),
+        canned_functions.told(calls),
+        canned_functions.chosen_optimizers(chosen),
+        applied_gradients.replaced(_told(updates, applied, known)),
     ):
         tf.compat.v1.train.get_or_create_global_step()
         in_graph = [tf.nest.map_structure(_in_graph, batch, expand_composites=False) for batch in (features, labels)]
-        estimator._call_model_fn(*in_graph, tf.estimator.ModeKeys.TRAIN, estimator.config)
+        estimators.call_model_fn(estimator, *in_graph, tf.estimator.ModeKeys.TRAIN)
         shapes = {variable.op.name: variable.shape.as_list() for variable in tf.compat.v1.global_variables()}
     if len(calls) != 1:
         known = 'LinearClassifier, DNNRegressor, DNNLinearCombinedEstimator, BaselineClassifier and their kin'
@@ -101,64 +100,8 @@ def _in_graph(value):
     return tf.constant(value.numpy() if hasattr(value, 'numpy') else value)
 
 
-@contextlib.contextmanager
-def _canned_functions(calls):
-    from tensorflow_estimator.python.estimator.canned import baseline, dnn, dnn_linear_combined, linear
-
-    names = {
-        linear: ('_linear_model_fn', '_linear_model_fn_v2'),
-        dnn: ('_dnn_model_fn', 'dnn_model_fn_v2'),
-        dnn_linear_combined: ('_dnn_linear_combined_model_fn', '_dnn_linear_combined_model_fn_v2'),
-        baseline: ('_baseline_model_fn', '_baseline_model_fn_v2'),
-    }
-    with contextlib.ExitStack() as stack:
-        for module, functions in names.items():
-            for name in functions:
-                original = getattr(module, name)
-                setattr(module, name, _told(calls, name.strip('_'), original))
-                stack.callback(setattr, module, name, original)
-        yield
-
-
-def _told(calls, name, original):
-    def function(*args, **kwargs):
-        bound = inspect.signature(original).bind(*args, **kwargs)
-        bound.apply_defaults()
-        calls.append((name, dict(bound.arguments)))
-        return original(*args, **kwargs)
-
-    return function
-
-
-@contextlib.contextmanager
-def _chosen_optimizers(chosen):
-    """Those that a canned function makes of its arguments. Legacy ones can be used in one graph only: of one that the
-    Estimator was given a copy is taken, and it may train afterwards."""
-    from tensorflow_estimator.python.estimator.canned import optimizers
-
-    with contextlib.ExitStack() as stack:
-        for name in ('get_optimizer_instance', 'get_optimizer_instance_v2'):
-            original = getattr(optimizers, name)
-            setattr(optimizers, name, _kept(chosen, original))
-            stack.callback(setattr, optimizers, name, original)
-        yield
-
-
-def _kept(results, original):
-    def function(*args, **kwargs):
-        found = original(*args, **kwargs)
-        if found is next(iter(args), None) and isinstance(found, tf.keras.optimizers.legacy.Optimizer):
-            found = copy.deepcopy(found)
-        results.append(found)
-        return found
-
-    return function
-
-
-@contextlib.contextmanager
-def _optimizers(updates, applied, known):
-    kinds = (tf.compat.v1.train.Optimizer, tf.keras.optimizers.legacy.Optimizer)
-    originals = {kind: kind.apply_gradients for kind in kinds}
+def _told(updates, applied, known):
+    """Stands in for apply_gradients, and says what is updated."""
 
     def told(original):
         def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):
@@ -170,10 +113,4 @@ def _optimizers(updates, applied, known):
 
         return apply_gradients
 
-    for kind, original in originals.items():
-        kind.apply_gradients = told(original)
-    try:
-        yield
-    finally:
-        for kind, original in originals.items():
-            kind.apply_gradients = original
+    return told

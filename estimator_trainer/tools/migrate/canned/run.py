@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from estimator_trainer.compat import quiet
-from estimator_trainer.tools.migrate import owned
+from estimator_trainer.compat import owned, quiet
 from estimator_trainer.tools.migrate.canned import back, columns, dataset_file, describe, programs, record, recover
 from estimator_trainer.tools.migrate.canned.checkpoint import Checkpoint
 from estimator_trainer.tools.migrate.canned.in_keras_3 import differences, tensors

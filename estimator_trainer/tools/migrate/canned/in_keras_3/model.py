@@ -114,7 +114,7 @@ def state(description: dict, optimizer, names: dict) -> dict:
     """
     found = {}
     for part in getattr(optimizer, 'optimizers', [optimizer]):
-        variables = {names[id(variable)]: variable for variable in part._trainable_variables}
+        variables = {names[id(variable)]: variable for variable in part.updated_variables}
         number, one = next(
             (number, one)
             for number, one in enumerate(description['optimizers'])

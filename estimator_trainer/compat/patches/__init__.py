@@ -1,0 +1,75 @@
+"""Every patch, and every use of a private name, of TensorFlow, Keras, Estimator and the libraries beside them.
+
+Each is a file here, whose docstring says what it touches, what happens without it, and for whom it is; `table` reads
+them, and `doctor` prints them. Nothing outside `compat` patches anything or uses such a name.
+
+Those of `AFTER` mend upstream's defects, the same on every TensorFlow, in every program that uses `compat`: each when
+its module has been imported. One switch for all of them: `compat.install(fixes=False)`, `compat run --no-fixes`, or
+ESTIMATOR_TRAINER_FIXES=0 in the environment. The trainer and the tools call the others.
+"""
+
+import collections
+import importlib
+
+from estimator_trainer.compat import hook
+
+_UPSTREAM = 'tensorflow_estimator.python.estimator.'
+_DISTRIBUTE = 'tensorflow.python.distribute.'
+
+AFTER = (  # (module, the patches that its import calls)
+    (
+        _UPSTREAM + 'estimator',
+        (
+            'coordinator',
+            'sync_training',
+            'wishes_with_loss',
+            'device_iterators',
+            'own_loss_metric',
+            'garbage',
+            'readiness',
+        ),
+    ),
+    (_UPSTREAM + 'run_config', ('coordinator',)),
+    (_UPSTREAM + 'training', ('coordinator', 'training_end')),
+    (_DISTRIBUTE + 'collective_all_reduce_strategy', ('lone_evaluator',)),
+    (_DISTRIBUTE + 'cross_device_utils', ('sparse_gradients',)),
+    (_UPSTREAM + 'early_stopping', ('early_stopping',)),
+    (_UPSTREAM + 'exporter', ('best_exporter',)),
+    (_UPSTREAM + 'head.base_head', ('mean_loss',)),
+)
+
+_enabled = False
+_mended = set()
+
+
+class _Mend(collections.namedtuple('_Mend', 'module patches')):
+    """Calls `mend(module)` of each of the patches, once."""
+
+    def __call__(self, module) -> None:
+        if _enabled and self.module not in _mended:
+            _mended.add(self.module)
+            for name in self.patches:
+                importlib.import_module(f'{__name__}.{name}').mend(module)
+
+
+def apply() -> None:
+    """Mends what `AFTER` names, now or when the modules are imported; a second call changes nothing."""
+    global _enabled
+    _enabled = True
+    for module, patches in AFTER:
+        hook.after(module, _Mend(module, patches))
+
+
+def withdraw() -> None:
+    """Mends nothing from here on.
+
+    Raises:
+        RuntimeError: something is mended already.
+    """
+    global _enabled
+    _enabled = False
+    if any(module.startswith(_UPSTREAM) for module in _mended):
+        raise RuntimeError(
+            'Estimators are mended already: say install(fixes=False) before the program '
+            'first touches tf.estimator, or set ESTIMATOR_TRAINER_FIXES=0.'
+        )

@@ -1,0 +1,89 @@
+"""Early stopping under strategies.
+
+Touches: early_stopping.make_early_stopping_hook of Estimator, _StopOnPredicateHook and _CheckForStoppingHook
+Without it: stop_if_*_hook with default arguments raises under any strategy
+For: every program
+
+`make_early_stopping_hook` tests a generator expression, which is always true: under any strategy it
+takes the path of MultiWorkerMirroredStrategy, and that refuses its own default of `run_every_secs`.
+"""
+
+import functools
+import time
+
+_MULTI_WORKER = ('CollectiveAllReduceStrategy', 'MultiWorkerMirroredStrategy')
+
+
+def mend(module) -> None:
+    """Mends `tensorflow_estimator.python.estimator.early_stopping`."""
+    module.make_early_stopping_hook = make_hook(module)
+
+
+def make_hook(upstream):
+    """`make_early_stopping_hook` for the module `upstream`."""
+    original = upstream.make_early_stopping_hook
+
+    @functools.wraps(original)
+    def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60, run_every_steps=None):
+        config = getattr(estimator, 'config', None)
+        strategy = getattr(config, 'train_distribute', None)
+        if strategy is None or (run_every_secs and run_every_steps):
+            return original(estimator, should_stop_fn, run_every_secs, run_every_steps)
+        if type(strategy).__name__.startswith(_MULTI_WORKER) or not config.cluster_spec:
+            return _agreed_hook_class()(should_stop_fn, run_every_secs, run_every_steps)
+        if config.is_chief:
+            return upstream._StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)
+        return upstream._CheckForStoppingHook()
+
+    return make_early_stopping_hook
+
+
+@functools.cache
+def _agreed_hook_class():
+    import tensorflow as tf
+
+    from estimator_trainer.compat import agreement
+
+    class AgreedStopHook(tf.compat.v1.train.SessionRunHook):
+        """Stops all workers at the same step, as soon as one of them would stop.
+
+        Where steps decide when to look, the workers ask each other after these. Where a clock does, a wish
+        is known to all after the next step. A step that is fetched may be from before the step, so steps
+        are counted. No variable is made for it, so that it works on a model_dir that was begun without it.
+        """
+
+        def __init__(self, should_stop_fn, every_secs, every_steps):
+            if not callable(should_stop_fn):
+                raise TypeError('`should_stop_fn` must be callable.')
+            self._should_stop = should_stop_fn
+            self._every_secs = every_secs
+            self._every_steps = every_steps
+            self._looked = None
+
+        def begin(self):
+            self._global_step = tf.compat.v1.train.get_global_step()
+            self._voice = agreement.join(lambda: [not self._every_steps and self._is_time() and self._should_stop()], 1)
+
+        def after_create_session(self, session, coord):
+            self._step = int(session.run(self._global_step))
+
+        def before_run(self, run_context):
+            return tf.compat.v1.train.SessionRunArgs(*self._voice.before_run())
+
+        def after_run(self, run_context, run_values):
+            self._step += 1
+            (stop,) = self._voice.after_run(run_values.results)
+            if self._every_steps and self._step % self._every_steps == 0:
+                (stop,) = self._voice.meet(run_context.session, [self._should_stop()])
+            if stop:
+                tf.compat.v1.logging.info('Stops early at step %d.', self._step)
+                run_context.request_stop()
+
+        def _is_time(self) -> bool:
+            now = time.monotonic()
+            if self._every_secs and self._looked is not None and now - self._looked < self._every_secs:
+                return False
+            self._looked = now
+            return True
+
+    return AgreedStopHook

@@ -1,0 +1,58 @@
+"""The parts of `Estimator._actual_eval` and TensorFlow's `_evaluate_once`, one by one.
+
+Touches: Estimator._eval_distribution, _convert_eval_steps_to_hooks, _evaluate_build_graph and _session_config; the
+  module estimator of tensorflow_estimator; tensorflow.python.training.evaluation and basic_session_run_hooks
+Without it: each evaluation builds its graph anew, which takes longer than the evaluation of a small model
+For: the trainer
+"""
+
+import tensorflow as tf
+from tensorflow.python.training import basic_session_run_hooks, evaluation
+from tensorflow_estimator.python.estimator import estimator as upstream
+
+_v1 = tf.compat.v1
+
+
+def strategy(estimator):
+    """Of its evaluations, or None."""
+    return estimator._eval_distribution
+
+
+def make_steps_per_run() -> None:
+    """Makes the variable that hooks of an evaluation look for."""
+    basic_session_run_hooks.get_or_create_steps_per_run_variable()
+
+
+def stops(estimator, steps) -> list:
+    """The hooks that end an evaluation after so many batches; None: at the end of the data."""
+    return estimator._convert_eval_steps_to_hooks(steps)
+
+
+def build(estimator, input_fn, hooks, checkpoint):
+    """Calls the input_fn and the model_fn in the default graph: (scaffold, update, values, all hooks)."""
+    return estimator._evaluate_build_graph(input_fn, hooks, checkpoint)
+
+
+def counted(update, stops) -> list:
+    """The operations of one batch, which its number is part of; the hooks that end an evaluation read it."""
+    updates = [update, _v1.assign_add(evaluation._get_or_create_eval_step(), 1, use_locking=True)]
+    for stop in stops:
+        stop._set_evals_completed_tensor(evaluation._get_latest_eval_step_value(updates))
+    return updates
+
+
+def session_creator(estimator, scaffold, checkpoint):
+    """Of sessions that restore the checkpoint."""
+    return _v1.train.ChiefSessionCreator(
+        scaffold,
+        master=estimator._config.evaluation_master,
+        config=estimator._session_config,
+        checkpoint_filename_with_path=checkpoint,
+    )
+
+
+def write(estimator, results: dict, checkpoint: str) -> None:
+    """Writes the results of an evaluation for TensorBoard."""
+    step, folder = results[_v1.GraphKeys.GLOBAL_STEP], estimator.eval_dir()
+    upstream._write_dict_to_summary(folder, results, step)
+    upstream._write_checkpoint_path_to_summary(folder, checkpoint, step)

@@ -1,0 +1,30 @@
+"""Keeps a child that a hook has forked by hand (os.fork) from closing its parent's session.
+
+Touches: _MonitoredSession.__exit__ in tensorflow.python.training.monitored_session
+Without it: a child that a hook forks by hand waits for ever for threads that it does not have, and its parent for it
+For: the trainer
+
+A child that leaves the hook by an exception comes out where the session is closed. To close it means to wait for
+TensorFlow's threads, and a forked child has none of them: it would wait for ever, and so would its parent for it.
+"""
+
+import os
+
+from tensorflow.python.training import monitored_session
+
+from estimator_trainer import forks
+
+
+def install() -> None:
+    """From here on such a child ends where the session would be closed. A second call changes nothing."""
+    leave = monitored_session._MonitoredSession.__exit__
+    if getattr(leave, 'mended', False):
+        return
+    parent = os.getpid()
+
+    def leave_in_parent(session, exception_type, exception, traceback):
+        forks.end_child_of(parent, exception)
+        return leave(session, exception_type, exception, traceback)
+
+    leave_in_parent.mended = True
+    monitored_session._MonitoredSession.__exit__ = leave_in_parent

@@ -1,0 +1,33 @@
+"""Parts of a graph that has been built already.
+
+Touches: Operation._get_control_flow_context, _update_input and _add_control_input, Graph._copy_functions_to_graph_def
+  and DType._is_ref_dtype
+Without it: a step cannot become the body of a loop (--steps_per_call), tensors cannot travel to parameter servers
+  together, and waits for batches are not measured
+For: the trainer
+"""
+
+
+def is_in_control_flow(op) -> bool:
+    """Whether an operation is in a loop or a condition of TensorFlow 1."""
+    return bool(op._get_control_flow_context())
+
+
+def replace_input(op, number: int, tensor) -> None:
+    """Gives an operation another tensor."""
+    op._update_input(number, tensor)
+
+
+def run_after(op, other) -> None:
+    """Lets an operation wait for another one."""
+    op._add_control_input(other)
+
+
+def copy_functions(graph, definition) -> None:
+    """Puts all functions of a graph into a GraphDef."""
+    graph._copy_functions_to_graph_def(definition, 0)
+
+
+def is_reference(tensor) -> bool:
+    """Whether it is a variable of TensorFlow 1 itself, and no value."""
+    return tensor.dtype._is_ref_dtype

@@ -1,0 +1,30 @@
+"""TensorFlow's coordination service takes a task for lost after 10 s, however patient the job is.
+
+Touches: Context.configure_coordination_service in tensorflow.python.eager.context
+Without it: a task that was suspended for 10 s is lost for TensorFlow, and the gang has to restart
+For: the trainer
+"""
+
+import contextlib
+import functools
+
+from tensorflow.python.eager import context
+
+_PUT_OFF_SECS = 7 * 24 * 3600
+
+
+@contextlib.contextmanager
+def put_off():
+    """A multi-worker strategy that is made meanwhile does without TensorFlow's heartbeats.
+
+    When a task has missed them, no collective operation of the gang works any more, also if all tasks were
+    stopped, or suspended with their allocation, and go on. The lifeline watches the same tasks, and knows
+    --lost_peer_secs and its own pauses.
+    """
+    now = context.context()
+    configure = now.configure_coordination_service
+    now.configure_coordination_service = functools.partial(configure, heartbeat_timeout_in_ms=_PUT_OFF_SECS * 1000)
+    try:
+        yield
+    finally:
+        del now.configure_coordination_service

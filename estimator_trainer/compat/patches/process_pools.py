@@ -1,0 +1,136 @@
+"""Makes a `multiprocessing.Pool` fail, instead of hang, when its workers are told to stop together with the task.
+
+Touches: private parts of multiprocessing.pool.Pool
+Without it: a task that is told to stop waits for ever for the result of a worker that was told so as well
+For: the trainer
+
+An engine sends SIGTERM to every process of a task. The trainer finishes its step and saves, but a worker of a Pool
+dies at once, and it may hold the lock of the pool's queue. Pool starts another worker, but the result of the dead
+one never comes, and the step that waits for it never ends. With this module the waiting code gets the exception that
+a ProcessPoolExecutor would raise, and the task can save.
+"""
+
+import functools
+import logging
+import signal
+import threading
+import time
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import pool as pools
+
+_log = logging.getLogger('estimator_trainer')
+_TOLD_SECS = 2  # a worker may die before this process sees its own signal
+_MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: the forkserver that knew the code has ended too
+
+_DOUBT_SECS = 30  # as long as this, where the machine is so busy that this process hardly runs
+_JOIN_SECS = 5
+
+_told = threading.Event()  # this process was told to stop
+_doubtful = []  # (results, error, when) of pools whose worker died like that before this process was told
+_owed = threading.local()  # in the thread that looks after a pool's workers: the results that callers wait for
+
+
+def told_to_stop() -> None:
+    """From here on a pool that loses a worker raises an exception in all code that waits for its results."""
+    _told.set()
+    for results, error, _ in _recent(_doubtful):
+        _break(results, error)
+    _doubtful.clear()
+
+
+def _recent(doubtful) -> list:
+    return [entry for entry in doubtful if time.monotonic() - entry[-1] < _DOUBT_SECS]
+
+
+def install() -> None:
+    """Changes multiprocessing.pool.Pool. A second call changes nothing."""
+    if hasattr(pools.Pool._check_running, '__wrapped__'):
+        return
+    handle, terminate = pools.Pool._handle_workers.__func__, pools.Pool._terminate_pool.__func__
+    join_exited = pools.Pool._join_exited_workers
+
+    @functools.wraps(handle)
+    def handle_workers(cls, results, *args, **kwargs):
+        _owed.results = results
+        return handle(cls, results, *args, **kwargs)
+
+    @functools.wraps(terminate)
+    def terminate_pool(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results):
+        *handlers, results = handlers_and_results  # of workers, tasks and results: threads
+        if not _error_of(results):
+            return terminate(cls, taskqueue, inqueue, outqueue, workers, change_notifier, *handlers_and_results)
+        for handler in handlers:  # the last two are not joined: they may wait for a lock that the dead worker holds
+            handler._state = pools.TERMINATE
+        change_notifier.put(None)
+        if threading.current_thread() is not handlers[0]:
+            handlers[0].join(_JOIN_SECS)  # it may be starting a worker
+        for worker in list(workers):
+            worker.terminate()
+
+    @functools.wraps(join_exited)
+    def join_exited_workers(workers):
+        before = list(workers)
+        any_left = join_exited(workers)
+        lost = [worker for worker in before if worker not in workers and worker.exitcode]
+        return any_left and not (lost and _breaks(lost))  # True: others are started in their places
+
+    pools.Pool._handle_workers = classmethod(handle_workers)
+    pools.Pool._terminate_pool = classmethod(terminate_pool)
+    pools.Pool._join_exited_workers = staticmethod(join_exited_workers)
+    pools.Pool._check_running = _unless(_refuse_broken, pools.Pool._check_running)
+    pools.Pool.join = _unless(lambda pool: _error_of(pool._cache), pools.Pool.join)
+
+
+def _unless(first, function):
+    """`function`, called only if `first` returns nothing true for the same argument."""
+
+    @functools.wraps(function)
+    def maybe(argument):
+        return None if first(argument) else function(argument)
+
+    return maybe
+
+
+def _error_of(results):
+    return getattr(results, 'broken', None)
+
+
+def _refuse_broken(pool) -> None:
+    if _error_of(pool._cache):
+        raise pool._cache.broken
+
+
+def _breaks(lost) -> bool:
+    """Breaks a pool if these workers of it died because the task was told to stop; whether it does.
+
+    The pool calls this in the thread that looks after its workers and would start new ones.
+    """
+    what = 'a worker of a multiprocessing.Pool has ended: ' + ', '.join(
+        f'process {worker.pid}, exit code {worker.exitcode}' for worker in lost
+    )
+    error = BrokenProcessPool(f'{what}, as this task is told to stop')
+    if any(worker.exitcode in _MAYBE_TOLD for worker in lost):
+        _doubtful[:] = [*_recent(_doubtful), (_owed.results, error, time.monotonic())]
+        _told.wait(_TOLD_SECS)
+    if not _told.is_set():
+        _log.warning(
+            'WARNING: %s. Its result never comes: a step that waits for it does not end before --step_timeout_secs',
+            what,
+        )
+        return False
+    threading.current_thread()._state = pools.TERMINATE
+    _break(_owed.results, error)
+    return True
+
+
+def _break(results, error) -> None:
+    results.broken = error
+    for number, result in list(results.items()):
+        if isinstance(result, pools.IMapIterator):
+            result._set(result._index, (False, error))  # the caller waits for the result of this index
+            continue
+        results.pop(number, None)
+        result._success, result._value = False, error
+        if result._error_callback:
+            result._error_callback(error)
+        result._event.set()

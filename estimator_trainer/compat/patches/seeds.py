@@ -1,0 +1,86 @@
+"""Fixes the random numbers that a program leaves open. What the program seeds itself stays as it is.
+
+Touches: tensorflow.python.framework.random_seed.get_seed, random.seed and numpy.random.seed
+Without it: two runs of a program that leaves its seeds open cannot be compared
+For: `compat run --stable-seeds` and `verify`
+
+- Python's and NumPy's generators are seeded at the start. The imports of TensorFlow and of rich leave them as they
+  were, because not every version draws numbers there.
+- A call of seed() or seed(None) on them, which would take the time for a seed, takes the stable one.
+- TensorFlow's global seed is set, and a graph without a seed gets one: for initializers, dropout, and shuffles.
+"""
+
+import functools
+import random
+import sys
+
+# What draws random numbers while it is imported, or not, depending on its version. Keras 3 imports rich.
+_DRAW_AT_IMPORT = ('tensorflow', 'rich.style')
+
+
+def install(hook, seed):
+    """Seeds what is there, and the rest as it is imported."""
+    random.seed = _seeded(random.seed, seed)
+    random.seed()
+    hook.after('numpy', functools.partial(_seed_numpy, seed=seed))
+    for name in _DRAW_AT_IMPORT:
+        _keep_states(hook, name, seed)
+    hook.after('tensorflow', functools.partial(_seed_tensorflow, seed=seed))
+
+
+def _keep_states(hook, name, seed):
+    """The generators are after the import of module `name` what they were before it."""
+    kept = {}
+
+    def before():
+        kept['python'] = random.getstate()
+        if 'numpy' in sys.modules:
+            kept['numpy'] = sys.modules['numpy'].random.get_state()
+
+    def after(module):
+        random.setstate(kept['python'])
+        if 'numpy' in kept:
+            sys.modules['numpy'].random.set_state(kept['numpy'])
+        elif 'numpy' in sys.modules:
+            _seed_numpy(sys.modules['numpy'], seed)
+
+    hook.before(name, before)
+    hook.after(name, after)
+
+
+def _seed_numpy(numpy, seed):
+    if not hasattr(numpy.random.seed, '__wrapped__'):
+        numpy.random.seed = _seeded(numpy.random.seed, seed)
+    numpy.random.seed()
+
+
+def _seeded(function, stable):
+    """The function seed of a generator, with a seed also where none is given."""
+
+    @functools.wraps(function)
+    def seed(*args, **kwargs):
+        given = args[0] if args else kwargs.get('seed', kwargs.get('a'))
+        return function(stable) if given is None else function(*args, **kwargs)
+
+    return seed
+
+
+def _seed_tensorflow(tensorflow, seed):
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops, random_seed
+
+    tensorflow.random.set_seed(seed)
+    original = random_seed.get_seed
+
+    @functools.wraps(original)
+    def get_seed(op_seed):
+        graph = None if context.executing_eagerly() else ops.get_default_graph()
+        if graph is None or graph.seed is not None or op_seed is not None:
+            return original(op_seed)
+        graph.seed = seed
+        try:
+            return original(op_seed)
+        finally:
+            graph.seed = None
+
+    random_seed.get_seed = get_seed

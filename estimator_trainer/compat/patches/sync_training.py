@@ -1,0 +1,243 @@
+"""The training loop of one task under MultiWorkerMirroredStrategy, in place of upstream's.
+
+Touches: Estimator._train_with_estimator_spec_distributed, monitored_session._PREEMPTION_ERRORS, and private parts of
+  CheckpointSaverHook
+Without it: under MultiWorkerMirroredStrategy: no checkpoint at all when save_summary_steps=0, save_checkpoints_secs
+  is "every 1000 steps", saving listeners are refused, model_dir/tmp_worker_N folders stay behind
+For: every program
+"""
+
+import contextlib
+import math
+
+import tensorflow as tf
+from tensorflow.python.distribute import distribute_coordinator_context
+from tensorflow.python.training import monitored_session
+
+from estimator_trainer.compat import agreement
+
+LOSSES_OF_CALL = 'estimator_trainer/losses_of_call'  # a collection: where a call takes several steps
+_BITS = 40  # of a number of steps that the chief tells
+
+
+def mend(module) -> None:
+    """Mends `tensorflow_estimator.python.estimator.estimator`."""
+    module.Estimator._train_with_estimator_spec_distributed = train
+
+
+def train(self, estimator_spec, worker_hooks, saving_listeners):
+    """Trains until a hook asks to stop or the data end.
+
+    Summaries and checkpoints may hold collective ops, so that every task computes them at the same
+    steps. Only the chief writes them. When a collective operation has failed, its error is raised:
+    no other session can be had in this process (see `raise_when_a_task_is_lost`).
+    """
+    raise_when_a_task_is_lost()
+    config = self._config
+    is_chief = distribute_coordinator_context.get_current_worker_context().is_chief
+    hooks = list(worker_hooks)
+    if is_chief and config.log_step_count_steps:
+        hooks.append(
+            tf.compat.v1.train.StepCounterHook(output_dir=self._model_dir, every_n_steps=config.log_step_count_steps)
+        )
+    if config.save_summary_steps:
+        writer = None if is_chief else NoWriter()
+        hooks.append(
+            tf.compat.v1.train.SummarySaverHook(
+                scaffold=estimator_spec.scaffold,
+                save_steps=config.save_summary_steps,
+                output_dir=self._model_dir if is_chief else None,
+                summary_writer=writer,
+            )
+        )
+    hooks, chief_hooks, savers = _without_savers(hooks, estimator_spec.training_chief_hooks)
+    if not savers and (config.save_checkpoints_steps or config.save_checkpoints_secs):
+        savers = [
+            tf.compat.v1.train.CheckpointSaverHook(
+                self._model_dir,
+                save_secs=config.save_checkpoints_secs,
+                save_steps=config.save_checkpoints_steps,
+                scaffold=estimator_spec.scaffold,
+                save_graph_def=config.checkpoint_save_graph_def,
+            )
+        ]
+    hooks.append(AgreedCheckpointSaverHook(savers, is_chief, estimator_spec.scaffold, saving_listeners))
+    loss = None
+    with _closed_if_well(
+        tf.compat.v1.train.MonitoredTrainingSession(
+            master=config.master,
+            is_chief=config.is_chief,
+            checkpoint_dir=self._model_dir,
+            scaffold=estimator_spec.scaffold,
+            hooks=hooks,
+            chief_only_hooks=tuple(chief_hooks),
+            save_checkpoint_secs=None,  # by the hooks above
+            save_checkpoint_steps=None,
+            save_summaries_steps=None,
+            save_summaries_secs=None,
+            config=self._session_config,
+            max_wait_secs=config.session_creation_timeout_secs,
+            log_step_count_steps=None,
+        )
+    ) as session:
+        while not session.should_stop():
+            _, loss = session.run([estimator_spec.train_op, estimator_spec.loss])
+    return loss
+
+
+@contextlib.contextmanager
+def _closed_if_well(session):
+    """Closes a session that has come to its end. One that failed is left to the end of the process:
+    to close it may mean to wait for a task that is lost."""
+    try:
+        yield session
+    except tf.errors.OutOfRangeError:  # the data have ended
+        pass
+    session.close()
+
+
+class NoWriter:
+    """A summary writer that keeps nothing: only the computing of a summary counts."""
+
+    def add_summary(self, *args, **kwargs):
+        pass
+
+    add_session_log = add_graph = add_meta_graph = flush = close = add_summary
+
+
+def raise_when_a_task_is_lost() -> None:
+    """Lets a session raise what upstream takes for a preemption it can recover from.
+
+    It makes a new session, for ever: with a strategy the process has to be started again, and a
+    parameter server that comes back has lost its variables.
+    """
+    monitored_session._PREEMPTION_ERRORS = ()
+
+
+def _without_savers(hooks, chief_hooks):
+    """(hooks, chief_hooks, savers): the CheckpointSaverHooks of a job's own apart from its other hooks."""
+
+    def is_saver(hook):
+        return isinstance(hook, tf.compat.v1.train.CheckpointSaverHook)
+
+    return (
+        [hook for hook in hooks if not is_saver(hook)],
+        [hook for hook in chief_hooks if not is_saver(hook)],
+        [hook for hook in (*hooks, *chief_hooks) if is_saver(hook)],
+    )
+
+
+class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
+    """Lets the chief's CheckpointSaverHooks save, and stop, at steps at which every task takes part.
+
+    Only the chief writes. The other tasks compute what the chief saves: a variable that is averaged over the
+    replicas as it is saved needs all of them. Steps are the same in every task. Seconds are not, nor is a
+    listener's wish to stop training: the tasks agree on these. The chief tells the others its own steps, so
+    that a hook which a job makes on the chief alone is no reason to wait for ever.
+
+    Args:
+        savers: CheckpointSaverHooks: their folders, frequencies, savers and listeners count. At most MOST.
+        is_chief: of the tasks exactly one.
+        scaffold: of the training.
+        listeners: more of them, for the first of `savers`, as Estimator has it in a single process.
+    """
+
+    MOST = 4
+
+    def __init__(self, savers, is_chief, scaffold, listeners=()):
+        self._savers, self._is_chief, self._scaffold = list(savers), is_chief, scaffold
+        if len(self._savers) > self.MOST:
+            raise ValueError(
+                f'{len(self._savers)} CheckpointSaverHooks: under several workers at most {self.MOST} can save.'
+            )
+        if is_chief and self._savers:
+            first = self._savers[0]
+            first._listeners = [*first._listeners, *(one for one in listeners or () if one not in first._listeners)]
+
+    def begin(self):
+        if self._is_chief:
+            for saver in self._savers:
+                saver.begin()
+        self._global_step = tf.compat.v1.train.get_global_step()
+        self._losses = tf.compat.v1.get_collection(LOSSES_OF_CALL)
+        self._voice = agreement.join(self._due_by_clock, self.MOST)
+
+    def after_create_session(self, session, coord):
+        self._step = self._first = int(session.run(self._global_step))
+        for saver in self._savers:  # under a strategy the model_fn's scaffold is another one, and never finalized
+            if saver._scaffold is not None and saver._scaffold.saver is None:
+                saver._scaffold = self._scaffold
+        self._every_steps = self._hear_frequency(session)
+        self._save(session, self._savers, lambda saver: saver.after_create_session(session, coord))
+
+    def before_run(self, run_context):
+        fetches, feeds = self._voice.before_run()
+        return tf.compat.v1.train.SessionRunArgs([self._losses, fetches], feeds)
+
+    def after_run(self, run_context, run_values):
+        losses, fetched = run_values.results
+        self._step += len(losses[0]) if losses else 1  # not the global step, which may be from before the call
+        by_clock = any(self._voice.after_run(fetched))
+        by_steps = bool(self._every_steps) and (self._step - self._first) % self._every_steps == 0
+        if not (by_steps or by_clock):
+            return
+        due = [saver for saver in self._savers if saver._timer.should_trigger_for_step(self._step)]
+        for saver in due:
+            saver._timer.update_last_triggered_step(self._step)
+        if self._save(run_context.session, due, lambda saver: saver._save(run_context.session, self._step)):
+            run_context.request_stop()
+
+    def end(self, session):
+        step = int(session.run(self._global_step))
+        late = [saver for saver in self._savers if saver._timer.last_triggered_step() != step]
+        self._save(session, late, lambda saver: saver._save(session, step))
+        if self._is_chief:
+            for saver in self._savers:
+                for listener in saver._listeners:
+                    listener.end(session, step)
+
+    def _due_by_clock(self) -> list:
+        """For each saver whether it is the chief's, and due by the clock after the next step."""
+        due = [
+            self._is_chief and bool(saver._timer._every_secs) and saver._timer.should_trigger_for_step(self._step)
+            for saver in self._savers
+        ]
+        return due + [False] * (self.MOST - len(due))
+
+    def _hear_frequency(self, session) -> int:
+        """The greatest number of steps that divides those of all the chief's savers; 0 if none goes by steps. The
+        chief tells it, a few bits at a time."""
+        steps = math.gcd(*(saver._timer._every_steps or 0 for saver in self._savers)) if self._is_chief else 0
+        heard = 0
+        for first in range(0, _BITS, self.MOST):
+            bits = self._voice.meet(session, [bool(steps >> bit & 1) for bit in range(first, first + self.MOST)])
+            heard |= sum(1 << first + number for number, bit in enumerate(bits) if bit)
+        return heard
+
+    def _save(self, session, savers, save) -> bool:
+        """Lets each of the chief's `savers` save, while the others compute what it does. Whether a listener wants
+        to stop training."""
+        left, stops = [self._savers.index(saver) for saver in savers] if self._is_chief else [], False
+        while True:
+            next_one = left.pop(0) if left else None
+            agreed = self._voice.meet(session, [number == next_one for number in range(self.MOST)])
+            if not any(agreed):
+                return stops
+            stop = False
+            if self._is_chief:
+                stop = save(self._savers[next_one])
+            else:
+                session.run(self._values(agreed.index(True)))
+            stops = self._voice.meet(session, [stop] + [False] * (self.MOST - 1))[0] or stops
+
+    def _values(self, number):
+        """What the chief's saver of this number reads, in this task's graph."""
+        scope = ''
+        if number < len(self._savers):
+            scope = self._savers[number]._get_saver().saver_def.save_tensor_name.rpartition('/')[0]
+        return [
+            value.op
+            for op in tf.compat.v1.get_default_graph().get_operations()
+            if op.type == 'SaveV2' and op.name.startswith(scope and f'{scope}/')
+            for value in op.inputs[3:]
+        ]

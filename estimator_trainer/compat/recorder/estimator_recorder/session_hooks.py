@@ -1,0 +1,131 @@
+"""Hooks that read the session of a training, an evaluation or a prediction. They add no operation to the graph.
+
+Touches: _primary of mirrored variables
+Without it: `verify` records a variable of several replicas in a form that cannot be compared
+For: `verify`
+"""
+
+import numpy as np
+import tensorflow as tf
+from estimator_recorder import batches
+
+_STEP_ELEMENTS = 2**19  # that are written down of all weights after a step
+_INPUT_ELEMENTS = 4096  # of a tensor of a batch
+_LEAST = 256  # elements of a variable
+_SIZE_OF_ZEROS = 0.01
+_KEPT_BYTES = 2**30  # of the last weights, to tell how far a variable has moved
+
+
+class Training(tf.compat.v1.train.SessionRunHook):
+    """Records the input and the loss of every step, and the weights before the first and after some."""
+
+    def __init__(self, recording, settings, loss, **where):
+        self._recording, self._settings, self._loss, self._where = recording, settings, loss, where
+        self._step = self._start = None
+        self._recorded = None  # the last step whose weights are written down
+        self._before = {}
+
+    def begin(self):
+        self._inputs, _ = batches.kept()
+        self._global_step = tf.compat.v1.train.get_global_step()
+        variables = [getattr(each, '_primary', each) for each in tf.compat.v1.global_variables()]
+        self._variables = {each.name.split(':')[0]: each for each in variables}
+        self._trainable = tf.compat.v1.trainable_variables()
+        sizes = [each.shape.num_elements() or 0 for each in variables]
+        self._most = _STEP_ELEMENTS if sum(sizes) <= _STEP_ELEMENTS else max(_LEAST, _STEP_ELEMENTS // len(sizes))
+        self._keeps = sum(sizes) * 8 <= _KEPT_BYTES
+
+    def after_create_session(self, session, coord):
+        if self._step is not None:  # the session was lost and is made again
+            return
+        self._step = self._start = int(session.run(self._global_step))
+        if self._settings['perturb'] and not self._start:
+            _perturb(session, self._trainable, self._settings['perturb'])
+        self._record_weights(session)
+
+    def before_run(self, run_context):
+        return tf.compat.v1.train.SessionRunArgs({'loss': self._loss, 'inputs': self._inputs})
+
+    def after_run(self, run_context, run_values):
+        self._step += 1
+        inputs = run_values.results['inputs']
+        self._recording.write(
+            'step',
+            step=self._step,
+            loss=self._recording.array(run_values.results['loss'], _INPUT_ELEMENTS),
+            inputs=self._recording.arrays(inputs, _INPUT_ELEMENTS),
+            rows=batches.rows(inputs) if inputs else [],
+            **self._where,
+        )
+        done = self._step - self._start
+        if done <= 2 or done % self._settings['every'] == 0:
+            self._record_weights(run_context.session)
+
+    def end(self, session):
+        if self._recorded != self._step:
+            self._record_weights(session)
+
+    def _record_weights(self, session):
+        self._recorded = self._step
+        if not self._recording.mine():
+            return
+        found = {}
+        for name, variable in self._variables.items():
+            value = session.run(variable)
+            found[name] = self._recording.array(value, self._most, self._before.get(name))
+            if self._keeps and np.size(value) > self._most:
+                self._before[name] = value
+        trainable = {each.name.split(':')[0] for each in self._trainable}
+        self._recording.write(
+            'weights', step=self._step, variables=found, trainable=sorted(trainable & set(found)), **self._where
+        )
+
+
+def _perturb(session, variables, by):
+    """Changes every weight by a random factor between 1 - `by` and 1 + `by`, as rounding does.
+
+    A variable that is all zero gets what rounding would make of weights of size `_SIZE_OF_ZEROS`.
+    """
+    generator = np.random.RandomState(0)
+    for variable in sorted(variables, key=lambda each: each.name):
+        replicas = list(getattr(variable, 'values', None) or [variable])
+        value = np.asarray(session.run(getattr(variable, '_primary', variable)))
+        if value.dtype.kind != 'f':
+            continue
+        size = max(by, float(np.finfo(value.dtype).eps))
+        scale = value if value.any() else _SIZE_OF_ZEROS
+        changed = (value + scale * size * generator.uniform(-1, 1, value.shape)).astype(value.dtype)
+        for each in replicas:
+            session.run(each.initializer, {each.initializer.inputs[1]: changed})
+
+
+class FirstBatch(tf.compat.v1.train.SessionRunHook):
+    """Records the first batch of an evaluation or a prediction, and keeps its features for exported models."""
+
+    def __init__(self, recording, keep_features, **where):
+        self._recording, self._keep, self._where = recording, keep_features, where
+        self._done = False
+
+    def begin(self):
+        self._inputs, self._features = batches.kept()
+
+    def before_run(self, run_context):
+        if self._done or not self._inputs:
+            return None
+        features = self._features if _is_flat(self._features) else {}
+        return tf.compat.v1.train.SessionRunArgs({'inputs': self._inputs, 'features': features})
+
+    def after_run(self, run_context, run_values):
+        if self._done or not run_values.results:
+            return
+        self._done = True
+        self._recording.write(
+            'first_batch', inputs=self._recording.arrays(run_values.results['inputs'], _INPUT_ELEMENTS), **self._where
+        )
+        self._keep(run_values.results['features'])
+
+
+def _is_flat(features):
+    if isinstance(features, dict):
+        return all(isinstance(each, (tf.Tensor, tf.SparseTensor)) for each in features.values())
+    return isinstance(features, tf.Tensor)

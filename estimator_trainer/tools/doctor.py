@@ -1,0 +1,150 @@
+"""What is here, what is supplied and mended and why, and what cannot work: one line each."""
+
+import importlib.metadata
+import os
+import platform
+import sys
+import time
+
+from estimator_trainer import compat, exit_codes
+from estimator_trainer.compat.patches import table
+from estimator_trainer.errors import UsageError
+
+_SUPPLIED = (
+    'tf.estimator, tf.compat.v1.estimator, tf.compat.v2.estimator, import tensorflow.estimator: '
+    'removed in 2.16; from tensorflow-estimator, loaded when first touched',
+    'tensorflow.python.distribute.estimator_training: removed in 2.16; written anew',
+    "tensorflow.python.estimator and its modules: removed in 2.16; names of tensorflow_estimator's",
+    'tf.keras: Keras 3 since 2.16; Keras 2 of tf-keras, resolved before any thread can touch it',
+)
+_CANNOT = (
+    'TPUs: what TensorFlow had for them is gone; TPUEstimator runs with use_tpu=False',
+    'tf.data.experimental.CheckpointInputPipelineHook: removed from TensorFlow',
+    'Keras 3 models in an Estimator: tf.keras is Keras 2 in this process',
+)
+
+USAGE = """\
+usage: python -m estimator_trainer doctor [PROGRAM_OR_FOLDER ...]
+
+Says what is installed, what is supplied and mended and why, and what cannot work here; of a program, how to
+run it: whether it needs `compat run --tf1`. Ends with 0 if Estimators work here, and with 1 if not.
+"""
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code."""
+    if any(argument in ('-h', '-help', '--help') for argument in argv):
+        print(USAGE)
+        return exit_codes.OK
+    flags = [argument for argument in argv if argument.startswith('-')]
+    if flags:
+        print(f'error: {" ".join(flags)}: doctor has no flags; name programs or folders.', file=sys.stderr)
+        return exit_codes.USAGE
+    from estimator_trainer.tools.assess import old_names
+
+    try:
+        of_programs = [*old_names.advice(argv)] if argv else []
+    except UsageError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return exit_codes.USAGE
+    code = examine()
+    for line in of_programs:
+        print(line)
+    return code
+
+
+def examine() -> int:
+    """Prints the report. Returns 0 if Estimators work here, 1 if not."""
+    print(f'python {platform.python_version()} on {platform.system()} {platform.machine()}')
+    try:
+        restored = not compat.has_estimators()
+    except ImportError as error:
+        print(f'problem: {error}')
+        return 1
+    tensorflow = '.'.join(str(part) for part in compat.tensorflow_version())
+    found = compat.versions()
+    print(
+        'tensorflow', found.get('tensorflow', tensorflow), 'without tf.estimator' if restored else 'with tf.estimator'
+    )
+    problems = [*_one_tensorflow(), *_package('tensorflow-estimator', '2.15', '==2.15.*')]
+    if restored:
+        problems += _package('tf-keras', tensorflow, f'~={tensorflow}.0')
+        problems += _protobuf(tensorflow)
+        _tensorboard()
+    print('environment: TF_USE_LEGACY_KERAS', 'set to 1 for this program' if restored else 'not needed')
+    for line in _SUPPLIED if restored else ():
+        print('supplied:', line)
+    fixes_are_on = os.environ.get(compat.FIXES_VARIABLE) != '0'
+    for line in table.lines(fixes_are_on, compat.FIXES_VARIABLE):
+        print(line)
+    for line in _CANNOT if restored else ():
+        print('cannot work:', line)
+    for line in _remote_files():
+        print(line)
+    problems += _import() if not problems else []
+    for line in problems:
+        print('problem:', line)
+    return 1 if problems else 0
+
+
+def _one_tensorflow() -> list:
+    """pip installs tensorflow beside tensorflow-cpu or a vendor's build if a package asks for it."""
+    names = [each.metadata['Name'] or '' for each in importlib.metadata.distributions()]
+    installed = {name.lower().replace('_', '-') for name in names}
+    several = [name for name in compat.DISTRIBUTIONS if name in installed]
+    if len(several) < 2:
+        return []
+    return [f'{" and ".join(several)} write over each other: uninstall all of them, then install the one you want']
+
+
+def _package(name, wanted, requirement) -> list:
+    """Prints one package; returns what is wrong with it."""
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return [f'{name} is not installed: pip install "{name}{requirement}"']
+    print(name, version)
+    if version.split('.')[:2] != wanted.split('.')[:2]:
+        return [f'{name} {version} does not fit: pip install "{name}{requirement}"']
+    return []
+
+
+def _protobuf(tensorflow) -> list:
+    """TensorFlow 2.20 asks for any protobuf from 5.28 on, and writes no graph.pbtxt with 7."""
+    if tensorflow == '2.20' and int(importlib.metadata.version('protobuf').split('.')[0]) >= 7:
+        return ['TensorFlow 2.20 cannot save a checkpoint with protobuf 7: pip install "protobuf<7"']
+    return []
+
+
+def _remote_files() -> list:
+    """Which URLs the trainer and TensorFlow's own files take here."""
+    from estimator_trainer.compat import remote_files
+    from estimator_trainer.storage import here
+
+    compat.prepare()
+    return [*here.report(os.environ), *remote_files.report(os.environ, compat.tensorflow_version())]
+
+
+def _tensorboard() -> None:
+    """TensorFlow no longer brings it, and its functions for summaries of TensorFlow 2 are part of it."""
+    try:
+        print('tensorboard', importlib.metadata.version('tensorboard'))
+    except importlib.metadata.PackageNotFoundError:
+        print('cannot work: tf.summary.scalar and its neighbours of TensorFlow 2: pip install tensorboard')
+
+
+def _import() -> list:
+    from estimator_trainer.compat import quiet
+
+    start = time.monotonic()
+    try:
+        tf = quiet.import_tensorflow()
+        imported = time.monotonic()
+        keras = tf.estimator.Estimator and tf.keras.Model.__module__.split('.')[0]
+    except Exception as error:
+        return [f'tf.estimator cannot be imported: {type(error).__name__}: {error}']
+    print(
+        f'works: import tensorflow {imported - start:.1f} s, first use of tf.estimator '
+        f'{time.monotonic() - imported:.1f} s more, tf.keras is {keras}'
+    )
+    return []
