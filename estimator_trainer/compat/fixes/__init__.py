@@ -1,5 +1,7 @@
 """Upstream's defects, mended in place, the same on every TensorFlow.
 
+A mend acts after upstream's own checks, and raises nothing that upstream would not.
+
 Each is mended when the module it is in has been imported; `FIXES` says what and why. One switch for
 all: `compat.install(fixes=False)`, `compat run --no-fixes`, or ESTIMATOR_TRAINER_FIXES=0 in the
 environment.
@@ -54,7 +56,7 @@ def _mend_estimator(module) -> None:
     from tensorflow.python.data.ops import multi_device_iterator_ops
     from tensorflow.python.training import session_manager
 
-    from estimator_trainer.compat.fixes import device_iterators, garbage, sync_training
+    from estimator_trainer.compat.fixes import device_iterators, garbage, sync_training, training_end
     from estimator_trainer.sync import agreement
 
     _mend_coordinator(module)
@@ -65,6 +67,7 @@ def _mend_estimator(module) -> None:
     device_iterators.mend(multi_device_iterator_ops)
     module._verify_and_create_loss_metric = keep_own_loss_metric(module._verify_and_create_loss_metric)
     garbage.collect_after(module.Estimator)
+    training_end.begin_where_it_trains(module.Estimator)
     session_manager.SessionManager.__init__ = _poll_readiness(session_manager.SessionManager.__init__)
 
 

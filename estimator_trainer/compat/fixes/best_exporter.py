@@ -56,4 +56,7 @@ def _best_earlier(pattern, compare_fn, step):
 def _has_exports(path) -> bool:
     import tensorflow as tf
 
-    return tf.io.gfile.isdir(path) and any(name.strip('/').isdigit() for name in tf.io.gfile.listdir(path))
+    try:
+        return tf.io.gfile.isdir(path) and any(name.strip('/').isdigit() for name in tf.io.gfile.listdir(path))
+    except tf.errors.OpError:  # a folder that may not be listed: it is exported, as upstream does
+        return False
