@@ -191,8 +191,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         chief tells it, a few bits at a time."""
         steps = math.gcd(*(_whole(saver._timer._every_steps) for saver in self._savers)) if self._is_chief else 0
         return sum(
-            self._hear_digit(session, steps >> first & _LAST_DIGIT) << first
-            for first in range(0, _BITS, _BITS_AT_ONCE)
+            self._hear_digit(session, steps >> first & _LAST_DIGIT) << first for first in range(0, _BITS, _BITS_AT_ONCE)
         )
 
     def _hear_saver(self, session, number) -> int | None:
