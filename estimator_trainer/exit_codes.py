@@ -54,7 +54,7 @@ MEANINGS = {
     'same command on this machine sends it',
 }
 
-# Of the ends of one gang these tell of somebody else's: the cause is another task.
+# A task ends with these codes because another task failed.
 SYMPTOMS = frozenset((LOST_PEER, NO_PEER))
 
 
