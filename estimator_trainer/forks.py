@@ -63,8 +63,8 @@ def _wait(*args, **kwargs):
 
 @contextlib.contextmanager
 def parent_only():
-    """Around a call of the job's code. If the job forks (os.fork) and the child returns, raises or exits, the child ends
-    here instead of running the trainer's code."""
+    """Around a call of the job's code. If the job forks (os.fork) and the child returns, raises or exits, the child
+    ends here instead of running the trainer's code."""
     parent, raised = os.getpid(), None
     try:
         yield

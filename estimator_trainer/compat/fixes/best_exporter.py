@@ -1,9 +1,8 @@
 """`BestExporter.export` that remembers the best model over a restart.
 
-Upstream reads the best evaluation so far from the event files, and then exports the first model it
-is shown anyhow. The reason: the evaluation of that model is in those files already, so that nothing
-could be better than the best. Here it is left out of them, and whether there is an export is looked
-up where exports are.
+Upstream reads the best evaluation so far from the event files, but it exports the first model after a restart in any
+case: the evaluation of that model is already in those files, so that the model could never be better than the best.
+Here that evaluation is left out, and the folder of the exports tells whether there is an export.
 """
 
 import os

@@ -226,7 +226,8 @@ def _write(model_dir, said) -> None:
     try:
         path = os.path.join(model_dir, _NAME)
         text = json.dumps(said)
-        tf.io.gfile.makedirs(model_dir)
+        if said['state'] == _TRAINING:  # later it is there, or there was no training
+            tf.io.gfile.makedirs(model_dir)
         with tf.io.gfile.GFile(f'{path}.tmp', 'w') as file:
             file.write(text)
         tf.io.gfile.rename(f'{path}.tmp', path, overwrite=True)
