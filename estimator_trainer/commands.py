@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A command: `module` has a function `main`, which takes argv and returns an exit code."""
+    """A command: `module` has a function `main`, which takes the arguments that are left for the command and returns an
+    exit code. The `main` of `train` takes the program's name before them."""
 
     module: str
     summary: str

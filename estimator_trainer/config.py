@@ -221,7 +221,9 @@ class TrainerConfig:
     )
     max_secs: int | None = _training(
         None,
-        'Training stops after so much wall time, restarts included. The last step is saved, evaluated and exported.',
+        'Training stops after so much wall time, and its last step is saved, evaluated and exported. The time counts '
+        'from the start of run_local_cluster.sh, or of the job of Slurm or Ray, with all restarts; from each start of '
+        'the trainer by itself, on Kubernetes, and under Slurm with an object store.',
         unit='s',
         least=1,
         unset='no bound',

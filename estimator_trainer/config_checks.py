@@ -1,4 +1,4 @@
-"""What one flag cannot say of itself: contradictions between flags, and the model_dir. Imports no TensorFlow."""
+"""Checks of several flags together, and of the model_dir. Imports no TensorFlow."""
 
 import os
 

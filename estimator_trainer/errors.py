@@ -10,7 +10,8 @@ class DatasetError(Exception):
 
 
 class StoreAway(DatasetError):
-    """The object store of the data does not answer, or fails. The same command may work later."""
+    """The object store of the data does not answer or fails, or the process that prepares them stands still. The same
+    command may work later."""
 
 
 class BadExample(ValueError):

@@ -49,12 +49,12 @@ MEANINGS = {
     PORT_TAKEN: "this task's port is taken",
     MODEL_DIR_TAKEN: 'a trainer or evaluator on another machine has the model_dir, or is lost and about to lose it',
     FILES_AWAY: 'the file system of the model_dir fails for now (input/output error, stale file handle), or its store '
-    'or that of the data does not answer',
+    'or that of the data does not answer, or the process that prepares the data stands still',
     NOT_SENT: 'the last checkpoint was saved on this machine and could not be sent to the store of the model_dir; the '
     'same command on this machine sends it',
 }
 
-# Of the ends of one gang these tell of somebody else's: the cause is another task.
+# A task ends with these codes because another task failed.
 SYMPTOMS = frozenset((LOST_PEER, NO_PEER))
 
 

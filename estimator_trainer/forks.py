@@ -54,8 +54,8 @@ def no_more() -> None:
 
 @contextlib.contextmanager
 def parent_only():
-    """Around a call of the job's code: a child that the job forked by hand (os.fork) and that comes out
-    here, by return, exception or SystemExit, ends here. What follows is its parent's business."""
+    """Around a call of the job's code. If the job forks (os.fork) and the child returns, raises or exits, the child
+    ends here instead of running the trainer's code."""
     parent, raised = os.getpid(), None
     try:
         yield

@@ -1,4 +1,4 @@
-"""The one room that knows TensorFlow versions: puts `tf.estimator` where TensorFlow has dropped it.
+"""The only package that knows TensorFlow versions. It puts `tf.estimator` back where TensorFlow has dropped it.
 
     import estimator_trainer.compat   # before or after `import tensorflow`
     import tensorflow as tf

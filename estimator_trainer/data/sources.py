@@ -4,17 +4,16 @@ import contextlib
 import functools
 import io
 import logging
-import math
 import os
 
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.compat.patches import download_pauses
-from estimator_trainer.data import augment, pipeline
+from estimator_trainer.data import augment, pipeline, preparing
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
-from estimator_trainer.errors import DatasetError
+from estimator_trainer.errors import DatasetError, StoreAway
 from estimator_trainer.run_dir import locks
 from estimator_trainer.storage import urls
 
@@ -132,10 +131,12 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024, cache=None) ->
     folder = os.path.expanduser(data_dir) if data_dir else None
     builder = _builder(name, folder)
     if not builder.is_prepared():
-        with _only_one(os.path.dirname(os.fspath(builder.data_path))):
+        with _only_one(os.path.dirname(os.fspath(builder.data_path)), os.fspath(builder.data_dir_root)) as lock_path:
             builder = _builder(name, folder)  # another process may have prepared it meanwhile
             if not builder.is_prepared():
-                _prepare(builder)
+                with preparing.as_it_changes(os.fspath(builder.data_dir_root)):
+                    _count_examples(builder, lock_path)
+                    _prepare(builder)
     return ImageDataset(builder, in_memory_mb)
 
 
@@ -198,13 +199,26 @@ def _prepare(builder) -> None:
         ) from error
 
 
+def _count_examples(builder, lock_path) -> None:
+    """TFDS holds the first GB of examples in memory before it writes any: those who wait see it by the lock's time."""
+    encode, sign = builder.info.features.encode_example, preparing.Sign(lock_path)
+
+    def counted(example):
+        preparing.advance()
+        sign.renew()
+        return encode(example)
+
+    builder.info.features.encode_example = counted
+
+
 @contextlib.contextmanager
-def _only_one(folder):
+def _only_one(folder, root):
     """Holds the folder's lock: of the tasks of a cluster, one prepares and the others wait.
 
-    They wait as long as it is held: a large data set takes hours. The kernel takes the lock from a process
-    that dies.
+    A large data set takes hours: they wait as long as the files in `root`, downloads included, change. The kernel
+    takes the lock from a process that dies.
     """
+    patience = preparing.WhileItAdvances()
     path = os.path.join(folder, '.lock')
     try:
         os.makedirs(folder, exist_ok=True)
@@ -215,12 +229,18 @@ def _only_one(folder):
         raise DatasetError(f'--data_dir: cannot write to {folder}: {error.strerror}; name another folder.') from error
     with lock:
         try:
-            lock.wait(
-                locks.patience(math.inf),
-                lambda holder, secs, bound: _log.info(
-                    '%s prepares the data set in %s: this task has waited for it for %.0f s', holder, folder, secs
-                ),
-            )
+            with preparing.as_it_changes(root, patience):
+                lock.wait(
+                    patience,
+                    lambda holder, secs, bound: _log.info(
+                        '%s prepares the data set in %s: this task has waited for it for %.0f s', holder, folder, secs
+                    ),
+                )
+        except locks.Held as error:
+            raise StoreAway(
+                f'--data_dir: {error.holder} prepares the data set in {folder}, and no file in {root} has changed for '
+                f'{preparing.LONGEST_STILL_SECS} s; if that process hangs, end it, and start again.'
+            ) from error
         except locks.NotALock as error:
             raise DatasetError(f'--data_dir: {error}.') from error
         except OSError as error:
@@ -228,4 +248,4 @@ def _only_one(folder):
                 f'--data_dir: {path} cannot be locked ({error.strerror}); name a folder on a file '
                 'system that has locks, or prepare the data set before.'
             ) from error
-        yield
+        yield path

@@ -1,6 +1,7 @@
 """The data that a job reads where it has no input_fn of its own: --dataset, or --train_files and --eval_files."""
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import run_params
 from estimator_trainer.storage import urls
 
 
@@ -41,10 +42,13 @@ def check(job, config) -> None:
     """Looks for the files, without TensorFlow. A set of TFDS is looked for if --data_dir is a URL.
 
     Raises:
-        UsageError: the job needs files and has none, or has no use for them, or a store cannot be used.
+        UsageError: the job needs files and has none, or has no use for them, or a store cannot be used; or the job
+            has an input_fn and does not say how many examples --epochs mean.
         DatasetError: there are no such files.
         StoreAway: the store does not answer.
     """
+    if job.input_fn is not None and config.epochs is not None and job.num_train_examples is None:
+        raise run_params.unknown_epochs(config.epochs)
     if job.input_fn is None and job.file_spec is None and urls.is_url(config.data_dir):
         from estimator_trainer.data.remote import tfds_sets
 

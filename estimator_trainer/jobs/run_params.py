@@ -93,8 +93,11 @@ def last_step(max_steps, epochs, examples, global_batch_size: int) -> int:
     if max_steps is not None:
         return max_steps
     if examples is None:
-        raise UsageError(
-            f'--epochs={epochs}: the job does not say how many examples it has '
-            '(Job.num_train_examples); use --max_steps.'
-        )
+        raise unknown_epochs(epochs)
     return steps(epochs, examples, global_batch_size)
+
+
+def unknown_epochs(epochs) -> UsageError:
+    return UsageError(
+        f'--epochs={epochs}: the job does not say how many examples it has (Job.num_train_examples); use --max_steps.'
+    )

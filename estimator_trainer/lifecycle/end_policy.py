@@ -93,6 +93,11 @@ def _end_by_signal(snapshot, bounds, now) -> End | None:
     at_step = '' if snapshot.checkpoint_step is None else f' at step {snapshot.checkpoint_step}'
     if snapshot.phase not in (protocol.TRAINING, CLOSING, SERVING):  # nothing is left to save
         return End(128 + signum, f'stopped by {name}; the same command resumes{at_step}')
+    is_saved = snapshot.phase == CLOSING and snapshot.step is not None and snapshot.checkpoint_step == snapshot.step
+    if is_saved and (snapshot.insisted or now - snapshot.told_at >= bounds.grace):  # it waits for other tasks
+        return End(
+            128 + signum, f'stopped by {name}; saved{at_step}, the same command resumes', follows=snapshot.follows
+        )
     if snapshot.insisted:
         return End(
             exit_codes.NOT_SAVED, f'stopped at once by a second {name}; the last checkpoint is{at_step or " none"}'

@@ -44,6 +44,7 @@ class Lifeline:
         self._inbox = SignalInbox()
         self._peers = self._training_file = self._examples_per_sec = None
         self._waits: Callable[[], dict] = dict
+        self._prepared: int | None = None
         self._written_at = float('-inf')
         self._profile, self._asked_to_profile = None, False
         self._when_told_to_stop: list[Callable[[], object]] = [process_pools.told_to_stop]
@@ -134,6 +135,10 @@ class Lifeline:
     def hear_waits(self, totals: Callable[[], dict]) -> None:
         """`totals()` are the waits that training.json tells."""
         self._waits = totals
+
+    def heard_prepared(self, amount: int | None) -> None:
+        """How much of the data is prepared, which training.json tells while the task starts; None: all is."""
+        self._prepared = amount
 
     def obey(self, signum: int) -> None:
         """All tasks have agreed to stop here. This one has to be done within the grace period."""
@@ -263,5 +268,6 @@ class Lifeline:
         known = self._snapshot
         state = protocol.TRAINING if known.phase == CLOSING else known.phase
         silences = self._peers.silences() if self._peers else {}
-        more = {**self._waits(), **({'peer_silence_secs': silences} if silences else {})}
+        prepared = {} if self._prepared is None else {'prepared': self._prepared}
+        more = {**self._waits(), **prepared, **({'peer_silence_secs': silences} if silences else {})}
         return state, known.step, known.checkpoint_step, self._examples_per_sec, more

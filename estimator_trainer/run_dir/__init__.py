@@ -1,4 +1,5 @@
 """What a run writes into its folders, and how: locks, and files of which this process is the only writer.
 
-Imports no TensorFlow, and nothing else of this package but `forks`.
+Imports nothing else of this package but `errors`, `exit_codes` and `forks`. Only `checkpoints` and `summaries` import
+TensorFlow.
 """

@@ -57,6 +57,11 @@ FILES = (
         'the older half of a long one',
     ),
     File(('logs/attempt-N/<task>.error.json',), 'each task', 'why the task ended'),
+    File(
+        ('logs/slurm-JOBID/RESTART/RANK.error.json', 'logs/slurm-JOBID/started'),
+        'each task under Slurm; its batch script',
+        'the same for a job of Slurm and each of its restarts; when the job was first started',
+    ),
     File(('status.json',), _CLUSTER, 'how the run goes, while it goes'),
     File(('report.json',), _CLUSTER, 'the whole story, when it has ended'),
     File(

@@ -12,6 +12,8 @@ task tells back by its exit code (`exit_codes`), by `model_dir/training.json` an
     input_wait_secs, peer_wait_secs
                      that its steps have waited for their batches, and for other workers, since it was
                      started; absent where that is not measured
+    prepared         of data that are being prepared: a number that grows as long as anything happens there;
+                     absent otherwise
     peer_silence_secs  by task that the chief watches: for how long it has not answered; absent
                      without such tasks
     why              of 'ended': max_steps, early_stopping, max_secs, end_of_data

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import tied
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor import ports, process
 
 _OF_THE_ACTOR = ('PYTHON', 'RAY_', 'VIRTUAL_ENV', 'ESTIMATOR_TRAINER_')
 
@@ -67,19 +67,18 @@ class Host:
 
     def poll(self) -> tuple[int, dict] | None:
         """None while it runs; else its exit code, or minus the number of the signal, and its error file."""
-        running = self._end is None
-        code = self._popen.poll()
-        if running and code is not None:
+        if self._end is None and process.has_ended(self._popen):
             self._signal_group(signal.SIGKILL)  # what is left of it, before its number can be another's
-            self._end = code, protocol.read_json(self._error_file)
+            self._end = self._popen.wait(), protocol.read_json(self._error_file)
             shutil.rmtree(os.path.dirname(self._error_file), ignore_errors=True)
         return self._end
 
     def tell(self, signum: int) -> None:
-        """SIGTERM and SIGKILL go to the process and all that it started, others to it alone."""
-        if self._popen.poll() is not None:
+        """SIGKILL goes to the process and all that it started, others to it alone: on SIGTERM it finishes its step and
+        saves, for which it needs the helper processes of its job, and it ends them itself."""
+        if process.has_ended(self._popen):
             return
-        if signum in (signal.SIGTERM, signal.SIGKILL):
+        if signum == signal.SIGKILL:
             self._signal_group(signum)
         else:
             self._popen.send_signal(signum)

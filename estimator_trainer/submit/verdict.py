@@ -95,7 +95,7 @@ def said(decision: restarts.Decision, why: policy.Cause, max_restarts: int, sile
 
 
 def _without_record(args, problem: str) -> int:
-    """The exit code where the store does not answer: what was decided before is not known, but how often."""
+    """The exit code if the store does not answer. Of the earlier decisions only the number is known then."""
     why = cause(args.code, ends(args.folder / str(args.attempt)))
     again = exit_codes.retryable(why.code) and args.attempt < args.max_restarts
     what = f'again, {args.attempt + 1} of {args.max_restarts}' if again else 'the end'

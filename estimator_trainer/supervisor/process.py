@@ -1,4 +1,6 @@
-"""One task as a process: it leads a group, and the group does not outlive it or us."""
+"""One task as a process, which leads a group. When its end is seen, or it is closed, what is left of the group is
+killed. If this process is killed itself, the kernel kills the leader, but not the helpers that the leader has started.
+"""
 
 import contextlib
 import ctypes
@@ -21,6 +23,16 @@ def tie_to_parent(parent: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before the line above
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def has_ended(popen: subprocess.Popen) -> bool:
+    """Whether this child has ended. Its number, and that of its group, stay its own until somebody waits for it."""
+    if popen.returncode is not None or not hasattr(os, 'waitid'):  # macOS, before Python 3.13
+        return popen.poll() is not None
+    try:
+        return os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # somebody else has waited for it
+        return True
 
 
 class Process:
@@ -60,12 +72,9 @@ class Process:
 
         When the leader is found to have ended, what is left of its group is killed.
         """
-        running = self._popen.returncode is None
-        code = self._popen.poll()
-        if running and code is not None:
-            # A group with members keeps its number, so this cannot hit a stranger.
-            self._signal_group(signal.SIGKILL)
-        return code
+        if self._popen.returncode is None and has_ended(self._popen):
+            self._signal_group(signal.SIGKILL)  # before its number can be a stranger's
+        return self._popen.poll()
 
     def send(self, signum: signal.Signals) -> None:
         """SIGKILL goes to the group, others to its leader; nothing after its end.

@@ -85,8 +85,8 @@ def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Dec
     2. So does an exception that comes again at the same step, or without a new checkpoint since.
     3. Any other failure is followed by a restart, `max_restarts` times within `window_secs`, each
        after twice the delay of the one before.
-    4. A new checkpoint gives all of them back, and the short delay as well. Not where a task
-       fails that does not write them: that would go on for ever.
+    4. A new checkpoint resets the count and the delay, unless the failed task writes no checkpoints: it could
+       fail for ever.
     """
     last = failures[-1]
     if is_permanent(last.code):

@@ -89,14 +89,14 @@ class Supervisor:
         """Starts every task of `gang`, and returns when all have ended.
 
         1. All tasks end with 0: done.
-        2. A task ends otherwise, or cannot be started, and the others can do without it: it is
-           restarted alone, as often as `alone` allows.
-        3. They cannot: they are killed. If it ended in good order they are stopped: SIGTERM
-           first, SIGKILL after `grace_secs`. If all we know is that it has lost another, that
-           one's end is waited for, for a moment.
+        2. A task fails or cannot be started, and the others can do without it: it alone is restarted, as often
+           as `alone` allows.
+        3. The others cannot do without it: they are killed. If the task was stopped and has saved, the others get
+           SIGTERM, and SIGKILL after `grace_secs`. If the task failed because it lost another one, the supervisor
+           first waits CAUSE_SECS for the end of that one.
         4. No step is finished for too long: every task prints its stacks, and is killed.
         5. A signal to us: all are stopped. Ctrl-C while tasks are being stopped kills them at once.
-        6. Training is done, but a ps or the evaluator goes on for `drain_secs`: the same.
+        6. Training is done, but a ps or the evaluator still runs after `drain_secs`: all are stopped.
 
         Whatever happens here, an exception too, no process of a task's group is left.
 

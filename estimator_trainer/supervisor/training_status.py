@@ -21,6 +21,7 @@ class Training:
     checkpoint_step: int | None = None
     examples_per_sec: float | None = None
     generation: str = ''
+    prepared: int | None = None
 
     @classmethod
     def of(cls, value: Mapping) -> 'Training | None':
@@ -35,6 +36,7 @@ class Training:
             checkpoint_step=_whole(value.get('checkpoint_step')),
             examples_per_sec=rate if type(rate) in (int, float) else None,
             generation=str(value.get('generation', '')),
+            prepared=_whole(value.get('prepared')),
         )
 
 
@@ -49,7 +51,8 @@ def _whole(value) -> int | None:
 class StallClock:
     """Since when nothing has moved. Pure: told the time.
 
-    It runs while the gang starts and trains. Evaluating takes as long as it takes. A gap between two
+    It runs while the gang starts and trains; data that are being prepared move. Evaluating takes as long as it
+    takes. A gap between two
     looks that is longer than MOST_SECS is a pause of this process (it was stopped, or suspended with its
     machine, and the tasks may have been as well): of that no more than MOST_SECS count.
     """
@@ -58,13 +61,13 @@ class StallClock:
 
     def __init__(self, now: float):
         self._still, self._looked_at = 0.0, now
-        self._seen: tuple[str, int | None] | None = None
+        self._seen: tuple[str, int | None, int | None] | None = None
 
     def still_secs(self, training: Training | None, now: float) -> float:
         """For how long `training` has been what it is now."""
         self._still += min(now - self._looked_at, self.MOST_SECS)
         self._looked_at = now
-        at = (training.state, training.step) if training else None
+        at = (training.state, training.step, training.prepared) if training else None
         runs = training is None or training.state in (protocol.STARTING, protocol.TRAINING)
         if at != self._seen or not runs:
             self._seen, self._still = at, 0.0

@@ -1,4 +1,4 @@
-"""What synchronous workers tell each other beside the numbers: where they are, and a few words."""
+"""Barriers of the synchronous workers, and short texts that they send each other."""
 
 from estimator_trainer.compat.patches import coordination
 
@@ -9,8 +9,8 @@ _ASK_SECS = 10  # for an answer that is there already; Python stands still meanw
 def wait_for_all(moment: str, timeout_secs: int) -> None:
     """Waits until every synchronous worker is at the same moment of the run.
 
-    A worker that leaves early takes with it what the others' last all-reduce still wants of it, and
-    looks like a lost one. This is TensorFlow's barrier: it fails at once when a task is lost.
+    If a worker leaves early, the others' last all-reduce fails, and they report it as lost. This is TensorFlow's
+    barrier: it fails at once if a task is lost.
 
     Raises:
         tf.errors.OpError: a worker was lost, or `timeout_secs` have passed.

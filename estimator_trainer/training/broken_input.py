@@ -1,4 +1,4 @@
-"""Saves the last step where the input of the next one fails.
+"""Saves the last step if the input of the next one fails.
 
 An example of the files cannot be used: the run ends, and what it has trained is saved before.
 

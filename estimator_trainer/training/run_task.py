@@ -7,6 +7,7 @@ import time
 
 import tensorflow as tf
 
+from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import job_data, run_params
@@ -57,7 +58,9 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         return _stopped(lifeline, None)
 
     # 3. Find the data. They may say how long the run trains.
-    dataset = job_data.load(job, job_params, config)
+    with preparing.told_to(lifeline.heard_prepared):  # may take hours: that it goes on is no stall
+        dataset = job_data.load(job, job_params, config)
+    lifeline.heard_prepared(None)
     contents = dataset and dataset.contents
     params = _run_params(plan, job, job_params, dataset, initial_replicas)
 

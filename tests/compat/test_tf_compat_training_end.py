@@ -9,8 +9,6 @@ import pytest
 from estimator_trainer.compat.patches import training_end
 from estimator_trainer.supervisor import ports
 
-pytestmark = pytest.mark.slow
-
 LATE = training_end._LATE_SECS
 
 _PROGRAM = """
@@ -45,6 +43,7 @@ print('STEP', estimator.get_variable_value('global_step'))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind, max_steps', [('plain', None), ('strategy', 5000)])
 def test_the_evaluator_ends_after_early_stopping(tmp_path, kind, max_steps):
     program = tmp_path / 'program.py'
@@ -166,6 +165,7 @@ def test_what_is_no_such_file_says_nothing(tmp_path, said, text):
 
 def test_a_chief_that_fails_does_not_tell(tmp_path, said):
     with pytest.raises(KeyError), training_end.told(str(tmp_path), True, None):
+        training_end._of_thread.training.begins()
         raise KeyError
     assert training_end._read(str(tmp_path))['state'] == 'training'
     with training_end.told(str(tmp_path), True, 7):

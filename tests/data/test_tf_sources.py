@@ -5,6 +5,7 @@ import itertools
 import os
 import pathlib
 import socket
+import time
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 import urllib3
 
-from estimator_trainer.data import sources
+from estimator_trainer.data import preparing, sources
 from estimator_trainer.data.remote.cache import Cache
+from estimator_trainer.errors import StoreAway
+from estimator_trainer.run_dir import locks
 from tests.data.remote import memory_store
 
 TRAIN, EVAL = tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL
@@ -140,6 +143,22 @@ def test_a_prepared_folder_is_found(data_dir, monkeypatch):
     sources.load.cache_clear()
     assert sources.load('mnist_5k', data_dir).num_train == 4000
     assert sources.load('mnist_5k', data_dir + '/').num_train == 4000
+
+
+def test_preparation_tells_how_far_it_is(tmp_path):
+    heard = []
+    with preparing.told_to(heard.append):
+        assert sources.load('mnist_5k', str(tmp_path)).num_train == 4000
+    assert heard == sorted(heard) and heard[-1] >= 5000  # examples at least
+
+
+def test_who_waits_for_a_process_that_stands_still_gives_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(preparing.WhileItAdvances.__init__, '__defaults__', (0.0, time.monotonic))
+    (tmp_path / 'mnist_5k').mkdir()
+    with locks.Lock(tmp_path / 'mnist_5k/.lock') as lock:
+        assert lock.take()
+        with pytest.raises(StoreAway, match=f'process {os.getpid()} prepares the data set in .*if that process hangs'):
+            sources.load('mnist_5k', str(tmp_path))
 
 
 class TestInAStore:

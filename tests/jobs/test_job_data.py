@@ -23,7 +23,15 @@ OTHERS = {
 
 def flags(**given):
     return types.SimpleNamespace(
-        **{'job': 'x:job', 'train_files': '', 'eval_files': '', 'file_format': 'auto', 'data_dir': '', **given}
+        **{
+            'job': 'x:job',
+            'train_files': '',
+            'eval_files': '',
+            'file_format': 'auto',
+            'data_dir': '',
+            'epochs': None,
+            **given,
+        }
     )
 
 
@@ -64,3 +72,10 @@ def test_files_that_cannot_be_read_are_named_with_the_flag(files, name, why):
 def test_the_format_may_be_given(files):
     named = flags(train_files=f'{files}/odd', eval_files=f'{files}/odd', file_format='tfrecord')
     job_data.check(READS_FILES, named)
+
+
+def test_epochs_of_a_job_with_an_own_input_fn_need_its_number_of_examples():
+    with pytest.raises(UsageError, match='--epochs=2.0: .*Job.num_train_examples.*--max_steps'):
+        job_data.check(OTHERS['its own input_fn'], flags(epochs=2.0))
+    job_data.check(job(input_fn=lambda mode: None, num_train_examples=9), flags(epochs=2.0))
+    job_data.check(OTHERS['--dataset'], flags(epochs=2.0))

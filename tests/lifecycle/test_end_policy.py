@@ -15,13 +15,13 @@ STEP, GRACE = 1800, 25
 LONG = 10**9
 
 
-def ends(phase, secs=0, signals=(), agreed=(), gone=None, checkpoint_step=None, **bounds):
+def ends(phase, secs=0, signals=(), agreed=(), gone=None, step_done=None, checkpoint_step=None, **bounds):
     """The End of a task whose phase began at second 0.
 
     Args:
         signals, agreed: (signal, second) that came to this task, or that all tasks agreed to obey; in order of time.
     """
-    snapshot = Snapshot(phase, since=0, checkpoint_step=checkpoint_step, gone=gone)
+    snapshot = Snapshot(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, gone=gone)
     told = [(second, end_policy.after_signal, signum) for signum, second in signals]
     told += [(second, end_policy.after_agreement, signum) for signum, second in agreed]
     for second, after, signum in sorted(told, key=lambda one: one[0]):
@@ -49,6 +49,19 @@ def test_training_has_the_grace_period_to_obey_a_signal(phase, signum):
     assert code(phase, 5, signals) is None
     assert code(phase, 5 + GRACE - 0.1, signals) is None
     assert code(phase, 5 + GRACE, signals) == 196
+
+
+@pytest.mark.parametrize(
+    'step_done, checkpoint_step, exit_code', [(9, 9, 143), (0, 0, 143), (9, 8, 196), (9, None, 196)]
+)
+@pytest.mark.parametrize('insists', [[], [(TERM, 3)]])
+def test_a_task_that_has_saved_its_last_step_and_waits_for_others_loses_nothing(
+    step_done, checkpoint_step, exit_code, insists
+):
+    told = dict(signals=[(TERM, 0), *insists], step_done=step_done, checkpoint_step=checkpoint_step)
+    assert code(CLOSING, GRACE - 0.1, **told) == (exit_code if insists else None)  # the others may come
+    assert code(CLOSING, GRACE, **told) == exit_code
+    assert code(TRAINING, GRACE, **told) == 196  # it is within a step
 
 
 @pytest.mark.parametrize('signum, exit_code', [(INT, 130), (TERM, 143), (HUP, 143)])

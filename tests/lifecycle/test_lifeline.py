@@ -244,6 +244,15 @@ def test_the_board_says_what_is_known(tmp_path):
     assert [board.read()[key] for key in keys] == [TRAINING, 8, 100, 7, 12.5, 'g1', 4]
 
 
+def test_the_board_tells_how_much_of_the_data_is_prepared(tmp_path):
+    lifeline = Task().lifeline
+    lifeline.write_training_file(str(tmp_path / 'training.json'), None)
+    for amount in (None, 7, None):
+        lifeline.heard_prepared(amount)
+        lifeline._write_training_file()
+        assert protocol.read_json(tmp_path / 'training.json').get('prepared') == amount
+
+
 def test_the_board_tells_of_waits_and_peers(tmp_path):
     board = Board(tmp_path)
     assert not {'input_wait_secs', 'peer_silence_secs'} & set(board.read())

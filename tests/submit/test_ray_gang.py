@@ -373,17 +373,19 @@ class TestHost:
         first, second = ray_host.Host('worker:0'), ray_host.Host('worker:1')
         assert first.port() == first.port() != second.port()
 
-    def test_sigterm_goes_to_all_that_the_task_started(self, tmp_path):
+    def test_sigterm_goes_to_the_task_alone_which_needs_its_helpers_to_save(self, tmp_path):
         host = ray_host.Host('worker:0')
-        host.start(
-            ['sh', '-c', f'sleep 600 & echo $! > {tmp_path}/child.new; mv {tmp_path}/child.new {tmp_path}/child; wait'],
-            {},
-            None,
+        at_sigterm = f'kill -0 $child && echo alive > {tmp_path}/helper.new; mv {tmp_path}/helper.new {tmp_path}/helper'
+        script = (
+            f'sleep 600 & child=$!; trap "{at_sigterm}; exit 143" TERM; echo $child > {tmp_path}/child.new; '
+            f'mv {tmp_path}/child.new {tmp_path}/child; wait'
         )
+        host.start(['sh', '-c', script], {}, None)
         child = int(wait_for(lambda: (tmp_path / 'child').read_text()))
         host.tell(signal.SIGTERM)
-        assert wait_for(host.poll)[0] == -signal.SIGTERM
-        wait_for(lambda: not alive(child))
+        assert wait_for(host.poll)[0] == 143
+        assert (tmp_path / 'helper').read_text() == 'alive\n'
+        wait_for(lambda: not alive(child))  # what is left is killed when the task has ended
 
     def test_a_task_does_not_outlive_its_actor(self, tmp_path):
         program = (

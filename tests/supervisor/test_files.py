@@ -80,6 +80,8 @@ def still(*seen):
         ([(10, None)], 10),  # nobody has written anything yet
         ([(10, None), (20, Training('starting'))], 0),
         ([(now, Training('starting')) for now in (20, 30, 40, 50)], 30),
+        ([(20, Training('starting', prepared=1)), (50, Training('starting', prepared=2))], 0),
+        ([(20, Training('starting', prepared=2)), (25, Training('starting', prepared=2))], 5),
         ([(20, Training('starting')), (21, Training('starting')), (9999, Training('starting'))], 11),  # a pause
         ([(10, Training('training', 5)), (20, Training('training', 6))], 0),
         ([(10, Training('training', 5)), (20, Training('training', 5))], 10),

@@ -4,10 +4,9 @@ Touches: BestExporter.export, and what it keeps in private attributes
 Without it: BestExporter exports a worse model after a restart
 For: every program
 
-Upstream reads the best evaluation so far from the event files, and then exports the first model it
-is shown anyhow. The reason: the evaluation of that model is in those files already, so that nothing
-could be better than the best. Here it is left out of them, and whether there is an export is looked
-up where exports are.
+Upstream reads the best evaluation so far from the event files, but it exports the first model after a restart in any
+case: the evaluation of that model is already in those files, so that the model could never be better than the best.
+Here that evaluation is left out, and the folder of the exports tells whether there is an export.
 """
 
 import os
@@ -65,4 +64,7 @@ def _best_earlier(pattern, compare_fn, step):
 def _has_exports(path) -> bool:
     import tensorflow as tf
 
-    return tf.io.gfile.isdir(path) and any(name.strip('/').isdigit() for name in tf.io.gfile.listdir(path))
+    try:
+        return tf.io.gfile.isdir(path) and any(name.strip('/').isdigit() for name in tf.io.gfile.listdir(path))
+    except tf.errors.OpError:  # a folder that may not be listed: it is exported, as upstream does
+        return False

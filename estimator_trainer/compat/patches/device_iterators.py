@@ -1,13 +1,12 @@
-"""Sessions that close at once, where a strategy feeds devices.
+"""Lets a session close at once if a strategy feeds devices.
 
 Touches: multi_device_iterator_ops._create_device_dataset in tensorflow.python.data.ops
 Without it: a session that a strategy feeds may take up to a minute to close, and the others take the worker for lost
 For: every program
 
-A strategy puts a data set of its own before each device, with tf.data's autotuner on whatever the
-input_fn says. It has nothing to tune, and its thread sleeps for up to a minute; a wake-up that gets
-lost while the iterator is destroyed holds up the closing of the session, and with it a worker's
-answers to the others: they take it for lost.
+A strategy puts a data set of its own before each device. tf.data's autotuner is on there, even if the input_fn turns
+it off. The autotuner has nothing to tune, and its thread sleeps for up to a minute. If its wake-up gets lost while the
+iterator is destroyed, the session closes late. Meanwhile the worker does not answer, and the others take it for lost.
 """
 
 import functools

@@ -27,7 +27,10 @@ def make_hook(upstream):
     def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60, run_every_steps=None):
         config = getattr(estimator, 'config', None)
         strategy = getattr(config, 'train_distribute', None)
-        if strategy is None or (run_every_secs and run_every_steps):
+        refused = not isinstance(estimator, upstream.estimator_lib.Estimator) or (
+            run_every_secs is not None and run_every_steps is not None
+        )
+        if strategy is None or refused:
             return original(estimator, should_stop_fn, run_every_secs, run_every_steps)
         if type(strategy).__name__.startswith(_MULTI_WORKER) or not config.cluster_spec:
             return _agreed_hook_class()(should_stop_fn, run_every_secs, run_every_steps)
@@ -55,6 +58,7 @@ def _agreed_hook_class():
         def __init__(self, should_stop_fn, every_secs, every_steps):
             if not callable(should_stop_fn):
                 raise TypeError('`should_stop_fn` must be callable.')
+            tf.compat.v1.train.SecondOrStepTimer(every_secs, every_steps)  # refuses what upstream's refuses
             self._should_stop = should_stop_fn
             self._every_secs = every_secs
             self._every_steps = every_steps

@@ -101,7 +101,7 @@ def _refuse_broken(pool) -> None:
 
 
 def _breaks(lost) -> bool:
-    """Breaks a pool if these workers of it died because the task was told to stop; whether it does.
+    """Breaks a pool if these workers of it ended because the task was told to stop. Returns whether it did.
 
     The pool calls this in the thread that looks after its workers and would start new ones.
     """

@@ -18,6 +18,8 @@ from estimator_trainer.compat import agreement
 
 LOSSES_OF_CALL = 'estimator_trainer/losses_of_call'  # a collection: where a call takes several steps
 _BITS = 40  # of a number of steps that the chief tells
+_BITS_AT_ONCE = 4
+_LAST_DIGIT = 2**_BITS_AT_ONCE - 1
 
 
 def mend(module) -> None:
@@ -136,20 +138,14 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
     that a hook which a job makes on the chief alone is no reason to wait for ever.
 
     Args:
-        savers: CheckpointSaverHooks: their folders, frequencies, savers and listeners count. At most MOST.
+        savers: CheckpointSaverHooks: their folders, frequencies, savers and listeners count.
         is_chief: of the tasks exactly one.
         scaffold: of the training.
         listeners: more of them, for the first of `savers`, as Estimator has it in a single process.
     """
 
-    MOST = 4
-
     def __init__(self, savers, is_chief, scaffold, listeners=()):
         self._savers, self._is_chief, self._scaffold = list(savers), is_chief, scaffold
-        if len(self._savers) > self.MOST:
-            raise ValueError(
-                f'{len(self._savers)} CheckpointSaverHooks: under several workers at most {self.MOST} can save.'
-            )
         if is_chief and self._savers:
             first = self._savers[0]
             first._listeners = [*first._listeners, *(one for one in listeners or () if one not in first._listeners)]
@@ -160,7 +156,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
                 saver.begin()
         self._global_step = tf.compat.v1.train.get_global_step()
         self._losses = tf.compat.v1.get_collection(LOSSES_OF_CALL)
-        self._voice = agreement.join(self._due_by_clock, self.MOST)
+        self._voice = agreement.join(lambda: [self._is_due_by_clock()] + [False] * (_BITS_AT_ONCE - 1), _BITS_AT_ONCE)
 
     def after_create_session(self, session, coord):
         self._step = self._first = int(session.run(self._global_step))
@@ -196,39 +192,48 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
                 for listener in saver._listeners:
                     listener.end(session, step)
 
-    def _due_by_clock(self) -> list:
-        """For each saver whether it is the chief's, and due by the clock after the next step."""
-        due = [
-            self._is_chief and bool(saver._timer._every_secs) and saver._timer.should_trigger_for_step(self._step)
-            for saver in self._savers
-        ]
-        return due + [False] * (self.MOST - len(due))
+    def _is_due_by_clock(self) -> bool:
+        """Whether any saver is the chief's, and due by the clock after the next step."""
+        return self._is_chief and any(
+            saver._timer._every_secs and saver._timer.should_trigger_for_step(self._step) for saver in self._savers
+        )
 
     def _hear_frequency(self, session) -> int:
         """The greatest number of steps that divides those of all the chief's savers; 0 if none goes by steps. The
         chief tells it, a few bits at a time."""
-        steps = math.gcd(*(saver._timer._every_steps or 0 for saver in self._savers)) if self._is_chief else 0
-        heard = 0
-        for first in range(0, _BITS, self.MOST):
-            bits = self._voice.meet(session, [bool(steps >> bit & 1) for bit in range(first, first + self.MOST)])
-            heard |= sum(1 << first + number for number, bit in enumerate(bits) if bit)
-        return heard
+        steps = math.gcd(*(_whole(saver._timer._every_steps) for saver in self._savers)) if self._is_chief else 0
+        return sum(
+            self._hear_digit(session, steps >> first & _LAST_DIGIT) << first for first in range(0, _BITS, _BITS_AT_ONCE)
+        )
+
+    def _hear_saver(self, session, number) -> int | None:
+        """The number of the chief's saver that saves next, None where none is left: one digit for up to 14 savers."""
+        left, heard = 0 if number is None else number + 1, 0
+        while True:
+            digit = self._hear_digit(session, min(left, _LAST_DIGIT))
+            left, heard = max(0, left - digit), heard + digit
+            if digit < _LAST_DIGIT:
+                return heard - 1 if heard else None
+
+    def _hear_digit(self, session, digit) -> int:
+        """The chief's `digit`; the others say 0."""
+        agreed = self._voice.meet(session, [bool(digit >> bit & 1) for bit in range(_BITS_AT_ONCE)])
+        return sum(1 << bit for bit, is_set in enumerate(agreed) if is_set)
 
     def _save(self, session, savers, save) -> bool:
         """Lets each of the chief's `savers` save, while the others compute what it does. Whether a listener wants
         to stop training."""
         left, stops = [self._savers.index(saver) for saver in savers] if self._is_chief else [], False
         while True:
-            next_one = left.pop(0) if left else None
-            agreed = self._voice.meet(session, [number == next_one for number in range(self.MOST)])
-            if not any(agreed):
+            number = self._hear_saver(session, left.pop(0) if left else None)
+            if number is None:
                 return stops
             stop = False
             if self._is_chief:
-                stop = save(self._savers[next_one])
+                stop = save(self._savers[number])
             else:
-                session.run(self._values(agreed.index(True)))
-            stops = self._voice.meet(session, [stop] + [False] * (self.MOST - 1))[0] or stops
+                session.run(self._values(number))
+            stops = bool(self._hear_digit(session, int(bool(stop)))) or stops
 
     def _values(self, number):
         """What the chief's saver of this number reads, in this task's graph."""
@@ -241,3 +246,8 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             if op.type == 'SaveV2' and op.name.startswith(scope and f'{scope}/')
             for value in op.inputs[3:]
         ]
+
+
+def _whole(steps) -> int:
+    """Steps between two checkpoints, which may be a number such as 1e3; 0: never."""
+    return math.ceil(steps) if steps and math.isfinite(steps) else 0

@@ -1,6 +1,7 @@
 """The chief of `train_and_evaluate` tells the evaluator that training has ended.
 
-Touches: _TrainingExecutor and _ContinuousEvalListener in tensorflow_estimator.python.estimator.training
+Touches: _TrainingExecutor and _ContinuousEvalListener in tensorflow_estimator.python.estimator.training, and
+    Estimator._train_model
 Without it: the evaluator of train_and_evaluate waits for ever after early stopping, and with max_steps=None
 For: every program
 
@@ -8,9 +9,10 @@ Upstream's evaluator ends when it has evaluated a checkpoint of `max_steps`: aft
 with max_steps=None, it waits for ever. Here the chief writes `training_end.json` into the model_dir:
 
     id         of this training: one call of train_and_evaluate in one process
-    state      'training' from its beginning, 'ended' when it has returned without an exception
+    state      'training' from its beginning, which is when Estimator has checked what it was given;
+               'ended' when it has returned without an exception
     max_steps  of the TrainSpec
-    step       of the last checkpoint; null while it trains
+    step       of the last checkpoint; null while it trains, and where it cannot be read
 
 An evaluator that reads 'ended' evaluates the last checkpoint, calls the exporters with
 is_the_final_export=True, and returns. A chief that fails or is killed tells nothing, since whoever
@@ -26,6 +28,8 @@ import threading
 import time
 import uuid
 
+import numpy as np
+
 _NAME = 'training_end.json'
 _TRAINING, _ENDED = 'training', 'ended'
 _LATE_SECS = 600  # by which the chief may start later than the evaluator
@@ -33,6 +37,7 @@ _LOOK_SECS = 1
 _VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
 
 _tells = False
+_of_thread = threading.local()  # .training: what `told` tells of
 _obeyed = {}  # model_dir -> what training_end.json said when the last evaluation there ended
 
 
@@ -43,6 +48,7 @@ def mend(module) -> None:
     executor = module._TrainingExecutor
     executor._start_distributed_training = _tell(executor._start_distributed_training)
     executor._start_continuous_evaluation = _obey(executor._start_continuous_evaluation, module)
+    begin_where_it_trains(module.estimator_lib.Estimator)
 
 
 def withhold() -> None:
@@ -53,14 +59,48 @@ def withhold() -> None:
 
 @contextlib.contextmanager
 def told(model_dir, is_chief: bool, max_steps):
-    """Tells the evaluator when the training within begins and ends."""
+    """Tells the evaluator when the training within begins (`begin_where_it_trains`) and ends."""
     if not (_tells and is_chief and model_dir):
         yield
         return
-    training = {'id': uuid.uuid4().hex, 'state': _TRAINING, 'max_steps': max_steps, 'step': None}
-    _write(model_dir, training)
-    yield
-    _write(model_dir, {**training, 'state': _ENDED, 'step': _last_step(model_dir)})
+    _of_thread.training = training = _Training(model_dir, max_steps)
+    try:
+        yield
+    finally:
+        _of_thread.training = None
+    training.ended()
+
+
+def begin_where_it_trains(cls) -> None:
+    """Wraps the method of the class `Estimator` that `train` calls once all checks have been passed."""
+    original = cls._train_model
+
+    @functools.wraps(original)
+    def train_model(self, *args, **kwargs):
+        training = getattr(_of_thread, 'training', None)
+        if training:
+            training.begins()
+        return original(self, *args, **kwargs)
+
+    cls._train_model = train_model
+
+
+class _Training:
+    """Writes the file. It raises nothing: without the file the evaluator waits, as upstream's does."""
+
+    def __init__(self, model_dir, max_steps):
+        self._model_dir = model_dir
+        self._said = {'id': uuid.uuid4().hex, 'max_steps': _plain(max_steps), 'step': None}
+
+    def begins(self) -> None:
+        _write(self._model_dir, {**self._said, 'state': _TRAINING})
+
+    def ended(self) -> None:
+        try:
+            step = _last_step(self._model_dir)
+        except Exception:  # whatever a file system or a checkpoint of the program's own does
+            step = None  # the evaluator then takes the newest checkpoint that it finds
+        _write(self._model_dir, {**self._said, 'state': _ENDED, 'step': step})
 
 
 class Watch:
@@ -71,7 +111,7 @@ class Watch:
     """
 
     def __init__(self, model_dir, max_steps, clock=time.monotonic):
-        self._model_dir, self._max_steps, self._clock = model_dir, max_steps, clock
+        self._model_dir, self._max_steps, self._clock = model_dir, _plain(max_steps), clock
         self._first = _obeyed.get(model_dir) or _read(model_dir)
         self._began = clock()
 
@@ -142,7 +182,8 @@ def _obey(original, module):
 def _finish(executor, module, last, step) -> None:
     """Evaluates the last checkpoint unless this was done, and exports it as the final one."""
     module.tf.compat.v1.logging.info('Training has ended: evaluates the last checkpoint and returns.')
-    _wait_until_visible(executor._estimator.model_dir, step)
+    with contextlib.suppress(Exception):  # whatever it is, upstream's evaluation below meets it as well
+        _wait_until_visible(executor._estimator.model_dir, step)
     evaluator = executor._Evaluator(
         executor._estimator, executor._eval_spec, max_training_steps=1
     )  # from step 1 on it is the final one
@@ -202,19 +243,26 @@ def _read(model_dir) -> dict:
     return said if isinstance(said, dict) else {}
 
 
+def _plain(max_steps):
+    """A number of numpy as one of Python, which JSON can hold."""
+    return max_steps.item() if isinstance(max_steps, np.generic) else max_steps
+
+
 def _write(model_dir, said) -> None:
-    """A run does not fail by it: without the file its evaluator waits, as upstream's does."""
     import tensorflow as tf
 
-    path = os.path.join(model_dir, _NAME)
     try:
-        tf.io.gfile.makedirs(model_dir)
+        path = os.path.join(model_dir, _NAME)
+        text = json.dumps(said)
+        if said['state'] == _TRAINING:  # later it is there, or there was no training
+            tf.io.gfile.makedirs(model_dir)
         with tf.io.gfile.GFile(f'{path}.tmp', 'w') as file:
-            file.write(json.dumps(said))
+            file.write(text)
         tf.io.gfile.rename(f'{path}.tmp', path, overwrite=True)
-    except tf.errors.OpError as error:
+    except Exception as error:  # a folder or a max_steps of any kind that upstream takes
         tf.compat.v1.logging.warning(
-            '%s cannot be written (%s): an evaluator will not know that training has ended before max_steps.',
-            path,
-            error.message,
+            '%s cannot be written to %s (%s): an evaluator will not know that training has ended before max_steps.',
+            _NAME,
+            model_dir,
+            getattr(error, 'message', error),
         )

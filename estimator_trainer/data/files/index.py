@@ -22,6 +22,7 @@ import zlib
 
 import numpy as np
 
+from estimator_trainer.data import preparing
 from estimator_trainer.data.files import borders, listing
 from estimator_trainer.data.remote import fetch
 from estimator_trainer.data.remote.paths import RemotePath
@@ -72,6 +73,7 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
     of = _of(path, file_format, has_header)
     with opened(path) as data:
         starts = borders.of_tfrecord(data, path) if file_format == 'tfrecord' else borders.of_csv(data, has_header)
+    preparing.advance()
     if _of(path, file_format, has_header) != of:
         raise DatasetError(f'{path} has changed while it was read; start again when it is complete')
     sizes = np.diff(starts)
@@ -211,8 +213,11 @@ def _wait(helpers, sizes, total) -> None:
     for helper in helpers:
         os.set_blocking(helper.stdout.fileno(), False)
     while any(helper.poll() is None for helper in helpers):
+        before = len(done)
         for helper in helpers:
             done.update(line.rstrip('\n') for line in helper.stdout)
+        if len(done) > before:
+            preparing.advance(len(done) - before)
         if time.monotonic() - said >= _SAY_SECS:
             said = time.monotonic()
             _log.info('indexes: %.0f %%', 100 * sum(sizes.get(path, 0) for path in done) / total)

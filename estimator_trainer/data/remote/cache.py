@@ -13,6 +13,7 @@ import logging
 import os
 import time
 
+from estimator_trainer.data import preparing
 from estimator_trainer.data.remote import threads
 from estimator_trainer.data.remote.folder import Folder
 from estimator_trainer.data.remote.paths import RemotePath
@@ -83,6 +84,7 @@ class Cache:
             found = _read(block, 0, size)
             if found is None:
                 found = path.read(start, end)
+                preparing.advance(size)
                 self._keep(block, found)
         return found
 
@@ -97,6 +99,7 @@ class Cache:
             for start in range(0, path.size, _PART_BYTES):
                 threads.check()
                 file.write(path.read(start, min(start + _PART_BYTES, path.size)))
+                preparing.advance(_PART_BYTES)
             file.flush()
             os.utime(file.fileno(), ns=(time.time_ns(), path.changed))
 

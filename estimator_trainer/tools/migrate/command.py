@@ -158,7 +158,8 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
 
 
 def _damaged(checkpoint, model_dir, from_keras, shown) -> int:
-    """DAMAGED, which is told, or 0. Raises UsageError where it is not of the loop that is asked for."""
+    """Prints an error and returns DAMAGED if the checkpoint is damaged, else returns 0. Raises UsageError if it is of
+    the other kind of loop."""
     from estimator_trainer.run_dir import checkpoints
 
     problem = checkpoints.damage(checkpoint)

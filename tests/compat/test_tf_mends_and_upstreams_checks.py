@@ -1,0 +1,150 @@
+"""A mend acts after upstream's own checks, and raises nothing that upstream would not."""
+
+import types
+from unittest import mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import best_exporter, early_stopping, sync_training, training_end
+
+
+@pytest.fixture
+def tells(monkeypatch):
+    monkeypatch.setattr(training_end, '_tells', True)
+
+
+class Estimator:
+    def __init__(self, model_dir, max_steps=None):
+        self.config = types.SimpleNamespace(model_dir=model_dir, is_chief=True)
+        self.spec = types.SimpleNamespace(max_steps=max_steps)
+
+    def _train_model(self):
+        return training_end._read(self.config.model_dir).get('state')
+
+
+class Executor:
+    """What upstream's does: it looks at the configuration, and then calls `Estimator.train`."""
+
+    def __init__(self, estimator):
+        self._estimator, self._train_spec, self._eval_spec = estimator, estimator.spec, None
+        self._continuous_eval_listener = None
+
+    def _start_distributed_training(self, fails=False):
+        if fails:
+            raise RuntimeError('Could not start server')
+        return self._estimator._train_model()
+
+    def _start_continuous_evaluation(self):
+        raise TypeError('not an EvalSpec')
+
+
+@pytest.fixture
+def mended(tells):
+    executor, estimator = type('Mended', (Executor,), {}), type('Mended', (Estimator,), {})
+    training_end.mend(types.SimpleNamespace(_TrainingExecutor=executor, _ContinuousEvalListener=object))
+    training_end.begin_where_it_trains(estimator)
+    return lambda *args: executor(estimator(*args))
+
+
+def test_upstreams_check_comes_before_training_end_json(tmp_path, mended):
+    with pytest.raises(RuntimeError, match='Could not start server'):
+        mended(str(tmp_path))._start_distributed_training(fails=True)
+    assert list(tmp_path.iterdir()) == []
+    assert mended(str(tmp_path))._start_distributed_training() == 'training'
+    assert training_end._read(str(tmp_path))['state'] == 'ended'
+
+
+@pytest.mark.parametrize('model_dir', [mock.Mock(), b'\xff', '/proc/no/such'])
+def test_a_model_dir_of_any_kind_fails_where_upstream_does(mended, model_dir):
+    executor = mended(model_dir, object())
+    executor._estimator._train_model = lambda: 'trained'
+    assert executor._start_distributed_training() == 'trained'
+    with pytest.raises(TypeError, match='not an EvalSpec'):
+        executor._start_continuous_evaluation()
+
+
+@pytest.mark.parametrize('max_steps', [np.int64(7), np.int32(7), np.float32(7), 7, 7.0])
+def test_max_steps_may_be_a_number_of_numpy(tmp_path, mended, max_steps):
+    watch = training_end.Watch(str(tmp_path), 7)
+    mended(str(tmp_path), max_steps)._start_distributed_training()
+    assert training_end._read(str(tmp_path))['max_steps'] == 7 and watch.ended()
+
+
+def test_a_checkpoint_without_a_step_costs_no_training(tmp_path, mended, monkeypatch):
+    monkeypatch.setattr(training_end.checkpoints, 'last_step', mock.Mock(side_effect=ValueError('no global_step')))
+    mended(str(tmp_path))._start_distributed_training()
+    said = training_end._read(str(tmp_path))
+    assert (said['state'], said['step']) == ('ended', None)
+
+
+def test_early_stopping_is_refused_by_upstream_first():
+    upstream = types.SimpleNamespace(
+        make_early_stopping_hook=mock.Mock(side_effect=ValueError('upstream')),
+        estimator_lib=types.SimpleNamespace(Estimator=Estimator),
+    )
+    make = early_stopping.make_hook(upstream)
+    in_cluster = Estimator('/model')
+    in_cluster.config.train_distribute, in_cluster.config.cluster_spec = mock.Mock(), None
+    not_one = mock.Mock()
+    for estimator, secs, steps in ((in_cluster, 60, 10), (in_cluster, 0, 10), (not_one, 60, None)):
+        with pytest.raises(ValueError, match='upstream'):
+            make(estimator, bool, secs, steps)
+    with pytest.raises(ValueError, match='every_secs'):  # of TensorFlow's timer, which upstream's hook has
+        make(in_cluster, bool, None, None)
+    assert upstream.make_early_stopping_hook.call_count == 3 and make(in_cluster, bool)
+
+
+def test_best_exporter_takes_a_folder_that_cannot_be_listed_for_none(monkeypatch):
+    monkeypatch.setattr(tf.io.gfile, 'isdir', lambda path: True)
+    denied = tf.errors.PermissionDeniedError(None, None, 'no')
+    monkeypatch.setattr(tf.io.gfile, 'listdir', mock.Mock(side_effect=denied))
+    assert not best_exporter._has_exports('/exports')
+
+
+class Saver:
+    def __init__(self, every_steps=None):
+        self._timer, self._listeners = types.SimpleNamespace(_every_steps=every_steps), []
+
+
+class Chief:
+    """A voice that keeps what it says; `Worker` hears it."""
+
+    def __init__(self):
+        self.said = []
+
+    def meet(self, session, wishes):
+        self.said.append(wishes)
+        return wishes
+
+
+class Worker:
+    def __init__(self, chief):
+        self._left = list(chief.said)
+
+    def meet(self, session, wishes):
+        assert not any(wishes)
+        return self._left.pop(0)
+
+
+@pytest.mark.parametrize('count', [0, 1, 4, 14, 15, 16, 31])
+def test_a_job_may_have_any_number_of_savers(count, monkeypatch):
+    chief = sync_training.AgreedCheckpointSaverHook([Saver() for _ in range(count)], True, None)
+    chief._voice, saved = Chief(), []
+    assert chief._save(None, chief._savers, lambda one: saved.append(one) or one is chief._savers[-1]) == bool(count)
+    assert saved == chief._savers
+    worker, computed = sync_training.AgreedCheckpointSaverHook([], False, None), []
+    worker._voice = Worker(chief._voice)
+    monkeypatch.setattr(worker, '_values', computed.append)
+    assert worker._save(mock.Mock(), [], None) == bool(count)
+    assert computed == list(range(count)) and not worker._voice._left
+
+
+@pytest.mark.parametrize(
+    'every, divisor', [((1e3,), 1000), ((np.int64(6), 4.0), 2), ((None, 5), 5), ((float('inf'),), 0), ((), 0)]
+)
+def test_savers_may_save_every_1e3_steps(every, divisor):
+    chief = sync_training.AgreedCheckpointSaverHook([Saver(steps) for steps in every], True, None)
+    chief._voice = Chief()
+    assert chief._hear_frequency(None) == divisor
