@@ -14,6 +14,7 @@ from tensorflow.python.training import basic_session_run_hooks, evaluation
 from tensorflow_estimator.python.estimator import estimator as upstream
 
 _v1 = tf.compat.v1
+RESTORED = 'a checkpoint'  # any: upstream only asks whether there is one
 _TENSORFLOW = ('tensorflow', 'tensorflow_estimator')
 
 
@@ -28,36 +29,39 @@ class KeptGraph:
         estimator: its model_fn is called once, here.
         input_fn: the data set that it makes is begun anew for each checkpoint.
         steps: at most so many batches; None: all.
-        checkpoint: one that will be evaluated.
 
     Raises:
         CannotBeKept: the graph serves a single evaluation.
     """
 
-    def __init__(self, estimator, input_fn, steps, checkpoint: str):
+    def __init__(self, estimator, input_fn, steps):
         self._estimator = estimator
         self._graph = tf.Graph()
         with self._graph.as_default():
-            self._build(input_fn, steps, checkpoint)
+            self._build(input_fn, steps)
 
-    def evaluate(self, checkpoint: str) -> dict:
-        """Returns and writes what `Estimator.evaluate` does."""
+    @property
+    def metric_names(self) -> set:
+        return set(self._values) - {_v1.GraphKeys.GLOBAL_STEP}
+
+    def evaluate(self, checkpoint: str, evaluated=lambda: None) -> dict:
+        """Returns and writes what `Estimator.evaluate` does. `evaluated` is called after each batch."""
         estimator = self._estimator
-        with self._graph.as_default(), _scope(estimator._eval_distribution):
-            results = self._run(checkpoint)
+        with self._graph.as_default(), scope(estimator._eval_distribution):
+            results = self._run(checkpoint, evaluated)
             step, folder = results[_v1.GraphKeys.GLOBAL_STEP], estimator.eval_dir()
             upstream._write_dict_to_summary(folder, results, step)
             upstream._write_checkpoint_path_to_summary(folder, checkpoint, step)
         return results
 
-    def _build(self, input_fn, steps, checkpoint) -> None:
+    def _build(self, input_fn, steps) -> None:
         strategy = self._estimator._eval_distribution
         if strategy:
             basic_session_run_hooks.get_or_create_steps_per_run_variable()  # outside the scope: not mirrored
         stops, end_of_input = self._estimator._convert_eval_steps_to_hooks(steps), tf.estimator.SessionRunHook()
-        with _scope(strategy):
+        with scope(strategy):
             scaffold, update, self._values, hooks = self._estimator._evaluate_build_graph(
-                input_fn, [end_of_input, *stops], checkpoint
+                input_fn, [end_of_input, *stops], RESTORED
             )
             self._updates = [update, _v1.assign_add(evaluation._get_or_create_eval_step(), 1, use_locking=True)]
             for stop in stops:
@@ -72,7 +76,7 @@ class KeptGraph:
                 _begin_again(hook)
         self._hooks = [*map(_AlreadyBegun, input_hooks), *others]
 
-    def _run(self, checkpoint) -> dict:
+    def _run(self, checkpoint, evaluated) -> dict:
         creator = _v1.train.ChiefSessionCreator(
             self._scaffold,
             master=self._estimator._config.evaluation_master,
@@ -84,13 +88,14 @@ class KeptGraph:
             try:
                 while not session.should_stop():
                     session.run(self._updates)
+                    evaluated()
             except (tf.errors.OutOfRangeError, StopIteration) as end_of_data:
                 # Its frames and it refer to each other, and would keep the session until garbage is collected.
                 traceback.clear_frames(end_of_data.__traceback__)
         return values.final_ops_values
 
 
-def _scope(strategy):
+def scope(strategy):
     return (strategy or tf.distribute.get_strategy()).scope()
 
 

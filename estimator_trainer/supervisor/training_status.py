@@ -21,6 +21,7 @@ class Training:
     checkpoint_step: int | None = None
     examples_per_sec: float | None = None
     generation: str = ''
+    why: str | None = None  # training has ended
 
     @classmethod
     def of(cls, value: Mapping) -> 'Training | None':
@@ -35,6 +36,7 @@ class Training:
             checkpoint_step=_whole(value.get('checkpoint_step')),
             examples_per_sec=rate if type(rate) in (int, float) else None,
             generation=str(value.get('generation', '')),
+            why=value.get('why') if isinstance(value.get('why'), str) else None,
         )
 
 
