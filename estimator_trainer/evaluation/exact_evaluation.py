@@ -63,7 +63,8 @@ def with_exact_loss(model_fn):
         given = dict(labels=labels, mode=mode, params=params, config=config)
         if labels is not None and 'labels' not in takes and not takes_all:
             raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
-        with keras_seeds.begun_anew(config.tf_random_seed), first_weights.of_seed(config.tf_random_seed):
+        seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
+        with keras_seeds.begun_anew(seed), first_weights.of_seed(seed):
             spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
             return spec
