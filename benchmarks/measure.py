@@ -43,7 +43,7 @@ def speed(lines, warm_up: int) -> float:
     for line in lines:
         if line['kind'] != 'train':
             continue
-        if ends and ends[-1]['examples_per_sec'] == line['examples_per_sec']:
+        if ends and ends[-1].get('examples_per_sec') == line.get('examples_per_sec'):
             ends.pop()
         ends.append(line)
     counted = [line for line in ends if line['step'] >= warm_up]

@@ -247,11 +247,12 @@ class TrainerConfig:
     stop_metric: str = _early(
         '', 'Stop when this metric of the evaluation no longer improves.', unset='training does not stop early'
     )
-    stop_mode: str = _early(
-        'min',
-        'Whether lower (min) or higher (max) is better.',
+    stop_mode: str | None = _early(
+        None,
+        'Whether lower (min) or higher (max) is better. Needed for a metric of which neither is known.',
         choices=('min', 'max'),
-        why='the usual metric is the loss',
+        unset="the job's, if it is its best_metric; else as the name says: min for a loss or an error, max for "
+        'accuracy, AUC, precision or recall',
     )
     stop_patience: int = _early(
         3, 'Evaluations in a row without an improvement.', least=1, why='one evaluation that is worse is often noise'

@@ -10,6 +10,7 @@ import traceback
 from estimator_trainer import allocator, exit_codes, forks, jobs, log, report_page, senders
 from estimator_trainer import config as trainer_config
 from estimator_trainer.errors import DatasetError, StoreAway, UsageError
+from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.monitoring import port, server, state
@@ -36,6 +37,7 @@ def main(argv) -> int:
         with forks.parent_only():
             ready = jobs.prepare(config, early=True)  # None: it has to wait for TensorFlow
         if ready:  # a usage error needs no TensorFlow; run_task looks again, once the model_dir is ours
+            early_stopping.rule_of(config, ready.job.best_metric, ready.job.best_mode)
             config_file.check(config.model_dir, config_file.resolved(plan, ready.params, {}))
         messages.say_plan(plan, bool(ready and (ready.job.input_fn or ready.job.file_spec)), memory)
         if config.dry_run:

@@ -22,7 +22,7 @@ _AT_IMPORT = re.compile(
 
 _OF_NO_USE = re.compile(
     '`eval_strategy` is not passed in|No new checkpoint ready for evaluation|'
-    'Estimator is not trained yet|No task of this cluster is an evaluator'
+    'Estimator is not trained yet|No task of this cluster is an evaluator|Training with estimator made no steps'
 )
 
 

@@ -7,6 +7,8 @@ evaluates decides, once, and writes `eval/stop.json`; the chief reads it.
 import dataclasses
 import os
 
+from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import protocol
 
 
@@ -24,21 +26,12 @@ class Rule:
 
         Args:
             evaluations: lines of eval/metrics.jsonl, oldest first; of several of one step the last
-                one counts.
-
-        Raises:
-            ValueError: an evaluation lacks the metric.
+                one counts. Those that lack the metric are of an earlier start, with another job or other flags.
         """
-        by_step = {line['step']: line for line in evaluations}
+        by_step = {line['step']: line for line in evaluations if self.metric in line}
         best, best_step, since = None, None, 0
         for step in sorted(by_step):
-            line = by_step[step]
-            if self.metric not in line:
-                names = sorted(set(line) - {'kind', 'step', 'time'})
-                raise ValueError(
-                    f'--stop_metric={self.metric}: the evaluation does not give it; it has {", ".join(names)}.'
-                )
-            value = line[self.metric]
+            value = by_step[step][self.metric]
             if value is not None and (best is None or self._improves(value, best)):
                 best, best_step, since = value, step, 0
                 continue
@@ -51,11 +44,41 @@ class Rule:
         return value > best + self.min_delta if self.mode == 'max' else value < best - self.min_delta
 
 
-def rule_of(config) -> Rule | None:
-    """The rule that the flags of a run say; None: never."""
-    if not config.stop_metric:
+def rule_of(config, best_metric: str, best_mode: str) -> Rule | None:
+    """The rule that the flags of a run say; None: never.
+
+    Args:
+        best_metric, best_mode: of the job.
+
+    Raises:
+        UsageError: nobody says whether lower or higher is better.
+    """
+    metric = config.stop_metric
+    if not metric:
         return None
-    return Rule(config.stop_metric, config.stop_mode, config.stop_patience, config.stop_min_delta)
+    mode = config.stop_mode or mode_of(metric, best_metric, best_mode)
+    if mode is None:
+        raise UsageError(
+            f'--stop_metric={metric}: say whether lower or higher is better, by --stop_mode=min or --stop_mode=max.'
+        )
+    return Rule(metric, mode, config.stop_patience, config.stop_min_delta)
+
+
+def mode_of(metric: str, best_metric: str, best_mode: str) -> str | None:
+    """Whether lower ('min') or higher ('max') is better: as the job says, or the metric's name. None: not known."""
+    return best_mode if metric == best_metric else metric_names.known_mode(metric)
+
+
+def told(verdict: dict) -> str:
+    """The decision as one says it."""
+    if 'why' in verdict:  # of somebody outside
+        return str(verdict['why'])
+    rows = 'an evaluation' if verdict['patience'] == 1 else f'{verdict["patience"]} evaluations in a row'
+    by = f' by more than {verdict["min_delta"]:g}' if verdict['min_delta'] else ''
+    name = f'{verdict["metric"]} ({metric_names.better(verdict["mode"])})'
+    if verdict.get('best') is None:
+        return f'{name} was not a number in {rows}'
+    return f'{name} has not improved{by} on {verdict["best"]:.4g} of step {verdict["best_step"]} in {rows}'
 
 
 def _path(model_dir) -> str:
@@ -81,7 +104,13 @@ def remove_unfinished(model_dir) -> None:
     protocol.remove_unfinished(_path(model_dir))
 
 
+def decision(rule: Rule, model_dir) -> dict | None:
+    """The verdict that it was decided to stop, by this very rule; None: it was not."""
+    verdict = protocol.read_json(_path(model_dir))
+    same = all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
+    return verdict if verdict and same else None
+
+
 def decided(rule: Rule, model_dir) -> bool:
     """Whether it was decided to stop, by this very rule."""
-    verdict = protocol.read_json(_path(model_dir))
-    return bool(verdict) and all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
+    return decision(rule, model_dir) is not None

@@ -2,7 +2,12 @@
 
 import logging
 
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import evaluation_graph, keras_seeds
 from estimator_trainer.evaluation import kept_graph
+from estimator_trainer.evaluation.progress import EvaluationProgress
+from estimator_trainer.run_dir import checkpoints
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -21,30 +26,53 @@ class EstimatorEvaluator:
         steps: at most so many batches; None: all.
         started: () -> None, called as an evaluation begins.
         same_data: whether each call of input_fn makes the same data set.
+        progress: is told of each evaluation and its batches.
     """
 
-    def __init__(self, estimator, input_fn, steps=None, started=lambda: None, same_data=False):
+    def __init__(self, estimator, input_fn, steps=None, started=lambda: None, same_data=False, progress=None):
         self._estimator, self._input_fn, self._steps, self._started = estimator, input_fn, steps, started
+        self._progress = progress or EvaluationProgress(steps=steps)
         self._keeps, self._kept = same_data, None
         self.export_saved_model = estimator.export_saved_model
 
+    def metric_names(self) -> set:
+        with keras_seeds.kept():
+            graph = self._graph()
+            if graph is not None:
+                return graph.metric_names
+            with tf.Graph().as_default(), kept_graph.scope(evaluation_graph.strategy(self._estimator)):
+                *_, values, _ = evaluation_graph.build(self._estimator, self._input_fn, [], kept_graph.RESTORED)
+        return set(values) - {tf.compat.v1.GraphKeys.GLOBAL_STEP}
+
     def evaluate(self, checkpoint: str) -> dict:
         self._started()
-        graph = self._graph(checkpoint)
+        self._progress.begins(checkpoints.step_of(checkpoint))
+        graph = self._graph()
         if graph is None:
-            return self._estimator.evaluate(self._input_fn, steps=self._steps, checkpoint_path=checkpoint)
+            hooks = [_Batches(self._progress)]
+            return self._estimator.evaluate(self._input_fn, self._steps, hooks, checkpoint)
         try:
-            return graph.evaluate(checkpoint)
+            return graph.evaluate(checkpoint, self._progress.batch)
         except BaseException:
             self._kept = None  # the next evaluation trusts nothing that this one has left
             raise
 
-    def _graph(self, checkpoint):
+    def _graph(self):
         """The kept graph, or None where each evaluation needs its own."""
         if self._keeps and self._kept is None:
             try:
-                self._kept = kept_graph.KeptGraph(self._estimator, self._input_fn, self._steps, checkpoint)
+                self._kept = kept_graph.KeptGraph(self._estimator, self._input_fn, self._steps)
             except kept_graph.CannotBeKept as why:
                 _log.info('evaluation: the graph is built anew for each checkpoint: %s', why)
                 self._keeps = False
         return self._kept
+
+
+class _Batches(tf.estimator.SessionRunHook):
+    """Tells of each batch."""
+
+    def __init__(self, progress):
+        self._progress = progress
+
+    def after_run(self, run_context, run_values):
+        self._progress.batch()

@@ -12,7 +12,9 @@ import logging
 import os
 from typing import Protocol
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping, owed
+from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import checkpoints, locks, metrics_log, ownership
 
 _log = logging.getLogger('estimator_trainer')
@@ -20,6 +22,9 @@ _log = logging.getLogger('estimator_trainer')
 
 class Evaluator(Protocol):
     """The model of a run in one process, as `evaluation.estimator_evaluator` and `keras_evaluator` have it."""
+
+    def metric_names(self) -> set:
+        """The names that the results of `evaluate` will have, without `global_step`."""
 
     def evaluate(self, checkpoint: str) -> dict:
         """The metrics of a checkpoint over the whole evaluation data, and `global_step`."""
@@ -66,6 +71,25 @@ class Evaluation:
         """
         with lock(self._model_dir) as evaluation_lock:
             yield evaluation_lock.take()
+
+    def check_metrics(self) -> None:
+        """Looks whether the evaluation will give what the rule and the exports go by.
+
+        Raises:
+            UsageError: it will not; the message names what there is.
+        """
+        wanted = {f'--stop_metric={self._rule.metric}': self._rule.metric} if self._rule else {}
+        if self._exports.metric:
+            wanted[f"the job's best_metric={self._exports.metric!r}"] = self._exports.metric
+        if set(wanted.values()) <= {'loss'}:  # which every evaluation gives
+            return
+        names = self._evaluator.metric_names()
+        for whose, metric in wanted.items():
+            if metric not in names:
+                raise UsageError(
+                    f'{whose}: the evaluation has no metric of this name{metric_names.nearest(metric, names)}. '
+                    f'It has: {", ".join(sorted(names))}.'
+                )
 
     def make_up(self) -> None:
         """Does what an earlier process has left undone, if its checkpoint is still there."""
@@ -120,6 +144,7 @@ class Evaluation:
         known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
         entry = owed.take_up(known, new, lines)
         if entry.done:
+            self.results[entry.step] = owed.recorded(entry, lines) or {}
             return
         self._keep(entry)
         evaluator, metrics = self._evaluator, owed.recorded(entry, lines)
@@ -151,15 +176,11 @@ class Evaluation:
         return metrics
 
     def _decide(self) -> None:
-        if self._rule is None:
+        if self._rule is None or early_stopping.decided(self._rule, self._model_dir):
             return
         verdict = early_stopping.decide(self._rule, self._lines.read(), self._model_dir)
         if verdict:
-            _log.info(
-                'early stopping: %(metric)s has not improved on %(best)s of step '
-                '%(best_step)s for %(patience)d evaluations',
-                verdict,
-            )
+            _log.info('early stopping: %s', early_stopping.told(verdict))
 
     def _keep(self, entry) -> None:
         self._last = entry

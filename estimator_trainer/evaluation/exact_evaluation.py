@@ -4,8 +4,9 @@ import inspect
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import estimators, own_loss_metric
+from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_metric
 from estimator_trainer.data import batch
+from estimator_trainer.jobs import first_weights
 
 
 def input_fn(of_job, params):
@@ -49,7 +50,8 @@ def for_all(batches, replicas: int):
 
 
 def with_exact_loss(model_fn):
-    """A model_fn whose evaluation weighs the loss of each batch by its number of examples.
+    """A model_fn whose evaluation weighs the loss of each batch by its number of examples, and whose variables
+    begin with weights that follow from the seed of the run.
 
     Estimator's own metric `loss` is the mean over batches: it counts a short last batch as a full
     one. Replicas that got no examples at the end of the data count nothing.
@@ -61,7 +63,9 @@ def with_exact_loss(model_fn):
         given = dict(labels=labels, mode=mode, params=params, config=config)
         if labels is not None and 'labels' not in takes and not takes_all:
             raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
-        spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
+        seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
+        with keras_seeds.begun_anew(seed), first_weights.of_seed(seed):
+            spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
             return spec
         examples = tf.cast(batch.size(labels, features), tf.float32)

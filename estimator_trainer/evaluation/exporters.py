@@ -36,6 +36,11 @@ class Exports:
     def __bool__(self):
         return bool(self._exporters)
 
+    @property
+    def metric(self) -> str | None:
+        """What the best model is chosen by; None where no best model is exported."""
+        return next((exporter.metric for exporter, _ in self._exporters if isinstance(exporter, BestExporter)), None)
+
     def finals(self) -> tuple:
         """The names of the final exports that there are."""
         return tuple(
@@ -52,6 +57,8 @@ class Exports:
         """
         metrics = {**result.metrics, 'global_step': result.step}
         for exporter, folder in self._exporters:
+            if exporter.name == BestExporter.name and result.step == 0:
+                continue  # nothing was learnt yet
             if exporter.name == _FINAL and set(self.finals()) - set(finals_before):
                 continue
             try:
@@ -81,15 +88,15 @@ class BestExporter(tf.estimator.Exporter):
     name = 'best'
 
     def __init__(self, serving_input_fn, metric: str, mode: str):
-        self._serving_input_fn, self._metric, self._mode = serving_input_fn, metric, mode
+        self._serving_input_fn, self.metric, self._mode = serving_input_fn, metric, mode
 
     def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
-        if self._metric not in eval_result:
+        if self.metric not in eval_result:
             raise ValueError(
-                f'export/best goes by {self._metric!r}, which the evaluation does not '
+                f'export/best goes by {self.metric!r}, which the evaluation does not '
                 f'give: it has {", ".join(sorted(eval_result))}.'
             )
-        value = float(eval_result[self._metric])
+        value = float(eval_result[self.metric])
         best = best_so_far(export_path)
         if not self._better(value, best):
             if best:
@@ -101,7 +108,7 @@ class BestExporter(tf.estimator.Exporter):
         protocol.write_json(
             os.path.join(export_path, _BEST_JSON),
             {
-                'metric': self._metric,
+                'metric': self.metric,
                 'mode': self._mode,
                 'value': value,
                 'step': step,
@@ -110,13 +117,13 @@ class BestExporter(tf.estimator.Exporter):
         )
         _remove_others(export_path, os.path.basename(path))
         where = protocol.shown(path, os.environ)
-        _log.info('export: %s %.4f at step %d is the best so far: %s', self._metric, value, step, where)
+        _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)
         return path
 
     def _better(self, value, best) -> bool:
         if math.isnan(value):
             return False
-        if best is None or best['metric'] != self._metric or best['mode'] != self._mode:
+        if best is None or best['metric'] != self.metric or best['mode'] != self._mode:
             return True
         return value > best['value'] if self._mode == 'max' else value < best['value']
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import evaluation_graph
 
 _v1 = tf.compat.v1
+RESTORED = 'a checkpoint'  # any: upstream only asks whether there is one
 _TENSORFLOW = ('tensorflow', 'tensorflow_estimator')
 
 
@@ -28,34 +29,37 @@ class KeptGraph:
         estimator: its model_fn is called once, here.
         input_fn: the data set that it makes is begun anew for each checkpoint.
         steps: at most so many batches; None: all.
-        checkpoint: one that will be evaluated.
 
     Raises:
         CannotBeKept: the graph serves a single evaluation.
     """
 
-    def __init__(self, estimator, input_fn, steps, checkpoint: str):
+    def __init__(self, estimator, input_fn, steps):
         self._estimator = estimator
         self._graph = tf.Graph()
         with self._graph.as_default():
-            self._build(input_fn, steps, checkpoint)
+            self._build(input_fn, steps)
 
-    def evaluate(self, checkpoint: str) -> dict:
-        """Returns and writes what `Estimator.evaluate` does."""
+    @property
+    def metric_names(self) -> set:
+        return set(self._values) - {_v1.GraphKeys.GLOBAL_STEP}
+
+    def evaluate(self, checkpoint: str, evaluated=lambda: None) -> dict:
+        """Returns and writes what `Estimator.evaluate` does. `evaluated` is called after each batch."""
         estimator = self._estimator
-        with self._graph.as_default(), _scope(evaluation_graph.strategy(estimator)):
-            results = self._run(checkpoint)
+        with self._graph.as_default(), scope(evaluation_graph.strategy(estimator)):
+            results = self._run(checkpoint, evaluated)
             evaluation_graph.write(estimator, results, checkpoint)
         return results
 
-    def _build(self, input_fn, steps, checkpoint) -> None:
+    def _build(self, input_fn, steps) -> None:
         strategy = evaluation_graph.strategy(self._estimator)
         if strategy:
             evaluation_graph.make_steps_per_run()  # outside the scope: not mirrored
         stops, end_of_input = evaluation_graph.stops(self._estimator, steps), tf.estimator.SessionRunHook()
-        with _scope(strategy):
+        with scope(strategy):
             scaffold, update, self._values, hooks = evaluation_graph.build(
-                self._estimator, input_fn, [end_of_input, *stops], checkpoint
+                self._estimator, input_fn, [end_of_input, *stops], RESTORED
             )
             self._updates = evaluation_graph.counted(update, stops)
             first = hooks.index(end_of_input)
@@ -68,20 +72,21 @@ class KeptGraph:
                 _begin_again(hook)
         self._hooks = [*map(_AlreadyBegun, input_hooks), *others]
 
-    def _run(self, checkpoint) -> dict:
+    def _run(self, checkpoint, evaluated) -> dict:
         creator = evaluation_graph.session_creator(self._estimator, self._scaffold, checkpoint)
         values = _v1.train.FinalOpsHook(self._values)
         with _v1.train.MonitoredSession(creator, [*self._hooks, values]) as session:
             try:
                 while not session.should_stop():
                     session.run(self._updates)
+                    evaluated()
             except (tf.errors.OutOfRangeError, StopIteration) as end_of_data:
                 # Its frames and it refer to each other, and would keep the session until garbage is collected.
                 traceback.clear_frames(end_of_data.__traceback__)
         return values.final_ops_values
 
 
-def _scope(strategy):
+def scope(strategy):
     return (strategy or tf.distribute.get_strategy()).scope()
 
 

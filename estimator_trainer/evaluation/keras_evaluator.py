@@ -1,5 +1,6 @@
 """Evaluates and exports the checkpoints of keras_fit and custom_loop, as an Estimator does its own."""
 
+import functools
 import itertools
 import os
 import shutil
@@ -8,6 +9,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.compat import quiet
+from estimator_trainer.evaluation.progress import EvaluationProgress
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import checkpoints, summaries
 
@@ -21,19 +23,33 @@ class KerasEvaluator:
         steps: at most so many batches for each replica; None: all.
         strategy: whose replicas share an evaluation, or None.
         started: () -> None, called as an evaluation begins.
+        progress: is told of each evaluation and its batches.
     """
 
-    def __init__(self, job, params, model_dir, input_fn, steps=None, strategy=None, started=lambda: None):
-        self._parts, self._params, self._started = job.parts, dict(params), started
+    def __init__(
+        self, job, params, model_dir, input_fn, steps=None, strategy=None, started=lambda: None, progress=None
+    ):
+        self._job, self._parts, self._params, self._started = job, job.parts, dict(params), started
         self._input_fn, self._steps = input_fn, steps
+        self._progress = progress or EvaluationProgress(steps=steps)
         self._strategy = strategy or tf.distribute.get_strategy()
-        with self._strategy.scope():
-            self.model = job.make_model(dict(params))
-            self._loss = tf.keras.metrics.Mean(name='loss')
-            self._metrics = self._parts.metrics(dict(params)) if self._parts.metrics else {}
         self._scalars = summaries.Scalars(os.path.join(model_dir, 'eval'))
         self._restored = None
         self._batches = None  # one data set, for all evaluations
+
+    @functools.cached_property
+    def model(self):
+        with self._strategy.scope():
+            return self._job.make_model(dict(self._params))
+
+    @functools.cached_property
+    def _metrics(self) -> dict:
+        with self._strategy.scope():
+            of_job = self._parts.metrics(dict(self._params)) if self._parts.metrics else {}
+            return {**of_job, 'loss': tf.keras.metrics.Mean(name='loss')}
+
+    def metric_names(self) -> set:
+        return set(self._metrics)
 
     def restore(self, checkpoint: str) -> None:
         """Takes the weights of a checkpoint.
@@ -51,6 +67,7 @@ class KerasEvaluator:
         self._started()
         self.restore(checkpoint)
         step = checkpoints.step_of(checkpoint)
+        self._progress.begins(step)
         results = self._evaluate_weights()
         self._scalars.write(step, {name: value for name, value in results.items() if value.ndim == 0})
         return {**results, 'global_step': step}
@@ -59,12 +76,12 @@ class KerasEvaluator:
         """`evaluate` with the weights as they are."""
         if self._batches is None:
             self._batches = self._strategy.distribute_datasets_from_function(self._input_fn)
-        metrics = {**self._metrics, 'loss': self._loss}
-        for metric in metrics.values():
+        for metric in self._metrics.values():
             metric.reset_state()
         for batch in itertools.islice(self._batches, self._steps):
             self._step(batch)
-        results = {name: metric.result().numpy() for name, metric in metrics.items()}
+            self._progress.batch()
+        results = {name: metric.result().numpy() for name, metric in self._metrics.items()}
         penalty = self._parts.penalty and self._parts.penalty(self.model, self._params)
         if penalty is not None:
             results['loss'] += float(penalty)
@@ -76,9 +93,11 @@ class KerasEvaluator:
 
     def _replica_step(self, features, labels):
         outputs = losses.outputs_of(self.model, features, training=False)
-        self._loss.update_state(losses.of_examples(self._parts.loss(labels, outputs, self._params)))
-        for metric in self._metrics.values():
-            metric.update_state(labels, outputs)
+        for name, metric in self._metrics.items():
+            if name == 'loss':
+                metric.update_state(losses.of_examples(self._parts.loss(labels, outputs, self._params)))
+            else:
+                metric.update_state(labels, outputs)
 
     def export_saved_model(self, folder, serving_input_fn, checkpoint_path, assets_extra=None, **unused):
         """Writes folder/<seconds since the epoch>, a SavedModel that tf.keras and TensorFlow load, and

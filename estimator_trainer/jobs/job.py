@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from estimator_trainer.jobs import keras_model_fn
+from estimator_trainer.jobs import keras_model_fn, metric_names
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
 # `image_shape` is there where the job reads --dataset.
@@ -83,7 +83,8 @@ class Job:
         serving_input_fn: `(params) -> ServingInputReceiver`; None: raw images where the job reads
             `--dataset`, serialized tf.Examples where it reads files, and no export where it has its own input_fn.
         params: name -> default. Values are bool, int, float or str; `--param` overrides them.
-        best_metric, best_mode: the evaluation metric that `export/best` goes by, and 'min' or 'max'.
+        best_metric, best_mode: the evaluation metric that `export/best` goes by, and whether lower ('min') or higher
+            ('max') is better. Where the metric's name says it (`loss`, `accuracy`, `auc`), best_mode may be left out.
         check: `(params) -> None`, called before anything starts, and before TensorFlow is imported unless the
             job's own module imports it; raises ValueError for params that cannot work.
         num_train_examples: for `--epochs` with an input_fn of the job's own.
@@ -98,7 +99,7 @@ class Job:
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     check: Callable | None = None
     best_metric: str = 'loss'
-    best_mode: str = 'min'
+    best_mode: str | None = None
     num_train_examples: int | None = None
     same_eval_data: bool = False
     make_model: Callable | None = None
@@ -112,7 +113,14 @@ class Job:
             object.__setattr__(self, 'model_fn', keras_model_fn.make(self.make_model, self.parts))
         if (self.model_fn is None) == (self.make_estimator is None):
             raise JobError('A Job has a make_model, or else either a model_fn or a make_estimator.')
-        if self.best_mode not in ('min', 'max'):
+        if self.best_mode is None:
+            object.__setattr__(self, 'best_mode', metric_names.known_mode(self.best_metric))
+            if self.best_mode is None:
+                raise JobError(
+                    f'best_metric={self.best_metric!r}: say whether lower or higher is better, by '
+                    "best_mode='min' or 'max'."
+                )
+        if self.best_mode not in metric_names.MODES:
             raise JobError(f"best_mode is 'min' or 'max'; got {self.best_mode!r}.")
         for name, value in self.params.items():
             if name in RUN_PARAMS:

@@ -4,8 +4,7 @@ The wide part is a linear model of single columns and of crosses of them, which 
 over numbers and embeddings, which generalises.
 """
 
-import zlib
-
+from estimator_trainer.jobs import first_weights
 from estimator_trainer.jobs.job import Job
 
 PARAMS = {
@@ -49,8 +48,7 @@ def make_estimator(run_config, params):
     )
 
     def model_fn(features, labels, mode, config):
-        scope = tf.compat.v1.get_variable_scope()
-        with tf.compat.v1.variable_scope(scope, custom_getter=_with_seeds(params['seed'])):
+        with first_weights.of_seed(params['seed']):
             return canned.model_fn(features, labels, mode, config)
 
     return tf.estimator.Estimator(model_fn, config=run_config)
@@ -140,31 +138,6 @@ def _hidden_units(params) -> list[int]:
 
 def _scale(mean, deviation):
     return lambda values: (values - mean) / deviation
-
-
-def _with_seeds(seed):
-    """A custom_getter that gives each random initializer a seed, which depends on `seed` and the variable's name.
-
-    The canned Estimator gives its initializers none: the first weights would depend on the graph, which is another one
-    with several workers. A slice of a table is cut out of the first values of the whole table, which therefore do not
-    depend on the number of parameter servers.
-    """
-    import tensorflow as tf
-
-    def get_variable(getter, name, *args, initializer=None, **kwargs):
-        if not hasattr(initializer, 'seed'):  # constants
-            return getter(name, *args, initializer=initializer, **kwargs)
-        of_name = zlib.crc32(f'{seed} {name}'.encode()) & 0x7FFFFFFF
-        seeded = type(initializer).from_config({**initializer.get_config(), 'seed': of_name})
-
-        def initial(shape, dtype=None, partition_info=None):
-            if partition_info is None:
-                return seeded(shape, dtype)
-            return tf.slice(seeded(partition_info.full_shape, dtype), partition_info.var_offset, shape)
-
-        return getter(name, *args, initializer=initial, **kwargs)
-
-    return get_variable
 
 
 job = Job(

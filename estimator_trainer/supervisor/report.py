@@ -9,7 +9,8 @@
       signal                  the name of the one that we were told to stop with
       cause                   task, code, meaning, text, reported_by, message, traceback,
                               out_of_memory; null without
-      step, checkpoint_before, checkpoint_step, steps_lost
+      step, max_steps, checkpoint_before, checkpoint_step, steps_lost
+      ended_by                max_steps, early_stopping, max_secs, end_of_data; null: training has not ended
       tasks                   each end of each task, in the order they were seen:
                               name, life, code, signal, meaning, how, message; began_secs, secs:
                               when this life began and ended, since the gang was started
@@ -61,6 +62,8 @@ def _attempt(attempt: Attempt, decision: Decision | None) -> dict:
         'signal': outcome.signum.name if outcome.signum else None,
         'cause': _cause(attempt),
         'step': training.step if training else None,
+        'max_steps': training.max_steps if training else None,
+        'ended_by': training.why if training else None,
         'checkpoint_before': attempt.checkpoint_before,
         'checkpoint_step': attempt.checkpoint,
         'steps_lost': attempt.steps_lost,

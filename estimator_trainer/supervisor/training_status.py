@@ -22,6 +22,7 @@ class Training:
     examples_per_sec: float | None = None
     generation: str = ''
     prepared: int | None = None
+    why: str | None = None  # training has ended
 
     @classmethod
     def of(cls, value: Mapping) -> 'Training | None':
@@ -37,6 +38,7 @@ class Training:
             examples_per_sec=rate if type(rate) in (int, float) else None,
             generation=str(value.get('generation', '')),
             prepared=_whole(value.get('prepared')),
+            why=value.get('why') if isinstance(value.get('why'), str) else None,
         )
 
 

@@ -21,10 +21,11 @@ def say_plan(plan, own_data: bool, memory: str) -> None:
         _log.info('%s', line)
 
 
-def say_start(plan, dataset, params, can_serve) -> None:
+def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
     """Before the first step.
 
     Args:
+        stopped: the decision by which the run was stopped early, as one says it; None: there is none.
         params: jobs.run_params.RunParams.
         can_serve: the job has a serving_input_fn.
     """
@@ -35,6 +36,9 @@ def say_start(plan, dataset, params, can_serve) -> None:
     start, end = params.start_step, params.max_steps
     if start >= end:
         _log.info('step %d: training has reached --max_steps or --epochs (step %d) already', start, end)
+    elif stopped:
+        _log.info('stopped early at step %d of %d: %s', start, end, stopped)
+        _log.info('to go on, give a higher --stop_patience or another rule, or leave --stop_metric out')
     elif start:
         _log.info('resumes at step %d of %d', start, end)
     else:
@@ -71,6 +75,19 @@ def say_changed_files(before, now) -> None:
             now['files'],
             now['examples'],
         )
+
+
+def say_end_of_data(step, params) -> None:
+    """Training has ended at `step` because there were no more batches. `params`: run_params.RunParams."""
+    batch = params.global_batch_size
+    _log.warning(
+        'WARNING: the training data ended at step %d of %d: %s of %s examples. The input_fn has to repeat its data '
+        "when mode is 'train': add repeat() to the data set",
+        step,
+        params.max_steps,
+        f'{step * batch:,}',
+        f'{params.max_steps * batch:,}',
+    )
 
 
 def say_end(model_dir, step, why, metrics, has_exports) -> None:

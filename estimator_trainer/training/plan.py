@@ -96,6 +96,11 @@ class Plan:
         return bool(self.cluster.evaluator) or self.role == 'evaluator'
 
     @property
+    def evaluates(self) -> bool:
+        """Whether this task evaluates checkpoints."""
+        return self.role == 'evaluator' or (self.is_chief and not self.has_evaluator)
+
+    @property
     def writes_page(self) -> bool:
         """Whether report.html is this task's: the evaluator ends last. The chief does not know of one that the cluster
         does not list."""

@@ -50,7 +50,7 @@ class Progress:
     def start(self, step: int) -> None:
         """Training begins, or goes on, after this step."""
         self._local_steps = 0
-        self._reported_step, self._reported_at = step, self._clock()
+        self._reported = [(step, self._clock())]  # the last two reports: step and time
         if self._draw:
             self._bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
 
@@ -72,7 +72,7 @@ class Progress:
 
     def finish(self, step: int) -> None:
         """Training is over; reports what has not been reported."""
-        if step > self._reported_step and self.last_loss is not None:
+        if step > self._reported[-1][0] and self.last_loss is not None:
             self._report([(step, self.last_loss)])
         if self._bar is not None:
             self._bar.close()
@@ -80,27 +80,32 @@ class Progress:
     def _report(self, losses):
         """losses: (step, loss) of each step that is due, which share one measurement of the speed."""
         now, step = self._clock(), losses[-1][0]
-        steps_per_sec = (step - self._reported_step) / max(now - self._reported_at, 1e-9)
-        rate = steps_per_sec * self._batch_size
+        steps_per_sec = self._steps_per_sec(step, now)
+        known = {} if steps_per_sec is None else {'examples_per_sec': steps_per_sec * self._batch_size}
+        speed = [f'{rate:,.0f} examples/s' for rate in known.values()]
         if self._bar is not None:
-            self._bar.set_postfix_str(f'loss {losses[-1][1]:.4f}, {rate:,.0f} examples/s', refresh=False)
-            self._bar.n = step
+            self._bar.set_postfix_str(', '.join([f'loss {losses[-1][1]:.4f}', *speed]), refresh=False)
+            self._bar.n = min(step, self._max_steps)  # workers with parameter servers train a few steps more
             self._bar.refresh()
-        self._heard(rate)
+        for rate in known.values():
+            self._heard(rate)
         for at, loss in losses:
             if self._bar is None:
-                left = max(0, self._max_steps - at) / max(steps_per_sec, 1e-9)
-                _log.info(
-                    'step %d/%d  loss %.4f  %s examples/s  %s left',
-                    at,
-                    self._max_steps,
-                    loss,
-                    f'{rate:,.0f}',
-                    duration(left),
-                )
-            self._metrics.write('train', at, {'loss': loss, 'examples_per_sec': rate, **self._counts()})
-            self._summary(at, rate)
-        self._reported_step, self._reported_at = step, now
+                shown, left = min(at, self._max_steps), []
+                if steps_per_sec is not None:
+                    left = [f'{duration((self._max_steps - shown) / max(steps_per_sec, 1e-9))} left']
+                _log.info('%s', '  '.join([f'step {shown}/{self._max_steps}', f'loss {loss:.4f}', *speed, *left]))
+            self._metrics.write('train', at, {'loss': loss, **known, **self._counts()})
+            for rate in known.values():
+                self._summary(at, rate)
+        self._reported = [self._reported[-1], (step, now)]
+
+    def _steps_per_sec(self, step, now) -> float | None:
+        """Since the last report, or the one before. None: there has been a single step, which tells nothing."""
+        for then, at in reversed(self._reported):
+            if step - then > 1:
+                return (step - then) / max(now - at, 1e-9)
+        return None
 
 
 class ProgressHook(Progress, tf.estimator.SessionRunHook):

@@ -38,6 +38,7 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         None when the part is done; an End when the task was stopped on the way.
     """
     config, model_dir = plan.config, plan.config.model_dir
+    rule = early_stopping.rule_of(config, job.best_metric, job.best_mode)
     if not plan.trains:
         lifeline.when_asked_to_profile(messages.say_nothing_to_profile)
 
@@ -86,7 +87,10 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         params = dataclasses.replace(params, start_step=start_step)
     if plan.is_chief:
         lifeline.resumes_at(params.start_step)
-    messages.say_start(plan, dataset, params, can_serve=job.serving_input_fn is not None)
+    stopped = rule and early_stopping.decision(rule, model_dir)
+    messages.say_start(
+        plan, dataset, params, job.serving_input_fn is not None, stopped and early_stopping.told(stopped)
+    )
 
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
     profiler = profilers.Profiler(
@@ -95,7 +99,7 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     if plan.trains:
         lifeline.when_asked_to_profile(profiler.ask)
     watch = watched_step.StepWatch(
-        lifeline, plan.is_chief, plan.asynchronous, _reason_to_stop(config), params.start_step, profiler
+        lifeline, plan.is_chief, plan.asynchronous, _reason_to_stop(config, rule), params.start_step, profiler
     )
     waited = waits.Waits(memory and memory.waited_secs)
     lifeline.hear_waits(waited.totals)
@@ -104,12 +108,11 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     trainer = make_trainer(setup)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, _serving_input_fn(job, params, dataset)))
     evaluation = Evaluation(
-        model_dir,
-        lambda: make_evaluator(setup),
-        exports,
-        early_stopping.rule_of(config),
-        params.start_step if plan.trains else None,
+        model_dir, lambda: make_evaluator(setup), exports, rule, params.start_step if plan.trains else None
     )
+
+    if plan.evaluates:  # before training costs hours
+        evaluation.check_metrics()
 
     # 7. Train. A process that trains alone evaluates on the way, and the last checkpoint.
     if plan.role == 'evaluator':
@@ -141,6 +144,8 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         why = 'max_steps' if step >= params.max_steps else watch.why or 'end_of_data'
         if not lifeline.stopped_by:
             lifeline.finish(protocol.ENDED, why)
+        if why == 'end_of_data' and not lifeline.stopped_by and plan.is_chief:
+            messages.say_end_of_data(step, params)
     if not lifeline.stopped_by:
         messages.say_end(model_dir, step, why, evaluation.results.get(step), bool(exports))
     return _stopped(lifeline, step)
@@ -185,10 +190,9 @@ def _serving_input_fn(job, params, dataset):
     return exporters.raw_images(dataset.image_shape)
 
 
-def _reason_to_stop(config):
+def _reason_to_stop(config, rule):
     """() -> why training should stop now, or None."""
     started = float(os.environ.get(protocol.STARTED) or time.time())  # the run, maybe in an earlier process
-    rule = early_stopping.rule_of(config)
 
     def reason():
         if config.max_secs and time.time() - started >= config.max_secs:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from estimator_trainer.evaluation import evaluation, exact_evaluation
+from estimator_trainer.evaluation import evaluation, exact_evaluation, progress
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle.lifeline import Lifeline
@@ -87,13 +87,17 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     def started():
         setup.lifeline.enter(protocol.EVALUATING)
 
+    replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
+    shown = progress.EvaluationProgress(
+        config.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
+    )
     if config.loop == 'estimator':
         estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
         same_data = setup.dataset is not None or setup.job.same_eval_data
-        return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started, same_data)
+        return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started, same_data, shown)
     strategy = setup.run_configs.local.eval_distribute
     if strategy and plan.strategy == 'mirrored' and setup.run_configs.own.train_distribute:
         strategy = setup.run_configs.own.train_distribute  # the collectives of a second one would get in its way
     return keras_evaluator.KerasEvaluator(
-        setup.job, params.as_dict(), config.model_dir, input_fn, config.eval_steps, strategy, started
+        setup.job, params.as_dict(), config.model_dir, input_fn, config.eval_steps, strategy, started, shown
     )

@@ -227,9 +227,9 @@ def cases() -> list:
             Interrupted(FINAL, KILL, EVALUATIONS + _at_zero(loop), (f'--loop={loop}', f'--num_replicas={replicas}')),
         )
     with_evaluator, without = ('--workers=2',), ('--workers=2', '--noevaluator')
-    add(KILL, f'evaluator {BEST}', InCluster(BEST, KILL, with_evaluator, (0,), lines=1))
+    add(KILL, f'evaluator {BEST}', InCluster(BEST, KILL, with_evaluator, (0,), lines=0))
     add(KILL, f'evaluator {LINE}', InCluster(LINE, KILL, with_evaluator, (0,), lines=0))
-    add(FILL, f'evaluator {BEST}', InCluster(BEST, FILL, with_evaluator, (exit_codes.CANNOT_WRITE, 0), lines=1))
+    add(FILL, f'evaluator {BEST}', InCluster(BEST, FILL, with_evaluator, (exit_codes.CANNOT_WRITE, 0), lines=0))
     add(KILL, f'chief of two {FINAL}', InCluster(FINAL, KILL, without, (0,), lines=1))
     add(FILL, f'chief of two {FINAL}', InCluster(FINAL, FILL, without, (exit_codes.CANNOT_WRITE, 0), lines=1))
     add(KILL, f'chief of ps {FINAL}', InCluster(FINAL, KILL, ('--workers=2', '--ps=1', '--noevaluator'), (0,), lines=1))

@@ -43,8 +43,10 @@ class Executor:
 @pytest.fixture
 def mended(tells):
     executor, estimator = type('Mended', (Executor,), {}), type('Mended', (Estimator,), {})
-    training_end.mend(types.SimpleNamespace(_TrainingExecutor=executor, _ContinuousEvalListener=object))
-    training_end.begin_where_it_trains(estimator)
+    upstream = types.SimpleNamespace(Estimator=estimator)
+    training_end.mend(
+        types.SimpleNamespace(_TrainingExecutor=executor, _ContinuousEvalListener=object, estimator_lib=upstream)
+    )
     return lambda *args: executor(estimator(*args))
 
 

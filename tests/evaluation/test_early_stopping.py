@@ -3,9 +3,11 @@
 import dataclasses
 import json
 import os
+import types
 
 import pytest
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.evaluation.early_stopping import Rule
 
@@ -72,9 +74,45 @@ def test_evaluations_come_in_any_order():
     assert RULE.verdict(STOP[::-1]) == RULE.verdict(STOP)
 
 
-def test_a_metric_that_the_evaluation_does_not_give():
-    with pytest.raises(ValueError, match=r'--stop_metric=auc: .* it has accuracy, loss\.'):
-        Rule('auc', 'max', 2).verdict([{**STOP[0], 'accuracy': 1}])
+def test_evaluations_of_an_earlier_start_may_lack_the_metric():
+    rule = Rule('auc', 'max', 1)
+    assert rule.verdict(STOP) is None
+    later = [{**line, 'step': 100 + line['step']} for line in lines(0.5, 0.4, metric='auc')]
+    assert rule.verdict(STOP + later)['best_step'] == 110
+
+
+def config(metric, mode=None):
+    return types.SimpleNamespace(stop_metric=metric, stop_mode=mode, stop_patience=2, stop_min_delta=0.0)
+
+
+@pytest.mark.parametrize(
+    'metric, flag, best, mode',
+    [
+        ('accuracy', None, ('loss', 'min'), 'max'),  # as its name says
+        ('loss', None, ('accuracy', 'max'), 'min'),
+        ('fairness', None, ('fairness', 'max'), 'max'),  # as the job says
+        ('accuracy', None, ('accuracy', 'min'), 'min'),
+        ('accuracy', 'min', ('accuracy', 'max'), 'min'),  # as the flag says
+        ('fairness', 'min', ('loss', 'min'), 'min'),
+    ],
+)
+def test_whether_lower_or_higher_is_better(metric, flag, best, mode):
+    assert early_stopping.rule_of(config(metric, flag), *best) == Rule(metric, mode, 2)
+
+
+def test_a_metric_of_which_nobody_says_it():
+    with pytest.raises(UsageError, match=r'--stop_metric=fairness: .*--stop_mode=min or --stop_mode=max'):
+        early_stopping.rule_of(config('fairness'), 'loss', 'min')
+    assert early_stopping.rule_of(config(''), 'loss', 'min') is None
+
+
+def test_a_metric_that_improves_does_not_stop_the_run():
+    rule = early_stopping.rule_of(config('accuracy'), 'loss', 'min')
+    assert rule.verdict(lines(0.824, 0.910, 0.934, 0.946, metric='accuracy')) is None
+    verdict = rule.verdict(lines(0.824, 0.910, 0.9, 0.9, metric='accuracy'))
+    assert early_stopping.told(verdict) == (
+        'accuracy (higher is better) has not improved on 0.91 of step 20 in 2 evaluations in a row'
+    )
 
 
 def test_decided_once_and_kept(tmp_path):

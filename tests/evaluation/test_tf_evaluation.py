@@ -1,5 +1,6 @@
 """evaluation.evaluation: a process that is killed between any two pieces of an evaluation, and the next one."""
 
+import contextlib
 import itertools
 import json
 import logging
@@ -10,6 +11,7 @@ import types
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping, evaluation, exporters, owed
 from estimator_trainer.run_dir import metrics_log, protocol
 
@@ -68,6 +70,9 @@ class FakeEvaluator:
         self._machine.moment()
         step = int(tf.train.load_variable(checkpoint, 'global_step'))
         return {'loss': LOSSES[step], 'global_step': step}
+
+    def metric_names(self):
+        return {'loss', 'accuracy'}
 
     def export_saved_model(self, folder, serving_input_fn, checkpoint_path, **unused):
         name = next(self._names)
@@ -249,3 +254,43 @@ def test_a_removed_line_is_written_again(tmp_path, machine):
     left = run.left()
     assert left['lines'] == [(40, 0.4)] and left['final'] == ['model.ckpt-40']
     assert json.loads((tmp_path / 'eval/last.json').read_text())['lines'] == 0
+
+
+@pytest.mark.parametrize(
+    'rule, best, said',
+    [
+        ('acc', 'loss', r'--stop_metric=acc: .*did you mean accuracy\?.* It has: accuracy, loss\.'),
+        (None, 'auc', r"best_metric='auc': .* It has: accuracy, loss\."),
+        ('accuracy', 'accuracy', None),
+        (None, 'loss', None),
+    ],
+)
+def test_metrics_that_do_not_exist(tmp_path, machine, rule, best, said):
+    exports = exporters.Exports(
+        str(tmp_path), exporters.make(('best',), types.SimpleNamespace(best_metric=best, best_mode='min'), lambda: None)
+    )
+    rule = rule and early_stopping.Rule(rule, 'max', 1)
+    found = evaluation.Evaluation(str(tmp_path), lambda: FakeEvaluator(machine), exports, rule)
+    with pytest.raises(UsageError, match=said) if said else contextlib.nullcontext():
+        found.check_metrics()
+
+
+def test_said_once_and_known_again(tmp_path, machine, caplog):
+    caplog.set_level(logging.INFO)
+    run = Run(tmp_path, machine)
+    checkpoints = [run.save(step) for step in (20, 40, 60)]
+    run.evaluates(*((checkpoint, False) for checkpoint in checkpoints), (checkpoints[-1], True))
+    assert len([record for record in caplog.records if record.getMessage().startswith('early stopping:')]) == 1
+    again = run.process()
+    again.make_up()
+    again.of(checkpoints[-1], True)
+    assert again.results == {60: {'loss': LOSSES[60]}}
+
+
+def test_what_has_learnt_nothing_is_not_the_best(tmp_path, machine, monkeypatch):
+    monkeypatch.setitem(LOSSES, 0, 0.1)
+    run = Run(tmp_path, machine)
+    run.evaluates((run.save(0), False))
+    assert run.left()['best'] == []
+    run.evaluates((run.save(20), False))
+    assert run.left()['best'] == ['model.ckpt-20']

@@ -3,6 +3,7 @@
 import gc
 import glob
 import logging
+import random
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ EXAMPLES = 21
 
 
 def arrays():
-    random = np.random.RandomState(0)
-    features = random.normal(size=[EXAMPLES, 3]).astype(np.float32)
+    numbers = np.random.RandomState(0)
+    features = numbers.normal(size=[EXAMPLES, 3]).astype(np.float32)
     return features, (features.sum(axis=1) > 0).astype(np.int64)
 
 
@@ -261,3 +262,14 @@ def test_after_an_evaluation_that_failed(tmp_path):
     with pytest.raises(ValueError):
         evaluator.evaluate(f'{first}0')
     assert evaluator.evaluate(third) == good
+
+
+@pytest.mark.parametrize('same_data', [True, False])
+def test_the_names_of_the_metrics_are_known_before_there_is_a_checkpoint(tmp_path, same_data):
+    job = Job()
+    evaluator = estimator_evaluator.EstimatorEvaluator(job.estimator(tmp_path), job.input_fn, same_data=same_data)
+    random.seed(3)
+    expected = random.Random(3).random()
+    assert evaluator.metric_names() == {'accuracy', 'auc', 'noise', 'loss'}
+    assert random.random() == expected
+    assert job.model_fns == 1

@@ -335,3 +335,10 @@ def test_the_report_is_the_whole_story():
     assert (first['checkpoint_before'], first['checkpoint_step'], first['steps_lost']) == (400, 500, 37)
     assert (first['decision'], first['delay_secs']) == (restarts.Reason.RESTART.value, 1.5)
     assert (second['why'], second['cause'], second['decision']) == ('done', None, None)
+
+
+def test_the_report_says_what_ended_the_training():
+    training = Training.of({'state': 'ended', 'why': 'end_of_data', 'step': 47, 'max_steps': 188})
+    attempt = dataclasses.replace(ATTEMPT, training=training)
+    (told,) = report.attempts([(attempt, None)])
+    assert (told['step'], told['max_steps'], told['ended_by']) == (47, 188, 'end_of_data')

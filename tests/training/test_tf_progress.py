@@ -53,8 +53,8 @@ def lines(folder):
 @pytest.mark.parametrize(
     'start, steps_each_run, expected',
     [
-        (0, 1, [('train', 2, 0.5, 64), ('train', 4, 1.5, 128), ('train', 5, 2.0, 32)]),
-        (100, 1, [('train', 102, 50.5, 64), ('train', 104, 51.5, 128), ('train', 105, 52.0, 32)]),  # a resumed run
+        (0, 1, [('train', 2, 0.5, 64), ('train', 4, 1.5, 128), ('train', 5, 2.0, 64)]),
+        (100, 1, [('train', 102, 50.5, 64), ('train', 104, 51.5, 128), ('train', 105, 52.0, 64)]),  # a resumed run
         (
             0,
             3,
@@ -84,7 +84,7 @@ def test_log_lines_and_bar(tmp_path, capsys, caplog):
     assert [record.getMessage() for record in caplog.records] == [
         'step 2/10  loss 0.5000  64 examples/s  8s left',
         'step 4/10  loss 1.5000  128 examples/s  3s left',
-        'step 5/10  loss 2.0000  32 examples/s  10s left',
+        'step 5/10  loss 2.0000  64 examples/s  5s left',
     ]
     assert capsys.readouterr().err == ''
     caplog.clear()
@@ -92,6 +92,20 @@ def test_log_lines_and_bar(tmp_path, capsys, caplog):
     assert not caplog.records
     drawn = capsys.readouterr().err
     assert '2/10' in drawn and '7/10' in drawn
+
+
+def test_one_step_gives_no_speed_and_no_step_is_beyond_the_end(tmp_path, caplog):
+    caplog.set_level(logging.INFO, 'estimator_trainer')
+    clock = iter([0.0, 5.0, 6.0, 7.0])
+    shown = progress.Progress(3, 64, 1, metrics_log.MetricsLog(str(tmp_path / 'm')), False, clock=lambda: next(clock))
+    shown.start(0)
+    for step in (1, 3, 4):  # another worker with parameter servers moves the step as well
+        shown.stepped([0.5], lambda step=step: step)
+    assert [record.getMessage() for record in caplog.records] == [
+        'step 1/3  loss 0.5000',
+        'step 3/3  loss 0.5000  128 examples/s  0s left',
+        'step 3/3  loss 0.5000  96 examples/s  0s left',
+    ]
 
 
 def test_a_clock_that_stands_still_divides_by_nothing(tmp_path):

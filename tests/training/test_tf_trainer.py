@@ -15,9 +15,12 @@ def test_the_graph_of_evaluations_is_kept_where_their_data_are_the_same(monkeypa
     estimator = types.SimpleNamespace(export_saved_model=None)
     monkeypatch.setattr(exact_evaluation, 'estimator_of', lambda *args: estimator)
     monkeypatch.setattr(exact_evaluation, 'input_fn', lambda *args: None)
+    config = types.SimpleNamespace(
+        loop='estimator', eval_steps=None, eval_strategy='none', num_replicas=1, batch_size=8
+    )
     setup = types.SimpleNamespace(
-        plan=types.SimpleNamespace(config=types.SimpleNamespace(loop='estimator', eval_steps=None)),
-        params=None,
+        plan=types.SimpleNamespace(config=config),
+        params=types.SimpleNamespace(num_examples=100),
         input_fn=None,
         job=types.SimpleNamespace(same_eval_data=same_eval_data),
         dataset=dataset,

@@ -62,7 +62,13 @@ class SweepFlags:
         why='TPE begins with ten random trials',
     )
     metric: str = _what('loss', 'The metric of the evaluation that is to become best.')
-    mode: str = _what('min', 'Whether lower (min) or higher (max) is better.', choices=('min', 'max'))
+    mode: str | None = _what(
+        None,
+        'Whether lower (min) or higher (max) is better. Needed for a metric of which neither is known.',
+        choices=('min', 'max'),
+        unset="the job's, if it is its best_metric; else as the name says: min for a loss or an error, max for "
+        'accuracy, AUC, precision or recall',
+    )
     seed: int = _what(
         1,
         'Seed of the choice of values. That of the trials is --seed after `--`.',
@@ -148,7 +154,7 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
         )
     plan = plans.Plan(
         values.metric,
-        values.mode,
+        _mode(values, found),
         values.seed,
         values.prune_after,
         tuple(map(str, spaces)),
@@ -200,12 +206,21 @@ def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
     return code
 
 
+def _mode(values, found) -> str:
+    mode = values.mode or early_stopping.mode_of(values.metric, *found.best)
+    if mode is None:
+        raise UsageError(
+            f'--metric={values.metric}: say whether lower or higher is better, by --mode=min or --mode=max.'
+        )
+    return mode
+
+
 def _flags_of_trials(values, plan, found, cores: int) -> tuple:
     """The rule by which trials are pruned, or None, and the flags of all trials."""
     threads = [f'--intra_op_threads={max(1, cores // values.parallel)}']
     rule, more = None, []
     if plan.prune_after:
-        rule = early_stopping.rule_of(found.config)
+        rule = early_stopping.rule_of(found.config, *found.best)
         if rule is None:  # the early stopping of the trainer is what ends a trial that is pruned
             rule = early_stopping.Rule(plan.metric, plan.mode, _NEVER)
             more = [f'--stop_{name}={value}' for name, value in dataclasses.asdict(rule).items()]

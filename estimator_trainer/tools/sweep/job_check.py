@@ -2,8 +2,9 @@
 
     python -m estimator_trainer.tools.sweep.job_check PARAMS FLAG…
 
-PARAMS is a JSON list of texts name=value that a trial may give its job, FLAG… are the flags of the trainer. Writes the
-job's params, {name: default}, as a line of JSON to stdout. The exit code is not 0 if one of PARAMS cannot be.
+PARAMS is a JSON list of texts name=value that a trial may give its job, FLAG… are the flags of the trainer. Writes a
+line of JSON to stdout: the job's `params`, {name: default}, and `best`, its best_metric and best_mode. The exit code is
+not 0 if one of PARAMS cannot be.
 """
 
 import json
@@ -31,7 +32,8 @@ def main(argv) -> int:
         for text in texts:
             if text.partition('=')[0] in ready.job.params:
                 _check(ready, config, text)
-        print(json.dumps(dict(ready.job.params)), flush=True)
+        best = [ready.job.best_metric, ready.job.best_mode]
+        print(json.dumps({'params': dict(ready.job.params), 'best': best}), flush=True)
         return exit_codes.OK
     except (UsageError, jobs.JobError) as error:
         print(f'error: {error}', file=sys.stderr)

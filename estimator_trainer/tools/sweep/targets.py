@@ -54,12 +54,14 @@ class Targets:
         parameters: in the order of --param_space.
         trainer_flags: of all trials; flagfiles are replaced by what is in them.
         params: names of those that are params of the job; the others are flags of the trainer.
+        best: the job's best_metric and best_mode.
     """
 
     config: trainer_config.TrainerConfig
     parameters: tuple[Parameter, ...]
     params: frozenset[str]
     trainer_flags: tuple[str, ...]
+    best: tuple[str, str]
 
     def flags(self, values: Mapping) -> list[str]:
         """The trainer's flags that give a trial its values."""
@@ -93,7 +95,7 @@ def find(given: Sequence[Space], trainer_flags: Sequence[str]) -> Targets:
             f'--model_dir={config.model_dir}: a sweep keeps its trials in a folder of this machine; name one. Copy the '
             'best trial to the store afterwards, or train with its flags and a --model_dir there.'
         )
-    params = _params_of_job(texts, [*base, *some])
+    params, best = _facts_of_job(texts, [*base, *some])
     parameters = tuple(_parameter(space, declared, params) for space in given)
     for parameter in parameters:
         if parameter.name not in params:
@@ -107,6 +109,7 @@ def find(given: Sequence[Space], trainer_flags: Sequence[str]) -> Targets:
         parameters,
         frozenset(parameter.name for parameter in parameters if parameter.name in params),
         tuple(base),
+        best,
     )
 
 
@@ -141,7 +144,7 @@ def _expanded(trainer_flags: Sequence[str]) -> list[str]:
         raise UsageError(f'--flagfile: {error}') from error
 
 
-def _params_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> dict:
+def _facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[dict, tuple[str, str]]:
     parent = os.getpid()
     environ = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
     try:
@@ -160,8 +163,7 @@ def _params_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> dict:
     if done.returncode != exit_codes.OK:
         code = done.returncode if done.returncode > 0 else 128 - done.returncode
         raise CheckFailed(code, done.stderr.strip() or f'error: the job cannot be loaded: {exit_codes.describe(code)}')
-    with contextlib.suppress(ValueError, IndexError):
-        params = json.loads(done.stdout.splitlines()[-1])  # the job may have printed something before
-        if isinstance(params, dict):
-            return params
+    with contextlib.suppress(ValueError, IndexError, KeyError, TypeError):
+        facts = json.loads(done.stdout.splitlines()[-1])  # the job may have printed something before
+        return dict(facts['params']), tuple(facts['best'])
     raise CheckFailed(exit_codes.FAILED, 'error: the process that loads the job has said nothing of its params.')

@@ -11,7 +11,7 @@ PARAMS = {'learning_rate': 0.1, 'hidden': 32, 'optimizer': 'sgd'}
 
 @pytest.fixture(autouse=True)
 def job_with_params(monkeypatch):
-    monkeypatch.setattr(targets, '_params_of_job', lambda texts, flags: PARAMS)
+    monkeypatch.setattr(targets, '_facts_of_job', lambda texts, flags: (PARAMS, ('loss', 'min')))
 
 
 def find(tmp_path, *given, flags=('--max_steps=10',)):

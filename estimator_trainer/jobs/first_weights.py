@@ -1,0 +1,50 @@
+"""First weights of a graph's variables whose initializers have no seed: a function of `--seed` and the variable's name.
+
+TensorFlow's seed of a graph numbers its random operations, and gives each the next number. What a variable begins with
+would depend on the operations before it: on the number of replicas, and on the slices of a table.
+"""
+
+import copy
+import zlib
+
+
+def of_seed(seed: int):
+    """A context in which `tf.compat.v1.get_variable` gives random initializers without a seed one of their own."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+
+    def get_variable(getter, name, *args, initializer=None, dtype=tf.float32, **kwargs):
+        if initializer is None and tf.as_dtype(dtype or tf.float32).is_floating:
+            initializer = v1.glorot_uniform_initializer()  # as get_variable has it
+        if not isinstance(initializer, _seedable()) or initializer.seed is not None:
+            return getter(name, *args, initializer=initializer, dtype=dtype, **kwargs)
+        return getter(name, *args, initializer=_seeded(initializer, of_name(seed, name)), dtype=dtype, **kwargs)
+
+    return v1.variable_scope(v1.get_variable_scope(), custom_getter=get_variable, auxiliary_name_scope=False)
+
+
+def of_name(seed: int, name: str) -> int:
+    return zlib.crc32(f'{seed} {name}'.encode()) & 0x7FFFFFFF
+
+
+def _seeded(initializer, seed: int):
+    """The initializer with a seed. A slice of a table is cut out of the first values of the whole table."""
+    import tensorflow as tf
+
+    seeded = copy.copy(initializer)
+    seeded.seed = seed
+
+    def initial(shape, dtype=None, partition_info=None):
+        if partition_info is None:
+            return seeded(shape, dtype)
+        return tf.slice(seeded(partition_info.full_shape, dtype), partition_info.var_offset, shape)
+
+    return initial
+
+
+def _seedable() -> tuple:
+    import tensorflow as tf
+
+    names = ('random_normal', 'random_uniform', 'truncated_normal', 'variance_scaling', 'orthogonal')
+    return tuple(getattr(tf.compat.v1, f'{name}_initializer') for name in names)

@@ -1,0 +1,31 @@
+"""What the name of a metric says: whether lower or higher is better, and which name was meant. Pure."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+MODES = ('min', 'max')
+_LOWER = {'loss', 'error', 'mse', 'rmse', 'mae', 'perplexity'}
+_HIGHER = {'accuracy', 'auc', 'precision', 'recall', 'f1', 'iou', 'ndcg'}
+_TURNED = {'neg', 'negative', 'negated'}
+
+
+def known_mode(name: str) -> str | None:
+    """'min' or 'max', as the words of a metric's name say it: `average_loss`, `top_5_accuracy`. None: they do not."""
+    words = set(re.findall('[a-z]+[0-9]*', name.lower()))
+    lower, higher = bool(words & _LOWER), bool(words & _HIGHER)
+    if lower == higher or words & _TURNED:
+        return None
+    return 'min' if lower else 'max'
+
+
+def better(mode: str) -> str:
+    """'lower is better' or 'higher is better'."""
+    return f'{"higher" if mode == "max" else "lower"} is better'
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """' (did you mean X?)', or '' where no known name is near."""
+    known = sorted(known)
+    close = [one for one in known if one.startswith(name)] or difflib.get_close_matches(name, known, n=1)
+    return f' (did you mean {close[0]}?)' if close else ''

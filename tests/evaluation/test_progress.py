@@ -1,0 +1,55 @@
+"""evaluation.progress with a clock of its own: what is told of an evaluation, and when."""
+
+import logging
+
+import pytest
+
+from estimator_trainer.evaluation.progress import EvaluationProgress
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def told(caplog, batches, secs_each, **about):
+    """The messages of one evaluation."""
+    caplog.set_level(logging.INFO)
+    clock = Clock()
+    progress = EvaluationProgress(clock=clock, **about)
+    progress.begins(400)
+    for _ in range(batches):
+        clock.now += secs_each
+        progress.batch()
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_a_short_one(caplog):
+    assert told(caplog, 30, 0.01) == ['evaluates step 400']
+
+
+def test_a_long_one(caplog):
+    said = told(caplog, 100, 1, steps=1000)
+    assert said[1:] == [
+        f'evaluation: {batches} of 1,000 batches in {secs}'
+        for batches, secs in ((10, '10s'), (30, '30s'), (70, '1m10s'))
+    ]
+
+
+@pytest.mark.parametrize(
+    'batches, secs_each, about',
+    [
+        (61, 1, {}),  # a minute without an end
+        (2001, 0, {'batch_size': 10, 'train_examples': 1000}),  # far more than an epoch
+    ],
+)
+def test_data_that_may_never_end(caplog, batches, secs_each, about):
+    warnings = [text for text in told(caplog, batches, secs_each, **about) if text.startswith('WARNING')]
+    assert len(warnings) == 1 and 'repeat()' in warnings[0] and '--eval_steps' in warnings[0]
+
+
+@pytest.mark.parametrize('about', [{'ends': True}, {'steps': 10**6}])
+def test_data_that_end(caplog, about):
+    assert not [text for text in told(caplog, 3000, 1, train_examples=10, **about) if text.startswith('WARNING')]

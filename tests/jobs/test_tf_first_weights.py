@@ -1,0 +1,68 @@
+"""compat.patches.keras_seeds and jobs.first_weights: which weights a graph begins with where nobody has given a seed."""
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import keras_seeds
+from estimator_trainer.evaluation import exact_evaluation
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture(autouse=True)
+def nobody_has_seeded_keras(monkeypatch):
+    monkeypatch.setattr(keras_seeds._generators(), 'generator', None, raising=False)
+
+
+def first_weights(folder, seed=1, replicas=1, layer_seed=None):
+    """Kernels by name: of two layers of Keras and of one variable of TensorFlow 1."""
+
+    def model_fn(features, labels, mode):
+        outputs = tf.matmul(tf.nn.dropout(features, 0.5), v1.get_variable('kernel', [4, 4]))
+        for units in (3, 2):
+            initializer = tf.keras.initializers.GlorotUniform(layer_seed)
+            outputs = tf.keras.layers.Dense(units, kernel_initializer=initializer)(tf.nn.dropout(outputs, 0.5))
+        loss = tf.reduce_mean(outputs)
+        train_op = v1.train.GradientDescentOptimizer(0.0).minimize(loss, v1.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    strategy = None
+    if replicas > 1:
+        devices = [f'/cpu:{number}' for number in range(replicas)]
+        strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
+    config = tf.estimator.RunConfig(
+        str(folder),
+        tf_random_seed=seed,
+        train_distribute=strategy,
+        session_config=v1.ConfigProto(device_count={'CPU': replicas}, allow_soft_placement=True),
+    )
+    estimator = tf.estimator.Estimator(exact_evaluation.with_exact_loss(model_fn), config=config)
+    estimator.train(lambda: tf.data.Dataset.from_tensors((tf.ones([2, 4]), tf.ones([2]))).repeat(), steps=1)
+    return {
+        name: estimator.get_variable_value(name).tolist()
+        for name in estimator.get_variable_names()
+        if name.endswith('kernel')
+    }
+
+
+def test_the_seed_of_the_run_decides_the_weights_of_layers_without_one(tmp_path):
+    first = first_weights(tmp_path / 'a')
+    assert len(first) == 3 and first == first_weights(tmp_path / 'b')
+    assert first != first_weights(tmp_path / 'c', seed=2)
+
+
+def test_replicas_begin_with_the_weights_of_one(tmp_path):
+    assert first_weights(tmp_path / 'a') == first_weights(tmp_path / 'b', replicas=2)
+
+
+def test_a_seed_of_an_initializer_stays_in_force(tmp_path):
+    first, other = (first_weights(tmp_path / str(seed), seed, layer_seed=7) for seed in (1, 2))
+    assert first.pop('kernel') != other.pop('kernel') and first == other
+
+
+def test_a_job_that_seeds_keras_itself(tmp_path):
+    tf.keras.utils.set_random_seed(5)
+    first = first_weights(tmp_path / 'a', 1)
+    tf.keras.utils.set_random_seed(5)
+    other = first_weights(tmp_path / 'b', 2)
+    assert first.pop('kernel') != other.pop('kernel') and first == other
