@@ -75,7 +75,7 @@ def test_max_steps_may_be_a_number_of_numpy(tmp_path, mended, max_steps):
 
 
 def test_a_checkpoint_without_a_step_costs_no_training(tmp_path, mended, monkeypatch):
-    monkeypatch.setattr(training_end.checkpoints, 'last_step', mock.Mock(side_effect=ValueError('no global_step')))
+    monkeypatch.setattr(training_end, '_last_step', mock.Mock(side_effect=ValueError('no global_step')))
     mended(str(tmp_path))._start_distributed_training()
     said = training_end._read(str(tmp_path))
     assert (said['state'], said['step']) == ('ended', None)
