@@ -65,12 +65,29 @@ class Evaluation:
 
     @contextlib.contextmanager
     def held(self):
-        """Holds the run's evaluation, of which one process is the owner. Yields whether it is ours.
+        """Holds the run's evaluation, of which one process is the owner. Yields () -> whether it is ours now.
 
-        An evaluator that TF_CONFIG's cluster does not list is unknown to the chief otherwise.
+        An evaluator that TF_CONFIG's cluster does not list is unknown to the chief otherwise. The process that has the
+        evaluation may give it up or end at any time: ask before each evaluation. Once it is ours, what others have
+        left undone is made up for.
         """
         with lock(self._model_dir) as evaluation_lock:
-            yield evaluation_lock.take()
+            taken, told = False, None
+
+            def is_ours():
+                nonlocal taken, told
+                if taken:
+                    return True
+                taken = evaluation_lock.take()
+                holder = evaluation_lock.holder()
+                if taken:
+                    self.make_up()
+                elif holder != told:
+                    told = holder
+                    _log.info('evaluation: %s evaluates this run; this process does so once that one has ended', holder)
+                return taken
+
+            yield is_ours
 
     def check_metrics(self) -> None:
         """Looks whether the evaluation will give what the rule and the exports go by.

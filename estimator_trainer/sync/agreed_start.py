@@ -159,7 +159,7 @@ def _sees(model_dir, start) -> bool:
         found = checkpoints.digest(os.path.join(model_dir, start['checkpoint']))
     except FileNotFoundError:
         return False
-    named = tf.train.latest_checkpoint(model_dir)
+    named = checkpoints.latest(model_dir)
     return found == start['digest'] and bool(named) and os.path.basename(named) == start['checkpoint']
 
 

@@ -12,8 +12,8 @@ from estimator_trainer.training.training_run import TrainingRun
 
 
 class KerasFitTrainer:
-    """A trainer.Trainer. Epochs are the data's: one call of fit trains one of them, or what is left of it, and
-    saves a checkpoint."""
+    """A trainer.Trainer. Epochs are the data's: one call of fit trains one of them, or what is left of it.
+    Checkpoints are saved in it as they are due, and at its end."""
 
     evaluates_first_checkpoint = False
 
@@ -34,7 +34,7 @@ class KerasFitTrainer:
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
             report = _Report(run)
             while run.goes_on:
-                wanted, first = run.steps_to(), run.step
+                wanted, first = run.steps_of_epoch(), run.step
                 epoch, rate = run.epoch, run.rate()
                 report.last_step = first + wanted
                 try:

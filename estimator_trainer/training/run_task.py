@@ -120,13 +120,13 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     elif plan.has_evaluator or not plan.trains_alone:
         trainer.train(saved=lambda step: None)
     else:
-        with evaluation.held() as mine:
-            if mine:
-                evaluation.make_up()
-            trainer.train(_evaluate_on_the_way(setup, trainer, evaluation, profiler) if mine else lambda step: None)
-            if mine and not lifeline.stopped_by:
+        with evaluation.held() as is_ours:
+            is_ours()
+            trainer.train(_evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler))
+            if not lifeline.stopped_by:
                 lifeline.enter(protocol.EVALUATING)
-                evaluation.of_last()
+                if is_ours():
+                    evaluation.of_last()
 
     profiler.close(_PROFILED_SECS if lifeline.stopped_by is None else _STOPPED_SECS)
 
@@ -204,7 +204,7 @@ def _reason_to_stop(config, rule):
     return reason
 
 
-def _evaluate_on_the_way(setup, trainer, evaluation, profiler):
+def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
     config, lifeline = setup.plan.config, setup.lifeline
     evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.eval_throttle_secs)
@@ -214,8 +214,11 @@ def _evaluate_on_the_way(setup, trainer, evaluation, profiler):
         is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.watch.why is not None
         if is_last or time.monotonic() < evaluate_at:
             return
+        if not is_ours():
+            evaluate_at = time.monotonic() + config.eval_throttle_secs
+            return
         profiler.interrupt(step, 'an evaluation follows')
-        evaluation.of(tf.train.latest_checkpoint(config.model_dir), final=False)
+        evaluation.of(checkpoints.newest(config.model_dir, step), final=False)
         evaluate_at = time.monotonic() + config.eval_throttle_secs
         lifeline.enter(protocol.TRAINING)
         profiler.go_on(step)
@@ -239,12 +242,9 @@ def _part(plan, in_sync, lifeline, evaluation) -> None:
         return
     lifeline.enter(protocol.EVALUATING)
     if plan.is_chief:
-        with evaluation.held() as mine:
-            if mine:
-                evaluation.make_up()
+        with evaluation.held() as is_ours:
+            if is_ours():
                 evaluation.of_last()
-            else:
-                _log.info('evaluation: another process does it')
     if in_sync:  # the others stay until the chief has evaluated: it would take them for lost
         _wait_until_evaluated(plan)
     lifeline.release_peers()

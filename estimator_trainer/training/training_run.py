@@ -87,8 +87,10 @@ class TrainingRun:
             )
 
     def _restore(self, model_dir) -> None:
-        # All tasks have agreed on start_step, and none of them can save before all have restored.
-        checkpoint = checkpoints.latest(model_dir) if self._params.start_step else None
+        # All tasks have agreed on the checkpoint to start from, which may be of step 0, such as one of `migrate`.
+        # None can save before all have restored: the first save comes after a meeting (`__enter__`).
+        checkpoint = checkpoints.latest(model_dir)
+        self._begins = checkpoint is None
         if checkpoint is None:
             return  # StepWatch.start refuses what should have been restored
         if not checkpoints.is_of_objects(checkpoint):
@@ -103,10 +105,10 @@ class TrainingRun:
         self._watch.start(self.step)
         if self._progress:
             self._progress.start(self.step)
-        if self._params.start_step == 0 and tf.train.latest_checkpoint(self._plan.config.model_dir) is None:
+        stop = self._agrees_to_stop()  # what ended the last run may still stand
+        if self._begins:
             self._save()
-        # What ended the last run may still stand.
-        self.goes_on = not self._agrees_to_stop() and self.step < self._params.max_steps
+        self.goes_on = not stop and self.step < self._params.max_steps
         return self
 
     def __exit__(self, kind, error, traceback) -> bool:
@@ -171,39 +173,32 @@ class TrainingRun:
     def is_at_end_of_epoch(self) -> bool:
         return self.end_of_epoch(self.epoch) == self.step
 
-    def steps_to(self, *, epoch=True, report=False) -> int:
-        """Steps until something has to be done outside the graph, at least 1.
-
-        Args:
-            epoch: stop at the end of the epoch.
-            report: and wherever progress or a summary is due, or a profile begins or ends.
-        """
-        config = self._plan.config
-        ends = [self._params.max_steps]
-        if epoch or self._save_epochs:
-            ends.append(self.end_of_epoch(self.epoch + 1))
-        if self._save_steps:
-            ends.append(self._saved_step + self._save_steps)
-        if report:
-            ends += [
-                _next(self.step, every, self._first)
-                for every in (config.log_every_steps, config.save_summary_steps)
-                if every
-            ]
-            profiled = self._watch.border_of_profile(self.step, self._plan.trains_alone)
-            ends += [] if profiled is None else [profiled]
-        return max(1, min(ends) - self.step)
+    def steps_of_epoch(self) -> int:
+        """Steps that are left of this epoch, at least 1."""
+        return max(1, min(self._params.max_steps, self.end_of_epoch(self.epoch + 1)) - self.step)
 
     def steps_to_call(self) -> int:
-        """Steps of the next call of a tf.function that takes several: until anything is due."""
-        most = self._plan.config.most_steps_per_call
-        wanted = self.steps_to(report=True)
+        """Steps of the next call of a tf.function that takes several: until the epoch ends, or a checkpoint, progress
+        or a summary is due, or a profile begins or ends. At least 1."""
+        config = self._plan.config
+        ends = [self.step + self.steps_of_epoch()]
+        if self._save_steps:
+            ends.append(self._saved_step + self._save_steps)
+        ends += [
+            _next(self.step, every, self._first)
+            for every in (config.log_every_steps, config.save_summary_steps)
+            if every
+        ]
+        profiled = self._watch.border_of_profile(self.step, self._plan.trains_alone)
+        ends += [] if profiled is None else [profiled]
+        wanted, most = max(1, min(ends) - self.step), config.most_steps_per_call
         return wanted if most is None else min(most, wanted)
 
-    def rate(self) -> float:
-        """The learning rate of the next step."""
+    def rate(self, step: int | None = None) -> float:
+        """The learning rate of a step that follows `step` others; by default of the next one."""
         rate = optimizer_settings.settings(self.optimizer)['learning_rate']
-        return float(tf.convert_to_tensor(rate(self.optimizer.iterations) if callable(rate) else rate))
+        done = self.step if step is None else step
+        return float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
 
     # -- saving and stopping
 
@@ -250,9 +245,9 @@ class TrainingRun:
         if not every or not self._writer:
             return
         first = self.step - len(losses)
-        for number, loss in enumerate(losses):
-            if (first + number + 1 - self._first) % every == 0:
-                self._writer.write(first + number + 1, {'loss': loss, 'learning_rate': self.rate()})
+        for done, loss in enumerate(losses, first):  # steps before the one of this loss
+            if (done + 1 - self._first) % every == 0:
+                self._writer.write(done + 1, {'loss': loss, 'learning_rate': self.rate(done)})
 
     def say_epoch(self, first: int, rate: float, results) -> None:
         """Logs an epoch, or the part of one that was trained, from step `first` on."""

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import types
+from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -172,6 +173,23 @@ def test_killed_at_any_moment_and_made_up_for(tmp_path, machine, course):
         run.evaluates(*((checkpoints[step], final) for step, final in left))
         run.evaluates()  # and once more
         assert run.left() == expected, f'killed at moment {kill_at} of {moments}'
+
+
+def test_an_evaluation_that_another_process_holds_is_said_and_taken_over(tmp_path, machine, caplog):
+    caplog.set_level(logging.INFO, 'estimator_trainer')
+    run = Run(tmp_path, machine)
+    run.process().of(run.save(20), final=False)
+    process = run.process()
+    process.make_up = mock.Mock()
+    with evaluation.lock(str(tmp_path)) as other, process.held() as is_ours:
+        assert other.take()
+        assert not is_ours() and not is_ours()
+        said = [record.getMessage() for record in caplog.records if 'evaluates this run' in record.getMessage()]
+        assert len(said) == 1 and f'process {os.getpid()}' in said[0]
+        process.make_up.assert_not_called()
+        other.close()
+        assert is_ours() and is_ours()
+        process.make_up.assert_called_once()
 
 
 def test_a_failed_export_leaves_no_half_and_is_made_up_for(tmp_path, machine):

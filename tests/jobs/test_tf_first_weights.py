@@ -1,4 +1,4 @@
-"""compat.patches.keras_seeds and jobs.first_weights: which weights a graph begins with where nobody has given a seed."""
+"""compat.patches.keras_seeds and jobs.first_weights: the weights a graph begins with if nobody has given a seed."""
 
 import pytest
 import tensorflow as tf

@@ -1,0 +1,118 @@
+"""training.training_run and keras_fit: where training begins, and what TensorBoard is told."""
+
+import errno
+import glob
+import math
+import types
+from unittest import mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_trainer import config as trainer_config
+from estimator_trainer.jobs import run_params
+from estimator_trainer.jobs.job import Job, KerasParts
+from estimator_trainer.run_dir import checkpoints
+from estimator_trainer.training import keras_fit, plan, run_task, training_run, waits, watched_step
+from estimator_trainer.training.trainer import Setup
+
+RATES = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]  # of the steps 1 to 6
+BATCH, EXAMPLES = 4, 12  # three steps are an epoch
+
+
+def make_model(params):
+    inputs = tf.keras.Input([2], name='x')
+    return tf.keras.Model({'x': inputs}, tf.keras.layers.Dense(1)(inputs))
+
+
+def make_optimizer(params):
+    boundaries = list(range(len(RATES) - 1))
+    return tf.keras.optimizers.legacy.SGD(tf.keras.optimizers.schedules.PiecewiseConstantDecay(boundaries, RATES))
+
+
+def input_fn(mode, params, input_context=None):
+    features = {'x': np.ones([BATCH, 2], np.float32)}
+    return tf.data.Dataset.from_tensors((features, np.zeros([BATCH], np.float32))).repeat()
+
+
+JOB = Job(
+    make_model=make_model,
+    parts=KerasParts(loss=lambda labels, outputs, params: (outputs[:, 0] - labels) ** 2, make_optimizer=make_optimizer),
+    input_fn=input_fn,
+    num_train_examples=EXAMPLES,
+)
+
+
+def setup(model_dir, *flags, start_step=0):
+    argv = ['--job=x:job', '--loop=keras_fit', f'--model_dir={model_dir}', '--max_steps=6', f'--batch_size={BATCH}']
+    config = trainer_config.parse(['trainer', *argv, *flags])
+    lifeline = mock.Mock(signum=None, stopped_by=None)
+    params = run_params.RunParams(
+        job={},
+        batch_size=BATCH,
+        num_replicas=1,
+        initial_replicas=1,
+        global_batch_size=BATCH,
+        max_steps=6,
+        num_examples=EXAMPLES,
+        seed=1,
+        start_step=start_step,
+    )
+    watch = watched_step.StepWatch(lifeline, True, False, lambda: None, start_step)
+    run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
+    return Setup(plan.make(config, {}), lifeline, JOB, params, run_configs, input_fn, watch, waits.Waits())
+
+
+def summaries(folder):
+    """[(tag, step, value)] of TensorBoard's events."""
+    found = []
+    for path in glob.glob(f'{folder}/events.out.tfevents.*'):
+        for event in tf.compat.v1.train.summary_iterator(path):
+            for value in event.summary.value:
+                number = value.simple_value if value.HasField('simple_value') else tf.make_ndarray(value.tensor).item()
+                found.append((value.tag, event.step, number))
+    return found
+
+
+def test_a_checkpoint_of_step_0_is_restored(tmp_path):
+    with training_run.TrainingRun(setup(tmp_path), lambda step: None) as run:  # the first thing that it saves
+        first = [weight.numpy() for weight in run.model.weights]
+        for weight in run.model.weights:
+            weight.assign(tf.fill(weight.shape, 7.0))
+        run._manager.save(checkpoint_number=0)  # such as `migrate` writes one, for a warm start
+    saved = []
+    with training_run.TrainingRun(setup(tmp_path), saved.append) as run:
+        assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and run.goes_on
+    assert saved == [] and not all(np.all(weight == 7) for weight in first)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch):
+    refused = checkpoints.CannotRead(errno.EIO, 'Input/output error', 'checkpoint')
+    monkeypatch.setattr(checkpoints, '_read_state', mock.Mock(side_effect=refused))
+    monkeypatch.setattr(checkpoints, '_PAUSES_SECS', ())
+    with pytest.raises(checkpoints.CannotRead):
+        training_run.TrainingRun(setup(tmp_path), lambda step: None)
+    trainer, evaluation = mock.Mock(evaluates_first_checkpoint=True), mock.Mock()
+    saved = run_task._evaluate_on_the_way(setup(tmp_path), trainer, evaluation, lambda: True, mock.Mock())
+    with pytest.raises(checkpoints.CannotRead):
+        saved(3)
+    evaluation.of.assert_not_called()
+
+
+@pytest.mark.parametrize('steps_per_call', ['1', 'auto'])
+def test_an_epoch_is_summed_up_once_however_often_checkpoints_come(tmp_path, steps_per_call):
+    given = setup(
+        tmp_path, '--save_checkpoints_steps=2', '--save_summary_steps=1', f'--steps_per_call={steps_per_call}'
+    )
+    saved = []
+    keras_fit.KerasFitTrainer(given).train(saved.append)
+    assert saved == [0, 2, 3, 5, 6]  # at the ends of epochs as well
+    epochs = [(step, value) for tag, step, value in summaries(tmp_path / 'train') if tag == 'epoch_learning_rate']
+    assert epochs == [(0, pytest.approx(RATES[0])), (1, pytest.approx(RATES[3]))]
+    rates = {step: value for tag, step, value in summaries(tmp_path) if tag == 'learning_rate'}
+    assert rates == {step: pytest.approx(rate) for step, rate in enumerate(RATES, 1)}
+    losses = {step: value for tag, step, value in summaries(tmp_path) if tag == 'loss'}
+    of_epochs = [value for tag, _, value in summaries(tmp_path / 'train') if tag == 'epoch_loss']
+    means = [sum(losses[step] for step in steps) / 3 for steps in ((1, 2, 3), (4, 5, 6))]
+    assert of_epochs == [pytest.approx(mean, rel=1e-5) for mean in means] and math.isfinite(sum(means))
