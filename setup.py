@@ -29,7 +29,6 @@ setup(
         'protobuf<=6.32; python_version < "3.11"',
         'protobuf>=4.22,<7',  # TensorFlow 2.20 lets 7 in, and cannot write a graph with it; 4.22 has GetMessageClass
         'tensorboard>=2.15,<2.22',  # tf.summary of TensorFlow 2 is in it; TensorFlow itself brings it up to 2.20 only
-        'absl-py>=2,<3',  # flags
         'pyarrow>=16',  # Parquet, and batches of records without a loop in Python; bounded for NumPy by constraints
         'array_record>=0.5,<1',  # ArrayRecord files; tensorflow-datasets needs it as well
         'google-crc32c>=1.5,<2',  # the checksums of TFRecord files

@@ -150,6 +150,7 @@ class TrainerConfig:
         0,
         "Threads of one operation. 0: TensorFlow's choice.",
         least=0,
+        last_counts=True,
         why='TensorFlow takes one for each core; run_local_cluster.sh divides the cores among its tasks',
     )
     inter_op_threads: int = _device(
@@ -210,7 +211,11 @@ class TrainerConfig:
         why='a common size that fits every device',
     )
     max_steps: int | None = _training(
-        None, 'Global step at which training ends. Give this or --epochs.', least=1, unset='--epochs decides'
+        None,
+        'Global step at which training ends. Give this or --epochs.',
+        least=1,
+        unset='--epochs decides',
+        excludes=('epochs',),
     )
     epochs: float | None = _training(
         None,
@@ -218,6 +223,7 @@ class TrainerConfig:
         above=0,
         wanted='a number over 0 is needed.',
         unset='--max_steps decides',
+        excludes=('max_steps',),
     )
     max_secs: int | None = _training(
         None,
@@ -266,6 +272,7 @@ class TrainerConfig:
         60,
         "Time for the tasks of a cluster to find each other, and to see the chief's files in the model_dir.",
         least=1,
+        last_counts=True,
         why='tasks that start together need less than half of it; Kubernetes manifests give 600 s',
     )
     lost_peer_secs: int = _bound(
@@ -310,10 +317,20 @@ class TrainerConfig:
     )
 
     save_checkpoints_steps: int | None = _progress(
-        None, 'Steps between checkpoints.', least=1, unset='by --save_checkpoints_secs'
+        None,
+        'Steps between checkpoints.',
+        least=1,
+        unset='by --save_checkpoints_secs',
+        excludes=('save_checkpoints_secs',),
     )
     save_checkpoints_secs: int | None = _progress(
-        None, 'Time between checkpoints.', unit='s', least=1, unset='600 s', why="Estimator's default"
+        None,
+        'Time between checkpoints.',
+        unit='s',
+        least=1,
+        unset='600 s',
+        why="Estimator's default",
+        excludes=('save_checkpoints_steps',),
     )
     save_checkpoints_epochs: int | None = _progress(
         None,
@@ -389,9 +406,18 @@ def parse(argv) -> TrainerConfig:
         UsageError: an unknown flag, a value of the wrong kind, a contradiction, a missing flagfile.
         HelpRequested: --help or --helpfull is among them.
     """
+    return parse_with_overrides(argv)[0]
+
+
+def parse_with_overrides(argv) -> tuple[TrainerConfig, tuple[str, ...]]:
+    """As `parse`; and a line for each flag that does not count, because another one does."""
     if flags.wants_help(argv[1:]):
         raise HelpRequested(help_text())
-    config = flags.parse(TrainerConfig, argv)
+    found = flags.parse_with_overrides(TrainerConfig, argv)
+    return _resolved(found.config), tuple(map(str, found.overrides))
+
+
+def _resolved(config: TrainerConfig) -> TrainerConfig:
     config = dataclasses.replace(
         config,
         export=tuple(kind for kind in config.export if kind) or ('none',),

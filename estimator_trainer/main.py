@@ -27,7 +27,7 @@ def main(argv) -> int:
     log.set_up()
     task = 'trainer'
     try:
-        config = trainer_config.parse(argv)
+        config, overrides = trainer_config.parse_with_overrides(argv)
         plan = planning.make(config, os.environ)
         if urls.is_url(config.model_dir):
             return _train_in_store(argv, plan)
@@ -37,6 +37,8 @@ def main(argv) -> int:
             ready = jobs.prepare(config, early=True)  # None: it has to wait for TensorFlow
         if ready:  # a usage error needs no TensorFlow; run_task looks again, once the model_dir is ours
             config_file.check(config.model_dir, config_file.resolved(plan, ready.params, {}))
+        for line in overrides:
+            _log.info('%s', line)
         messages.say_plan(plan, bool(ready and (ready.job.input_fn or ready.job.file_spec)), memory)
         if config.dry_run:
             _log.info('params %s', ready.params if ready else f'of {config.job} are read when it is loaded')

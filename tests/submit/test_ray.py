@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
-REQUIREMENTS = ('ray==2.60.0', 'pyyaml', 'absl-py')  # no TensorFlow: the trainer runs in our environment
+REQUIREMENTS = ('ray==2.60.0', 'pyyaml')  # no TensorFlow: the trainer runs in our environment
 BOUND_SECS = 240
 EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
 PROGRAM = pathlib.Path(__file__).parent / 'programs' / 'two_raylets.py'
