@@ -390,7 +390,9 @@ class TrainerConfig:
         why='a port that nobody asked for is a risk',
     )
     dry_run: bool = _progress(
-        False, 'Print the resolved run and the cluster, and stop.', why='the usual wish is to train'
+        False,
+        'Print the resolved run to stdout, and stop: data, steps, checkpoints, exports, where it would resume.',
+        why='the usual wish is to train',
     )
 
     @property

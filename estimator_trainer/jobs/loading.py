@@ -1,8 +1,9 @@
 """Finding the job of --job, and its params; checking that the flags can train it. Imports no TensorFlow.
 
 A job may import TensorFlow at its top. It must not do so before `tf.estimator` has been brought back, and
-usage errors should not cost the seconds of that import. So the trainer prepares the job twice: early, where
-importing TensorFlow is refused; and, if the job could not do without it, again once TensorFlow is there.
+usage errors should not cost the seconds of that import. So the trainer prepares the job early, unless its source
+says that it imports TensorFlow (`top_imports.py`); then once TensorFlow is there. Early, importing TensorFlow is
+refused; only a job that needs it and does not say so in its source is run twice.
 """
 
 import difflib
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import job_data
+from estimator_trainer.jobs import job_data, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
 BUILT_IN = {
@@ -25,8 +26,6 @@ BUILT_IN = {
     'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
     'wide_and_deep': 'estimator_trainer.jobs.wide_and_deep:job',
 }
-
-_HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 
 
 class Prepared(NamedTuple):
@@ -82,8 +81,7 @@ def load(name: str) -> Job:
             f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
             f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
         )
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    _look_in_current_folder()
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -108,11 +106,19 @@ def load(name: str) -> Job:
     return job
 
 
+def _look_in_current_folder() -> None:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
 def load_early(name: str) -> Job | None:
     """`load`, before TensorFlow is there; None for a job whose modules import it.
 
     Whoever gets None calls `load` once `tf.estimator` is in place.
     """
+    _look_in_current_folder()
+    if name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0]):
+        return None
     before = set(sys.modules)
     guard = _NoTensorFlow()
     sys.meta_path.insert(0, guard)
@@ -147,7 +153,7 @@ class _NoTensorFlow(importlib.abc.MetaPathFinder):
     met = False
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname.partition('.')[0] in _HEAVY:
+        if fullname.partition('.')[0] in top_imports.HEAVY:
             self.met = True
             raise ImportError(f'{fullname} is not to be imported yet', name=fullname)
         return None

@@ -4,7 +4,7 @@ import json
 import os
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import checkpoint_file, protocol
 
 _NAME = 'config.json'
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
@@ -64,7 +64,8 @@ def resolved(plan, params, versions, replicas=None, environ=None) -> dict:
 
 
 def check(model_dir: str, new: dict) -> bool:
-    """Compares a run with the one that the model_dir holds.
+    """Compares a run with the one that the model_dir holds. Without a checkpoint nothing has been trained, and any run
+    may begin there: the first start may have failed because of what has now been corrected.
 
     Returns:
         Whether the model_dir holds one.
@@ -86,7 +87,7 @@ def check(model_dir: str, new: dict) -> bool:
             f'--model_dir={model_dir}: its config.json cannot be read ({error}); mend or remove it.'
         ) from error
     differences = _differences(old, new)
-    if differences and not new['flags']['allow_config_change']:
+    if differences and not new['flags']['allow_config_change'] and checkpoint_file.are_there(model_dir):
         raise UsageError(
             f'--model_dir={model_dir}: holds a run with another configuration:\n'
             + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)

@@ -68,8 +68,10 @@ def test_thread_counts_come_before_the_users_flags_and_are_at_least_one():
 
 
 def test_the_check_is_a_dry_run_of_the_first_training_task():
-    check = task_commands.check(gang(task_commands.Shape(2, 1), trainer_flags=['--job=mnist']))
-    assert check.name == 'chief:0'
+    commands = gang(task_commands.Shape(2, 1), trainer_flags=['--job=mnist'])
+    check = task_commands.check(commands, quick=True)
+    assert (check.name, check.env[protocol.QUICK_CHECK]) == ('chief:0', '1')
+    assert task_commands.check(commands, quick=False).env == commands[0].env
     assert check.argv[-2:] == ('--job=mnist', '--dry_run')
 
 

@@ -99,10 +99,10 @@ def test_check_without_tf_config_says_so(run):
 
 
 def test_check_shows_every_finding_and_a_corrected_form(run):
-    code, out, err = run('check', config=PAIR.replace('b:1', 'b').replace('"index":1', '"index":2'))
+    code, out, err = run('check', config=PAIR.replace('b:1', 'b').replace('a:1', 'a'))
     assert (code, out) == (64, '')
+    assert 'cluster.worker[0] = "a"' in err
     assert 'cluster.worker[1] = "b"' in err
-    assert 'task.index = 2' in err
     parse(err.rpartition('corrected: ')[2])
 
 
