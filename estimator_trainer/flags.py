@@ -115,13 +115,21 @@ def groups(config: type) -> dict[str, list[Flag]]:
 
 
 class UnknownFlag(UsageError):
-    """There is no such flag."""
+    """There is no such flag.
+
+    Attributes:
+        unknown: what was given.
+        said: the message without a cure.
+        has_close: the message offers a flag of a similar name.
+    """
 
     def __init__(self, unknown: flag_values.Unknown, known: Sequence[str]):
         close = difflib.get_close_matches(unknown.name, known, n=1)
         meant = f' (did you mean --{close[0]}?)' if close else ''
-        super().__init__(f'--{unknown.name}{unknown.word.shown_place}: no such flag{meant}. See --help.')
+        self.said = f'--{unknown.name}{unknown.word.shown_place}: no such flag'
+        super().__init__(f'{self.said}{meant}. See --help.')
         self.unknown = unknown
+        self.has_close = bool(close)
 
 
 @dataclasses.dataclass(frozen=True)

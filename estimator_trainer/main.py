@@ -7,10 +7,11 @@ import sys
 import time
 import traceback
 
-from estimator_trainer import allocator, exit_codes, forks, jobs, log, report_page, senders
+from estimator_trainer import allocator, exit_codes, flags, forks, jobs, log, report_page, senders
 from estimator_trainer import config as trainer_config
 from estimator_trainer.data import prepared_sets
 from estimator_trainer.errors import DatasetError, StoreAway, UsageError
+from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.monitoring import port, server, state
@@ -31,7 +32,7 @@ def main(argv, url: str = '') -> int:
     log.set_up()
     task = 'trainer'
     try:
-        config, overrides = trainer_config.parse_with_overrides(argv)
+        config, overrides = _parse(argv)
         plan = planning.make(config, os.environ)
         if urls.is_url(config.model_dir):
             return _train_in_store(argv, plan)
@@ -77,6 +78,29 @@ def main(argv, url: str = '') -> int:
         return exit_codes.INTERRUPTED
     ending.record(end, task, None, os.environ)
     return end.code
+
+
+def _parse(argv) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
+    """As config.parse_with_overrides; an unknown flag may be a param of the job."""
+    try:
+        return trainer_config.parse_with_overrides(argv)
+    except flags.UnknownFlag as error:
+        meant = _param_meant(error, argv)
+        if meant:
+            raise UsageError(f'{error.said}. {meant}') from None
+        raise
+
+
+def _param_meant(error: flags.UnknownFlag, argv) -> str:
+    name, params = '', None
+    with contextlib.suppress(Exception):  # whatever else is wrong: the unknown flag is told
+        name = flags.parse_known(trainer_config.TrainerConfig, argv).job
+        with forks.parent_only():
+            job = jobs.load_early(name)
+        params = job and job.params
+    if not name or (params is None and error.has_close):
+        return ''
+    return suggestions.param(error.unknown.name, error.unknown.text, name, params)
 
 
 def _is_quick() -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import job_data, top_imports
+from estimator_trainer.jobs import job_data, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
 BUILT_IN = {
@@ -76,10 +76,10 @@ def load(name: str) -> Job:
     """
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
-    if not colon or not module_name or module_name.startswith('.') or not attribute:
+    if not all((colon, module_name, attribute)) or module_name.startswith('.') or module_name.endswith('.py'):
+        meant = suggestions.job(name) or f'no built-in job has this name{_nearest(name, BUILT_IN)}.'
         raise JobError(
-            f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
-            f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
+            f'--job={name}: {meant} Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
         )
     _look_in_current_folder()
     try:
@@ -87,7 +87,10 @@ def load(name: str) -> Job:
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + '.').startswith(error.name + '.'):
             raise  # the job's module is there, and imports something that is not
-        raise JobError(f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH.') from error
+        meant = suggestions.job(name)
+        raise JobError(
+            f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH.{meant and f" {meant}"}'
+        ) from error
     except SyntaxError as error:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
     if not hasattr(module, attribute):

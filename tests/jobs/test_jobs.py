@@ -48,6 +48,27 @@ def make_number(): return 3
 """
 
 
+@pytest.mark.parametrize(
+    'name, meant',
+    [
+        ('u_census', '--job=u_census:work'),
+        ('u_census.py', '--job=u_census:work'),
+        ('u_census.py:job', '--job=u_census:job'),
+        ('u_census.work', '--job=u_census:work'),
+        ('u_sub/deep', '--job=u_sub.deep:job'),
+        ('u_sub/deep.py:job', '--job=u_sub.deep:job'),
+        ('../up.py', '--job=up:job, with .. on PYTHONPATH'),
+    ],
+)
+def test_a_job_named_by_its_file(folder, monkeypatch, name, meant):
+    (folder / 'inner' / 'u_sub').mkdir(parents=True)
+    monkeypatch.chdir(folder / 'inner')
+    (folder / 'up.py').touch()
+    pathlib.Path('u_census.py').write_text('import tensorflow\nwork = jobs.Job(\n')
+    pathlib.Path('u_sub/deep.py').touch()
+    assert f'did you mean {meant}?' in load_refused(name)
+
+
 @pytest.mark.parametrize('name', jobs.BUILT_IN)
 def test_built_in(name):
     job = jobs.load(name)

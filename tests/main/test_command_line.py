@@ -200,6 +200,34 @@ def test_usage_errors(tmp_path, argv, tf_config, part):
     assert os.listdir(tmp_path) == []
 
 
+UNKNOWN_FLAGS = {  # argv, what is said
+    'a param of a built-in job': (
+        ['--learning_rate=0.1'],
+        '--learning_rate: no such flag. It is a param of mnist: write --param=learning_rate=0.1.',
+    ),
+    'in a flagfile': (
+        ['--flagfile=u_flags'],
+        '--hidden (u_flags, line 2): no such flag. It is a param of u_light:job: write --param=hidden=9.',
+    ),
+    'a job that imports TensorFlow': (
+        ['--job=u_heavy:job', '--units=3'],
+        '--units: no such flag. If it is a param of u_heavy:job, write --param=units=3.',
+    ),
+    'no param': (['--qqq=3'], '--qqq: no such flag. See --help.'),
+    'a flag of a similar name': (['--job=u_heavy:job', '--epoch=3'], '--epoch: no such flag (did you mean --epochs?).'),
+}
+
+
+@pytest.mark.parametrize('argv, said', UNKNOWN_FLAGS.values(), ids=UNKNOWN_FLAGS)
+def test_an_unknown_flag_may_be_a_param(tmp_path, argv, said):
+    (tmp_path / 'u_light.py').write_text(LIGHT)
+    (tmp_path / 'u_heavy.py').write_text('import tensorflow')
+    (tmp_path / 'u_flags').write_text('--job=u_light:job\n--hidden=9\n')
+    done = run(tmp_path, *GIVEN, *argv)
+    assert (done.code, done.out, done.seen) == (64, '', [])
+    assert done.err.startswith(f'error: {said}') and done.err.count('\n') == 1
+
+
 @pytest.mark.parametrize('argv', [(), ('--dry_run',)], ids=['run', 'dry_run'])
 def test_a_model_dir_of_another_run(tmp_path, argv):
     old = planning.make(config.parse(['trainer', *GIVEN, '--seed=2']), {})
