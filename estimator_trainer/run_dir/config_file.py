@@ -101,6 +101,27 @@ def files(model_dir: str) -> dict:
     return protocol.read_json(os.path.join(model_dir, _NAME)).get('files') or {}
 
 
+def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
+    """[step, examples, global batch] of each part of a run: from that step on, at which so many examples had been
+    trained, with that global batch. The last part begins at `step`, if it has another global batch than before.
+
+    One part means that the global batch has never changed.
+    """
+    old = protocol.read_json(os.path.join(model_dir, _NAME))
+    before = old.get('batches') or [[0, 0, old.get('global_batch_size') or global_batch]]
+    parts = [part for part in before if part[0] <= step]
+    began, examples, batch = parts[-1]
+    if batch != global_batch:
+        parts.append([step, examples + (step - began) * batch, global_batch])
+    return [part for part, after in zip(parts, [*parts[1:], [None]]) if part[0] != after[0]]
+
+
+def position_shift(model_dir: str, global_batch: int, step: int) -> int:
+    """Examples that a run has trained beyond step x global_batch, because it has had another global batch before."""
+    began, examples, _ = batches(model_dir, global_batch, step)[-1]
+    return examples - began * global_batch
+
+
 def write(model_dir: str, new: dict) -> None:
     """Writes config.json, whole or not at all."""
     try:

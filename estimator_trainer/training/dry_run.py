@@ -31,7 +31,9 @@ def lines(plan, ready, sizes: Sizes | None, url: str = '') -> list[str]:
         examples = ready.job.num_train_examples
     steps = None
     if config.max_steps or examples or ready.job.input_fn is not None:
-        steps = run_params.last_step(config.max_steps, config.epochs, examples, plan.global_batch_size)
+        batch, at = plan.global_batch_size, checkpoint_file.named_step(config.model_dir) or 0
+        shift = config_file.position_shift(config.model_dir, batch, at)
+        steps = run_params.last_step(config.max_steps, config.epochs, examples, batch, shift)
     return [
         _training(config, plan.global_batch_size, steps, examples),
         _data(config, ready.job, sizes),

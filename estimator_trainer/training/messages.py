@@ -54,6 +54,11 @@ def say_start(plan, dataset, params, can_serve) -> None:
         _log.info('resumes at step %d of %d', start, end)
     else:
         _log.info('trains from step 0 to %d', end)
+    if params.position_shift:
+        _log.info(
+            'the global batch was another before: %d examples have been trained, and the data go on there',
+            start * params.global_batch_size + params.position_shift,
+        )
     if params.job.get('scale_rate_with_replicas'):
         replicas = params.initial_replicas
         now = '' if replicas == plan.num_replicas else f', with which the run began (now {plan.num_replicas})'

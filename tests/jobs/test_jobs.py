@@ -177,6 +177,7 @@ def test_the_params_that_the_trainer_sets():
         'steps_per_epoch',
         'seed',
         'start_step',
+        'position_shift',
         'image_shape',
     }
 

@@ -220,3 +220,29 @@ def test_a_run_from_before_there_were_loops_is_estimators(tmp_path):
     assert config_file.check(str(tmp_path), resolved('--seed=3'))
     with pytest.raises(UsageError, match='loop'):
         config_file.check(str(tmp_path), resolved('--seed=3', '--loop=custom_loop'))
+
+
+def test_how_many_examples_a_run_has_trained_when_its_global_batch_has_changed(tmp_path):
+    def start(global_batch, step):
+        """What the chief does; the other tasks ask before or after it writes."""
+        before = config_file.position_shift(folder, global_batch, step)
+        parts = config_file.batches(folder, global_batch, step)
+        config_file.write(
+            folder,
+            {'global_batch_size': global_batch, 'batches': parts} if parts[1:] else {'global_batch_size': global_batch},
+        )
+        assert config_file.position_shift(folder, global_batch, step) == before
+        return step * global_batch + before
+
+    folder = str(tmp_path)
+    assert start(64, 0) == 0
+    assert start(64, 100) == 6400
+    assert 'batches' not in json.loads((tmp_path / 'config.json').read_text())
+    assert start(32, 250) == 250 * 64
+    assert start(32, 250) == 250 * 64  # it was killed before its first checkpoint
+    assert start(16, 250) == 250 * 64
+    assert start(32, 350) == 250 * 64 + 100 * 16
+    assert config_file.batches(folder, 32, 350) == [[0, 0, 64], [250, 16000, 16], [350, 17600, 32]]
+    assert start(32, 400) == 17600 + 50 * 32
+    assert start(32, 300) == 16000 + 50 * 16  # the newest checkpoint was damaged
+    assert start(64, 0) == 0
