@@ -112,13 +112,14 @@ def _prepare_early(config) -> jobs.Prepared | None:
     """The job, before TensorFlow is there. If the job imports it: None, but with it for --dry_run."""
     with forks.parent_only():
         ready = jobs.prepare(config, early=True)
-        if ready is None and config.dry_run and not _is_quick():
-            _log.info('%s imports TensorFlow: the dry run loads both, which takes some seconds', config.job)
-            from estimator_trainer import compat
+    if ready is None and config.dry_run and not _is_quick():
+        _log.info('%s imports TensorFlow: the dry run loads both, which takes some seconds', config.job)
+        from estimator_trainer import compat
 
-            compat.bring_up()
+        compat.bring_up()
+        with forks.parent_only():
             ready = jobs.prepare(config)
-        return ready
+    return ready
 
 
 def _sizes(config, ready) -> prepared_sets.Sizes | None:
