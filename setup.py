@@ -1,8 +1,13 @@
+import re
+
 from setuptools import find_packages, setup
+
+with open('estimator_trainer/__init__.py', encoding='utf-8') as package:
+    VERSION = re.search(r"__version__ = '(.+)'", package.read())[1]
 
 setup(
     name='estimator-trainer',
-    version='0.1.0',
+    version=VERSION,
     description="Runs TensorFlow Estimator jobs on today's TensorFlow, on one machine or many.",
     long_description=open('README.md', encoding='utf-8').read(),
     long_description_content_type='text/markdown',

@@ -50,7 +50,11 @@ TEXT = """\
 ## Flags of the trainer
 
 `python -m estimator_trainer` takes these flags. Write `--name=value`; for a switch also `--name` and `--noname`.
-`--flagfile=FILE` reads flags from a file, one on each line. If a flag is given twice, the last one counts.
+`--flagfile=FILE` reads flags from a file, one on each line; `#` at the beginning of a line or after a blank begins a
+comment. A flag on the command line counts more than one in a flagfile; of two in the same place the last one counts.
+This also holds for flags that exclude each other: `--flagfile=FILE --max_steps=300` trains 300 steps, although the file
+has `--epochs`. The first lines of a run say what was overridden. `--epochs=` takes back a value; so does any flag that
+may be without one, and `--param=` takes back all params before it.
 
 {trainer}
 ## Flags of the cluster

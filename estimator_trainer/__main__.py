@@ -12,6 +12,9 @@ from tf_config import streams
 def main() -> NoReturn:
     streams.outlive_readers()
     signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # it would end a process that knows no profiles
+    if sys.argv[1:] == ['--version']:
+        print(commands.version_text())
+        sys.exit(exit_codes.OK)
     try:
         name, arguments = commands.split(sys.argv[1:])
     except ValueError as error:

@@ -2,8 +2,12 @@
 
 import difflib
 import importlib
+import importlib.metadata
+import platform
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from estimator_trainer import __version__
 
 
 class Command(NamedTuple):
@@ -66,11 +70,15 @@ COMMANDS = {
 
 
 def split(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The command that the arguments `argv` name, and the arguments that are left for it.
+    """The command that the arguments `argv` name, and the arguments that are left for it. `help COMMAND` is
+    `COMMAND --help`.
 
     Raises:
         ValueError: the first argument is neither a flag nor a command.
     """
+    if argv and argv[0] == 'help':
+        name, _ = split(argv[1:] or [TRAIN])
+        return name, ['--help']
     if not argv or argv[0].startswith('-'):
         return TRAIN, list(argv)
     name, *rest = argv
@@ -79,6 +87,17 @@ def split(argv: Sequence[str]) -> tuple[str, list[str]]:
         meant = f' (did you mean {close[0]}?)' if close else ''
         raise ValueError(f'{name}: no such command{meant}. Commands are {", ".join(COMMANDS)}; a flag is --name=value.')
     return name, rest
+
+
+def version_text() -> str:
+    """What --version prints. Imports no TensorFlow."""
+    found = []
+    for name in ('tensorflow', 'tf-keras'):
+        try:
+            found.append(f'{name} {importlib.metadata.version(name)}')
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f'no {name}')
+    return f'estimator-trainer {__version__} ({", ".join(found)}, Python {platform.python_version()})'
 
 
 def find(name: str) -> Callable[[Sequence[str]], int]:
@@ -91,6 +110,7 @@ def help_text() -> str:
     return '\n'.join(
         [
             'usage: python -m estimator_trainer [COMMAND] [--flag=value ...]',
+            '       python -m estimator_trainer help COMMAND | --version',
             '',
             'Commands:',
             *(f'  {name:8} {command.summary}' for name, command in COMMANDS.items()),

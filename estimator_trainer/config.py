@@ -62,7 +62,8 @@ class TrainerConfig:
     )
     allow_config_change: bool = _job(
         False,
-        'Resume although config.json in the model_dir differs in job, loop, params, global batch, seed or data set.',
+        'Resume although config.json in the model_dir differs in job, loop, params, global batch, seed or data set. '
+        'With another global batch --epochs count the examples that have been trained.',
         why='such a difference is usually a mistake',
     )
 
@@ -150,6 +151,7 @@ class TrainerConfig:
         0,
         "Threads of one operation. 0: TensorFlow's choice.",
         least=0,
+        last_counts=True,
         why='TensorFlow takes one for each core; run_local_cluster.sh divides the cores among its tasks',
     )
     inter_op_threads: int = _device(
@@ -210,7 +212,11 @@ class TrainerConfig:
         why='a common size that fits every device',
     )
     max_steps: int | None = _training(
-        None, 'Global step at which training ends. Give this or --epochs.', least=1, unset='--epochs decides'
+        None,
+        'Global step at which training ends. Give this or --epochs.',
+        least=1,
+        unset='--epochs decides',
+        excludes=('epochs',),
     )
     epochs: float | None = _training(
         None,
@@ -218,6 +224,7 @@ class TrainerConfig:
         above=0,
         wanted='a number over 0 is needed.',
         unset='--max_steps decides',
+        excludes=('max_steps',),
     )
     max_secs: int | None = _training(
         None,
@@ -269,6 +276,7 @@ class TrainerConfig:
         60,
         "Time for the tasks of a cluster to find each other, and to see the chief's files in the model_dir.",
         least=1,
+        last_counts=True,
         why='tasks that start together need less than half of it; Kubernetes manifests give 600 s',
     )
     lost_peer_secs: int = _bound(
@@ -313,10 +321,20 @@ class TrainerConfig:
     )
 
     save_checkpoints_steps: int | None = _progress(
-        None, 'Steps between checkpoints.', least=1, unset='by --save_checkpoints_secs'
+        None,
+        'Steps between checkpoints.',
+        least=1,
+        unset='by --save_checkpoints_secs',
+        excludes=('save_checkpoints_secs',),
     )
     save_checkpoints_secs: int | None = _progress(
-        None, 'Time between checkpoints.', unit='s', least=1, unset='600 s', why="Estimator's default"
+        None,
+        'Time between checkpoints.',
+        unit='s',
+        least=1,
+        unset='600 s',
+        why="Estimator's default",
+        excludes=('save_checkpoints_steps',),
     )
     save_checkpoints_epochs: int | None = _progress(
         None,
@@ -376,7 +394,9 @@ class TrainerConfig:
         why='a port that nobody asked for is a risk',
     )
     dry_run: bool = _progress(
-        False, 'Print the resolved run and the cluster, and stop.', why='the usual wish is to train'
+        False,
+        'Print the resolved run to stdout, and stop: data, steps, checkpoints, exports, where it would resume.',
+        why='the usual wish is to train',
     )
 
     @property
@@ -392,9 +412,18 @@ def parse(argv) -> TrainerConfig:
         UsageError: an unknown flag, a value of the wrong kind, a contradiction, a missing flagfile.
         HelpRequested: --help or --helpfull is among them.
     """
+    return parse_with_overrides(argv)[0]
+
+
+def parse_with_overrides(argv) -> tuple[TrainerConfig, tuple[str, ...]]:
+    """As `parse`; and a line for each flag that does not count, because another one does."""
     if flags.wants_help(argv[1:]):
         raise HelpRequested(help_text())
-    config = flags.parse(TrainerConfig, argv)
+    found = flags.parse_with_overrides(TrainerConfig, argv)
+    return _resolved(found.config), tuple(map(str, found.overrides))
+
+
+def _resolved(config: TrainerConfig) -> TrainerConfig:
     config = dataclasses.replace(
         config,
         export=tuple(kind for kind in config.export if kind) or ('none',),

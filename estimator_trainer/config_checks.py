@@ -20,19 +20,10 @@ def check(config) -> None:
         )
     if config.max_steps is None and config.epochs is None:
         raise UsageError('Neither --max_steps nor --epochs is set: say when training ends, such as --epochs=5')
-    if config.max_steps is not None and config.epochs is not None:
-        raise UsageError(f'--max_steps={config.max_steps} and --epochs={config.epochs} are both set: give one of them.')
-    both = config.save_checkpoints_steps is not None and config.save_checkpoints_secs is not None
-    if both:
-        raise UsageError(
-            f'--save_checkpoints_steps={config.save_checkpoints_steps} and '
-            f'--save_checkpoints_secs={config.save_checkpoints_secs} are both set: give '
-            'one of them.'
-        )
     if config.loop == 'estimator' and config.save_checkpoints_epochs is not None:
         raise UsageError(
-            f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for '
-            '--loop=keras_fit and custom_loop; use --save_checkpoints_steps.'
+            f'--save_checkpoints_epochs={config.save_checkpoints_epochs}: is for --loop=keras_fit and custom_loop; use '
+            '--save_checkpoints_steps. Of a flagfile, --save_checkpoints_epochs= takes it back.'
         )
     if config.loop != 'estimator' and config.strategy == 'parameter_server':
         raise UsageError(parameter_server_refused(config.loop))

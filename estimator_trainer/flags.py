@@ -6,8 +6,9 @@
 
     config = parse(Config, ['program', '--batch_size=32'])
 
-The field gives the flag its name and type. absl's flags, the values, the checks of ranges, --help and
-docs/reference.md all come from it. Imports no TensorFlow.
+The field gives the flag its name and type. absl's flag, the checks of ranges, --help and docs/reference.md all come
+from it. absl reads the values; `flag_values.py` says which of several counts, and names the place of a wrong one.
+Imports no TensorFlow.
 """
 
 import dataclasses
@@ -17,10 +18,11 @@ import textwrap
 import types
 import typing
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from absl import flags as absl_flags
 
+from estimator_trainer import flag_values, flag_words
 from estimator_trainer.errors import UsageError
 
 Config = TypeVar('Config')
@@ -43,6 +45,9 @@ class Flag:
         wanted: says the bounds in the error message, in place of 'at least LEAST is needed.'
         choices: all values that there are.
         repeated: the flag may be given several times, and each time adds a value.
+        excludes: names of the flags that cannot have a value beside this one; the one that counts takes theirs back.
+        last_counts: a flagfile counts as much as the command line, on which engines and supervisors put a value
+            before the user's flags.
     """
 
     default: Any
@@ -57,6 +62,8 @@ class Flag:
     wanted: str = ''
     choices: tuple[str, ...] = ()
     repeated: bool = False
+    excludes: tuple[str, ...] = ()
+    last_counts: bool = False
     name: str = ''
     type: type = str
 
@@ -121,9 +128,7 @@ def define(config: type) -> absl_flags.FlagValues:
         tuple: absl_flags.DEFINE_list,
     }
     for one in declared(config):
-        if one.choices and one.type is str:
-            absl_flags.DEFINE_enum(one.name, one.default, one.choices, one.help, flag_values=values)
-        elif one.repeated:
+        if one.repeated:
             absl_flags.DEFINE_multi_string(one.name, list(one.default), one.help, flag_values=values)
         else:
             default = list(one.default) if one.type is tuple else one.default
@@ -131,19 +136,37 @@ def define(config: type) -> absl_flags.FlagValues:
     return values
 
 
-def read(config: type[Config], values: absl_flags.FlagValues) -> Config:
-    """The dataclass that absl's flags, already parsed, make.
+class UnknownFlag(UsageError):
+    """There is no such flag.
 
-    Raises:
-        UsageError: a number is out of its bounds.
+    Attributes:
+        unknown: what was given.
+        said: the message without a cure.
+        has_close: the message offers a flag of a similar name.
     """
-    given = {}
-    for field, one in zip(dataclasses.fields(config), declared(config)):
-        value = values[one.name].value
-        if not one.admits(value):
-            raise UsageError(f'--{one.name}={value}: {one.wanted or f"at least {one.least} is needed."}')
-        given[field.name] = tuple(value or ()) if one.type is tuple else value
-    return config(**given)
+
+    def __init__(self, unknown: flag_values.Unknown, known: Sequence[str]):
+        close = difflib.get_close_matches(unknown.name, known, n=1)
+        meant = f' (did you mean --{close[0]}?)' if close else ''
+        self.said = f'--{unknown.name}{unknown.word.shown_place}: no such flag'
+        super().__init__(f'{self.said}{meant}. See --help.')
+        self.unknown = unknown
+        self.has_close = bool(close)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parsed(Generic[Config]):
+    """What a command line says.
+
+    Attributes:
+        config: the values of the flags.
+        words: what is neither a flag nor the value of one.
+        overrides: what of the flagfiles does not count, and which flags of pairs that exclude each other.
+    """
+
+    config: Config
+    words: tuple[flag_words.Word, ...]
+    overrides: tuple[flag_values.Override, ...]
 
 
 def parse(config: type[Config], argv: Sequence[str]) -> Config:
@@ -153,9 +176,15 @@ def parse(config: type[Config], argv: Sequence[str]) -> Config:
         UsageError: an unknown flag, a value of the wrong kind or out of bounds, a missing flagfile, or a
             word that is no flag.
     """
-    found, words = parse_with_words(config, argv)
-    if words:
-        raise UsageError(f'{" ".join(words)}: every argument is a flag; write --name=value.')
+    return parse_with_overrides(config, argv).config
+
+
+def parse_with_overrides(config: type[Config], argv: Sequence[str]) -> Parsed[Config]:
+    """As `parse`, and what does not count."""
+    found = _parse(config, argv)
+    if found.words:
+        texts = ' '.join(f'{word.text}{word.shown_place}' for word in found.words)
+        raise UsageError(f'{texts}: every argument is a flag; write --name=value.')
     return found
 
 
@@ -166,21 +195,24 @@ def parse_with_words(config: type[Config], argv: Sequence[str]) -> tuple[Config,
     Raises:
         UsageError: as `parse`, but for words.
     """
-    values = define(config)
-    values.set_gnu_getopt()
-    try:
-        rest = list(values(argv)[1:])
-    except absl_flags.UnrecognizedFlagError as error:
-        close = difflib.get_close_matches(error.flagname, list(values), n=1)
-        meant = f' (did you mean --{close[0]}?)' if close else ''
-        raise UsageError(f'--{error.flagname}: no such flag{meant}. See --help.') from error
-    except absl_flags.CantOpenFlagFileError as error:
-        raise UsageError(f'--flagfile: {error}') from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f'--flagfile: is not text in UTF-8 ({error}).') from error
-    except absl_flags.Error as error:
-        raise UsageError(str(error).replace('flag --', '--')) from error
-    return read(config, values), rest
+    found = _parse(config, argv)
+    return found.config, [word.text for word in found.words]
+
+
+def parse_known(config: type[Config], argv: Sequence[str]) -> Config:
+    """As `parse`, but says nothing of flags that it does not know, and of words."""
+    return _parse(config, argv, known_only=True).config
+
+
+def _parse(config: type[Config], argv: Sequence[str], known_only: bool = False) -> Parsed[Config]:
+    known = {one.name: one for one in declared(config)}
+    found = flag_values.split(known, flag_words.words(argv[1:]))
+    if found.unknown and not known_only:
+        raise UnknownFlag(found.unknown[0], list(known))
+    values, overrides = flag_values.settle(found.given, define(config))
+    fields = {field.name.rstrip('_'): field.name for field in dataclasses.fields(config)}
+    given = {fields[name]: value for name, value in values.items()}
+    return Parsed(config(**given), tuple(found.words), tuple(overrides))
 
 
 def wants_help(argv: Sequence[str]) -> bool:

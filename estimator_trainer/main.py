@@ -7,42 +7,50 @@ import sys
 import time
 import traceback
 
-from estimator_trainer import allocator, exit_codes, forks, jobs, log, report_page, senders
+from estimator_trainer import allocator, exit_codes, flags, forks, jobs, log, report_page, senders
 from estimator_trainer import config as trainer_config
+from estimator_trainer.data import prepared_sets
 from estimator_trainer.errors import DatasetError, StoreAway, UsageError
 from estimator_trainer.evaluation import early_stopping
+from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.monitoring import port, server, state
-from estimator_trainer.run_dir import config_file, locks, ownership
+from estimator_trainer.run_dir import config_file, locks, ownership, protocol
 from estimator_trainer.storage import urls
 from estimator_trainer.supervisor import lock
-from estimator_trainer.training import messages
+from estimator_trainer.training import dry_run, messages
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
 
 
-def main(argv) -> int:
-    """Runs the trainer; returns its exit code. Prints one clear error for what the user can mend."""
+def main(argv, url: str = '') -> int:
+    """Runs the trainer; returns its exit code. Prints one clear error for what the user can mend.
+
+    `url`: of the store of a run whose model_dir is a scratch folder.
+    """
     log.set_up()
     task = 'trainer'
     try:
-        config = trainer_config.parse(argv)
+        config, overrides = _parse(argv)
         plan = planning.make(config, os.environ)
         if urls.is_url(config.model_dir):
             return _train_in_store(argv, plan)
         memory = allocator.tune() if config.allocator == 'auto' else allocator.SYSTEM
         task = str(plan.task or task)
-        with forks.parent_only():
-            ready = jobs.prepare(config, early=True)  # None: it has to wait for TensorFlow
+        ready = _prepare_early(config)
         if ready:  # a usage error needs no TensorFlow; run_task looks again, once the model_dir is ours
             early_stopping.rule_of(config, ready.job.best_metric, ready.job.best_mode)
             config_file.check(config.model_dir, config_file.resolved(plan, ready.params, {}))
-        messages.say_plan(plan, bool(ready and (ready.job.input_fn or ready.job.file_spec)), memory)
+        messages.warn_of_public_addresses(plan)
+        lines = [*overrides, *messages.plan_lines(plan, ready and ready.job, memory)]
         if config.dry_run:
-            _log.info('params %s', ready.params if ready else f'of {config.job} are read when it is loaded')
+            sizes = _sizes(config, ready)
+            print('\n'.join([*lines, *dry_run.lines(plan, ready, sizes, url)]), flush=True)
             return exit_codes.OK
+        for line in lines:
+            _log.info('%s', line)
         pages = _pages(plan)
         with _senders(plan) as sending, _metrics(plan), pages or contextlib.nullcontext():
             sending.follow(_log.info)
@@ -74,13 +82,79 @@ def main(argv) -> int:
     return end.code
 
 
+def _parse(argv) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
+    """As config.parse_with_overrides; an unknown flag may be a param of the job."""
+    try:
+        return trainer_config.parse_with_overrides(argv)
+    except flags.UnknownFlag as error:
+        meant = _param_meant(error, argv)
+        if meant:
+            raise UsageError(f'{error.said}. {meant}') from None
+        raise
+
+
+def _param_meant(error: flags.UnknownFlag, argv) -> str:
+    name, params = '', None
+    with contextlib.suppress(Exception):  # whatever else is wrong: the unknown flag is told
+        name = flags.parse_known(trainer_config.TrainerConfig, argv).job
+        with forks.parent_only():
+            job = jobs.load_early(name)
+        params = job and job.params
+    if not name or (params is None and error.has_close):
+        return ''
+    return suggestions.param(error.unknown.name, error.unknown.text, name, params)
+
+
+def _is_quick() -> bool:
+    """Whether a supervisor has its flags checked, and has no time for TensorFlow: its tasks load the job anyway."""
+    return bool(os.environ.get(protocol.QUICK_CHECK))
+
+
+def _prepare_early(config) -> jobs.Prepared | None:
+    """The job, before TensorFlow is there. If the job imports it: None, but with it for --dry_run."""
+    with forks.parent_only():
+        ready = jobs.prepare(config, early=True)
+    if ready is None and config.dry_run and not _is_quick():
+        _log.info('%s imports TensorFlow: the dry run loads both, which takes some seconds', config.job)
+        from estimator_trainer import compat
+
+        compat.bring_up()
+        with forks.parent_only():
+            ready = jobs.prepare(config)
+    return ready
+
+
+def _sizes(config, ready) -> prepared_sets.Sizes | None:
+    """Of the data set; None if it is not prepared, or the job does not read one.
+
+    Raises:
+        DatasetError: there is no such data set.
+    """
+    if ready is None or ready.job.input_fn or ready.job.file_spec or urls.is_url(config.data_dir):
+        return None
+    found = prepared_sets.sizes(config.dataset, config.data_dir)
+    if found is None and not _is_quick():
+        _log.info('asks TFDS for the data set %s, which takes some seconds', config.dataset)
+        from estimator_trainer import compat
+
+        compat.bring_up()
+        from estimator_trainer.data import sources
+
+        found = sources.sizes(config.dataset, config.data_dir)
+    return found
+
+
 def _train_in_store(argv, plan) -> int:
     """Another process trains, in a folder of this machine; this one fetches and sends."""
     from estimator_trainer.storage import run, share
 
     config, mine = plan.config, share.of(plan)
     arguments = [*argv[1:], *run.trainer_flags(config, os.environ, mine)]
-    return main([argv[0], *arguments]) if config.dry_run else run.run(arguments, config, os.environ, mine)
+    return (
+        main([argv[0], *arguments], config.model_dir)
+        if config.dry_run
+        else run.run(arguments, config, os.environ, mine)
+    )
 
 
 def _pages(plan) -> report_page.Pages | None:
@@ -118,7 +192,9 @@ def _train(plan, ready) -> int:
 
             compat.bring_up()
             with forks.parent_only():
-                ready = ready or jobs.prepare(config)
+                if ready is None:
+                    ready = jobs.prepare(config)
+                    _log.info('data: %s', messages.data_of(config, ready.job))
                 from estimator_trainer.training.run_task import run_task
 
                 end = run_task(plan, ready.job, ready.params, lifeline, compat.versions())

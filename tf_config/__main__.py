@@ -1,6 +1,7 @@
 """python -m tf_config check | show | make: exit code 0, or 64 on a bad TF_CONFIG or argument."""
 
 import argparse
+import difflib
 import itertools
 import json
 import os
@@ -15,17 +16,29 @@ from tf_config.lint import TfConfigError, auto_strategy
 from tf_config.resolvers import SOURCES, read_layout, resolve
 
 BAD_USAGE = 64
+_READERS = {'check': 'say what is wrong with a TF_CONFIG', 'show': 'print a table of its tasks'}
+_MAKE = "print each task's TF_CONFIG for a new cluster"
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(BAD_USAGE, f'{self.prog}: {message}\n')
 
+    def parse_known_args(self, args=None, namespace=None):
+        """Refuses what it does not know, which argparse leaves to the parser above; offers the nearest flag."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            name = unknown[0].partition('=')[0]
+            close = difflib.get_close_matches(name, self._option_string_actions, n=1)
+            meant = f' (did you mean {close[0]}?)' if close else ''
+            self.error(f'{unknown[0]}: no such argument{meant}; see --help')
+        return found, unknown
+
 
 def _parser():
     parser = _Parser(prog='python -m tf_config', allow_abbrev=False, description=__doc__)
-    commands = parser.add_subparsers(dest='command', required=True)
-    for name, what in (('check', 'say what is wrong with a TF_CONFIG'), ('show', 'print a table of its tasks')):
+    commands = parser.add_subparsers(dest='command', metavar='COMMAND')
+    for name, what in _READERS.items():
         command = commands.add_parser(name, help=what, allow_abbrev=False)
         command.add_argument('--strategy', choices=STRATEGIES, default='auto')
         command.add_argument('--file', type=Path, help='a file with the TF_CONFIG; default: the environment')
@@ -36,7 +49,7 @@ def _parser():
         command.add_argument('--base_port', type=int, help='the first port on each address')
         command.add_argument('--hosts', default='', help='host or host:port of each rank')
         command.add_argument('--rank', type=int, help='rank of this process, if no engine says it')
-    command = commands.add_parser('make', help="print each task's TF_CONFIG for a new cluster", allow_abbrev=False)
+    command = commands.add_parser('make', help=_MAKE, allow_abbrev=False)
     command.add_argument('--workers', type=int, default=1, help='tasks that train; the chief is one of them')
     command.add_argument('--ps', type=int, default=0, help='parameter servers')
     command.add_argument('--evaluator', action='store_true', help='add an evaluator')
@@ -122,6 +135,9 @@ def _addresses(hosts, base_port):
 def main(argv=None):
     parser = _parser()
     args = parser.parse_args(argv)
+    if args.command is None:
+        listed = '; '.join(f'{name}: {what}' for name, what in {**_READERS, 'make': _MAKE}.items())
+        parser.error(f'give a command. {listed}')
     try:
         print({'check': _check, 'show': _show, 'make': _make}[args.command](args))
     except TfConfigError as error:

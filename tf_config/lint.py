@@ -1,22 +1,28 @@
-"""Judges a TF_CONFIG against the strategy it is meant for; every refusal shows a corrected one."""
+"""Judges a TF_CONFIG against the strategy it is meant for; every refusal shows a corrected one, or the rule where the
+correction would be a guess."""
 
 from dataclasses import dataclass, replace
 
 from tf_config import addresses
 from tf_config.cluster import OF_CLUSTERS, ROLES, STRATEGIES, Cluster, Task, render
-from tf_config.reader import ABSENT, Problem, Reader, example_host, shown
+from tf_config.reader import ABSENT, NEAR, Problem, Reader, example_host, shown
 
 MOST_SHOWN = 20  # findings in a message: about a screen
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing wrong with a TF_CONFIG. `corrected` mends this and all the others."""
+    """One thing wrong with a TF_CONFIG.
+
+    `corrected` mends this and all the others. Where `rule` is not empty, it is a guess, because it makes this process a
+    task that another process may be: a message shows the rule in its place.
+    """
 
     key: str
     seen: str
     problem: str
     corrected: str
+    rule: str = ''
 
     def __str__(self):
         return f'{self.key} = {self.seen}: {self.problem}'
@@ -30,8 +36,9 @@ class TfConfigError(ValueError):
         self.findings = tuple(findings)
 
     def __str__(self):
-        corrected = self.findings[0].corrected
-        return '\n'.join(['TF_CONFIG is refused:', *self.lines(), f'corrected: {corrected}'])
+        first = self.findings[0]
+        cure = f'rule: {first.rule}' if first.rule else f'corrected: {first.corrected}'
+        return '\n'.join(['TF_CONFIG is refused:', *self.lines(), cure])
 
     def lines(self):
         """The findings as lines of a message, which a cluster of thousands must not flood."""
@@ -61,8 +68,9 @@ def check(cluster, task, strategy):
 
     Raises ValueError on an unknown strategy.
     """
-    problems, cluster, task = _mend(cluster, task, strategy)
-    return _findings(problems, cluster, task)
+    problems, mended, mended_task = _mend(cluster, task, strategy)
+    rule = _rule(mended) if _is_guess(problems, cluster, task, mended, mended_task) else ''
+    return _findings(problems, mended, mended_task, rule)
 
 
 def parse(text, strategy='auto'):
@@ -85,17 +93,41 @@ def parse(text, strategy='auto'):
         # Made up for the corrected form only: what is wrong with it is nobody's fault.
         task = task or Task('chief', 0)
         _, cluster, task = _mend(_example(task), task, strategy)
+        rule = ''
     else:
-        found, cluster, task = _mend(cluster, task, strategy, reader.no_task_in)
+        found, mended, mended_task = _mend(cluster, task, strategy, reader.no_task_in)
         problems = problems + found
+        rule = _rule(mended) if _is_guess(problems, cluster, task, mended, mended_task) else ''
+        cluster, task = mended, mended_task
     if problems:
-        raise TfConfigError(_findings(problems, cluster, task))
+        raise TfConfigError(_findings(problems, cluster, task, rule))
     return Parsed(cluster, task, tuple(reader.notes))
 
 
-def _findings(problems, cluster, task):
+def _findings(problems, cluster, task, rule):
     corrected = render(cluster, task) if problems else ''
-    return tuple(Finding(key, seen, problem, corrected) for key, seen, problem in problems)
+    return tuple(Finding(key, seen, problem, corrected, rule) for key, seen, problem in problems)
+
+
+def _is_guess(problems, cluster, task, mended, mended_task):
+    """Whether nothing says that this process is the task that it has become. Where the cluster was made up, its
+    addresses are examples that nobody takes for his own."""
+    if len(cluster) < 2:
+        return False
+    if task is not None and task in cluster:
+        moved = mended_task not in mended or mended.address(mended_task) != cluster.address(task)
+        return moved or any(key.startswith('task') and NEAR not in problem for key, _, problem in problems)
+    return any(key.startswith('task') for key, _, _ in problems)
+
+
+def _rule(cluster):
+    others = f'{f" --ps={len(cluster.ps)}" if cluster.ps else ""}{" --evaluator" if cluster.evaluator else ""}'
+    return (
+        'which task this process is cannot be told from here. All tasks get the same "cluster", which lists each of '
+        'them once; each gets a "task" of its own: "type" is a role of the cluster, and "index" its place in the list '
+        f'of that role, counted from 0. `python -m tf_config make --workers={len(cluster.training_tasks)}{others}` '
+        'prints one for each task.'
+    )
 
 
 def _example(task):

@@ -13,6 +13,7 @@ from tf_config import addresses
 from tf_config.cluster import ROLES, Cluster, Task
 
 ABSENT = object()
+NEAR = 'did you mean'  # in a problem: what was meant is probably known
 # Names that no spelling check would bring to their role.
 _OTHER_NAMES = {'master': 'chief', 'parameter': 'ps', 'server': 'ps', 'trainer': 'worker'}
 
@@ -225,4 +226,4 @@ def _looks_like_localhost(host):
 
 
 def _did_you_mean(role):
-    return f'({", ".join(ROLES)})' + (f': did you mean "{role}"?' if role else '')
+    return f'({", ".join(ROLES)})' + (f': {NEAR} "{role}"?' if role else '')

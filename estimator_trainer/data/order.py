@@ -9,7 +9,7 @@ example occurs exactly once in each epoch, also where an epoch ends inside a bat
 import tensorflow as tf
 
 
-def positions(element, batch_size, replicas_here, global_batch, offset, start_step):
+def positions(element, batch_size, replicas_here, global_batch, offset, start_step, shift=0):
     """The positions of one per-replica batch.
 
     Args:
@@ -20,12 +20,13 @@ def positions(element, batch_size, replicas_here, global_batch, offset, start_st
         global_batch: positions that the whole cluster takes in one step.
         offset: where this pipeline's share of a global batch begins.
         start_step: the global step of element 0.
+        shift: positions that were taken beyond step x global_batch, while the global batch was another.
 
     Returns:
         int64 [batch_size].
     """
     step = start_step + element // replicas_here
-    first = step * global_batch + offset + (element % replicas_here) * batch_size
+    first = step * global_batch + shift + offset + (element % replicas_here) * batch_size
     return first + tf.range(batch_size, dtype=tf.int64)
 
 

@@ -101,10 +101,10 @@ def positions(params, input_context=None):
     """The positions of each per-replica batch of one input pipeline, for ever: a data set of int64 [batch_size].
 
     Args:
-        params: those of the run: batch_size (per replica) and start_step are used.
+        params: those of the run: batch_size (per replica), start_step and position_shift are used.
         input_context: tf.distribute.InputContext, or None for a single pipeline.
     """
-    batch_size, start_step = params['batch_size'], params['start_step']
+    batch_size, start_step, shift = params['batch_size'], params['start_step'], params.get('position_shift', 0)
     pipelines = input_context.num_input_pipelines if input_context else 1
     pipeline = input_context.input_pipeline_id if input_context else 0
     replicas = input_context.num_replicas_in_sync if input_context else 1
@@ -114,7 +114,7 @@ def positions(params, input_context=None):
     global_batch = batch_size * replicas_here * pipelines
     offset = pipeline * replicas_here * batch_size
     return tf.data.Dataset.range(1 << 62).map(
-        lambda element: order.positions(element, batch_size, replicas_here, global_batch, offset, start_step)
+        lambda element: order.positions(element, batch_size, replicas_here, global_batch, offset, start_step, shift)
     )
 
 

@@ -10,14 +10,14 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.compat.patches import download_pauses
-from estimator_trainer.data import augment, pipeline, preparing
+from estimator_trainer.data import augment, pipeline, prepared_sets, preparing
+from estimator_trainer.data.prepared_sets import EMBEDDED
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
 from estimator_trainer.errors import DatasetError, StoreAway
 from estimator_trainer.run_dir import locks
 from estimator_trainer.storage import urls
 
-EMBEDDED = 'mnist_5k'
 _log = logging.getLogger('estimator_trainer')
 logging.getLogger('absl').setLevel(logging.ERROR)  # TFDS warns of a folder that it then prepares
 
@@ -138,6 +138,19 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024, cache=None) ->
                     _count_examples(builder, lock_path)
                     _prepare(builder)
     return ImageDataset(builder, in_memory_mb)
+
+
+def sizes(name: str, data_dir: str = '') -> prepared_sets.Sizes | None:
+    """The sizes of a data set in a folder; None: it is not prepared, and TFDS does not know them. Prepares nothing.
+
+    Raises:
+        DatasetError: no such data set, or not one of labelled images.
+    """
+    builder = _builder(name, os.path.expanduser(data_dir) if data_dir else None)
+    if not builder.info.splits:
+        return None
+    dataset = ImageDataset(builder, in_memory_mb=0)
+    return prepared_sets.Sizes(dataset.num_train, dataset.num_eval)
 
 
 def _load_from_store(name, data_dir, in_memory_mb, cache):

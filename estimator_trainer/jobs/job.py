@@ -8,6 +8,7 @@ from estimator_trainer.jobs import keras_model_fn, metric_names
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
 # `image_shape` is there where the job reads --dataset.
+# `position_shift` is what `data.array_batches` and `data.file_batches` need after a change of the global batch.
 # `initial_replicas` is `num_replicas` as the run began: what a learning rate may be scaled by.
 RUN_PARAMS = (
     'batch_size',
@@ -18,6 +19,7 @@ RUN_PARAMS = (
     'steps_per_epoch',
     'seed',
     'start_step',
+    'position_shift',
     'image_shape',
 )
 

@@ -1,8 +1,9 @@
 """Finding the job of --job, and its params; checking that the flags can train it. Imports no TensorFlow.
 
 A job may import TensorFlow at its top. It must not do so before `tf.estimator` has been brought back, and
-usage errors should not cost the seconds of that import. So the trainer prepares the job twice: early, where
-importing TensorFlow is refused; and, if the job could not do without it, again once TensorFlow is there.
+usage errors should not cost the seconds of that import. So the trainer prepares the job early, unless its source
+says that it imports TensorFlow (`top_imports.py`); then once TensorFlow is there. Early, importing TensorFlow is
+refused; only a job that needs it and does not say so in its source is run twice.
 """
 
 import difflib
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import job_data
+from estimator_trainer.jobs import job_data, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
 BUILT_IN = {
@@ -25,8 +26,6 @@ BUILT_IN = {
     'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
     'wide_and_deep': 'estimator_trainer.jobs.wide_and_deep:job',
 }
-
-_HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 
 
 class Prepared(NamedTuple):
@@ -77,19 +76,21 @@ def load(name: str) -> Job:
     """
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
-    if not colon or not module_name or module_name.startswith('.') or not attribute:
+    if not all((colon, module_name, attribute)) or module_name.startswith('.') or module_name.endswith('.py'):
+        meant = suggestions.job(name) or f'no built-in job has this name{_nearest(name, BUILT_IN)}.'
         raise JobError(
-            f'--job={name}: no built-in job has this name{_nearest(name, BUILT_IN)}. '
-            f'Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
+            f'--job={name}: {meant} Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
         )
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    _look_in_current_folder()
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + '.').startswith(error.name + '.'):
             raise  # the job's module is there, and imports something that is not
-        raise JobError(f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH.') from error
+        meant = suggestions.job(name)
+        raise JobError(
+            f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH.{meant and f" {meant}"}'
+        ) from error
     except SyntaxError as error:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
     if not hasattr(module, attribute):
@@ -108,11 +109,19 @@ def load(name: str) -> Job:
     return job
 
 
+def _look_in_current_folder() -> None:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
 def load_early(name: str) -> Job | None:
     """`load`, before TensorFlow is there; None for a job whose modules import it.
 
     Whoever gets None calls `load` once `tf.estimator` is in place.
     """
+    _look_in_current_folder()
+    if name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0]):
+        return None
     before = set(sys.modules)
     guard = _NoTensorFlow()
     sys.meta_path.insert(0, guard)
@@ -147,7 +156,7 @@ class _NoTensorFlow(importlib.abc.MetaPathFinder):
     met = False
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname.partition('.')[0] in _HEAVY:
+        if fullname.partition('.')[0] in top_imports.HEAVY:
             self.met = True
             raise ImportError(f'{fullname} is not to be imported yet', name=fullname)
         return None

@@ -26,6 +26,8 @@ class RunParams:
         num_examples: of the training split; None: unknown, and the run is one epoch.
         start_step: the global step from which training goes on.
         image_shape: (height, width, channels) where the job reads --dataset.
+        position_shift: examples that were trained beyond step x global_batch_size: not 0 if the run has had another
+            global batch before.
     """
 
     job: Mapping[str, Any]
@@ -38,6 +40,7 @@ class RunParams:
     seed: int
     start_step: int = 0
     image_shape: tuple | None = None
+    position_shift: int = 0
 
     def as_dict(self) -> dict:
         """A dict of its own for each caller: the job's params and those of `jobs.job.RUN_PARAMS`."""
@@ -51,6 +54,7 @@ class RunParams:
             'steps_per_epoch': self.steps_per_epoch,
             'seed': self.seed,
             'start_step': self.start_step,
+            'position_shift': self.position_shift,
         }
         return params if self.image_shape is None else {**params, 'image_shape': tuple(self.image_shape)}
 
@@ -60,32 +64,34 @@ class RunParams:
 
     def end_of_epoch(self, epoch: int) -> int:
         """The step at which `epoch` epochs have been trained, and maybe a part of the next one."""
-        return steps(epoch, self._epoch_examples, self.global_batch_size)
+        return steps(epoch, self._epoch_examples, self.global_batch_size, self.position_shift)
 
     def epochs_at(self, step: int) -> int:
         """How many whole epochs the first `step` steps have trained."""
-        return step * self.global_batch_size // self._epoch_examples
+        return (step * self.global_batch_size + self.position_shift) // self._epoch_examples
 
     @property
     def _epoch_examples(self) -> int:
         return self.num_examples or self.max_steps * self.global_batch_size
 
 
-def steps(epochs, examples: int, global_batch_size: int) -> int:
+def steps(epochs, examples: int, global_batch_size: int, position_shift: int = 0) -> int:
     """The first step after which each example has been trained on `epochs` times.
 
     Args:
         epochs: a number. A float means what it is printed as: 0.1 is a tenth.
+        position_shift: as of RunParams.
     """
-    return math.ceil(fractions.Fraction(str(epochs)) * examples / global_batch_size)
+    return max(0, math.ceil((fractions.Fraction(str(epochs)) * examples - position_shift) / global_batch_size))
 
 
-def last_step(max_steps, epochs, examples, global_batch_size: int) -> int:
+def last_step(max_steps, epochs, examples, global_batch_size: int, position_shift: int = 0) -> int:
     """The step at which a run ends.
 
     Args:
         max_steps, epochs: the flags, of which one is None.
         examples: of the training split; None: unknown.
+        position_shift: as of RunParams.
 
     Raises:
         UsageError: epochs are asked for, and `examples` is unknown.
@@ -94,7 +100,7 @@ def last_step(max_steps, epochs, examples, global_batch_size: int) -> int:
         return max_steps
     if examples is None:
         raise unknown_epochs(epochs)
-    return steps(epochs, examples, global_batch_size)
+    return steps(epochs, examples, global_batch_size, position_shift)
 
 
 def unknown_epochs(epochs) -> UsageError:

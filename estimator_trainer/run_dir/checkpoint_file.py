@@ -20,6 +20,18 @@ def named_step(model_dir: str) -> int | None:
     return int(found) if found else None
 
 
+def are_there(model_dir: str) -> bool:
+    """Whether a folder holds a checkpoint, or names one: a remote file system may show the name first."""
+    if _named(model_dir, _PATH):
+        return True
+    try:
+        return any(name.endswith('.index') for name in os.listdir(model_dir))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # nobody knows
+
+
 def written_at(model_dir: str) -> float | None:
     """When the checkpoint that the file names was written, in seconds since the epoch; None where there is none."""
     found = _named(model_dir, _PATH)

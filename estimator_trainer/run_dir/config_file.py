@@ -4,7 +4,7 @@ import json
 import os
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import checkpoint_file, protocol
 
 _NAME = 'config.json'
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
@@ -64,7 +64,8 @@ def resolved(plan, params, versions, replicas=None, environ=None) -> dict:
 
 
 def check(model_dir: str, new: dict) -> bool:
-    """Compares a run with the one that the model_dir holds.
+    """Compares a run with the one that the model_dir holds. Without a checkpoint nothing has been trained, and any run
+    may begin there: the first start may have failed because of what has now been corrected.
 
     Returns:
         Whether the model_dir holds one.
@@ -86,7 +87,7 @@ def check(model_dir: str, new: dict) -> bool:
             f'--model_dir={model_dir}: its config.json cannot be read ({error}); mend or remove it.'
         ) from error
     differences = _differences(old, new)
-    if differences and not new['flags']['allow_config_change']:
+    if differences and not new['flags']['allow_config_change'] and checkpoint_file.are_there(model_dir):
         raise UsageError(
             f'--model_dir={model_dir}: holds a run with another configuration:\n'
             + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)
@@ -98,6 +99,27 @@ def check(model_dir: str, new: dict) -> bool:
 def files(model_dir: str) -> dict:
     """What the training files held as the run last began; {} where it reads none."""
     return protocol.read_json(os.path.join(model_dir, _NAME)).get('files') or {}
+
+
+def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
+    """[step, examples, global batch] of each part of a run: from that step on, at which so many examples had been
+    trained, with that global batch. The last part begins at `step`, if it has another global batch than before.
+
+    One part means that the global batch has never changed.
+    """
+    old = protocol.read_json(os.path.join(model_dir, _NAME))
+    before = old.get('batches') or [[0, 0, old.get('global_batch_size') or global_batch]]
+    parts = [part for part in before if part[0] <= step]
+    began, examples, batch = parts[-1]
+    if batch != global_batch:
+        parts.append([step, examples + (step - began) * batch, global_batch])
+    return [part for part, after in zip(parts, [*parts[1:], [None]]) if part[0] != after[0]]
+
+
+def position_shift(model_dir: str, global_batch: int, step: int) -> int:
+    """Examples that a run has trained beyond step x global_batch, because it has had another global batch before."""
+    began, examples, _ = batches(model_dir, global_batch, step)[-1]
+    return examples - began * global_batch
 
 
 def write(model_dir: str, new: dict) -> None:

@@ -5,7 +5,7 @@ It knows the trainer as a command, `python -m estimator_trainer`, and by what it
 from policy to mechanism:
 
     command.py          `python -m estimator_trainer cluster`, which joins the others
-    options.py          its flags, argv -> Options; usage.py: absl's errors in one line;
+    options.py          its flags, argv -> Options;
                         trainer_flags.py: what it reads of the trainer's flags
     isolate.py          a network that nobody else reaches
     lock.py             one supervisor for a model_dir

@@ -5,9 +5,7 @@ import functools
 import os
 from collections.abc import Sequence
 
-from absl import flags as absl_flags
-
-from estimator_trainer import flags
+from estimator_trainer import flags, two_parts
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
@@ -15,7 +13,6 @@ from estimator_trainer.supervisor.logs import Bounds
 from estimator_trainer.supervisor.restarts import Rules
 from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS, Limits
 from estimator_trainer.supervisor.task_commands import Shape
-from estimator_trainer.supervisor.usage import flagfile_error, value_error
 
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
@@ -190,20 +187,7 @@ def parse(argv: Sequence[str]) -> Options | None:
     split = argv.index('--') if '--' in argv else len(argv)
     if flags.wants_help(argv[:split]):
         return None
-    values = flags.define(ClusterFlags)
-    try:
-        _, *stray = values(['run_local_cluster.sh', *argv[:split]])
-    except absl_flags.UnrecognizedFlagError as error:
-        raise UsageError(f'{error} (trainer flags come after a --)') from None
-    except absl_flags.CantOpenFlagFileError as error:
-        raise flagfile_error(error) from None
-    except absl_flags.IllegalFlagValueError as error:
-        raise value_error(error, values) from None
-    except absl_flags.Error as error:
-        raise UsageError(f'{error} (see --help)') from None
-    if stray:
-        raise UsageError(f'stray {" ".join(stray)!r}: trainer flags come after a --')
-    own = flags.read(ClusterFlags, values)
+    own = two_parts.parse(ClusterFlags, 'run_local_cluster.sh', argv[:split])
     _check_min_workers(own)
     trainer = trainers.read(argv[split + 1 :])
     return Options(

@@ -125,7 +125,11 @@ def commands(
     ]
 
 
-def check(gang: Sequence[Command]) -> Command:
-    """The command that lets the trainer judge its flags, as the first training task would."""
+def check(gang: Sequence[Command], quick: bool) -> Command:
+    """The command that lets the trainer judge its flags, as the first training task would.
+
+    `quick`: without what takes the seconds of TensorFlow; the tasks find that out themselves.
+    """
     first = next(command for command in gang if command.trains)
-    return dataclasses.replace(first, argv=(*first.argv, '--dry_run'), cores=())
+    env = {**first.env, protocol.QUICK_CHECK: '1'} if quick else first.env
+    return dataclasses.replace(first, argv=(*first.argv, '--dry_run'), env=env, cores=())

@@ -4,13 +4,10 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from absl import flags as absl_flags
-
-from estimator_trainer import flags
+from estimator_trainer import flag_words, flags
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import urls
-from estimator_trainer.supervisor.usage import flagfile_error
 
 _DATA = ('train_files', 'eval_files', 'data_dir')
 
@@ -38,13 +35,12 @@ def read(given: Sequence[str]) -> TrainerFlags:
     Raises:
       UsageError: a flagfile cannot be read.
     """
-    expanded = _with_flagfiles(given)
-    if flags.wants_help(expanded):
+    words = [word.text for word in flag_words.words(given)]
+    if flags.wants_help(words):
         return TrainerFlags(just_asks=True)
-    values = flags.define(TrainerConfig)
     try:
-        values(['trainer', *expanded], known_only=True)
-    except absl_flags.Error:
+        values = flags.parse_known(TrainerConfig, ['trainer', *given])
+    except UsageError:
         return TrainerFlags()
     url = values.model_dir if urls.is_url(values.model_dir) else None
     return TrainerFlags(
@@ -63,15 +59,3 @@ def read(given: Sequence[str]) -> TrainerFlags:
         url,
         next((name for name in _DATA if urls.is_url(getattr(values, name))), ''),
     )
-
-
-def _with_flagfiles(given: Sequence[str]) -> list[str]:
-    """The flags, with every flagfile replaced by what is in it."""
-    try:
-        return absl_flags.FlagValues().read_flags_from_files(list(given))
-    except absl_flags.CantOpenFlagFileError as error:
-        raise flagfile_error(error) from None
-    except absl_flags.Error as error:
-        raise UsageError(f'{error}: give --flagfile=FILE') from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f'--flagfile: not a text file ({error}); give a file of flags') from None

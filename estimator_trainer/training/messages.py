@@ -10,15 +10,30 @@ _log = logging.getLogger('estimator_trainer')
 _ENDED_BY = {'early_stopping': 'early stopping', 'max_secs': '--max_secs', 'end_of_data': 'end of data'}
 
 
-def say_plan(plan, own_data: bool, memory: str) -> None:
-    """What this process is going to do. `own_data`: the job does not read --dataset. `memory`: its allocator."""
+def warn_of_public_addresses(plan) -> None:
     for address in addresses.public_addresses(plan.cluster):
         _log.warning(
             'WARNING: %s is a public address: whoever reaches this port runs code in the task; see docs/security.md',
             address,
         )
-    for line in (*plan.notes, *plan.describe(own_data), f'memory: {memory}'):
-        _log.info('%s', line)
+
+
+def plan_lines(plan, job, memory: str) -> list[str]:
+    """What this process is going to do.
+
+    Args:
+        job: jobs.Job; None where it is loaded later.
+        memory: the allocator of this process.
+    """
+    data = data_of(plan.config, job) if job is not None else ''
+    return [*plan.notes, *plan.describe(data), f'memory: {memory}']
+
+
+def data_of(config, job) -> str:
+    """What a job reads."""
+    if job.input_fn is not None:
+        return "the job's own data"
+    return f'data set {config.dataset}' if job.file_spec is None else f'files {config.train_files}'
 
 
 def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
@@ -43,6 +58,11 @@ def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
         _log.info('resumes at step %d of %d', start, end)
     else:
         _log.info('trains from step 0 to %d', end)
+    if params.position_shift:
+        _log.info(
+            'the global batch was another before: %d examples have been trained, and the data go on there',
+            start * params.global_batch_size + params.position_shift,
+        )
     if params.job.get('scale_rate_with_replicas'):
         replicas = params.initial_replicas
         now = '' if replicas == plan.num_replicas else f', with which the run began (now {plan.num_replicas})'

@@ -145,15 +145,14 @@ class Plan:
             return self.num_training_tasks
         return 1 if self.is_chief else self.num_training_tasks - 1
 
-    def describe(self, own_data: bool = False) -> list:
+    def describe(self, data: str = '') -> list:
         """The lines that say what will happen, for the log and for --dry_run.
 
-        `own_data`: the job does not read --dataset.
+        `data`: what the job reads; '' where it is not known before the job is loaded.
         """
         config = self.config
-        data = "the job's own data" if own_data else f'data set {config.dataset}'
-        data = f'files {config.train_files}' if config.train_files else data
-        lines = [f'job {config.job}, {data}, model_dir {protocol.shown(config.model_dir, os.environ)}']
+        model_dir = f'model_dir {protocol.shown(config.model_dir, os.environ)}'
+        lines = [', '.join(filter(None, (f'job {config.job}', data, model_dir)))]
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
         in_step = ' in step (--sync_ps)' if config.sync_ps else ''

@@ -14,7 +14,7 @@ from estimator_trainer.jobs import job_data, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
-from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol
+from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol
 from estimator_trainer.sync import agreed_start, all_reduce, barriers
 from estimator_trainer.training import messages, parameter_server, runtime, waits, watched_step
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
@@ -77,14 +77,18 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
         messages.say_changed_files(config_file.files(model_dir), contents)
-        config_file.write(model_dir, {**resolved, 'files': contents} if contents else resolved)
+        batches = config_file.batches(model_dir, plan.global_batch_size, checkpoints.last_step(model_dir))
+        resolved |= {'files': contents} if contents else {}
+        config_file.write(model_dir, resolved | ({'batches': batches} if len(batches) > 1 else {}))
         if in_sync:
             agreed_start.announce(plan, contents)
     memory = None
     if plan.trains:
         start_step = agreed_start.agree(plan, contents) if in_sync else checkpoints.last_step(model_dir)
         memory = all_reduce.connect(plan) if in_sync else None
-        params = dataclasses.replace(params, start_step=start_step)
+        expected, params = params.max_steps, _started_at(params, plan, start_step)
+        if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
+            lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
     if plan.is_chief:
         lifeline.resumes_at(params.start_step)
     stopped = rule and early_stopping.decision(rule, model_dir)
@@ -167,17 +171,28 @@ def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.
     """Of a run that starts at step 0; from where it goes on is not yet known."""
     config = plan.config
     examples = dataset.num_train if dataset else job.num_train_examples
+    batch = plan.global_batch_size
+    shift = config_file.position_shift(config.model_dir, batch, checkpoint_file.named_step(config.model_dir) or 0)
     return run_params.RunParams(
         job=job_params,
         batch_size=config.batch_size,
         num_replicas=plan.num_replicas,
         initial_replicas=initial_replicas,
-        global_batch_size=plan.global_batch_size,
-        max_steps=run_params.last_step(config.max_steps, config.epochs, examples, plan.global_batch_size),
+        global_batch_size=batch,
+        max_steps=run_params.last_step(config.max_steps, config.epochs, examples, batch, shift),
         num_examples=examples,
         seed=config.seed,
         image_shape=dataset.image_shape if dataset else None,
+        position_shift=shift,
     )
+
+
+def _started_at(params, plan, step) -> run_params.RunParams:
+    """The params of a run that goes on from a step. How many examples it had trained there says when --epochs end."""
+    config, batch = plan.config, plan.global_batch_size
+    shift = config_file.position_shift(config.model_dir, batch, step)
+    end = run_params.last_step(config.max_steps, config.epochs, params.num_examples, batch, shift)
+    return dataclasses.replace(params, start_step=step, max_steps=end, position_shift=shift)
 
 
 def _serving_input_fn(job, params, dataset):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from estimator_trainer import jobs
-from estimator_trainer.jobs import Job, JobError, KerasParts
+from estimator_trainer.jobs import Job, JobError, KerasParts, top_imports
 from estimator_trainer.jobs.job import RUN_PARAMS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -46,6 +46,27 @@ def make(): return Job(model_fn=model_fn, params={'hidden': 9})
 number = 3
 def make_number(): return 3
 """
+
+
+@pytest.mark.parametrize(
+    'name, meant',
+    [
+        ('u_census', '--job=u_census:work'),
+        ('u_census.py', '--job=u_census:work'),
+        ('u_census.py:job', '--job=u_census:job'),
+        ('u_census.work', '--job=u_census:work'),
+        ('u_sub/deep', '--job=u_sub.deep:job'),
+        ('u_sub/deep.py:job', '--job=u_sub.deep:job'),
+        ('../up.py', '--job=up:job, with .. on PYTHONPATH'),
+    ],
+)
+def test_a_job_named_by_its_file(folder, monkeypatch, name, meant):
+    (folder / 'inner' / 'u_sub').mkdir(parents=True)
+    monkeypatch.chdir(folder / 'inner')
+    (folder / 'up.py').touch()
+    pathlib.Path('u_census.py').write_text('import tensorflow\nwork = jobs.Job(\n')
+    pathlib.Path('u_sub/deep.py').touch()
+    assert f'did you mean {meant}?' in load_refused(name)
 
 
 @pytest.mark.parametrize('name', jobs.BUILT_IN)
@@ -157,6 +178,7 @@ def test_the_params_that_the_trainer_sets():
         'steps_per_epoch',
         'seed',
         'start_step',
+        'position_shift',
         'image_shape',
     }
 
@@ -268,7 +290,9 @@ def test_params_that_cannot_work_and_pass(override):
     [
         'import tensorflow',
         'try:\n    import tensorflow as tf\nexcept ImportError:\n    tf = None',
+        'print("runs")\nimport tensorflow',
         'from u_helper import x',
+        'def late():\n    pass\nclass Wide:\n    import u_helper',
         'from estimator_trainer import data\ndata.array_batches',
         'from estimator_trainer.data import array_batches',
     ],
@@ -289,9 +313,35 @@ def test_a_job_that_wants_tensorflow_waits_for_it(tmp_path, text):
         timeout=300,
         text=True,
         env={**os.environ, 'PYTHONPATH': str(ROOT)},
-        stderr=subprocess.PIPE,
+        capture_output=True,
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout) == (0, ''), done.stderr  # nothing of the job has run
+
+
+@pytest.mark.parametrize(
+    'text, brings',
+    [
+        ('import tensorflow as tf', True),
+        ('if True:\n    from tensorflow.keras import layers', True),
+        ('with open("x"):\n    import keras', True),
+        ('from .sister import x', True),
+        ('from . import sister', True),
+        ('from u_pack.sister import x', True),
+        ('import json, u_pack.nothing', False),
+        ('def model_fn():\n    import tensorflow', False),
+        ('from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tensorflow', False),
+        ('from estimator_trainer.jobs import Job', False),
+        ('job = (', False),
+    ],
+)
+def test_what_the_source_of_a_job_says_of_tensorflow(folder, text, brings):
+    (folder / 'u_pack').mkdir()
+    sys.path.insert(0, str(folder))
+    (folder / 'u_pack' / '__init__.py').touch()
+    (folder / 'u_pack' / 'sister.py').write_text('import tensorflow')
+    (folder / 'u_pack' / 'job.py').write_text(text)
+    assert top_imports.brings_tensorflow('u_pack.job') == brings
+    assert 'u_pack' not in sys.modules
 
 
 def test_a_light_job_is_loaded_early(folder):

@@ -86,9 +86,20 @@ def test_a_job_gets_its_own_params_and_those_of_the_run():
         'steps_per_epoch': 1000 / 15,
         'seed': 3,
         'start_step': 7,
+        'position_shift': 0,
         'image_shape': (28, 28, 1),
     }
     assert set(params.as_dict()) == {'rate', *RUN_PARAMS}
     assert set(params_of(1000, 15, epochs=2).as_dict()) == {'rate', *RUN_PARAMS} - {'image_shape'}
     params.as_dict()['rate'] = 0.1  # a dict of its own for each caller
     assert params.as_dict()['rate'] == 0.5
+
+
+def test_epochs_go_on_after_a_change_of_the_global_batch():
+    """6 epochs of 1,000 examples: 50 steps of 64, the rest with 32."""
+    params = params_of(1000, 32, max_steps=1, start_step=50, position_shift=50 * 64 - 50 * 32)
+    assert params.epochs_at(50) == 3 and params.epochs_at(49) == 3  # 3,200 and 3,168 examples
+    end = run_params.last_step(None, 6, 1000, 32, params.position_shift)
+    assert end == params.end_of_epoch(6) == 50 + math.ceil((6000 - 3200) / 32)
+    assert run_params.last_step(None, 1, 1000, 32, params.position_shift) <= 50  # nothing is left
+    assert run_params.last_step(70, None, 1000, 32, params.position_shift) == 70

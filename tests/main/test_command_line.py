@@ -133,18 +133,30 @@ DRY_RUNS = {  # argv, TF_CONFIG, what is said
     ),
     'a note': ((), cluster('chief:0', master=['a:1']), ['"master" is read as "chief"']),
     'own job': (('--job=u_light:job', '--param=hidden=7'), None, ["params {'hidden': 7}"]),
-    'own job, not loaded yet': (('--job=u_culprit:job',), None, ['params of u_culprit:job are read when it is loaded']),
+    'a flag that is overridden': (
+        ('--flagfile=u_flags',),
+        None,
+        ['--max_steps=5 (command line) overrides --epochs=4 (u_flags, line 1)', 'training: 5 steps'],
+    ),
 }
 
 
 @pytest.mark.parametrize('argv, tf_config, parts', DRY_RUNS.values(), ids=DRY_RUNS)
 def test_dry_run(tmp_path, argv, tf_config, parts):
-    (tmp_path / 'u_culprit.py').write_text('import tensorflow')
+    (tmp_path / 'u_flags').write_text('--epochs=4')
     (tmp_path / 'u_light.py').write_text(LIGHT)
     done = run(tmp_path, *DRY, *argv, tf_config=tf_config)
-    assert (done.code, done.out, done.seen) == (0, '', []), done.err
-    assert all(part in done.err for part in parts), done.err
-    assert sorted(os.listdir(tmp_path)) == ['u_culprit.py', 'u_light.py']
+    assert (done.code, done.err, done.seen) == (0, '', [])
+    assert all(part in done.out for part in parts), done.out
+    assert sorted(os.listdir(tmp_path)) == ['u_flags', 'u_light.py']
+
+
+def test_the_quick_check_of_a_supervisor_does_not_run_a_job_that_imports_tensorflow(tmp_path):
+    (tmp_path / 'u_culprit.py').write_text('print("runs")\nimport tensorflow')
+    done = run(tmp_path, *DRY, '--job=u_culprit:job', ESTIMATOR_TRAINER_QUICK_CHECK='1')
+    assert (done.code, done.err, done.seen) == (0, '', [])
+    assert 'params of u_culprit:job are read when it is loaded' in done.out
+    assert 'runs' not in done.out and 'mnist' not in done.out
 
 
 FLAGFILES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob('configs/*.flags'))]
@@ -170,7 +182,7 @@ USAGE_ERRORS = {
     'param of another type': ((*GIVEN, '--param=classes=ten'), None, '--param=classes=ten'),
     'param that cannot work': ((*GIVEN, '--param=schedule=linear'), None, '--param=schedule=linear'),
     'TF_CONFIG is not JSON': (GIVEN, '{', 'TF_CONFIG is refused'),
-    'TF_CONFIG is of another job': (GIVEN, cluster('worker:2', worker=['a:1', 'b:1']), 'corrected: {'),
+    'TF_CONFIG is of another job': (GIVEN, cluster('worker:2', worker=['a:1', 'b:1']), 'rule: which task this'),
     'TF_CONFIG and strategy': (
         (*GIVEN, '--strategy=mirrored'),
         cluster('worker:0', worker=['a:1', 'b:1']),
@@ -188,15 +200,44 @@ def test_usage_errors(tmp_path, argv, tf_config, part):
     assert os.listdir(tmp_path) == []
 
 
+UNKNOWN_FLAGS = {  # argv, what is said
+    'a param of a built-in job': (
+        ['--learning_rate=0.1'],
+        '--learning_rate: no such flag. It is a param of mnist: write --param=learning_rate=0.1.',
+    ),
+    'in a flagfile': (
+        ['--flagfile=u_flags'],
+        '--hidden (u_flags, line 2): no such flag. It is a param of u_light:job: write --param=hidden=9.',
+    ),
+    'a job that imports TensorFlow': (
+        ['--job=u_heavy:job', '--units=3'],
+        '--units: no such flag. If it is a param of u_heavy:job, write --param=units=3.',
+    ),
+    'no param': (['--qqq=3'], '--qqq: no such flag. See --help.'),
+    'a flag of a similar name': (['--job=u_heavy:job', '--epoch=3'], '--epoch: no such flag (did you mean --epochs?).'),
+}
+
+
+@pytest.mark.parametrize('argv, said', UNKNOWN_FLAGS.values(), ids=UNKNOWN_FLAGS)
+def test_an_unknown_flag_may_be_a_param(tmp_path, argv, said):
+    (tmp_path / 'u_light.py').write_text(LIGHT)
+    (tmp_path / 'u_heavy.py').write_text('import tensorflow')
+    (tmp_path / 'u_flags').write_text('--job=u_light:job\n--hidden=9\n')
+    done = run(tmp_path, *GIVEN, *argv)
+    assert (done.code, done.out, done.seen) == (64, '', [])
+    assert done.err.startswith(f'error: {said}') and done.err.count('\n') == 1
+
+
 @pytest.mark.parametrize('argv', [(), ('--dry_run',)], ids=['run', 'dry_run'])
 def test_a_model_dir_of_another_run(tmp_path, argv):
     old = planning.make(config.parse(['trainer', *GIVEN, '--seed=2']), {})
     config_file.write(str(tmp_path / 'model'), config_file.resolved(old, {}, {}))
+    (tmp_path / 'model' / 'model.ckpt-5.index').touch()
     before = (tmp_path / 'model' / 'config.json').read_bytes()
     done = run(tmp_path, *GIVEN, *argv)
     assert (done.code, done.out, done.seen) == (64, '', [])
     assert 'seed: 2 there, 1 now' in done.err
-    assert os.listdir(tmp_path / 'model') == ['config.json']
+    assert sorted(os.listdir(tmp_path / 'model')) == ['config.json', 'model.ckpt-5.index']
     assert (tmp_path / 'model' / 'config.json').read_bytes() == before
 
 

@@ -3,12 +3,13 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
-from estimator_trainer import commands
+from estimator_trainer import __version__, commands
 
 ROOT = pathlib.Path(__file__).parents[2]
 CONSOLE_SCRIPT = 'import sys; sys.argv[0] = "estimator-trainer"; from estimator_trainer.__main__ import main; main()'
@@ -52,8 +53,22 @@ def test_train_is_the_default(tmp_path):
     given = ('--model_dir=model', '--max_steps=5', '--dry_run')
     bare, named = (run(tmp_path, *argv) for argv in (given, ('train', *given)))
     assert (bare.returncode, named.returncode) == (0, 0), named.stderr
-    without_time = [[line.partition(' ')[2] for line in done.stderr.splitlines()] for done in (bare, named)]
-    assert without_time[0] == without_time[1] and 'params' in bare.stderr
+    assert bare.stdout == named.stdout and 'params' in bare.stdout
+
+
+def test_help_of_a_command(tmp_path):
+    assert run(tmp_path, 'help').stdout == run(tmp_path, '--help').stdout
+    assert run(tmp_path, 'help', 'predict').stdout == run(tmp_path, 'predict', '--help').stdout
+    wrong = run(tmp_path, 'help', 'predct')
+    assert (wrong.returncode, 'did you mean predict?' in wrong.stderr) == (64, True)
+
+
+def test_the_version(tmp_path):
+    done = run(tmp_path, '--version', start=('-c', CONSOLE_SCRIPT))
+    assert (done.returncode, done.stderr) == (0, '')
+    assert re.fullmatch(
+        rf'estimator-trainer {re.escape(__version__)} \(tensorflow \S+, tf-keras \S+, Python 3\S+\)\n', done.stdout
+    )
 
 
 @pytest.mark.parametrize(

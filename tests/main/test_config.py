@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from estimator_trainer import flags
-from estimator_trainer.config import HelpRequested, TrainerConfig, help_text, parse
+from estimator_trainer.config import HelpRequested, TrainerConfig, help_text, parse, parse_with_overrides
 from estimator_trainer.errors import UsageError
 
 MODEL_DIR = os.path.join(tempfile.gettempdir(), 'no_such_model_dir')  # could be made, and is not
@@ -93,7 +93,6 @@ def test_defaults():
 def test_every_flag_is_in_a_group_and_a_field_of_the_config():
     grouped = [flag.name for members in flags.groups(TrainerConfig).values() for flag in members]
     assert grouped == [field.name for field in dataclasses.fields(TrainerConfig)]
-    assert sorted(grouped) == sorted(flags.define(TrainerConfig))
 
 
 @pytest.mark.parametrize(
@@ -153,6 +152,81 @@ def test_flagfiles(tmp_path):
     assert parsed(f'--flagfile={outer}', '--seed=5').seed == 5  # later on the command line wins
 
 
+def test_a_line_of_a_flagfile_may_end_with_a_comment(tmp_path):
+    file = tmp_path / 'run.flags'
+    file.write_text('  # a comment\n// another\n--seed=3  # why\n--param=a=x#1\n--batch_size 7 # as well\n')
+    config = parsed(f'--flagfile={file}')
+    assert (config.seed, config.param, config.batch_size) == (3, ('a=x#1',), 7)
+
+
+OVERRIDES = {  # the flagfile, argv, what holds, what is told
+    'the command line wins within a pair': (
+        '--epochs=20',
+        ['--flagfile=f', '--max_steps=300'],
+        {'max_steps': 300, 'epochs': None},
+        ['--max_steps=300 (command line) overrides --epochs=20 (f, line 1)'],
+    ),
+    'before the flagfile as well': (
+        '--epochs=20\n--seed=2',
+        ['--max_steps=300', '--seed=3', '--flagfile=f'],
+        {'max_steps': 300, 'epochs': None, 'seed': 3},
+        [
+            '--max_steps=300 (command line) overrides --epochs=20 (f, line 1)',
+            '--seed=3 (command line) overrides --seed=2 (f, line 2)',
+        ],
+    ),
+    'the later one of a pair wins': (
+        '--save_checkpoints_steps=7\n--epochs=2',
+        ['--flagfile=f', '--save_checkpoints_steps=8', '--save_checkpoints_secs=9'],
+        {'save_checkpoints_steps': None, 'save_checkpoints_secs': 9},
+        [
+            '--save_checkpoints_steps=8 (command line) overrides --save_checkpoints_steps=7 (f, line 1)',
+            '--save_checkpoints_secs=9 (command line) overrides --save_checkpoints_steps=8 (command line)',
+        ],
+    ),
+    'no value takes a flag back': (
+        '--epochs=20\n--eval_steps=3\n--stop_metric=loss\n--param=a=1',
+        ['--flagfile=f', '--epochs=', '--max_steps=4', '--eval_steps=', '--stop_metric=', '--param=', '--param=b=2'],
+        {'epochs': None, 'max_steps': 4, 'eval_steps': None, 'stop_metric': '', 'param': ('b=2',)},
+        [
+            '--epochs= (command line) overrides --epochs=20 (f, line 1)',
+            '--eval_steps= (command line) overrides --eval_steps=3 (f, line 2)',
+            '--stop_metric= (command line) overrides --stop_metric=loss (f, line 3)',
+            '--param= (command line) overrides --param=a=1 (f, line 4)',
+        ],
+    ),
+    'params go by their names': (
+        '--param=a=1\n--param=b=1\n--epochs=1',
+        ['--param=a=2', '--flagfile=f'],
+        {'param': ('a=1', 'b=1', 'a=2')},
+        ['--param=a=2 (command line) overrides --param=a=1 (f, line 1)'],
+    ),
+    'what is the same is not told': ('--epochs=2\n--seed=3', ['--flagfile=f', '--seed=3'], {'seed': 3}, []),
+    'nor what the command line says twice': ('--epochs=2', ['--flagfile=f', '--seed=3', '--seed=4'], {'seed': 4}, []),
+    'what an engine puts before the flags of the user': (
+        '--epochs=2\n--intra_op_threads=3',
+        ['--intra_op_threads=1', '--flagfile=f'],
+        {'intra_op_threads': 3},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize('file, argv, holds, told', OVERRIDES.values(), ids=OVERRIDES)
+def test_which_flag_counts(tmp_path, monkeypatch, file, argv, holds, told):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'f').write_text(file)
+    config, overrides = parse_with_overrides(['trainer', '--model_dir=m', *argv])
+    assert {name: getattr(config, name) for name in holds} == holds
+    assert list(overrides) == told
+
+
+def test_flags_that_exclude_each_other_say_so_of_each_other():
+    declared = {flag.name: flag for flag in flags.declared(TrainerConfig)}
+    for flag in declared.values():
+        assert all(flag.name in declared[other].excludes for other in flag.excludes)
+
+
 def test_one_call_leaves_nothing_for_the_next():
     nothing = parsed()
     assert parsed('--param=a=1', '--export=best', '--seed=3', '--dry_run', '--eval_steps=2') != nothing
@@ -164,15 +238,21 @@ def test_one_call_leaves_nothing_for_the_next():
 
 FLAGFILE_ERRORS = {
     'unknown flag': ('--batchsize=3', ['--batchsize', '--batch_size?']),
-    'wrong type': ('--batch_size=x', ['--batch_size=x']),
-    'stray word': ('batch_size', ['batch_size', '--name=value']),
+    'wrong type': ('--batch_size=x', ['--batch_size=x (', 'run.flags, line 2): a whole number']),
+    'out of bounds': ('--batch_size=0', ['--batch_size=0 (', 'run.flags, line 2): at least 1']),
+    'stray word': ('batch_size', ['batch_size (', 'run.flags, line 2)', '--name=value']),
+    'no value': ('--batch_size', ['--batch_size (', 'run.flags, line 2): has no value']),
+    'a switch': ('--nodry_run=x', ['--nodry_run=x (', 'run.flags, line 2)']),
+    'no such flagfile': ('--flagfile=/no/such', ['--flagfile=/no/such (', 'run.flags, line 2): No such file']),
+    'itself': ('--flagfile=~/run.flags', ['run.flags, line 2): the file includes itself']),
 }
 
 
 @pytest.mark.parametrize('line, parts', FLAGFILE_ERRORS.values(), ids=FLAGFILE_ERRORS)
-def test_refused_in_a_flagfile(tmp_path, line, parts):
+def test_refused_in_a_flagfile(tmp_path, monkeypatch, line, parts):
+    monkeypatch.setenv('HOME', str(tmp_path))
     file = tmp_path / 'run.flags'
-    file.write_text(line + '\n')
+    file.write_text(f'# a comment\n{line}\n')
     message = refused(*GIVEN, f'--flagfile={file}')
     assert all(part in message for part in parts), message
 
@@ -188,20 +268,19 @@ ERRORS = {  # argv, what the message must hold
     'no colon': ((*NO_DIR, '--model_dir=gs//bucket/run'), ['--model_dir=gs//bucket/run', 'gs://bucket/run']),
     'scratch_dir in a store': ((*GIVEN, '--scratch_dir=s3://b/c'), ['--scratch_dir=s3://b/c', 'of this machine']),
     'no end': (NO_END, ['--max_steps', '--epochs']),
-    'two ends': ((*GIVEN, '--epochs=2'), ['--max_steps=5', '--epochs=2']),
     'epochs of 0': ((*NO_END, '--epochs=0'), ['--epochs=0']),
     'epochs below 0': ((*NO_END, '--epochs=-1'), ['--epochs=-1']),
     'epochs without end': ((*NO_END, '--epochs=inf'), ['--epochs=inf']),
     'epochs nan': ((*NO_END, '--epochs=nan'), ['--epochs=nan']),
-    'two checkpoint periods': (
-        (*GIVEN, '--save_checkpoints_steps=7', '--save_checkpoints_secs=8'),
-        ['--save_checkpoints_steps=7', '--save_checkpoints_secs=8'],
-    ),
     'unknown flag': ((*GIVEN, '--batch_sise=3'), ['--batch_sise', '--batch_size?']),
     'unknown flag of another kind': ((*GIVEN, '--qqqq'), ['--qqqq: no such flag.']),
     'wrong dash': ((*GIVEN, '--batch-size=3'), ['--batch-size', '--batch_size?']),
+    'a value of a switch turned off': ((*GIVEN, '--nodry_run=3'), ['--nodry_run=3', 'write --nodry_run']),
+    'an empty number': ((*GIVEN, '--batch_size='), ['--batch_size=: has no value', '64']),
+    'a flag for a value': ((*GIVEN, '--batch_size', '--seed=1'), ['--batch_size: has no value']),
+    'a flagfile without a name': ((*GIVEN, '--flagfile'), ['--flagfile: has no value']),
     'not a whole number': ((*GIVEN, '--batch_size=1.5'), ['--batch_size=1.5']),
-    'not a number': ((*NO_END, '--epochs=few'), ['--epochs=few']),
+    'not a number': ((*NO_END, '--epochs=few'), ['--epochs=few: a number is needed']),
     'not a switch': ((*GIVEN, '--deterministic=maybe'), ['--deterministic', 'maybe']),
     'not a strategy': ((*GIVEN, '--strategy=tpu'), ['--strategy=tpu', 'multi_worker_mirrored']),
     'not an eval_strategy': ((*GIVEN, '--eval_strategy=tpu'), ['--eval_strategy=tpu', 'mirrored']),

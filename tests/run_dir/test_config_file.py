@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import tempfile
 
 import pytest
@@ -31,9 +32,15 @@ def resolved(*argv, workers=0, **params):
 
 @pytest.fixture
 def model_dir(tmp_path):
+    """Of a run that has trained."""
     path = str(tmp_path / 'deep' / 'model')
     config_file.write(path, resolved())
+    checkpoint(path)
     return path
+
+
+def checkpoint(folder):
+    (pathlib.Path(folder) / 'model.ckpt-5.index').touch()
 
 
 def test_what_is_written(tmp_path):
@@ -64,7 +71,7 @@ def test_what_is_written(tmp_path):
 
 def test_writing_again_replaces(model_dir):
     config_file.write(model_dir, resolved('--seed=9'))
-    assert os.listdir(model_dir) == ['config.json']
+    assert sorted(os.listdir(model_dir)) == ['config.json', 'model.ckpt-5.index']
     assert config_file.check(model_dir, resolved('--seed=9'))
 
 
@@ -166,6 +173,15 @@ def test_refused(model_dir, argv, others, lines):
     assert config_file.check(model_dir, resolved('--allow_config_change', *argv, **others)) is True
 
 
+def test_where_nothing_was_trained_any_run_may_begin(tmp_path):
+    config_file.write(str(tmp_path), resolved())
+    other = resolved('--seed=2', '--job=fashion_mnist', rate=0.2)
+    assert config_file.check(str(tmp_path), other) is True
+    (tmp_path / 'checkpoint').write_text('model_checkpoint_path: "model.ckpt-7"\n')  # not all of it is visible yet
+    with pytest.raises(UsageError):
+        config_file.check(str(tmp_path), other)
+
+
 def test_a_param_that_is_gone(model_dir):
     new = resolved()
     del new['params']['bias']
@@ -197,9 +213,36 @@ def test_another_loop_is_another_run(model_dir):
 
 
 def test_a_run_from_before_there_were_loops_is_estimators(tmp_path):
+    checkpoint(tmp_path)
     old = resolved('--seed=3')
     del old['loop']
     config_file.write(str(tmp_path), old)
     assert config_file.check(str(tmp_path), resolved('--seed=3'))
     with pytest.raises(UsageError, match='loop'):
         config_file.check(str(tmp_path), resolved('--seed=3', '--loop=custom_loop'))
+
+
+def test_how_many_examples_a_run_has_trained_when_its_global_batch_has_changed(tmp_path):
+    def start(global_batch, step):
+        """What the chief does; the other tasks ask before or after it writes."""
+        before = config_file.position_shift(folder, global_batch, step)
+        parts = config_file.batches(folder, global_batch, step)
+        config_file.write(
+            folder,
+            {'global_batch_size': global_batch, 'batches': parts} if parts[1:] else {'global_batch_size': global_batch},
+        )
+        assert config_file.position_shift(folder, global_batch, step) == before
+        return step * global_batch + before
+
+    folder = str(tmp_path)
+    assert start(64, 0) == 0
+    assert start(64, 100) == 6400
+    assert 'batches' not in json.loads((tmp_path / 'config.json').read_text())
+    assert start(32, 250) == 250 * 64
+    assert start(32, 250) == 250 * 64  # it was killed before its first checkpoint
+    assert start(16, 250) == 250 * 64
+    assert start(32, 350) == 250 * 64 + 100 * 16
+    assert config_file.batches(folder, 32, 350) == [[0, 0, 64], [250, 16000, 16], [350, 17600, 32]]
+    assert start(32, 400) == 17600 + 50 * 32
+    assert start(32, 300) == 16000 + 50 * 16  # the newest checkpoint was damaged
+    assert start(64, 0) == 0

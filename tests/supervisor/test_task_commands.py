@@ -68,8 +68,10 @@ def test_thread_counts_come_before_the_users_flags_and_are_at_least_one():
 
 
 def test_the_check_is_a_dry_run_of_the_first_training_task():
-    check = task_commands.check(gang(task_commands.Shape(2, 1), trainer_flags=['--job=mnist']))
-    assert check.name == 'chief:0'
+    commands = gang(task_commands.Shape(2, 1), trainer_flags=['--job=mnist'])
+    check = task_commands.check(commands, quick=True)
+    assert (check.name, check.env[protocol.QUICK_CHECK]) == ('chief:0', '1')
+    assert task_commands.check(commands, quick=False).env == commands[0].env
     assert check.argv[-2:] == ('--job=mnist', '--dry_run')
 
 
@@ -239,20 +241,25 @@ def test_logs_go_where_the_trainers_model_dir_is(tmp_path):
 @pytest.mark.parametrize(
     'argv, words',
     [
-        (['--wrkers=2'], ["'wrkers'", 'workers']),
-        (['--job=mnist'], ["'job'", 'after a --']),
+        (['--wrkers=2'], ['--wrkers', '--workers?', 'after a --']),
+        (['--job=mnist'], ['--job: is a flag of the trainer', 'after a --: run_local_cluster.sh -- --job=mnist']),
+        (
+            ['--workers', '3', '--flagfile=configs/mnist_5k.flags', '--nodry_run', '--noevaluator'],
+            ['run_local_cluster.sh --workers 3 --noevaluator -- --flagfile=configs/mnist_5k.flags --nodry_run'],
+        ),
+        (['--noevaluator=3'], ['--noevaluator=3', 'takes no value']),
         (['--workers=0'], ['--workers=0', '1 or more']),
-        (['--workers=two'], ['--workers=two: give an integer']),
-        (['--evaluator=maybe'], ['--evaluator=maybe: give true or false']),
+        (['--workers=two'], ['--workers=two: a whole number is needed']),
+        (['--evaluator=maybe'], ['--evaluator=maybe: true or false is needed']),
         (['--workers'], ['--workers']),
         (['--ps=-1'], ['--ps=-1', '0 or more']),
         (['--grace_secs=-1'], ['--grace_secs=-1', '0 or more']),
         (['--grace_secs=inf'], ['--grace_secs=inf', 'give seconds']),
         (['--max_restarts=-1'], ['--max_restarts=-1', '0 or more']),
-        (['--restart_window_secs=0'], ['--restart_window_secs=0.0', '--max_restarts=0']),
-        (['--backoff_secs=-1'], ['--backoff_secs=-1.0', '0 or more']),
-        (['--stall_timeout=-1'], ['--stall_timeout=-1.0', '0 or more']),
-        (['--isolate=perhaps'], ['--isolate=perhaps: give auto or on or off']),
+        (['--restart_window_secs=0'], ['--restart_window_secs=0', '--max_restarts=0']),
+        (['--backoff_secs=-1'], ['--backoff_secs=-1', '0 or more']),
+        (['--stall_timeout=-1'], ['--stall_timeout=-1', '0 or more']),
+        (['--isolate=perhaps'], ['--isolate=perhaps: one of auto, on, off is needed']),
         (['--min_workers=0'], ['--min_workers=0', '1 or more']),
         (['--min_workers=3'], ['--min_workers=3', 'not more than --workers=2']),
         (['--min_workers=1', '--ps=1'], ['--min_workers=1', 'not with --ps=1']),

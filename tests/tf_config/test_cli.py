@@ -99,11 +99,26 @@ def test_check_without_tf_config_says_so(run):
 
 
 def test_check_shows_every_finding_and_a_corrected_form(run):
-    code, out, err = run('check', config=PAIR.replace('b:1', 'b').replace('"index":1', '"index":2'))
+    code, out, err = run('check', config=PAIR.replace('b:1', 'b').replace('a:1', 'a'))
     assert (code, out) == (64, '')
+    assert 'cluster.worker[0] = "a"' in err
     assert 'cluster.worker[1] = "b"' in err
-    assert 'task.index = 2' in err
     parse(err.rpartition('corrected: ')[2])
+
+
+@pytest.mark.parametrize(
+    'argv, parts',
+    [
+        ((), ['give a command', 'check: say', 'show: print', 'make: print']),
+        (('make', '--worker=2'), ['make: --worker=2: no such argument (did you mean --workers?)']),
+        (('check', '--stratgy=none'), ['did you mean --strategy?']),
+        (('chek',), ['chek', 'check']),
+    ],
+)
+def test_what_is_not_known_is_refused_with_the_nearest(run, argv, parts):
+    code, out, err = run(*argv)
+    assert (code, out, err.count('\n')) == (64, '', 1)
+    assert all(part in err for part in parts), err
 
 
 def test_check_tells_notes_apart(run):

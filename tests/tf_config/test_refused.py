@@ -318,12 +318,43 @@ def test_refused(row):
     message = str(caught.value)
     assert f'{row.key} = {row.seen}: ' in message
     assert row.problem in message
-    corrected = message.rpartition('corrected: ')[2]
-    assert corrected == finding.corrected
-    assert '\n' not in corrected
+    corrected = finding.corrected
+    assert message.endswith(f'\nrule: {finding.rule}' if finding.rule else f'\ncorrected: {corrected}')
+    assert '\n' not in corrected + finding.rule
 
     parsed = parse(corrected, row.strategy)
     if row.corrected is not None:
         assert json.loads(corrected)['cluster'] == row.corrected
     if row.task is not None:
         assert str(parsed.task) == row.task
+
+
+GUESSES = (  # the correction would be a task that another process may be
+    *(
+        'type not in the cluster',
+        'chief of a worker-only cluster',
+        'type unlike any role',
+        'type missing',
+        'type a list',
+    ),
+    *('index missing', 'index out of range', 'index negative', 'index negative string', 'index a word', 'index a bool'),
+    *('index 1.5', 'index null', 'index very long', 'second evaluator outside', 'several evaluators', 'task missing'),
+    *('task not an object', 'ps under none', 'ps under mirrored', 'ps under multi_worker_mirrored'),
+    *('several train under none', 'several train under mirrored'),
+)
+
+
+def test_a_correction_that_would_be_a_guess_is_not_shown():
+    guesses = set()
+    for name, row in ROWS.items():
+        with pytest.raises(TfConfigError) as caught:
+            parse(row.text, row.strategy)
+        if 'corrected: ' not in str(caught.value):
+            guesses.add(name)
+    assert guesses == set(GUESSES)
+
+
+def test_the_rule_names_the_command_that_makes_all_of_them():
+    with pytest.raises(TfConfigError) as caught:
+        parse(text({'chief': ['a:1'], 'worker': ['b:1'], 'ps': ['p:1']}, {'type': 'ps', 'index': 1}))
+    assert 'make --workers=2 --ps=1` prints' in str(caught.value)

@@ -202,7 +202,7 @@ def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
         ([], 'name one model_dir'),
         (['a', 'b'], 'a b: name one model_dir'),
         (['.'], 'holds no run of this trainer'),
-        (['.', '--every_secs=0'], '--every_secs=0.0: a number over 0 is needed.'),
+        (['.', '--every_secs=0'], '--every_secs=0: a number over 0 is needed.'),
     ],
 )
 def test_mistakes(tmp_path, monkeypatch, capsys, argv, words):

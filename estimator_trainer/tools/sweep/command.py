@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from estimator_trainer import exit_codes, flags, log
+from estimator_trainer import exit_codes, flags, log, two_parts
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.flags import flag
@@ -112,7 +112,7 @@ def main(argv: Sequence[str]) -> int:
         own,
         USAGE,
         SweepFlags,
-        lambda: _sweep(flags.parse(SweepFlags, ['sweep', *own]), trainer_flags),
+        lambda: _sweep(two_parts.parse(SweepFlags, 'python -m estimator_trainer sweep', own), trainer_flags),
         {ownership.TakenElsewhere: exit_codes.MODEL_DIR_TAKEN, trials.CannotStore: exit_codes.CANNOT_WRITE},
     )
 

@@ -9,10 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from absl import flags as absl_flags
-
 from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes, flag_words, flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import urls
 from estimator_trainer.supervisor import process
@@ -137,11 +135,9 @@ def _parameter(space: Space, declared, params) -> Parameter:
 
 
 def _expanded(trainer_flags: Sequence[str]) -> list[str]:
-    """The flags, with every flagfile replaced by what is in it."""
-    try:
-        return absl_flags.FlagValues().read_flags_from_files(list(trainer_flags))
-    except (absl_flags.Error, UnicodeDecodeError) as error:
-        raise UsageError(f'--flagfile: {error}') from error
+    """The flags, with every flagfile replaced by what is in it, before those of the command line, which count more."""
+    words = flag_words.words(trainer_flags)
+    return [word.text for word in sorted(words, key=lambda word: not word.file)]
 
 
 def _facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[dict, tuple[str, str]]:

@@ -64,7 +64,7 @@ def test_what_cannot_differ(tmp_path, given, said):
     [
         (('--max_stps=3',), 'did you mean --max_steps'),
         ((), 'Neither --max_steps'),
-        (('--flagfile=/no',), '--flagfile: '),
+        (('--flagfile=/no',), '--flagfile=/no: No such file'),
     ],
 )
 def test_flags_of_the_trainer_are_judged_first(tmp_path, flags, said):

@@ -1,0 +1,165 @@
+"""The words of a command line -> the value of each flag, and which flag does not count because of another.
+
+1. A flag of the command line counts more than one of a flagfile.
+2. Of two in the same place the later one counts.
+3. Both hold within a pair of flags that exclude each other, such as --max_steps and --epochs.
+4. `--name=` takes back what stood before it, if the flag may be without a value.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from absl import flags as absl_flags
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.flag_words import Word
+
+if TYPE_CHECKING:
+    from estimator_trainer.flags import Flag
+
+_KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """A flag as it was given. `text` is its value; `shown` the flag and its value as they were written."""
+
+    flag: 'Flag'
+    text: str
+    shown: str
+    word: Word
+
+    def refused(self, problem: str) -> UsageError:
+        return UsageError(f'{self.shown}{self.word.shown_place}: {problem}')
+
+    @property
+    def told(self) -> str:
+        return f'{self.shown} ({self.word.place})'
+
+
+@dataclasses.dataclass(frozen=True)
+class Unknown:
+    """What looks like a flag, and is none."""
+
+    name: str
+    text: str  # its value; '' without one
+    word: Word
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """Each of the three in the order of the command line."""
+
+    given: list[Given]
+    unknown: list[Unknown]
+    words: list[Word]  # neither flags nor values
+
+
+def split(known: Mapping[str, 'Flag'], words: Sequence[Word]) -> Split:
+    """Finds the flags among the words.
+
+    Raises:
+        UsageError: a flag has no value and needs one, or has one and takes none.
+    """
+    found, rest = Split([], [], []), list(words)
+    while rest:
+        word = rest.pop(0)
+        if word.text == '--':
+            found.words.extend(rest)
+            break
+        name = word.text.removeprefix('-').removeprefix('-')
+        if not word.text.startswith('-') or not name.strip('-'):
+            found.words.append(word)
+            continue
+        name, equals, text = name.partition('=')
+        if word.file and not equals and name.split()[0] in known:  # a line such as `--batch_size 64`
+            name, blank, text = name.partition(' ')
+            equals, text = blank, text.strip()
+        if name in known:
+            found.given.append(_given(known[name], word, bool(equals), text, rest))
+        elif name.startswith('no') and name[2:] in known and known[name[2:]].type is bool:
+            if equals:
+                raise UsageError(
+                    f'{word.text}{word.shown_place}: --{name} takes no value; write --{name}, or --{name[2:]}=true.'
+                )
+            found.given.append(Given(known[name[2:]], 'false', f'--{name}', word))
+        else:
+            found.unknown.append(Unknown(name, text, word))
+    return found
+
+
+def _given(flag: 'Flag', word: Word, has_value: bool, text: str, rest: list[Word]) -> Given:
+    shown = f'--{flag.name}'
+    if not has_value and flag.type is bool:
+        return Given(flag, 'true', shown, word)
+    if not has_value:
+        if not rest or rest[0].text.startswith('--') or rest[0].file != word.file:
+            raise UsageError(f'{shown}{word.shown_place}: has no value; write {shown}=VALUE.')
+        text = rest.pop(0).text
+    return Given(flag, text, f'{shown}={text}', word)
+
+
+@dataclasses.dataclass(frozen=True)
+class Override:
+    """A flag that does not count, because another one does."""
+
+    winner: Given
+    loser: Given
+
+    def __str__(self):
+        return f'{self.winner.told} overrides {self.loser.told}'
+
+
+def settle(given: Sequence[Given], absl: absl_flags.FlagValues) -> tuple[dict[str, Any], list[Override]]:
+    """The value of each flag that has one, by its name; and what a flagfile said that does not count, or one of a pair.
+
+    Raises:
+        UsageError: a value is of the wrong kind, or out of its bounds.
+    """
+    values: dict[str, Any] = {}
+    counts: dict[str, Given] = {}  # a flag, or one name of a flag such as --param, -> what counts of it
+    overrides: list[Override] = []
+
+    def override(winner: Given, names: Sequence[str], in_pair: bool = False) -> None:
+        for name in names:
+            loser = counts.pop(name, None)
+            if loser and (in_pair and loser.text or loser.word.file and loser.text != winner.text):
+                overrides.append(Override(winner, loser))
+
+    for one in sorted(given, key=lambda one: not one.word.file and not one.flag.last_counts):
+        flag, value = one.flag, _value(one, absl[one.flag.name].parser)
+        if flag.repeated:
+            override(one, [name for name in counts if name.startswith(f'{flag.name}=')] if not one.text else [])
+            values[flag.name] = (*values.get(flag.name, ()), one.text) if one.text else ()
+        else:
+            values[flag.name] = value
+        name = f'{flag.name}={one.text.partition("=")[0]}' if flag.repeated else flag.name
+        override(one, [name])
+        counts[name] = one
+        if value is not None:
+            override(one, flag.excludes, in_pair=True)
+            values.update({other: None for other in flag.excludes if other in values})
+    return values, overrides
+
+
+def _value(one: Given, parser: absl_flags.ArgumentParser):
+    flag, text = one.flag, one.text
+    if not text and flag.type is not tuple:
+        if flag.default not in (None, ''):
+            raise one.refused(f'has no value; without the flag it is {flag.shown_default}.')
+        return flag.default
+    if flag.type is tuple:
+        return tuple(part for part in parser.parse(text) if part)
+    if flag.choices and text not in flag.choices:
+        close = difflib.get_close_matches(text, flag.choices, n=1)
+        meant = f' (did you mean {close[0]}?)' if close else ''
+        raise one.refused(f'one of {", ".join(flag.choices)} is needed{meant}.')
+    try:
+        value = parser.parse(text)
+    except ValueError:
+        raise one.refused(f'{_KINDS[flag.type]} is needed.') from None
+    if not flag.admits(value):
+        raise one.refused(flag.wanted or f'at least {flag.least} is needed.')
+    return value

@@ -1,0 +1,52 @@
+"""What a wrong --job, or a param given as a flag, was probably meant to be. Runs nothing of the job."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_JOB = re.compile(r'^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*Job\(', re.MULTILINE)
+
+
+def job(name: str) -> str:
+    """'did you mean --job=census:job?' for `census`, `census.py`, `census.py:job`, `census.job` and `path/census.py`
+    where there is such a file; else ''."""
+    path, _, attribute = name.partition(':')
+    for stem, rest in ((path.removesuffix('.py'), attribute), path.removesuffix('.py').rpartition('.')[::2]):
+        file = f'{stem if "/" in stem else stem.replace(".", "/")}.py'
+        if stem and os.path.isfile(file):
+            return _meant(file, rest)
+    return ''
+
+
+def _meant(file: str, attribute: str) -> str:
+    folder, base = os.path.split(file)
+    found = attribute or _attribute(file)
+    if folder and not all(part.isidentifier() for part in folder.split('/')):
+        return f'did you mean --job={base[:-3]}:{found}, with {folder} on PYTHONPATH?'
+    return f'did you mean --job={file[:-3].replace("/", ".")}:{found}?'
+
+
+def _attribute(file: str) -> str:
+    """The name of the first job of a module, as its source says it."""
+    try:
+        with open(file, encoding='utf-8', errors='replace') as opened:
+            found = _JOB.search(opened.read())
+    except OSError:
+        return 'job'
+    return found[1] if found else 'job'
+
+
+def param(flag: str, value: str, job: str, params: Mapping[str, Any] | None) -> str:
+    """What an unknown flag means if it is a param of the job; '' if it is none.
+
+    Args:
+        job: the name of the job.
+        params: its params; None where they are not known.
+    """
+    if not flag.isidentifier():
+        return ''
+    shown = f'--param={flag}={value or "VALUE"}'
+    if params is None:
+        return f'If it is a param of {job}, write {shown}.'
+    return f'It is a param of {job}: write {shown}.' if flag in params else ''

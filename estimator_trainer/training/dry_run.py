@@ -1,0 +1,122 @@
+"""What --dry_run shows beside the plan of a run: all that the flags, the job and the model_dir say. Imports no
+TensorFlow."""
+
+import os
+
+from estimator_trainer.data.prepared_sets import Sizes
+from estimator_trainer.evaluation import early_stopping
+from estimator_trainer.jobs import metric_names, run_params
+from estimator_trainer.run_dir import checkpoint_file, config_file, protocol
+
+LATER = 'the examples are counted when the run starts'
+
+
+def lines(plan, ready, sizes: Sizes | None, url: str = '') -> list[str]:
+    """One line for each thing that a run has resolved.
+
+    Args:
+        plan: training.plan.Plan.
+        ready: jobs.Prepared; None: the job has not been loaded.
+        sizes: of the data set; None: they are not known yet.
+        url: of the store, for a run that works in a scratch folder.
+
+    Raises:
+        UsageError: --epochs, and the job does not say how many examples it has.
+    """
+    config = plan.config
+    if ready is None:
+        return [f'seed {config.seed}', _checkpoints(config), f'params of {config.job} are read when it is loaded']
+    examples = sizes.train if sizes else None
+    if ready.job.input_fn is not None:
+        examples = ready.job.num_train_examples
+    steps = None
+    if config.max_steps or examples or ready.job.input_fn is not None:
+        batch, at = plan.global_batch_size, checkpoint_file.named_step(config.model_dir) or 0
+        shift = config_file.position_shift(config.model_dir, batch, at)
+        steps = run_params.last_step(config.max_steps, config.epochs, examples, batch, shift)
+    return [
+        _training(config, plan.global_batch_size, steps, examples),
+        _data(config, ready.job, sizes),
+        _checkpoints(config),
+        f'evaluation data: {f"{config.eval_steps} batches" if config.eval_steps else "the whole eval split"}',
+        _early_stop(config, ready.job),
+        _exports(config, ready.job),
+        _start(config, ready.job, steps, url),
+        f'params {ready.params}',
+    ]
+
+
+def _training(config, batch, steps, examples) -> str:
+    if config.max_steps:
+        epochs = f', {config.max_steps * batch / examples:.3g} epochs of {examples:,} examples' if examples else ''
+        asked = f'{steps:,} steps{epochs}'
+    else:
+        known = f' of {examples:,} examples, {steps:,} steps' if steps else f'; {LATER}'
+        asked = f'{config.epochs:g} epochs{known}'
+    secs = f', at most {config.max_secs} s' if config.max_secs else ''
+    same = ', repeatable bit for bit' if config.deterministic else ''
+    return f'training: {asked}{secs}; seed {config.seed}{same}'
+
+
+def _data(config, job, sizes) -> str:
+    if job.input_fn is not None:
+        count = job.num_train_examples
+        return f"data: the job's input_fn; {f'{count:,} examples to train on' if count else 'it does not say how many'}"
+    if job.file_spec is not None:
+        from estimator_trainer.data.files import dataset
+
+        flags = ('train_files', 'eval_files')
+        train, evaluation = (len(dataset.listed(flag, getattr(config, flag), config.file_format)) for flag in flags)
+        then = config_file.files(config.model_dir).get('examples')
+        last = f' ({then:,} at the last start)' if then else ''
+        return f'data: {train} file(s) to train on, {evaluation} to evaluate on; {LATER}{last}'
+    if sizes is None:
+        return f'data: {config.dataset}, which is not prepared yet; the run prepares it'
+    return f'data: {config.dataset}, {sizes.train:,} examples to train on, {sizes.evaluation:,} to evaluate on'
+
+
+def _checkpoints(config) -> str:
+    given = (
+        (config.save_checkpoints_steps, 'steps'),
+        (config.save_checkpoints_secs, 's'),
+        (config.save_checkpoints_epochs, 'epoch(s)'),
+    )
+    every = [f'every {number} {unit}' for number, unit in given if number]
+    if not every:
+        every = ['every epoch, and every 600 s'] if config.loop == 'keras_fit' else ['every 600 s']
+    kept = f'the newest {config.keep_checkpoints} are kept' if config.keep_checkpoints else 'all are kept'
+    return f'checkpoints: {", and ".join(every)}, and at the end; {kept}'
+
+
+def _early_stop(config, job) -> str:
+    rule = early_stopping.rule_of(config, job.best_metric, job.best_mode)
+    if rule is None:
+        return 'early stop: none'
+    least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
+    patience = f'{config.stop_patience} evaluation(s) in a row'
+    better = metric_names.better(rule.mode)
+    return f'early stop: when {rule.metric} ({better}) has not improved{least} for {patience}'
+
+
+def _exports(config, job) -> str:
+    if config.export == ('none',):
+        return 'exports: none'
+    if job.input_fn is not None and job.serving_input_fn is None:
+        return 'exports: none, because the job has no serving_input_fn'
+    best = f'best ({job.best_metric}, {job.best_mode})'
+    return f'exports: {", ".join(best if kind == "best" else kind for kind in config.export)}'
+
+
+def _start(config, job, steps, url) -> str:
+    if url:
+        return f'start: where {url} has come to; that is looked at when the run starts'
+    step = checkpoint_file.named_step(config.model_dir)
+    if step is None:
+        return 'start: at step 0; the model_dir holds no checkpoint'
+    if steps is not None and step >= steps:
+        return f'start: nothing is left to train; the checkpoint is of step {step:,}'
+    rule = early_stopping.rule_of(config, job.best_metric, job.best_mode)
+    if rule and early_stopping.decided(rule, config.model_dir):
+        stop = protocol.read_json(os.path.join(config.model_dir, 'eval', 'stop.json')).get('step', step)
+        return f'start: nothing is left to train; the run was stopped early by --stop_metric at step {stop:,}'
+    return f'start: resumes at step {step:,}{"" if steps is None else f" of {steps:,}"}'

@@ -1,0 +1,61 @@
+"""A command line in two parts: the flags of a command such as `cluster`, then `--`, then those of the trainer."""
+
+import shlex
+from collections.abc import Sequence
+from typing import TypeVar
+
+from estimator_trainer import flags
+from estimator_trainer.config import TrainerConfig
+from estimator_trainer.errors import UsageError
+
+Config = TypeVar('Config')
+
+
+def parse(config: type[Config], program: str, own: Sequence[str]) -> Config:
+    """Reads the first part.
+
+    Args:
+        config: the dataclass of the command's flags.
+        program: what stands before them, for a message that shows the command line as it was meant.
+        own: what stands before `--`.
+
+    Raises:
+        UsageError: as `flags.parse`; and a flag of the trainer stands there.
+    """
+    try:
+        found, words = flags.parse_with_words(config, [program, *own])
+    except flags.UnknownFlag as error:
+        name = error.unknown.name
+        if name not in _names(TrainerConfig):
+            raise UsageError(f'{error} Flags of the trainer come after a --.') from None
+        shown = f'--{name}{error.unknown.word.shown_place}'
+        raise UsageError(
+            f'{shown}: is a flag of the trainer; these come after a --: {program} {_mended(config, own)}'
+        ) from None
+    if words:
+        raise UsageError(
+            f'{" ".join(words)!r}: every argument is a flag; write --name=value. Flags of the trainer come after a --.'
+        )
+    return found
+
+
+def _names(config: type) -> set[str]:
+    declared = flags.declared(config)
+    return {one.name for one in declared} | {f'no{one.name}' for one in declared if one.type is bool}
+
+
+def _mended(config: type, own: Sequence[str]) -> str:
+    """The arguments as they were meant: what the command does not know stands after `--`."""
+    with_value = {one.name for one in flags.declared(config) if one.type is not bool}
+    mine: list[str] = []
+    theirs: list[str] = []
+    part, rest = theirs, list(own)
+    while rest:
+        word = rest.pop(0)
+        name, equals, _ = word.lstrip('-').partition('=')
+        if word.startswith('-'):
+            part = mine if name in _names(config) else theirs
+        part.append(word)
+        if part is mine and name in with_value and not equals and rest:
+            part.append(rest.pop(0))
+    return shlex.join([*mine, '--', *theirs])
