@@ -16,7 +16,7 @@ from estimator_trainer.monitoring import port, server, state
 from estimator_trainer.run_dir import config_file, locks, ownership
 from estimator_trainer.storage import urls
 from estimator_trainer.supervisor import lock
-from estimator_trainer.training import messages
+from estimator_trainer.training import messages, what_failed
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
@@ -64,7 +64,7 @@ def main(argv) -> int:
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
         lines = tuple(traceback.format_exc().splitlines())
-        end = ending.End(exit_codes.FAILED, f'{type(error).__name__}: {error}', traceback=lines)
+        end = ending.End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from the last checkpoint')
         return exit_codes.INTERRUPTED
