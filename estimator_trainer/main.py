@@ -13,7 +13,7 @@ from estimator_trainer.errors import DatasetError, StoreAway, UsageError
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.monitoring import port, server, state
-from estimator_trainer.run_dir import config_file, locks, ownership
+from estimator_trainer.run_dir import checkpoint_file, config_file, locks, ownership
 from estimator_trainer.storage import urls
 from estimator_trainer.supervisor import lock
 from estimator_trainer.training import messages, what_failed
@@ -66,7 +66,7 @@ def main(argv) -> int:
         lines = tuple(traceback.format_exc().splitlines())
         end = ending.End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
     except KeyboardInterrupt:
-        _log.info('interrupted; the same command goes on from the last checkpoint')
+        _log.info('interrupted; the same command goes on from what is saved')
         return exit_codes.INTERRUPTED
     ending.record(end, task, None, os.environ)
     return end.code
@@ -114,6 +114,8 @@ def _train(plan, ready) -> int:
         try:
             from estimator_trainer import compat
 
+            if plan.trains:
+                lifeline.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
             compat.bring_up()
             with forks.parent_only():
                 ready = ready or jobs.prepare(config)

@@ -22,6 +22,7 @@ from estimator_trainer.supervisor import (
     logs,
     messages,
     oom,
+    policy,
     ports,
     progress,
     report,
@@ -90,6 +91,7 @@ class Run:
         if self._checkpoint is None and before:
             self._checkpoint = before.checkpoint_step
         self._said_removed = False
+        self._started = 0  # the attempt whose start was told last
         self._pages = None
         if opts.model_dir and report_page.wanted(opts.report, machine.environ):
             self._pages = report_page.Pages(opts.model_dir, self._say)
@@ -122,7 +124,7 @@ class Run:
                     return self._end(code, stopped=attempt.outcome.signum is not None)
                 signum = self._back_off(decision.delay, signals)
                 if signum:
-                    self._say(f'received {signum.name}: no restart')
+                    self._say(f'received {messages.order(signum)}: no restart')
                     return self._end(128 + signum, stopped=True)
                 try:
                     claim = self._claim()
@@ -157,12 +159,15 @@ class Run:
         environ = task_commands.environment(inherited, generation, self._began_at, machine.isolated, opts.shape.workers)
         commands = gang(opts, machine, self._workers, claimed, environ)
         addresses = {command.name: command.address for command in commands}
-        self._say(messages.start(commands, len(machine.cores), folder))
         watch = training_status.Watch(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic())
 
         started, kills = time.time(), oom.kills()
 
         def show(view: status.View, over: bool = False) -> None:
+            if self._started < number:  # every task has its process now
+                self._started = number
+                pids = {task.name: task.pid for task in view.tasks}
+                self._say(messages.start(commands, pids, len(machine.cores), folder))
             self._last = {
                 'attempt': number,
                 'generation': generation,
@@ -207,7 +212,7 @@ class Run:
         log = witness and logs.path_of(attempt.folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
         self._say(messages.closing(attempt, log, logs.tail(log) if log else ()))
         if outcome.signum:
-            return 128 + outcome.signum, None
+            return policy.code_of_stopped(outcome, attempt.training.state if attempt.training else None), None
         if outcome.stop.why not in (Why.FAILED, Why.STALLED):
             return outcome.stop.exit_code, None
         self._failures.append(self._failure(outcome))
@@ -294,5 +299,6 @@ class Run:
         secs = time.monotonic() - self._began
         if self._pages and not stopped:  # who stops a run does not wait for a page
             self._pages.last()
-        self._say(messages.end(code, secs, len(self._story) - 1, protocol.shown(self._report, os.environ)))
+        left = messages.on_disk(self._checkpoint) if stopped and self._opts.model_dir else ''
+        self._say(messages.end(code, secs, len(self._story) - 1, protocol.shown(self._report, os.environ), left))
         return code

@@ -103,7 +103,7 @@ def explain(error: BaseException, plan, lifeline) -> End:
     ):
         return _lost(error, text, lifeline, lines)
     if isinstance(error, KeyboardInterrupt):
-        return End(128 + signal.SIGINT, 'interrupted; the same command resumes')
+        return End(128 + signal.SIGINT, 'interrupted; the same command goes on from what is saved')
     return End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
 
 
