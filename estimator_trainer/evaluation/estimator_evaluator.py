@@ -2,7 +2,7 @@
 
 import logging
 
-from estimator_trainer.evaluation import kept_graph
+from estimator_trainer.evaluation import default_signature, kept_graph
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -26,7 +26,7 @@ class EstimatorEvaluator:
     def __init__(self, estimator, input_fn, steps=None, started=lambda: None, same_data=False):
         self._estimator, self._input_fn, self._steps, self._started = estimator, input_fn, steps, started
         self._keeps, self._kept = same_data, None
-        self.export_saved_model = estimator.export_saved_model
+        self.export_saved_model = default_signature.exporting(estimator)
 
     def evaluate(self, checkpoint: str) -> dict:
         self._started()
