@@ -89,8 +89,10 @@ def brief(what: Cause) -> str:
     return f'{task.name}, {end}{message}'
 
 
-def restart(decision: Decision, max_restarts: int, checkpoint: int | None, why: Cause) -> str:
+def restart(decision: Decision, max_restarts: int, checkpoint: int | None, why: Cause, is_program: bool = False) -> str:
     begin = 'the beginning' if checkpoint is None else f'the checkpoint at step {checkpoint}'
+    if is_program:
+        begin = "the program's own last checkpoint"
     return f'restart {decision.number} of {max_restarts} in {decision.delay:.1f} s, from {begin}: {brief(why)}'
 
 

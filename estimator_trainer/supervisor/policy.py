@@ -36,6 +36,16 @@ class TaskError:
             follows=value.get('follows') is True,
         )
 
+    @classmethod
+    def of_output(cls, lines: Sequence[str]) -> 'TaskError | None':
+        """From the last lines of what a program has printed; None without a traceback of Python's at the end."""
+        starts = [number for number, line in enumerate(lines) if line.startswith('Traceback (most recent call last)')]
+        if not starts:
+            return None
+        # The exception follows the frames, which are indented; its message may have several lines.
+        said = [line for line in lines[starts[-1] + 1 :] if line and not line.startswith(' ')]
+        return cls(' '.join(said[0].split()), traceback=tuple(lines[starts[-1] :])) if said else None
+
 
 class How(enum.Enum):
     """Whose doing the end of a task was."""

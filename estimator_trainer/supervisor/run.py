@@ -9,9 +9,8 @@ import random
 import secrets
 import selectors
 import signal
-import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from estimator_trainer import allocator, exit_codes, report_page
 from estimator_trainer.monitoring import server, state
@@ -32,43 +31,14 @@ from estimator_trainer.supervisor import (
     training_status,
 )
 from estimator_trainer.supervisor.attempt import Attempt
-from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.local_launcher import LocalLauncher
+from estimator_trainer.supervisor.machine import Machine, gang
 from estimator_trainer.supervisor.options import Options
 from estimator_trainer.supervisor.policy import Cause, Outcome, Why
 from estimator_trainer.supervisor.signals import PROFILE, Signals
 from estimator_trainer.supervisor.supervisor import Supervisor
 
 _AVOIDED_ATTEMPTS = 100  # whose ports are not used again
-
-
-@dataclasses.dataclass(frozen=True)
-class Machine:
-    """What a run is given to work with."""
-
-    trainer: Sequence[str]  # its command, without flags
-    environ: Mapping[str, str]
-    cores: Sequence[int]
-    out: Console
-    err: Console
-    isolated: bool
-    metrics: socket.socket | None = None  # listens at --metrics_port
-
-
-def gang(
-    opts: Options, machine: Machine, workers: int, claimed: Sequence[int], environ: Mapping[str, str]
-) -> list[task_commands.Command]:
-    """The commands of a gang with `workers` at the `claimed` ports."""
-    shape = dataclasses.replace(opts.shape, workers=workers)
-    addresses = [f'127.0.0.1:{port}' for port in claimed]
-    fewer: tuple[str, ...] = ()
-    if workers != opts.shape.workers:
-        fewer = (f'--batch_size={opts.batch_size * opts.shape.workers // workers}',)
-    no_port = ('--metrics_port=',) if opts.metrics_port else ()  # the supervisor serves for all tasks
-    affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')
-    return task_commands.commands(
-        shape, addresses, machine.trainer, (*opts.trainer_flags, *fewer, *no_port), environ, machine.cores, affinity
-    )
 
 
 class Run:
@@ -219,7 +189,8 @@ class Run:
         decision = restarts.decide(self._failures, rules, self._rng)
         if decision.restart:
             self._shrink(cause)
-            self._say(messages.restart(decision, rules.max_restarts, attempt.checkpoint, cause))
+            own = self._opts.program is not None
+            self._say(messages.restart(decision, rules.max_restarts, attempt.checkpoint, cause, own))
         else:
             self._say(messages.no_restart(decision, rules, cause))
         return decision.exit_code, decision
@@ -299,6 +270,7 @@ class Run:
         secs = time.monotonic() - self._began
         if self._pages and not stopped:  # who stops a run does not wait for a page
             self._pages.last()
-        left = messages.on_disk(self._checkpoint) if stopped and self._opts.model_dir else ''
+        knows = self._opts.model_dir and not self._opts.program
+        left = messages.on_disk(self._checkpoint) if stopped and knows else ''
         self._say(messages.end(code, secs, len(self._story) - 1, protocol.shown(self._report, os.environ), left))
         return code

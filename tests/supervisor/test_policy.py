@@ -132,6 +132,31 @@ def test_exit_code(stop, code):
 
 
 @pytest.mark.parametrize(
+    'lines, error',
+    [
+        ([], None),
+        (['boom'], None),
+        (['Traceback (most recent call last):', '  File "x.py", line 1'], None),
+        (
+            ['a', 'Traceback (most recent call last):', '  File "x.py", line 1', '    f()', 'ValueError: no', 'data'],
+            TaskError(
+                'ValueError: no',
+                traceback=(
+                    'Traceback (most recent call last):',
+                    '  File "x.py", line 1',
+                    '    f()',
+                    'ValueError: no',
+                    'data',
+                ),
+            ),
+        ),
+    ],
+)
+def test_what_a_program_has_printed_may_say_why_it_failed(lines, error):
+    assert TaskError.of_output(lines) == error
+
+
+@pytest.mark.parametrize(
     'chief, state, code',
     [
         (Ended('worker:0', 130, 9, signal.SIGINT), 'stopped', 130),
