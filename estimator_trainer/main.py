@@ -16,10 +16,10 @@ from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.monitoring import port, server, state
-from estimator_trainer.run_dir import config_file, locks, ownership, protocol
+from estimator_trainer.run_dir import checkpoint_file, config_file, locks, ownership, protocol
 from estimator_trainer.storage import urls
 from estimator_trainer.supervisor import lock
-from estimator_trainer.training import dry_run, messages
+from estimator_trainer.training import dry_run, messages, what_failed
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
@@ -74,9 +74,9 @@ def main(argv, url: str = '') -> int:
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
         lines = tuple(traceback.format_exc().splitlines())
-        end = ending.End(exit_codes.FAILED, f'{type(error).__name__}: {error}', traceback=lines)
+        end = ending.End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
     except KeyboardInterrupt:
-        _log.info('interrupted; the same command goes on from the last checkpoint')
+        _log.info('interrupted; the same command goes on from what is saved')
         return exit_codes.INTERRUPTED
     ending.record(end, task, None, os.environ)
     return end.code
@@ -190,6 +190,8 @@ def _train(plan, ready) -> int:
         try:
             from estimator_trainer import compat
 
+            if plan.trains:
+                lifeline.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
             compat.bring_up()
             with forks.parent_only():
                 if ready is None:

@@ -5,7 +5,7 @@ import logging
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import evaluation_graph, keras_seeds
-from estimator_trainer.evaluation import kept_graph
+from estimator_trainer.evaluation import default_signature, kept_graph
 from estimator_trainer.evaluation.progress import EvaluationProgress
 from estimator_trainer.run_dir import checkpoints
 
@@ -33,7 +33,7 @@ class EstimatorEvaluator:
         self._estimator, self._input_fn, self._steps, self._started = estimator, input_fn, steps, started
         self._progress = progress or EvaluationProgress(steps=steps)
         self._keeps, self._kept = same_data, None
-        self.export_saved_model = estimator.export_saved_model
+        self.export_saved_model = default_signature.exporting(estimator)
 
     def metric_names(self) -> set:
         with keras_seeds.kept():

@@ -32,7 +32,8 @@ class Snapshot:
         phase: a state of protocol.py, CLOSING or SERVING.
         since: when the phase began, or when the last step or the last checkpoint in it was finished.
         step: the last finished step.
-        checkpoint_step: the step of the last checkpoint.
+        checkpoint_step: the step of the last checkpoint; None: not known, or there is none.
+        nothing_saved: there is none.
         signum: the first signal that told this task to stop, SIGINT or SIGTERM.
         hung_up: that signal was SIGHUP, which counts as SIGTERM.
         insisted: a later signal told this task to stop at once.
@@ -46,6 +47,7 @@ class Snapshot:
     since: float
     step: int | None = None
     checkpoint_step: int | None = None
+    nothing_saved: bool = False
     signum: int | None = None
     hung_up: bool = False
     insisted: bool = False
@@ -77,6 +79,8 @@ def after_agreement(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
 
 def name_of(snapshot: Snapshot, signum: int) -> str:
     """The name of a signal as its sender knows it."""
+    if signum == signal.SIGINT:
+        return 'Ctrl-C'
     return 'SIGHUP' if snapshot.hung_up and signum == signal.SIGTERM else signal.Signals(signum).name
 
 
@@ -91,25 +95,26 @@ def _end_by_signal(snapshot, bounds, now) -> End | None:
     signum = snapshot.signum or snapshot.stopped_by
     name = name_of(snapshot, signum)
     at_step = '' if snapshot.checkpoint_step is None else f' at step {snapshot.checkpoint_step}'
+    last = f'the last checkpoint is{at_step}' if at_step else 'there is no checkpoint'
     if snapshot.phase not in (protocol.TRAINING, CLOSING, SERVING):  # nothing is left to save
-        return End(128 + signum, f'stopped by {name}; the same command resumes{at_step}')
+        then = f'the same command resumes{at_step}'
+        if snapshot.nothing_saved:
+            then = f'{last}, so the same command begins anew'
+        return End(128 + signum, f'stopped by {name}; {then}')
     is_saved = snapshot.phase == CLOSING and snapshot.step is not None and snapshot.checkpoint_step == snapshot.step
     if is_saved and (snapshot.insisted or now - snapshot.told_at >= bounds.grace):  # it waits for other tasks
         return End(
             128 + signum, f'stopped by {name}; saved{at_step}, the same command resumes', follows=snapshot.follows
         )
     if snapshot.insisted:
-        return End(
-            exit_codes.NOT_SAVED, f'stopped at once by a second {name}; the last checkpoint is{at_step or " none"}'
-        )
+        return End(exit_codes.NOT_SAVED, f'stopped at once by a second {name}; {last}')
     if now - snapshot.told_at < bounds.grace:
         return None
     if snapshot.phase == SERVING:  # the workers save
         return End(128 + signum, f'stopped by {name}')
     return End(
         exit_codes.NOT_SAVED,
-        f'{name} was not obeyed within {bounds.grace:g} s (--grace_secs): the step takes longer, or is '
-        f'stuck; the last checkpoint is{at_step or " none"}',
+        f'{name} was not obeyed within {bounds.grace:g} s (--grace_secs): the step takes longer, or is stuck; {last}',
     )
 
 

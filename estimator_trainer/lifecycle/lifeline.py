@@ -113,7 +113,7 @@ class Lifeline:
 
     def resumes_at(self, step: int) -> None:
         """Training will go on from the checkpoint of this step; 0: there is none."""
-        self._note(checkpoint_step=step or None)
+        self._note(checkpoint_step=step or None, nothing_saved=not step)
 
     def trains_from(self, step: int) -> None:
         """Training begins, or goes on, after this step."""
@@ -126,7 +126,7 @@ class Lifeline:
 
     def saved(self, step: int) -> None:
         """A checkpoint has been written; so this step has been finished."""
-        self._note(checkpoint_step=step, step=max(step, self.step or 0), since=self._clock())
+        self._note(checkpoint_step=step, nothing_saved=False, step=max(step, self.step or 0), since=self._clock())
 
     def heard_rate(self, examples_per_sec: float) -> None:
         """The speed that training.json tells."""
@@ -224,7 +224,7 @@ class Lifeline:
         for function in to_call:
             function()
         if first and self._snapshot.phase == protocol.TRAINING:
-            text, name = 'received %s: saves and stops, within %g s', signal.Signals(signum).name
+            text, name = 'received %s: saves and stops, within %g s', self.name_of(signum)
             ending.within(ending.READER_SECS, _log.info, text, name, self._bounds.grace)
 
     def _ask_for_a_profile(self):

@@ -88,5 +88,6 @@ def main(argv, run=subprocess.run) -> int:
         _render(files, args.out)
         return exit_codes.OK
     except UsageError as error:
-        print(f'error: {error}', file=sys.stderr)
+        for line in str(error).splitlines():  # one for each mistake of a description
+            print(f'error: {line}', file=sys.stderr)
         return exit_codes.USAGE

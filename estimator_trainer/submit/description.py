@@ -39,37 +39,49 @@ _SECRETS = re.compile(r'(AWS|AZURE|GOOGLE)_\w*(SECRET|TOKEN|KEY|PASSWORD)')  # w
 
 
 def _trainer_flags(value):
+    wrong = keys.Collected()
     for number, flag in enumerate(keys.options(value)):
         name = flag.lstrip('-').partition('=')[0]
-        if name in OURS:
-            raise keys.Bad(f'--{name} comes from the job description; leave it out', f'[{number}]', flag)
+        with wrong.noted():
+            if name in OURS:
+                raise keys.Bad(f'--{name} comes from the job description; leave it out', f'[{number}]', flag)
+    wrong.end()
     return tuple(value)
 
 
 def _environment(value):
     if not isinstance(value, dict):
         raise keys.Bad('give names and values, such as {NAME: value}')
+    wrong = keys.Collected()
     for name, text in value.items():
-        if not isinstance(name, str) or not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name):
-            raise keys.Bad('give a name of letters, digits and _', f'.{name}', text)
-        if name == 'TF_CONFIG':
-            raise keys.Bad('the engine tells each task its place; leave it out', f'.{name}', text)
-        if _SECRETS.fullmatch(name):  # its value is not repeated
-            raise keys.Bad('credentials do not belong here; docs/engines/README.md says where', f'.{name}')
-        if not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
-            raise keys.Bad(f"give text of one line, in quotes: '{text}'", f'.{name}', text)
+        with wrong.noted():
+            _check_variable(name, text)
+    wrong.end()
     return tuple(value.items())
+
+
+def _check_variable(name, text):
+    if not isinstance(name, str) or not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name):
+        raise keys.Bad('give a name of letters, digits and _', f'.{name}', text)
+    if name == 'TF_CONFIG':
+        raise keys.Bad('the engine tells each task its place; leave it out', f'.{name}', text)
+    if _SECRETS.fullmatch(name):  # its value is not repeated
+        raise keys.Bad('credentials do not belong here; docs/engines/README.md says where', f'.{name}')
+    if not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
+        raise keys.Bad(f"give text of one line, in quotes: '{text}'", f'.{name}', text)
 
 
 def _roles(value):
     if not isinstance(value, dict) or not value:
         raise keys.Bad('give at least one role, such as {worker: {count: 2}}')
-    read = []
+    read, wrong = [], keys.Collected()
     for role, given in value.items():
-        if role not in ROLES:
-            raise keys.Bad(f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}', f'.{role}', given)
-        with keys.below(f'.{role}', given):
-            read.append((role, keys.section(Role)(given)))
+        with wrong.noted():
+            if role not in ROLES:
+                raise keys.Bad(f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}', f'.{role}', given)
+            with keys.below(f'.{role}', given):
+                read.append((role, keys.section(Role)(given)))
+    wrong.end()
     return tuple(read)
 
 
@@ -227,14 +239,25 @@ def parse(value, source='<description>') -> Description:
     """What the YAML of a job description holds -> Description. `source` names it in errors.
 
     Raises:
-        UsageError: something in it is wrong.
+        UsageError: something in it is wrong. A line for each mistake.
     """
+    wrong: list[keys.Bad] = []
     try:
         description = dataclasses.replace(keys.read(Description, value), source=source)
     except keys.Bad as bad:
-        raise UsageError(keys.shown(source, bad.key.lstrip('.'), bad.value, bad.cure)) from None
+        wrong = [bad]
+    except keys.Mistakes as mistakes:
+        wrong = mistakes.bads
+    lines = [keys.shown(source, bad.key.lstrip('.'), bad.value, bad.cure) for bad in wrong]
+    model_dir = value.get('model_dir') if isinstance(value, dict) else None
+    if isinstance(model_dir, str) and urls.is_url(model_dir):
+        try:
+            urls.check(model_dir, f'{source}: model_dir')
+        except UsageError as error:
+            lines.append(str(error))
+    if lines:
+        raise UsageError('\n'.join(lines))
     if description.in_store:
-        urls.check(description.model_dir, f'{source}: model_dir')
         description = dataclasses.replace(description, model_dir=urls.normal(description.model_dir))
     elif description.scratch_dir:
         raise description.error('scratch_dir', 'is for a model_dir with a URL; leave it out')

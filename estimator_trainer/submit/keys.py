@@ -6,7 +6,8 @@
 
     read(Role, {'count': 2})
 
-A check takes the value that is given, and returns the one to keep or raises Bad.
+A check takes the value that is given, and returns the one to keep or raises Bad; one that looks at several values
+raises Mistakes, with a Bad for each that is wrong.
 """
 
 import contextlib
@@ -30,6 +31,42 @@ class Bad(ValueError):
     def __init__(self, cure, key='', value=None):
         super().__init__(cure)
         self.cure, self.key, self.value = cure, key, value
+
+
+class Mistakes(ValueError):
+    """Several values are wrong. `bads`: a Bad for each."""
+
+    def __init__(self, bads):
+        self.bads = list(bads)
+        super().__init__('; '.join(map(str, self.bads)))
+
+
+class Collected:
+    """Notes what is wrong with one value after the other.
+
+    wrong = Collected()
+    for value in values:
+        with wrong.noted():
+            check(value)
+    wrong.end()
+    """
+
+    def __init__(self):
+        self._bads: list[Bad] = []
+
+    @contextlib.contextmanager
+    def noted(self):
+        try:
+            yield
+        except Bad as bad:
+            self._bads.append(bad)
+        except Mistakes as mistakes:
+            self._bads += mistakes.bads
+
+    def end(self):
+        """Raises Mistakes, if there are any."""
+        if self._bads:
+            raise Mistakes(self._bads)
 
 
 def key(check, default=dataclasses.MISSING):
@@ -84,9 +121,12 @@ def options(value):
     """A list of command line options, each one word of a shell."""
     if not isinstance(value, list):
         raise Bad('give a list of options, such as [--name=value]')
+    wrong = Collected()
     for number, option in enumerate(value):
-        if not isinstance(option, str) or not re.fullmatch(f'-{LINE}', option):
-            raise Bad('give an option such as --name=value', f'[{number}]', option)
+        with wrong.noted():
+            if not isinstance(option, str) or not re.fullmatch(f'-{LINE}', option):
+                raise Bad('give an option such as --name=value', f'[{number}]', option)
+    wrong.end()
     return tuple(value)
 
 
@@ -95,31 +135,40 @@ def section(kind):
 
 
 def read(kind, value):
-    """A mapping -> the dataclass `kind`. Raises Bad."""
+    """A mapping -> the dataclass `kind`. Raises Bad, or Mistakes that hold everything that is wrong."""
     if not isinstance(value, Mapping):
         raise Bad('give keys and values', value=value)
     fields = {field.name: field for field in dataclasses.fields(kind) if 'check' in field.metadata}
-    result = {}
+    result, wrong = {}, Collected()
     for name, given in value.items():
-        if name not in fields:
-            raise Bad(near(name, fields), f'.{name}', given)
-        if given is None and fields[name].default is None:
+        if name in fields and given is None and fields[name].default is None:
             continue
-        with below(f'.{name}', given):
-            result[name] = fields[name].metadata['check'](given)
+        with wrong.noted():
+            if name not in fields:
+                raise Bad(near(name, fields), f'.{name}', given)
+            with below(f'.{name}', given):
+                result[name] = fields[name].metadata['check'](given)
     for name, field in fields.items():
-        if name not in result and field.default is dataclasses.MISSING:
-            raise Bad('is missing; see docs/engines/README.md', f'.{name}')
+        with wrong.noted():
+            if name not in value and field.default is dataclasses.MISSING:
+                raise Bad('is missing; see docs/engines/README.md', f'.{name}')
+    wrong.end()
     return kind(**result)
 
 
 @contextlib.contextmanager
 def below(where, given):
-    """Puts a key, whose value is `given`, before that of a Bad."""
+    """Puts a key, whose value is `given`, before that of each Bad."""
+
+    def placed(bad):
+        return Bad(bad.cure, where + bad.key, bad.value if bad.key else given)
+
     try:
         yield
     except Bad as bad:
-        raise Bad(bad.cure, where + bad.key, bad.value if bad.key else given) from None
+        raise placed(bad) from None
+    except Mistakes as mistakes:
+        raise Mistakes(map(placed, mistakes.bads)) from None
 
 
 def near(name, known) -> str:

@@ -67,8 +67,8 @@ class RemoteTask:
         return self._ended[0] if self._ended else None
 
     def tell(self, signum: signal.Signals) -> None:
-        self.told = signum
-        self._send(signum)
+        self.told = signal.SIGTERM if signum == signal.SIGINT else signum  # a Ctrl-C is of the terminal here
+        self._send(self.told)
 
     def kill(self) -> None:
         self._send(signal.SIGKILL)

@@ -16,7 +16,7 @@ from estimator_trainer.storage.mirror import run_folder
 from estimator_trainer.submit import places
 from estimator_trainer.submit.description import TRAINER, Description
 from estimator_trainer.submit.remote import POLL_SECS, Host, RemoteLauncher, RemoteWatch
-from estimator_trainer.supervisor import messages, restarts
+from estimator_trainer.supervisor import messages, policy, restarts
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.policy import Cause, Why
 from estimator_trainer.supervisor.signals import Signals
@@ -139,7 +139,7 @@ class Run:
         outcome = Supervisor(launcher, self._limits, self._console, self._alone, watch).run(gang, signals)
         self._saved = watch.saved
         if outcome.signum:
-            return 128 + outcome.signum, None
+            return policy.code_of_stopped(outcome, watch.training.state if watch.training else None), None
         if outcome.stop.why not in (Why.FAILED, Why.STALLED):
             self._console.say(f'{outcome.stop.why.value}, after {number - 1} restart(s)')
             return outcome.stop.exit_code, None

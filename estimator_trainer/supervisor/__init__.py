@@ -1,7 +1,8 @@
 """The supervisor of a cluster of local processes: ports, processes, logs, ends, restarts.
 
 It knows the trainer as a command, `python -m estimator_trainer`, and by what it tells back
-(run_dir/protocol.py, exit_codes.py); it never imports TensorFlow. A run goes through these modules,
+(run_dir/protocol.py, exit_codes.py); it never imports TensorFlow. With --program it starts a program of somebody's
+own under `compat run` instead, of which it sees output and exit codes only. A run goes through these modules,
 from policy to mechanism:
 
     command.py          `python -m estimator_trainer cluster`, which joins the others
@@ -9,6 +10,7 @@ from policy to mechanism:
                         trainer_flags.py: what it reads of the trainer's flags
     isolate.py          a network that nobody else reaches
     lock.py             one supervisor for a model_dir
+    machine.py          what a run is given to work with, and the commands of a gang (pure)
     task_commands.py    shape, addresses and cores -> one Command for each task (pure)
     ports.py            addresses that nobody else takes
     policy.py           what the ends of tasks mean for their gang: the cause (pure)

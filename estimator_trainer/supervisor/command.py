@@ -23,6 +23,7 @@ from estimator_trainer.supervisor import (
     process,
     task_commands,
 )
+from estimator_trainer.supervisor import machine as machines
 from estimator_trainer.supervisor import run as runs
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
@@ -69,13 +70,15 @@ def run(
 ) -> int:
     """Runs the cluster, its first gang at the claimed ports. `metrics` listens at --metrics_port. Its exit code."""
     out, err = console.of_this_process(os.environ, has_line=opts.progress != 'off')
-    machine = runs.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
+    machine = machines.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
     environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
-    gang = runs.gang(opts, machine, opts.shape.workers, claim.ports, environ)
-    code = check_flags(task_commands.check(gang, quick=not opts.just_asks), opts.just_asks)
-    if code != exit_codes.OK or opts.just_asks:
-        return code
-    with lock.hold(opts.model_dir) if opts.model_dir else contextlib.nullcontext():
+    gang = machines.gang(opts, machine, opts.shape.workers, claim.ports, environ)
+    if opts.program is None:  # a program cannot be asked
+        code = check_flags(task_commands.check(gang, quick=not opts.just_asks), opts.just_asks)
+        if code != exit_codes.OK or opts.just_asks:
+            return code
+    flag = '--model_dir' if opts.program is None else '--log_dir'
+    with lock.hold(opts.model_dir, flag) if opts.model_dir else contextlib.nullcontext():
         try:
             folder = log_folders.new(opts.log_dir)
         except OSError as error:

@@ -8,11 +8,12 @@ import selectors
 import signal
 import subprocess
 
+from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor import log_folders
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.launcher import CannotStart
-from estimator_trainer.supervisor.logs import Bounds, StreamLog, path_of
+from estimator_trainer.supervisor.logs import Bounds, StreamLog, path_of, tail
 from estimator_trainer.supervisor.policy import Ended, TaskError
 from estimator_trainer.supervisor.process import Process
 from estimator_trainer.supervisor.task_commands import Command
@@ -56,6 +57,7 @@ class RunningTask:
         name = command.name
         self._selector = selector
         self._error_path = path_of(place.folder, name, 'error.json', life)
+        self._err_path = path_of(place.folder, name, 'err', life)
         env = {**command.env, protocol.ERROR_FILE: str(self._error_path)}
         opened, keep = [], place.bounds.attempts
         if 0 < keep < life:
@@ -112,6 +114,8 @@ class RunningTask:
         """Closes everything, once the process has ended with `code`."""
         self.close()
         error = TaskError.of(protocol.read_json(str(self._error_path))) if code else None
+        if error is None and code == exit_codes.FAILED:  # of a program, or of a trainer in its first moments
+            error = TaskError.of_output(tail(self._err_path))
         return Ended(self.name, code, secs, self.told, error, self.life)
 
     def close(self) -> None:

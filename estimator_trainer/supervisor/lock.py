@@ -11,8 +11,11 @@ LOCK_FILE = '.cluster.lock'
 
 
 @contextlib.contextmanager
-def hold(model_dir: str) -> Iterator[None]:
+def hold(model_dir: str, flag: str = '--model_dir') -> Iterator[None]:
     """Makes the folder if need be, and has it for us alone. The kernel gives it up when we die.
+
+    Args:
+      flag: that named the folder.
 
     Raises:
       UsageError: another supervisor has it, or it cannot be written.
@@ -22,24 +25,24 @@ def hold(model_dir: str) -> Iterator[None]:
             os.makedirs(model_dir, exist_ok=True)
             lock = stack.enter_context(locks.Lock(os.path.join(model_dir, LOCK_FILE)))
         except locks.NotALock as error:
-            raise UsageError(f'--model_dir={model_dir}: {error}') from None
+            raise UsageError(f'{flag}={model_dir}: {error}') from None
         except OSError as error:
-            raise UsageError(f'--model_dir={model_dir}: {error.strerror}; give a folder that can be written') from None
-        _take(lock, model_dir)
+            raise UsageError(f'{flag}={model_dir}: {error.strerror}; give a folder that can be written') from None
+        _take(lock, model_dir, flag)
         yield
 
 
-def _take(lock: locks.Lock, model_dir: str) -> None:
+def _take(lock: locks.Lock, model_dir: str, flag: str) -> None:
     try:
         if lock.take():
             return
     except locks.NotALock as error:
-        raise UsageError(f'--model_dir={model_dir}: {error}') from None
+        raise UsageError(f'{flag}={model_dir}: {error}') from None
     except OSError:  # a file system without locks: nobody there can be told apart
         return
     holder = lock.holder()
     raise UsageError(
-        f'--model_dir={model_dir}: another run_local_cluster.sh (pid {holder.pid}'
+        f'{flag}={model_dir}: another run_local_cluster.sh (pid {holder.pid}'
         f'{"" if holder.here else f" on {holder.machine}"}) is at work there; wait for its end, or '
         'give another folder'
     )

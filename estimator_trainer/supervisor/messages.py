@@ -1,7 +1,7 @@
 """What the supervisor says about a run. Pure: text in, text out."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.supervisor.attempt import Attempt
@@ -9,10 +9,12 @@ from estimator_trainer.supervisor.policy import Cause, Ended
 from estimator_trainer.supervisor.restarts import Decision, Reason, Rules
 from estimator_trainer.supervisor.task_commands import Command
 
+CTRL_C = 'Ctrl-C'
 
-def start(gang: Sequence[Command], cores: int, log_dir: object) -> str:
-    """One line: tasks, addresses, cores, log folder."""
-    tasks = ', '.join(f'{task.name} {task.address}' for task in gang)
+
+def start(gang: Sequence[Command], pids: Mapping[str, int | None], cores: int, log_dir: object) -> str:
+    """One line: tasks, addresses, PIDs, cores, log folder. `pids`: by name of task; None for one that is not there."""
+    tasks = ', '.join(f'{task.name} {task.address} ({_pid(pids.get(task.name))})' for task in gang)
     pins = '; '.join(f'{t.name} on {_ranges(t.cores)}' for t in gang if t.cores)
     return f'start: {tasks}; {cores} cores, {pins or "not pinned"}; logs in {log_dir}'
 
@@ -21,7 +23,8 @@ def stopping(why: str, running: Sequence[str], signum: signal.Signals, secs: flo
     if not running:
         return why
     what = 'printing the stacks of' if signum == signal.SIGUSR1 else 'stopping'
-    return f'{why}; {what} {", ".join(running)} ({signum.name}, SIGKILL after {secs:g} s)'
+    again = f'; a second {CTRL_C} kills them at once' if signum == signal.SIGINT else ''
+    return f'{why}; {what} {", ".join(running)} ({order(signum)}, SIGKILL after {secs:g} s{again})'
 
 
 def draining(running: Sequence[str], drain_secs: float) -> str:
@@ -46,6 +49,11 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal
         return f'signal {number}'
+
+
+def order(signum: signal.Signals) -> str:
+    """The name of a signal that tells us to stop, as its sender knows it."""
+    return CTRL_C if signum == signal.SIGINT else signum.name
 
 
 def how(task: Ended) -> str:
@@ -81,8 +89,10 @@ def brief(what: Cause) -> str:
     return f'{task.name}, {end}{message}'
 
 
-def restart(decision: Decision, max_restarts: int, checkpoint: int | None, why: Cause) -> str:
+def restart(decision: Decision, max_restarts: int, checkpoint: int | None, why: Cause, is_program: bool = False) -> str:
     begin = 'the beginning' if checkpoint is None else f'the checkpoint at step {checkpoint}'
+    if is_program:
+        begin = "the program's own last checkpoint"
     return f'restart {decision.number} of {max_restarts} in {decision.delay:.1f} s, from {begin}: {brief(why)}'
 
 
@@ -147,11 +157,21 @@ def closing(attempt: Attempt, log: object, tail: Sequence[str]) -> str:
     return '\n'.join(lines)
 
 
-def end(code: int, secs: float, restarts: int, report_path: str | None) -> str:
-    """The very last line."""
+def on_disk(checkpoint: int | None) -> str:
+    """What a run that was stopped has left."""
+    if checkpoint is None:
+        return 'there is no checkpoint, so the same command begins anew'
+    return f'the same command goes on from the checkpoint at step {checkpoint}'
+
+
+def end(code: int, secs: float, restarts: int, report_path: str | None, left: str = '') -> str:
+    """The very last line. `left`: what a run that was stopped has left, if that is known."""
     often = f', {restarts} restart(s)' if restarts else ''
     where = f'; report in {report_path}' if report_path else ''
-    meaning = f' ({exit_codes.describe(code)})' if code else ''
+    what = exit_codes.describe(code)
+    if left:
+        what = f'{what.partition(";")[0]}; {left}'
+    meaning = f' ({what})' if code else ''
     return f'end: exit code {code}{meaning} after {secs:.1f} s{often}{where}'
 
 
@@ -180,6 +200,10 @@ def _details(attempt: Attempt, log: object, tail: Sequence[str]) -> list[str]:
 def _fate(task: Ended) -> str:
     """What became of a task that was not the first to fail."""
     return how(task) if task.told is None else f'{how(task)}, {task.how.value}'
+
+
+def _pid(pid: int | None) -> str:
+    return 'not started' if pid is None else f'PID {pid}'
 
 
 def _ranges(cores: Sequence[int]) -> str:

@@ -17,10 +17,12 @@ from estimator_trainer.supervisor.task_commands import Shape
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
        python -m estimator_trainer cluster [flags] -- [trainer flags]
+       python -m estimator_trainer cluster --program=FILE [flags] -- [flags of the program]
 
-Both are the same. They run a cluster of `python -m estimator_trainer` processes on this machine, show
+The first two are the same. They run a cluster of `python -m estimator_trainer` processes on this machine, show
 their output with the name of the task before each line, and restart them from the last checkpoint when
-one fails. The exit code is 0, or that of the task that failed first in the last attempt.
+one fails. With --program they run `python -m estimator_trainer.compat run FILE` in place of the trainer. The exit code
+is 0, or that of the task that failed first in the last attempt.
 
   run_local_cluster.sh --workers=2 -- --job=mnist --max_steps=1000 --model_dir=/tmp/mnist
 """
@@ -48,6 +50,7 @@ class Options:
     metrics_port: str  # the trainer's flag
     trainer_flags: tuple[str, ...]
     just_asks: bool  # --help or --dry_run: the trainer answers, and nothing is started
+    program: str | None = None  # runs in place of the trainer; `model_dir` is then the folder of our own files
 
 
 _tasks = functools.partial(flag, group='Tasks')
@@ -65,6 +68,12 @@ class ClusterFlags:
         least=1,
         wanted='a cluster needs a worker; give 1 or more',
         why='the smallest cluster',
+    )
+    program: str | None = _tasks(
+        None,
+        'A program of your own that uses tf.estimator and reads TF_CONFIG. It runs under `compat run` in place of the '
+        'trainer, and gets what comes after the --.',
+        unset='the trainer',
     )
     ps: int = _tasks(
         Shape.ps, 'Parameter servers.', least=0, wanted='give 0 or more', why='training is synchronous without them'
@@ -152,7 +161,8 @@ class ClusterFlags:
     log_dir: str | None = _machine(
         None,
         'Folder of the output of all tasks: attempt-N/<role>-<index>.out and .err, where N is the next free number.',
-        unset="<model_dir>/logs; a temporary folder if the trainer's flags name no --model_dir",
+        unset="<model_dir>/logs; a temporary folder if the trainer's flags name no --model_dir; for --program=my.py "
+        'my-cluster in the current folder, with report.json and status.json',
     )
     keep_attempts: int = _machine(
         Bounds.attempts,
@@ -189,6 +199,8 @@ def parse(argv: Sequence[str]) -> Options | None:
         return None
     own = two_parts.parse(ClusterFlags, 'run_local_cluster.sh', argv[:split])
     _check_min_workers(own)
+    if own.program is not None:
+        return _of_program(own, tuple(argv[split + 1 :]))
     trainer = trainers.read(argv[split + 1 :])
     return Options(
         shape=Shape(own.workers, own.ps, own.evaluator, trainer.sync_ps),
@@ -211,6 +223,42 @@ def parse(argv: Sequence[str]) -> Options | None:
         metrics_port=trainer.metrics_port,
         trainer_flags=tuple(argv[split + 1 :]),
         just_asks=trainer.just_asks,
+    )
+
+
+def _of_program(own: ClusterFlags, arguments: tuple[str, ...]) -> Options:
+    """A cluster of a program, of which nothing is known: no model_dir, no steps, no checkpoints."""
+    name = os.path.splitext(os.path.basename(own.program or ''))[0]
+    if not os.path.isfile(own.program or ''):
+        raise UsageError(f'--program={own.program}: no such file in {os.getcwd()}; name the file of a Python program')
+    for which, given in (('min_workers', own.min_workers), ('stall_timeout', own.stall_timeout)):
+        if given:
+            raise UsageError(
+                f'--{which}={given:g}: needs the trainer, which tells its steps; leave it out with --program'
+            )
+    folder = own.log_dir or f'{name}-cluster'
+    return Options(
+        shape=Shape(own.workers, own.ps, own.evaluator),
+        cpu_affinity=own.cpu_affinity,
+        limits=Limits(Limits.grace_secs if own.grace_secs is None else own.grace_secs, own.drain_secs, 0),
+        rules=Rules(own.max_restarts, own.restart_window_secs, own.backoff_secs),
+        min_workers=None,
+        isolate=own.isolate,
+        data_in_store='',
+        model_dir=folder,
+        url=None,
+        log_dir=folder,
+        log_bounds=Bounds(own.keep_attempts, own.max_log_mb),
+        batch_size=0,
+        allocator='system',  # as the program alone
+        report='off',
+        progress='auto',
+        track=(),
+        profile_tasks='none',
+        metrics_port='',
+        trainer_flags=arguments,
+        just_asks=False,
+        program=own.program,
     )
 
 

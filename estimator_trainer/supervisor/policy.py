@@ -6,8 +6,10 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
+from estimator_trainer.run_dir import protocol
 
 GOOD_ORDER = frozenset((exit_codes.INTERRUPTED, exit_codes.TERMINATED))
+ORDERS = (signal.SIGTERM, signal.SIGINT)  # that ask a task to save and end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +35,16 @@ class TaskError:
             traceback=tuple(map(str, traceback)) if isinstance(traceback, list) else (),
             follows=value.get('follows') is True,
         )
+
+    @classmethod
+    def of_output(cls, lines: Sequence[str]) -> 'TaskError | None':
+        """From the last lines of what a program has printed; None without a traceback of Python's at the end."""
+        starts = [number for number, line in enumerate(lines) if line.startswith('Traceback (most recent call last)')]
+        if not starts:
+            return None
+        # The exception follows the frames, which are indented; its message may have several lines.
+        said = [line for line in lines[starts[-1] + 1 :] if line and not line.startswith(' ')]
+        return cls(' '.join(said[0].split()), traceback=tuple(lines[starts[-1] :])) if said else None
 
 
 class How(enum.Enum):
@@ -66,7 +78,7 @@ class Ended:
     def how(self) -> How:
         if self.never_started:
             return How.NEVER_STARTED
-        if self.told == signal.SIGTERM and self.code in (0, -self.told, *GOOD_ORDER):
+        if self.told in ORDERS and self.code in (0, -self.told, *GOOD_ORDER):
             return How.STOPPED
         if self.told is not None and self.code == -self.told:
             return How.KILLED
@@ -190,3 +202,18 @@ def blame(failures: Iterable[Ended], dead: Sequence[Ended] = ()) -> Cause:
         if theirs.name == peer and theirs.code != 0 and not is_symptom(theirs):
             return Cause(peer, theirs.exit_code, theirs, reporter=first)
     return Cause(peer, first.exit_code, reporter=first)
+
+
+def code_of_stopped(outcome: Outcome, state: str | None) -> int:
+    """The exit code of a run that was told to stop: 128 + the signal, or NOT_SAVED if steps were lost by that.
+
+    Args:
+      state: the last word of its chief about the training, in training.json.
+    """
+    assert outcome.signum is not None
+    last = {task.name: task for task in outcome.ended}
+    chief = last.get('chief:0') or last.get('worker:0')
+    well = chief is None or chief.code == 0 or chief.how is How.STOPPED
+    if outcome.stop.why is Why.SIGNALLED and state == protocol.TRAINING and not well:
+        return exit_codes.NOT_SAVED
+    return 128 + outcome.signum

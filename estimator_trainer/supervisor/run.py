@@ -9,9 +9,8 @@ import random
 import secrets
 import selectors
 import signal
-import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from estimator_trainer import allocator, exit_codes, report_page
 from estimator_trainer.monitoring import server, state
@@ -22,6 +21,7 @@ from estimator_trainer.supervisor import (
     logs,
     messages,
     oom,
+    policy,
     ports,
     progress,
     report,
@@ -31,43 +31,14 @@ from estimator_trainer.supervisor import (
     training_status,
 )
 from estimator_trainer.supervisor.attempt import Attempt
-from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.local_launcher import LocalLauncher
+from estimator_trainer.supervisor.machine import Machine, gang
 from estimator_trainer.supervisor.options import Options
 from estimator_trainer.supervisor.policy import Cause, Outcome, Why
 from estimator_trainer.supervisor.signals import PROFILE, Signals
 from estimator_trainer.supervisor.supervisor import Supervisor
 
 _AVOIDED_ATTEMPTS = 100  # whose ports are not used again
-
-
-@dataclasses.dataclass(frozen=True)
-class Machine:
-    """What a run is given to work with."""
-
-    trainer: Sequence[str]  # its command, without flags
-    environ: Mapping[str, str]
-    cores: Sequence[int]
-    out: Console
-    err: Console
-    isolated: bool
-    metrics: socket.socket | None = None  # listens at --metrics_port
-
-
-def gang(
-    opts: Options, machine: Machine, workers: int, claimed: Sequence[int], environ: Mapping[str, str]
-) -> list[task_commands.Command]:
-    """The commands of a gang with `workers` at the `claimed` ports."""
-    shape = dataclasses.replace(opts.shape, workers=workers)
-    addresses = [f'127.0.0.1:{port}' for port in claimed]
-    fewer: tuple[str, ...] = ()
-    if workers != opts.shape.workers:
-        fewer = (f'--batch_size={opts.batch_size * opts.shape.workers // workers}',)
-    no_port = ('--metrics_port=',) if opts.metrics_port else ()  # the supervisor serves for all tasks
-    affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')
-    return task_commands.commands(
-        shape, addresses, machine.trainer, (*opts.trainer_flags, *fewer, *no_port), environ, machine.cores, affinity
-    )
 
 
 class Run:
@@ -90,6 +61,7 @@ class Run:
         if self._checkpoint is None and before:
             self._checkpoint = before.checkpoint_step
         self._said_removed = False
+        self._started = 0  # the attempt whose start was told last
         self._pages = None
         if opts.model_dir and report_page.wanted(opts.report, machine.environ):
             self._pages = report_page.Pages(opts.model_dir, self._say)
@@ -122,7 +94,7 @@ class Run:
                     return self._end(code, stopped=attempt.outcome.signum is not None)
                 signum = self._back_off(decision.delay, signals)
                 if signum:
-                    self._say(f'received {signum.name}: no restart')
+                    self._say(f'received {messages.order(signum)}: no restart')
                     return self._end(128 + signum, stopped=True)
                 try:
                     claim = self._claim()
@@ -157,12 +129,15 @@ class Run:
         environ = task_commands.environment(inherited, generation, self._began_at, machine.isolated, opts.shape.workers)
         commands = gang(opts, machine, self._workers, claimed, environ)
         addresses = {command.name: command.address for command in commands}
-        self._say(messages.start(commands, len(machine.cores), folder))
         watch = training_status.Watch(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic())
 
         started, kills = time.time(), oom.kills()
 
         def show(view: status.View, over: bool = False) -> None:
+            if self._started < number:  # every task has its process now
+                self._started = number
+                pids = {task.name: task.pid for task in view.tasks}
+                self._say(messages.start(commands, pids, len(machine.cores), folder))
             self._last = {
                 'attempt': number,
                 'generation': generation,
@@ -207,14 +182,15 @@ class Run:
         log = witness and logs.path_of(attempt.folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
         self._say(messages.closing(attempt, log, logs.tail(log) if log else ()))
         if outcome.signum:
-            return 128 + outcome.signum, None
+            return policy.code_of_stopped(outcome, attempt.training.state if attempt.training else None), None
         if outcome.stop.why not in (Why.FAILED, Why.STALLED):
             return outcome.stop.exit_code, None
         self._failures.append(self._failure(outcome))
         decision = restarts.decide(self._failures, rules, self._rng)
         if decision.restart:
             self._shrink(cause)
-            self._say(messages.restart(decision, rules.max_restarts, attempt.checkpoint, cause))
+            own = self._opts.program is not None
+            self._say(messages.restart(decision, rules.max_restarts, attempt.checkpoint, cause, own))
         else:
             self._say(messages.no_restart(decision, rules, cause))
         return decision.exit_code, decision
@@ -294,5 +270,7 @@ class Run:
         secs = time.monotonic() - self._began
         if self._pages and not stopped:  # who stops a run does not wait for a page
             self._pages.last()
-        self._say(messages.end(code, secs, len(self._story) - 1, protocol.shown(self._report, os.environ)))
+        knows = self._opts.model_dir and not self._opts.program
+        left = messages.on_disk(self._checkpoint) if stopped and knows else ''
+        self._say(messages.end(code, secs, len(self._story) - 1, protocol.shown(self._report, os.environ), left))
         return code

@@ -256,9 +256,9 @@ class Supervisor:
     def _on_signal(self, signum: signal.Signals) -> None:
         self._signum = self._signum or signum
         if self._stop is None:
-            self._end(Stop(Why.SIGNALLED, signum=signum), f'received {signum.name}')
+            self._end(Stop(Why.SIGNALLED, signum=signum), f'received {messages.order(signum)}')
         elif signum == signal.SIGINT:  # others come twice when a terminal is closed
-            self._kill(f'received {signum.name} while stopping')
+            self._kill(f'received {messages.order(signum)} while stopping')
         elif self._stop.why is not Why.SIGNALLED:
             self._say(f'received {signum.name} while stopping: no restart')
 
@@ -268,7 +268,8 @@ class Supervisor:
         if stop.why is Why.FAILED and not self._can_save(stop.cause):
             self._kill(why)
             return
-        signum, secs = signal.SIGTERM, self._limits.grace_secs
+        signum = signal.SIGINT if stop.signum == signal.SIGINT else signal.SIGTERM
+        secs = self._limits.grace_secs
         if stop.why is Why.STALLED:
             signum, secs = signal.SIGUSR1, STACKS_SECS
         self._kill_at = time.monotonic() + secs

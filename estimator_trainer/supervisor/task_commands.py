@@ -88,25 +88,28 @@ def commands(
     environ: Mapping[str, str],
     cores: Iterable[int],
     affinity: bool,
+    is_program: bool = False,
 ) -> list[Command]:
     """One Command for each task, in task order.
 
     Args:
       shape: what to build.
       addresses: 'host:port' of each task, in task order.
-      trainer: the trainer's command, without flags.
+      trainer: the trainer's command, without flags; or that of a program in its place.
       trainer_flags: the user's; they come after ours, so that they win.
       environ: what the tasks inherit, except for TF_CONFIG.
       cores: those this machine lets us use.
       affinity: pin each training task to its share of `cores`. Parameter servers and the
         evaluator are never pinned.
+      is_program: it knows no flags of the trainer.
     """
     cluster = tf_config.make(shape.workers, shape.ps, shape.evaluator, addresses)
     cores = tuple(cores)
     training = tuple(cluster.training_tasks)
     threads = max(1, len(cores) // len(training))
     shares = dict(zip(training, core_shares(cores if affinity else (), len(training))))
-    argv = (*trainer, f'--intra_op_threads={threads}', *trainer_flags)
+    ours = () if is_program else (f'--intra_op_threads={threads}',)
+    argv = (*trainer, *ours, *trainer_flags)
     return [
         Command(
             name=str(task),

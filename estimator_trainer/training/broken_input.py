@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat.patches import python_functions, session_end
 from estimator_trainer.data.remote import patience
+from estimator_trainer.training import what_failed
 
 _log = logging.getLogger('estimator_trainer')
 _OF_THE_NETWORK = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
@@ -34,11 +35,7 @@ def ends_training(exception, lifeline) -> bool:
     """Whether training ends here as if the signal had been obeyed: it has come, and no step was left half done."""
     if not lifeline.signum or not _between_steps(exception):
         return False
-    _log.info(
-        'told to stop, and the job has failed meanwhile (%s: %s)',
-        type(exception).__name__,
-        str(exception).splitlines()[0] if str(exception) else 'no message',
-    )
+    _log.info('told to stop, and the job has failed meanwhile (%s)', what_failed.described(exception))
     lifeline.obey(lifeline.signum)
     return True
 

@@ -15,8 +15,9 @@ from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, Tra
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
 from estimator_trainer.sync import agreed_start, all_reduce
-from estimator_trainer.training import blame, broken_input
+from estimator_trainer.training import blame, broken_input, what_failed
 from estimator_trainer.training.watched_step import NotFiniteError
+from estimator_trainer.training.what_failed import short
 
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_PERMISSION = {errno.EACCES, errno.EPERM}
@@ -24,15 +25,6 @@ _NO_WRITING_TEXTS = ('No space left on device', 'Disk quota exceeded', 'Read-onl
 _NO_PERMISSION_TEXT = 'Permission denied'
 _NO_WRITING_TEXT = re.compile('|'.join(_NO_WRITING_TEXTS))
 _QUOTED_PATH = re.compile(": '([^']+)'")
-_TELLS_NOTHING = (
-    'Graph execution error',
-    'Detected at node',
-    'From /job:',
-    'File "',
-    'Node:',
-    '<stack traces unavailable>',
-)
-_FUNCTION = re.compile(r'^\{\{function_node [^}]*\}\} *')
 _TAKEN_TEXT = 'Could not start gRPC server'
 # Where TensorFlow raises what its runtime reports.
 _RAISING = (
@@ -45,7 +37,7 @@ _RAISING = (
 def explain(error: BaseException, plan, lifeline) -> End:
     """Says what an exception means for the user. Prints its traceback where that is what they need."""
     error = broken_input.of_the_data(error) or error
-    text = _first_line(error)
+    text = what_failed.first_line(error)
     if isinstance(error, BadExample):
         cure = '; mend it, or leave out up to N such examples with --max_bad_examples=N' * error.may_be_left_out
         return End(exit_codes.DAMAGED, text + cure)
@@ -82,7 +74,7 @@ def explain(error: BaseException, plan, lifeline) -> End:
     if _cannot_write(error, plan.config.model_dir):
         return End(
             exit_codes.CANNOT_WRITE,
-            f'{plan.config.model_dir} cannot be written or read ({_short(text)}); '
+            f'{plan.config.model_dir} cannot be written or read ({short(text)}); '
             'make room or mend the permissions: the last good checkpoint is still there, the '
             'same command resumes',
             traceback=lines,
@@ -97,7 +89,7 @@ def explain(error: BaseException, plan, lifeline) -> End:
     traceback.print_exception(type(error), error, error.__traceback__)
     if _out_of_memory(error):
         return End(
-            exit_codes.OUT_OF_MEMORY, f'out of memory ({_short(text)}); try a smaller --batch_size', traceback=lines
+            exit_codes.OUT_OF_MEMORY, f'out of memory ({short(text)}); try a smaller --batch_size', traceback=lines
         )
     if plan.task and isinstance(error, tf.errors.OpError) and _TAKEN_TEXT in error.message:
         return End(
@@ -112,8 +104,8 @@ def explain(error: BaseException, plan, lifeline) -> End:
     ):
         return _lost(error, text, lifeline, lines)
     if isinstance(error, KeyboardInterrupt):
-        return End(128 + signal.SIGINT, 'interrupted; the same command resumes')
-    return End(exit_codes.FAILED, f'{type(error).__name__}: {_short(text)}', traceback=lines)
+        return End(128 + signal.SIGINT, 'interrupted; the same command goes on from what is saved')
+    return End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
 
 
 def _lost(error, text, lifeline, lines) -> End:
@@ -122,14 +114,14 @@ def _lost(error, text, lifeline, lines) -> End:
         peer = missing[0]
         return End(
             exit_codes.LOST_PEER,
-            f'lost {peer.name} at {peer.address} ({_short(text)}); restart all tasks: they resume',
+            f'lost {peer.name} at {peer.address} ({short(text)}); restart all tasks: they resume',
             peer=peer.name,
             traceback=lines,
         )
     peer = blame.peer_of(error.message)
     return End(
         exit_codes.LOST_PEER,
-        f'an operation with {peer or "another task"} failed ({_short(text)}); restart all tasks: they resume',
+        f'an operation with {peer or "another task"} failed ({short(text)}); restart all tasks: they resume',
         peer=peer,
         traceback=lines,
     )
@@ -194,14 +186,3 @@ def _out_of_memory(error) -> bool:
         phrase in error.message for phrase in _NO_WRITING_TEXTS
     )
     return isinstance(error, MemoryError) or of_memory or 'bad_alloc' in str(error)
-
-
-def _first_line(error) -> str:
-    """The first line of an error that tells something; TensorFlow's begin with two that do not."""
-    lines = [_FUNCTION.sub('', line.strip()) for line in (getattr(error, 'message', None) or str(error)).splitlines()]
-    telling = [line for line in lines if line and not line.startswith(_TELLS_NOTHING)]
-    return telling[0] if telling else type(error).__name__
-
-
-def _short(text, most=200) -> str:
-    return text if len(text) <= most else f'{text[:most]}...'

@@ -15,18 +15,19 @@ STEP, GRACE = 1800, 25
 LONG = 10**9
 
 
-def ends(phase, secs=0, signals=(), agreed=(), gone=None, step_done=None, checkpoint_step=None, **bounds):
+def ends(phase, secs=0, signals=(), agreed=(), step_done=None, checkpoint_step=None, **more):
     """The End of a task whose phase began at second 0.
 
     Args:
         signals, agreed: (signal, second) that came to this task, or that all tasks agreed to obey; in order of time.
     """
-    snapshot = Snapshot(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, gone=gone)
+    about = {name: more.pop(name) for name in ('gone', 'nothing_saved') if name in more}
+    snapshot = Snapshot(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, **about)
     told = [(second, end_policy.after_signal, signum) for signum, second in signals]
     told += [(second, end_policy.after_agreement, signum) for signum, second in agreed]
     for second, after, signum in sorted(told, key=lambda one: one[0]):
         snapshot = after(snapshot, signum, second)
-    return end_policy.decide_end(snapshot, Bounds(**{'step': STEP, 'grace': GRACE, **bounds}), secs)
+    return end_policy.decide_end(snapshot, Bounds(**{'step': STEP, 'grace': GRACE, **more}), secs)
 
 
 def code(*args, **kwargs):
@@ -100,7 +101,7 @@ def test_the_first_signal_is_kept():
 def test_sighup_counts_as_sigterm_and_keeps_its_name():
     snapshot = end_policy.after_signal(Snapshot(TRAINING, since=0), HUP, 3)
     assert (snapshot.signum, snapshot.hung_up) == (TERM, True)
-    assert [end_policy.name_of(snapshot, signum) for signum in (TERM, INT)] == ['SIGHUP', 'SIGINT']
+    assert [end_policy.name_of(snapshot, signum) for signum in (TERM, INT)] == ['SIGHUP', 'Ctrl-C']
     assert end_policy.name_of(Snapshot(TRAINING, since=0), TERM) == 'SIGTERM'
 
 
@@ -179,8 +180,13 @@ INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[
             dict(signals=[(HUP, 0)], checkpoint_step=6),
             'stopped by SIGHUP; the same command resumes at step 6',
         ),
-        (STARTING, dict(agreed=[(INT, 0)]), 'stopped by SIGINT; the same command resumes'),
-        (TRAINING, INSISTS, 'stopped at once by a second SIGTERM; the last checkpoint is none'),
+        (STARTING, dict(agreed=[(INT, 0)]), 'stopped by Ctrl-C; the same command resumes'),
+        (
+            STARTING,
+            dict(signals=[(INT, 0)], nothing_saved=True),
+            'stopped by Ctrl-C; there is no checkpoint, so the same command begins anew',
+        ),
+        (TRAINING, INSISTS, 'stopped at once by a second SIGTERM; there is no checkpoint'),
         (
             CLOSING,
             dict(INSISTS, checkpoint_step=6),

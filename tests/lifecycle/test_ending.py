@@ -33,8 +33,8 @@ def reported(folder, end, step=7, task='worker:1'):
         (
             ending.End(143, 'stopped'),
             None,
-            'worker:1: stopped [exit code 143: preempted (SIGTERM or SIGHUP), checkpoint saved; the same command '
-            'resumes]',
+            'worker:1: stopped [exit code 143: preempted (SIGTERM or SIGHUP); the same command goes on '
+            'from what is saved]',
         ),
         (ending.End(137, 'x'), 0, 'worker:1, step 0: x [exit code 137: killed by signal 9]'),
     ],

@@ -134,6 +134,35 @@ def test_missing(key):
         description.parse({name: value for name, value in LEAST.items() if name != key}, 'job.yaml')
 
 
+def test_all_mistakes_are_named_at_once():
+    wrong = {
+        'nmae': 'm',
+        'model_dir': 's3://bucket',
+        'roles': {'wroker': {}, 'worker': {'count': 0, 'cors': 2}},
+        'args': ['seed=1', 'x'],
+        'environment': {'A': 1, 'TF_CONFIG': 'x'},
+        'base_port': 80,
+    }
+    with pytest.raises(UsageError) as refused:
+        description.parse(wrong, 'job.yaml')
+    lines = str(refused.value).splitlines()
+    assert all(line.startswith('job.yaml: ') for line in lines)
+    assert [line.split()[1].partition('=')[0].rstrip(':') for line in lines] == [
+        'nmae',
+        'roles.wroker',
+        'roles.worker.count',
+        'roles.worker.cors',
+        'args[0]',
+        'args[1]',
+        'environment.A',
+        'environment.TF_CONFIG',
+        'base_port',
+        'name',
+        'flagfile',
+        'model_dir',
+    ]
+
+
 @pytest.mark.parametrize('value', [None, [], 'text'])
 def test_no_mapping(value):
     with pytest.raises(UsageError, match='job.yaml: give keys and values'):

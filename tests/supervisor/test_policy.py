@@ -132,6 +132,54 @@ def test_exit_code(stop, code):
 
 
 @pytest.mark.parametrize(
+    'lines, error',
+    [
+        ([], None),
+        (['boom'], None),
+        (['Traceback (most recent call last):', '  File "x.py", line 1'], None),
+        (
+            ['a', 'Traceback (most recent call last):', '  File "x.py", line 1', '    f()', 'ValueError: no', 'data'],
+            TaskError(
+                'ValueError: no',
+                traceback=(
+                    'Traceback (most recent call last):',
+                    '  File "x.py", line 1',
+                    '    f()',
+                    'ValueError: no',
+                    'data',
+                ),
+            ),
+        ),
+    ],
+)
+def test_what_a_program_has_printed_may_say_why_it_failed(lines, error):
+    assert TaskError.of_output(lines) == error
+
+
+@pytest.mark.parametrize(
+    'chief, state, code',
+    [
+        (Ended('worker:0', 130, 9, signal.SIGINT), 'stopped', 130),
+        (Ended('worker:0', -9, 9, signal.SIGKILL), 'training', 196),  # a second Ctrl-C
+        (Ended('worker:0', -9, 9, signal.SIGKILL), None, 130),  # at start-up
+        (Ended('worker:0', -9, 9, signal.SIGKILL), 'evaluating', 130),  # the last step is saved
+        (Ended('worker:0', 196, 9, signal.SIGINT), 'training', 196),
+        (Ended('worker:0', 0, 9), 'training', 130),
+    ],
+)
+def test_the_code_of_a_run_that_was_told_to_stop(chief, state, code):
+    others = (Ended('worker:1', -9, 9, signal.SIGKILL), chief)
+    outcome = Outcome(Stop(Why.SIGNALLED, signum=signal.SIGINT), others, 9, signal.SIGINT)
+    assert policy.code_of_stopped(outcome, state) == code
+
+
+def test_steps_that_a_failure_has_cost_are_not_those_of_the_signal_after_it():
+    failed = Ended('worker:0', -9, 9)
+    outcome = Outcome(Stop(Why.FAILED, Cause('worker:0', 137, failed)), (failed,), 9, signal.SIGTERM)
+    assert policy.code_of_stopped(outcome, 'training') == 143
+
+
+@pytest.mark.parametrize(
     'value, error',
     [
         ({}, None),
@@ -242,6 +290,12 @@ def test_a_good_end_needs_no_words():
     done = dataclasses.replace(ATTEMPT, outcome=Outcome(Stop(Why.DONE), (), 9))
     assert messages.closing(done, None, ()) == ''
     assert messages.end(0, 9, 0, None) == 'end: exit code 0 after 9.0 s'
+    assert messages.end(130, 9, 0, None, messages.on_disk(40)) == (
+        'end: exit code 130 (interrupted (Ctrl-C); the same command goes on from the checkpoint at step 40) after 9.0 s'
+    )
+    assert 'there is no checkpoint, so the same command begins anew' in messages.end(
+        130, 9, 0, None, messages.on_disk(None)
+    )
     assert messages.end(197, 9, 3, 'm/report.json') == (
         'end: exit code 197 (failed more often than --max_restarts allows) after 9.0 s, '
         '3 restart(s); report in m/report.json'

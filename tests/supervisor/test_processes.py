@@ -215,17 +215,22 @@ def test_kill_9_of_the_supervisor_takes_every_task_along(start, tmp_path):
 
 
 @pytest.mark.parametrize('signum, code', [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_is_forwarded_as_sigterm(start, tmp_path, signum, code):
+def test_a_signal_is_forwarded(start, tmp_path, signum, code):
+    """As Ctrl-C, or as SIGTERM."""
     run = start({'worker:0': f'echo $$ > pid; {FOREVER}'})
     pid_in(tmp_path / 'pid')
     run.popen.send_signal(signum)
     assert run.finish().code == code
     assert run.outcome['why'] == 'SIGNALLED'
-    assert run.outcome['codes'] == {'worker:0': -15}
+    assert run.outcome['codes'] == {'worker:0': -2 if signum == signal.SIGINT else -15}
+    assert run.outcome['how'] == {'worker:0': 'stopped by the supervisor'}
+    if signum == signal.SIGINT:
+        assert 'received Ctrl-C; stopping worker:0 (Ctrl-C, SIGKILL after 10 s; a second Ctrl-C kills' in run.err
+        assert 'SIGTERM' not in run.err
 
 
 def test_a_second_ctrl_c_kills_at_once(start, tmp_path):
-    stubborn = 'trap "echo > termed" TERM; echo $$ > pid; while :; do sleep .01; done'
+    stubborn = 'trap "echo > termed" INT; echo $$ > pid; while :; do sleep .01; done'
     run = start({'worker:0': stubborn}, grace_secs=600)
     pid_in(tmp_path / 'pid')
     run.popen.send_signal(signal.SIGINT)

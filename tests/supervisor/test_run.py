@@ -337,6 +337,32 @@ def test_a_signal_while_the_gang_runs_is_not_followed_by_a_restart(cluster, unti
     assert run.report['attempts'][0]['decision'] is None
 
 
+@pytest.mark.parametrize(
+    'script, code, says',
+    [
+        ('', 130, 'there is no checkpoint, so the same command begins anew'),
+        (
+            'board training 41 40; echo \'model_checkpoint_path: "model.ckpt-40"\' > model/checkpoint',
+            196,
+            'the same command goes on from the checkpoint at step 40',
+        ),
+    ],
+)
+def test_a_second_ctrl_c_says_what_is_on_the_disk(cluster, until, script, code, says):
+    run = cluster(
+        f"trap 'here told' INT; {script}\nhere $who; while :; do sleep .02; done", '--workers=1', '--noevaluator'
+    )
+    until(lambda: (run.folder / 'here-worker:0').exists())
+    run.popen.send_signal(signal.SIGINT)
+    until(lambda: (run.folder / 'here-told').exists())
+    run.popen.send_signal(signal.SIGINT)
+    run.finish()
+    assert run.code == run.report['exit_code'] == code, run.err
+    assert 'saved' not in run.said('end: ')[0].replace('could not save', '')
+    assert run.said('end: ')[0].partition('; ')[2].startswith(says)
+    assert run.said('a second Ctrl-C kills them at once')
+
+
 def test_a_signal_while_the_gang_is_being_stopped_is_heard_too(cluster, until):
     run = cluster(
         """

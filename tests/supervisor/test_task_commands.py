@@ -118,8 +118,9 @@ def test_what_tasks_inherit():
 
 def test_the_start_line():
     commands = gang(task_commands.Shape(2, 0, True), [0, 1, 2, 3, 4, 6])
-    assert messages.start(commands, 6, '/logs') == (
-        'start: worker:0 127.0.0.1:10000, worker:1 127.0.0.1:10001, evaluator:0 127.0.0.1:10002; '
+    assert messages.start(commands, {'worker:0': 7, 'worker:1': 8, 'evaluator:0': None}, 6, '/logs') == (
+        'start: worker:0 127.0.0.1:10000 (PID 7), worker:1 127.0.0.1:10001 (PID 8), '
+        'evaluator:0 127.0.0.1:10002 (not started); '
         '6 cores, worker:0 on 0-2; worker:1 on 3-4,6; logs in /logs'
     )
 

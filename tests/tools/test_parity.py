@@ -3,7 +3,8 @@ import html.parser
 import numpy as np
 import pytest
 
-from estimator_trainer.tools.parity import compare, page, report, run_list
+from estimator_trainer.tools import bounded
+from estimator_trainer.tools.parity import command, compare, page, report, run_list, runs
 
 
 def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0.2), **more):
@@ -105,3 +106,46 @@ def test_hints():
     found = compare.difference(compare.Trace('a', {}, big), compare.Trace('b', {}, tie), 1e-5)
     assert found.first.elements == (3, 100)
     assert report.conclusion([found], 1e-5)[-1] == report.TIES
+
+
+ONLY_ESTIMATOR = """
+from estimator_trainer.jobs import Job
+
+job = Job(model_fn=lambda features, labels, mode: None)
+"""
+
+
+@pytest.mark.parametrize(
+    'flags, said',
+    [
+        (['--loops=keras_fit,custom_loop'], '--loops=keras_fit,custom_loop: job only:job has no make_model'),
+        (['--layouts=one'], 'one run has nothing to be compared with'),
+    ],
+)
+def test_a_job_that_only_estimator_can_train_is_refused_at_once(tmp_path, monkeypatch, capsys, flags, said):
+    (tmp_path / 'only.py').write_text(ONLY_ESTIMATOR)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runs, 'start', lambda run, secs: pytest.fail('a run was started'))
+    assert command.main(['--job=only:job', *flags]) == 64
+    assert said in capsys.readouterr().err
+
+
+def test_of_a_job_that_only_estimator_can_train_the_layouts_are_compared(tmp_path, monkeypatch, capsys):
+    (tmp_path / 'only.py').write_text(ONLY_ESTIMATOR)
+    monkeypatch.chdir(tmp_path)
+    started = []
+
+    def start(run, secs):
+        started.append(run.name)
+        if len(started) == 3:
+            raise bounded.RunFailed('enough')
+
+    monkeypatch.setattr(runs, 'start', start)
+    assert command.main(['--job=only:job']) == 1
+    assert started == ['estimator, 1 process', 'estimator, 2 replicas', 'estimator, 2 workers']
+    assert 'has no make_model, so only Estimator can train it: its layouts are compared' in capsys.readouterr().err
+
+
+def test_an_update_that_differs_is_called_not_judged_where_it_stands():
+    found = compare.differences([trace('a'), trace('b')], 1e-5)
+    assert 'update (not judged)' in report.table(found).splitlines()[0]

@@ -85,6 +85,33 @@ def _page():
     return page
 
 
+def _loops(values) -> tuple:
+    """The loops that can train the job.
+
+    Raises:
+        UsageError: only Estimator can, and other loops were asked for.
+    """
+    job = jobs.load_early(values.job)
+    if job is None:  # it imports TensorFlow
+        from estimator_trainer import compat
+
+        compat.bring_up()
+        job = jobs.load(values.job)
+    if job.make_model is not None:
+        return values.loops
+    if set(values.loops) not in ({*run_list.LOOPS}, {run_list.ESTIMATOR}):
+        raise UsageError(
+            f'--loops={",".join(values.loops)}: job {values.job} has no make_model, so only Estimator can train it; '
+            f'give it make_model and parts, or leave --loops out: then the layouts are compared.'
+        )
+    if len(values.loops) > 1:
+        print(
+            f'job {values.job} has no make_model, so only Estimator can train it: its layouts are compared',
+            file=sys.stderr,
+        )
+    return (run_list.ESTIMATOR,)
+
+
 def _check(values) -> None:
     _page()
     for name, known in (('loops', run_list.LOOPS), ('layouts', run_list.LAYOUTS)):
@@ -105,6 +132,7 @@ def _check(values) -> None:
 
 
 def _parity(values) -> int:
+    values = dataclasses.replace(values, loops=_loops(values))
     _check(values)
     with places.Places() as here:
         out = here.folder(values.out, '--out')
@@ -125,7 +153,7 @@ def _in_folder(values) -> int:
         for number, run in enumerate(wanted, start=1):
             print(f'{number}/{len(wanted)} {run.name}', file=sys.stderr, flush=True)
             runs.start(run, values.timeout_secs)
-        traces, versions = _read(wanted, values.data_dir)
+        traces, versions = _read(wanted, values)
     found = compare.differences(traces, values.tolerance)
     _write(values, facts, versions, traces, found)
     print(report.table(found))
@@ -156,14 +184,16 @@ def _trainer_flags(values) -> list:
     return flags_ + [f'--{name}={value}' for name, value in given.items() if value]
 
 
-def _read(wanted, data_dir):
+def _read(wanted, values):
     """The traces of the runs, and the versions that computed them."""
     from estimator_trainer import compat
 
     compat.bring_up()
     from estimator_trainer.tools.parity import weights
 
-    called = weights.called(wanted[0].model_dir, data_dir)
+    of_keras = jobs.load(values.job).make_model is not None
+    first = wanted[0].model_dir
+    called = weights.called(first, values.data_dir) if of_keras else weights.trained(first)
     traces = [
         compare.Trace(
             run.name, runs.losses(run.model_dir), weights.by_step(run.model_dir, called), runs.evaluation(run.model_dir)

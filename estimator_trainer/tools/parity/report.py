@@ -8,21 +8,22 @@ from estimator_trainer.tools.parity.compare import Difference
 
 NOTE = (
     'Largest relative difference: of a variable, the largest difference of two elements over the '
-    'largest element. "update" is what a step changed in a weight, that is, the gradient as the '
-    'optimizer applied it; it is small against the weight, so that rounding shows in it, and it is '
-    'not judged.'
+    'largest element. Losses, weights and the evaluation are judged. "update" is what a step changed in a '
+    'weight, that is, the gradient as the optimizer applied it. It is small against the weight, so that '
+    'rounding shows in it: one that differs by more than the tolerance still counts as equal.'
 )
 TIES = (
     'Few elements of one variable, after steps that were equal: this is what a maximum does whose two '
     'largest inputs differ by less than rounding (MaxPooling, ReLU at 0). Then the runs agree with '
     'another --seed; a loop that computes something else differs with every one.'
 )
+UPDATE = 'update (not judged)'
 _FEW = 0.05  # of a variable's elements
 
 
 def table(found: Sequence[Difference]) -> str:
     """A line for each pair of runs."""
-    rows = [('one', 'other', 'loss', 'update', 'weights', 'evaluation', 'verdict')]
+    rows = [('one', 'other', 'loss', UPDATE, 'weights', 'evaluation', 'verdict')]
     rows += [
         (
             pair.one,
@@ -54,14 +55,15 @@ def conclusion(found: Sequence[Difference], tolerance: float) -> list[str]:
     if not apart:
         worst = max(found, key=lambda pair: pair.weight)
         return [
-            f'EQUAL: all runs agree within {tolerance:g}; the largest difference in a weight is '
+            f'EQUAL: losses, weights and evaluations of all runs agree within {tolerance:g}; the largest difference in '
+            'a weight is '
             f'{number(worst.weight)} ({worst.weight_variable}, step {worst.weight_step}, '
             f'{worst.one} and {worst.other})'
         ]
     from_first = [pair for pair in apart if pair.one == found[0].one] or apart
     from_first.sort(key=lambda pair: pair.first.step)
     if any(pair.first.step == 0 for pair in from_first):
-        hints = ['Step 0 is before the first step: give the initializers of make_model seeds.']
+        hints = ['Step 0 is before the first step: give the initializers of the model seeds.']
     elif any(_like_a_tie(pair.first) for pair in from_first):
         hints = [TIES]
     else:

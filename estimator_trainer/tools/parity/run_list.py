@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-LOOPS = ('estimator', 'keras_fit', 'custom_loop')
+ESTIMATOR = 'estimator'
+LOOPS = (ESTIMATOR, 'keras_fit', 'custom_loop')
 LAYOUTS = {'one': '1 process', 'replicas': '2 replicas', 'workers': '2 workers'}
 _REPLICAS = {'one': 1, 'replicas': 2, 'workers': 2}
 

@@ -8,6 +8,20 @@ from estimator_trainer.tools.migrate import names, weights
 from estimator_trainer.tools.migrate import run as migrate_run
 
 
+def trained(model_dir: str) -> dict:
+    """Name in an Estimator's checkpoint -> itself, of every variable that the graph of its first checkpoint trains."""
+    from tensorflow.core.framework import variable_pb2
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+    graph = meta_graph_pb2.MetaGraphDef()
+    path = min(glob.glob(os.path.join(glob.escape(model_dir), 'model.ckpt-*.meta')), key=len)
+    with open(path, 'rb') as file:
+        graph.ParseFromString(file.read())
+    variables = graph.collection_def['trainable_variables'].bytes_list.value
+    names_ = [variable_pb2.VariableDef.FromString(variable).variable_name for variable in variables]
+    return {name: name for name in (name.partition(':')[0] for name in names_)}
+
+
 def called(model_dir: str, data_dir: str = '') -> dict:
     """Name in an Estimator's checkpoint -> name in Keras, of every weight of a run's job."""
     run = migrate_run.load(model_dir, 0, data_dir)

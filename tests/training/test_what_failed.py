@@ -1,0 +1,76 @@
+"""what_failed: an exception in one line."""
+
+import json
+
+import pytest
+
+from estimator_trainer.training import what_failed
+
+
+class OpError(Exception):
+    """As TensorFlow's: its text is in `message`."""
+
+    def __init__(self, message):
+        super().__init__()
+        self.message = message
+
+
+@pytest.mark.parametrize(
+    'message, line',
+    [
+        (
+            'Graph execution error:\n\nDetected at node add defined at (most recent call last):\n'
+            '  File "x.py", line 3, in f\nNode: add\nincompatible shapes\n more',
+            'incompatible shapes',
+        ),
+        (
+            'Graph execution error:\n\nDetected at node PyFunc defined at (most recent call last):\n<stack traces '
+            "unavailable>\nKeyError: 'x'\nTraceback",
+            "KeyError: 'x'",
+        ),
+        (
+            '{{function_node __wrapped__IteratorGetNext_device_/job:worker/device:CPU:0}} corrupted record',
+            'corrupted record',
+        ),
+        ('From /job:worker/replica:0/task:1:\nConnection reset by peer', 'Connection reset by peer'),
+        ('', 'OpError'),
+        ('x' * 300, 'x' * 200 + '...'),
+    ],
+)
+def test_the_line_that_tells_something(message, line):
+    assert what_failed.short(what_failed.first_line(OpError(message))) == line
+
+
+def raised(error):
+    try:
+        raise error
+    except Exception as caught:
+        return caught
+
+
+TRACED = (
+    'in user code:\n\n    File "/lib/python/site-packages/x.py", line 35, in f  *\n        g()\n'
+    '    File "/home/me/raises.py", line 6, in model_fn  *\n        raise KeyError(name)\n\n    %s\n'
+)
+
+
+@pytest.mark.parametrize(
+    'error, said',
+    [
+        (KeyError('no column named age'), "KeyError: 'no column named age' (test_what_failed.py, line"),
+        (ValueError(TRACED % "KeyError: 'no column'"), "KeyError: 'no column' (raises.py, line 6)"),
+        (ValueError(TRACED % 'ValueError: one\n    two'), 'ValueError: one (raises.py, line 6)'),
+        (
+            OpError('Graph execution error:\n\nDetected at node add defined at\n  File "x.py", line 3, in f\nbad'),
+            'OpError: bad (x.py, line 3)',
+        ),
+        (OpError('x' * 300), f'OpError: {"x" * 200}... (test_what_failed.py'),
+    ],
+)
+def test_class_text_and_place(error, said):
+    assert what_failed.described(raised(error)).startswith(said)
+
+
+def test_without_code_of_the_job_there_is_no_place():
+    error = json.JSONDecodeError('Expecting value', '', 0)
+    assert what_failed.described(error) == 'JSONDecodeError: Expecting value: line 1 column 1 (char 0)'
