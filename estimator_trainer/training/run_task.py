@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import job_data, run_params
+from estimator_trainer.jobs import input_fns, job_data, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
@@ -96,7 +96,7 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     )
     waited = waits.Waits(memory and memory.waited_secs)
     lifeline.hear_waits(waited.totals)
-    input_fn = job.input_fn or dataset.input_fn
+    input_fn = input_fns.by_name(job.input_fn or dataset.input_fn)
     setup = Setup(plan, lifeline, job, params, run_configs, input_fn, watch, waited, dataset)
     trainer = make_trainer(setup)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, _serving_input_fn(job, params, dataset)))
@@ -174,7 +174,8 @@ def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.
 
 def _serving_input_fn(job, params, dataset):
     if job.serving_input_fn is not None:
-        return lambda: job.serving_input_fn(params.as_dict())
+        serving_input_fn = input_fns.serving(job.serving_input_fn)
+        return lambda: serving_input_fn(params.as_dict())
     if dataset is None:
         return None
     if dataset.image_shape is None:

@@ -1,6 +1,7 @@
 """The run that is migrated, as its config.json tells it: job, params, and a batch to try it on."""
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 from estimator_trainer import jobs
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import job_data, run_params
+from estimator_trainer.jobs import input_fns, job_data, run_params
 
 CONFIG = 'config.json'
 
@@ -97,7 +98,10 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
         start_step=start_step,
         image_shape=dataset.image_shape if dataset else None,
     ).as_dict()
-    input_fn, features = job.input_fn or dataset.input_fn, None
+    os.environ.pop('TF_CONFIG', None)  # a RunConfig would be of the task that it names
+    run_config = tf.estimator.RunConfig(model_dir, tf_random_seed=config['seed'])
+    input_fn = functools.partial(input_fns.by_name(job.input_fn or dataset.input_fn), config=run_config)
+    features = None
     if job.make_model is not None:
         batch = next(iter(input_fn(tf.estimator.ModeKeys.EVAL, dict(params), None).take(1)))
         features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)
