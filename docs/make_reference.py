@@ -14,6 +14,8 @@ from estimator_trainer.config import TrainerConfig  # noqa: E402
 from estimator_trainer.run_dir import contents  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
 from estimator_trainer.tools.assess.command import AssessFlags  # noqa: E402
+from estimator_trainer.tools.finished.evaluate import EvaluateFlags  # noqa: E402
+from estimator_trainer.tools.finished.export import ExportFlags  # noqa: E402
 from estimator_trainer.tools.inspection.command import InspectFlags  # noqa: E402
 from estimator_trainer.tools.migrate.command import MigrateFlags  # noqa: E402
 from estimator_trainer.tools.parity.command import ParityFlags  # noqa: E402
@@ -36,6 +38,7 @@ TEXT = """\
 - [Flags of parity](#flags-of-parity)
 - [Flags of migrate](#flags-of-migrate)
 - [Flags of predict](#flags-of-predict)
+- [Flags of evaluate and export](#flags-of-evaluate-and-export)
 - [Flags of assess](#flags-of-assess)
 - [Flags of verify](#flags-of-verify)
 - [Flags of inspect](#flags-of-inspect)
@@ -78,6 +81,14 @@ may be without one, and `--param=` takes back all params before it.
 `python -m estimator_trainer predict` takes these flags; [predict.md](predict.md) describes the command.
 
 {predict}
+## Flags of evaluate and export
+
+`python -m estimator_trainer evaluate` takes these flags; [evaluate.md](evaluate.md) describes both commands.
+
+{evaluate}
+`python -m estimator_trainer export` takes these flags.
+
+{export}
 ## Flags of assess
 
 `python -m estimator_trainer assess` takes programs and folders, and these flags; [assess.md](assess.md) describes the
@@ -153,6 +164,8 @@ def text() -> str:
         parity=_flags(ParityFlags),
         migrate=_flags(MigrateFlags),
         predict=_flags(PredictFlags),
+        evaluate=_flags(EvaluateFlags),
+        export=_flags(ExportFlags),
         assess=_flags(AssessFlags),
         verify=_flags(VerifyFlags),
         inspect=_flags(InspectFlags),

@@ -36,6 +36,12 @@ COMMANDS = {
     'predict': Command(
         'estimator_trainer.tools.predict.command', 'predicts every example of files with an exported model'
     ),
+    'evaluate': Command(
+        'estimator_trainer.tools.finished.evaluate', 'evaluates a checkpoint of a run, and prints its metrics as JSON'
+    ),
+    'export': Command(
+        'estimator_trainer.tools.finished.export', 'writes a SavedModel of a checkpoint of a run, and prints its path'
+    ),
     'assess': Command(
         'estimator_trainer.tools.assess.command',
         'reads programs, and says what runs here, what blocks, and what becomes of it in Keras 3',

@@ -9,17 +9,19 @@ from estimator_trainer.data import batch
 from estimator_trainer.jobs import first_weights
 
 
-def input_fn(of_job, params):
+def input_fn(of_job, params, run_config):
     """The input_fn of an evaluation, (input_context) -> data set: each example once, on any number of replicas.
 
     Args:
-        of_job: the job's input_fn.
+        of_job: (mode, params, input_context, config) -> data set, of jobs.input_fns.
         params: jobs.run_params.RunParams.
+        run_config: of the evaluation.
     """
 
     def batches(input_context=None):
         replicas = input_context.num_replicas_in_sync if input_context else 1
-        return for_all(of_job(tf.estimator.ModeKeys.EVAL, params.as_dict(), input_context), replicas)
+        found = of_job(tf.estimator.ModeKeys.EVAL, params.as_dict(), input_context, run_config)
+        return for_all(found, replicas)
 
     return batches
 

@@ -12,6 +12,7 @@ import shutil
 
 import tensorflow as tf
 
+from estimator_trainer.jobs import input_fns
 from estimator_trainer.run_dir import protocol
 
 _log = logging.getLogger('estimator_trainer')
@@ -64,12 +65,12 @@ class Exports:
             try:
                 exporter.export(evaluator, folder, result.checkpoint, metrics, final)
             finally:
-                _remove_unfinished(folder)
+                remove_unfinished(folder)
 
     def remove_unfinished(self) -> None:
         """Removes what exports that were killed have left."""
         for _, folder in self._exporters:
-            _remove_unfinished(folder)
+            remove_unfinished(folder)
 
 
 class BestExporter(tf.estimator.Exporter):
@@ -140,6 +141,23 @@ def make(kinds, job, serving_input_fn) -> list:
     return made
 
 
+def serving_input_fn_of(job, params, dataset):
+    """() -> ServingInputReceiver: the job's own, or that of the data set; None for a job that says nothing of serving.
+
+    Args:
+        params: jobs.run_params.RunParams.
+        dataset: of jobs.job_data; None for a job with an input_fn of its own.
+    """
+    if job.serving_input_fn is not None:
+        serving_input_fn = input_fns.serving(job.serving_input_fn)
+        return lambda: serving_input_fn(params.as_dict())
+    if dataset is None:
+        return None
+    if dataset.image_shape is None:
+        return tf.estimator.export.build_parsing_serving_input_receiver_fn(dataset.serving_features)
+    return raw_images(dataset.image_shape)
+
+
 def raw_images(image_shape):
     """A serving_input_fn that takes uint8 [batch, height, width, channels], any batch size."""
 
@@ -175,7 +193,8 @@ def _remove_others(folder, kept) -> None:
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
 
-def _remove_unfinished(folder) -> None:
+def remove_unfinished(folder) -> None:
+    """Removes what exports into the folder that were killed have left."""
     protocol.remove_unfinished(os.path.join(folder, _BEST_JSON))
     if os.path.isdir(folder):
         for name in os.listdir(folder):

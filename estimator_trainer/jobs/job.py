@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from estimator_trainer.jobs import keras_model_fn, metric_names
+from estimator_trainer.jobs import input_fns, keras_model_fn, metric_names
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
 # `image_shape` is there where the job reads --dataset.
@@ -75,14 +75,15 @@ class Job:
             those of the global batch.
         make_estimator: `(run_config, params) -> tf.estimator.Estimator`, for canned Estimators and
             subclasses. Must pass `run_config` on.
-        input_fn: `(mode, params, input_context) -> tf.data.Dataset` of per-replica batches, sharded
-            by `input_context`; TRAIN repeats for ever, EVAL gives each example once.
+        input_fn: `(mode, params, config, input_context) -> tf.data.Dataset` of per-replica batches, sharded
+            by `input_context`; TRAIN repeats for ever, EVAL gives each example once. It takes any of the four, by these
+            names, or none, as Estimator's input_fn does; `config` is a tf.estimator.RunConfig.
             `estimator_trainer.data.array_batches` does it for arrays. None: the data set of
             `--dataset`, with features {'image': uint8 [batch, height, width, channels]} and int64
             labels [batch].
         file_spec: `(params) -> estimator_trainer.data.files.FileSpec`. A job that has it, and no input_fn, reads
             `--train_files` and `--eval_files`.
-        serving_input_fn: `(params) -> ServingInputReceiver`; None: raw images where the job reads
+        serving_input_fn: `(params) -> ServingInputReceiver`, or without arguments; None: raw images where the job reads
             `--dataset`, serialized tf.Examples where it reads files, and no export where it has its own input_fn.
         params: name -> default. Values are bool, int, float or str; `--param` overrides them.
         best_metric, best_mode: the evaluation metric that `export/best` goes by, and whether lower ('min') or higher
@@ -124,6 +125,9 @@ class Job:
                 )
         if self.best_mode not in metric_names.MODES:
             raise JobError(f"best_mode is 'min' or 'max'; got {self.best_mode!r}.")
+        problem = self.input_fn and input_fns.problem(self.input_fn)
+        if problem:
+            raise JobError(f'{problem[0].upper()}{problem[1:]}')
         for name, value in self.params.items():
             if name in RUN_PARAMS:
                 raise JobError(f'The trainer sets {name!r} itself: rename this param of the job.')

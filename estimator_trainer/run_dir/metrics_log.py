@@ -25,7 +25,7 @@ class MetricsLog:
 
     def write(self, kind: str, step: int, values, now=None) -> None:
         line = {'kind': kind, 'step': int(step), 'time': round(time.time() if now is None else now, 3)}
-        line = {**line, **{name: _plain(value) for name, value in values.items()}, **line}
+        line = {**line, **{name: plain(value) for name, value in values.items()}, **line}
         os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
         with files.append(self._path) as file:
             size = file.tell()
@@ -84,16 +84,16 @@ def _newest_first(path: str) -> Iterator[dict]:
 
 def shown(metrics) -> str:
     """The metrics that are single numbers, as people read them."""
-    numbers = ((name, _plain(value)) for name, value in sorted(metrics.items()))
+    numbers = ((name, plain(value)) for name, value in sorted(metrics.items()))
     return ', '.join(f'{name} {value:.4f}' for name, value in numbers if isinstance(value, float))
 
 
-def _plain(value):
+def plain(value):
     """A float, a list of floats, None for what is not finite, or text."""
     if hasattr(value, 'tolist'):  # NumPy's arrays and numbers
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     try:
         value = float(value)
     except (TypeError, ValueError):

@@ -70,6 +70,17 @@ def of_newest_checkpoint(found: Collection[str], newest: str | None) -> dict[str
     }
 
 
+def of_checkpoint(step: int | None) -> Needs:
+    """As `of_newest_checkpoint`, but for the checkpoint of a step; and which others there are."""
+
+    def needs(found: Collection[str], newest: str | None) -> dict[str, Need]:
+        needed = of_newest_checkpoint(found, newest if step is None else f'model.ckpt-{step}')
+        others = {name: Need.SIZE for name in found if names.checkpoint_of(name) and name.endswith('.index')}
+        return others | needed
+
+    return needs
+
+
 def of_inspection(verify: str, only: str = '') -> Needs:
     """All but the data of those checkpoints and exports whose checksums are not verified.
 

@@ -44,7 +44,8 @@ class EstimatorTrainer:
         else:  # it brings up this task's server, and evaluates nothing
             sync_training.raise_when_a_task_is_lost()
             training_end.withhold()  # our evaluator reads training.json
-            eval_spec = tf.estimator.EvalSpec(exact_evaluation.input_fn(setup.input_fn, setup.params))
+            eval_input_fn = exact_evaluation.input_fn(setup.input_fn, setup.params, setup.run_configs.own)
+            eval_spec = tf.estimator.EvalSpec(eval_input_fn)
             tf.estimator.train_and_evaluate(estimator, spec, eval_spec)
 
     def _train_spec(self, saved):
@@ -74,7 +75,8 @@ class EstimatorTrainer:
             )
 
         def input_fn(input_context=None):
-            return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context or own_context)
+            context = input_context or own_context
+            return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), context, setup.run_configs.own)
 
         return tf.estimator.TrainSpec(
             input_fn, max_steps=setup.params.max_steps, hooks=hooks, saving_listeners=listeners

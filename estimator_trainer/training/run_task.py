@@ -10,12 +10,12 @@ import tensorflow as tf
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import job_data, run_params
+from estimator_trainer.jobs import input_fns, job_data, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
 from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol
-from estimator_trainer.sync import agreed_start, all_reduce, barriers
+from estimator_trainer.sync import agreed_start, all_reduce, barriers, first_batches
 from estimator_trainer.training import messages, parameter_server, runtime, waits, watched_step
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
 
@@ -102,15 +102,25 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     )
     if plan.trains:
         lifeline.when_asked_to_profile(profiler.ask)
+    input_fn, after_call = input_fns.by_name(job.input_fn or dataset.input_fn), lambda: None
+    if in_sync and job.input_fn:
+        together = first_batches.FirstBatches(plan)
+        input_fn, after_call = together.watched(input_fn), together.after_call
     watch = watched_step.StepWatch(
-        lifeline, plan.is_chief, plan.asynchronous, _reason_to_stop(config, rule), params.start_step, profiler
+        lifeline,
+        plan.is_chief,
+        plan.asynchronous,
+        _reason_to_stop(config, rule),
+        params.start_step,
+        profiler,
+        after_call,
     )
     waited = waits.Waits(memory and memory.waited_secs)
     lifeline.hear_waits(waited.totals)
-    input_fn = job.input_fn or dataset.input_fn
     setup = Setup(plan, lifeline, job, params, run_configs, input_fn, watch, waited, dataset)
     trainer = make_trainer(setup)
-    exports = exporters.Exports(model_dir, exporters.make(config.export, job, _serving_input_fn(job, params, dataset)))
+    serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
+    exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
     evaluation = Evaluation(
         model_dir, lambda: make_evaluator(setup), exports, rule, params.start_step if plan.trains else None
     )
@@ -193,16 +203,6 @@ def _started_at(params, plan, step) -> run_params.RunParams:
     shift = config_file.position_shift(config.model_dir, batch, step)
     end = run_params.last_step(config.max_steps, config.epochs, params.num_examples, batch, shift)
     return dataclasses.replace(params, start_step=step, max_steps=end, position_shift=shift)
-
-
-def _serving_input_fn(job, params, dataset):
-    if job.serving_input_fn is not None:
-        return lambda: job.serving_input_fn(params.as_dict())
-    if dataset is None:
-        return None
-    if dataset.image_shape is None:
-        return tf.estimator.export.build_parsing_serving_input_receiver_fn(dataset.serving_features)
-    return exporters.raw_images(dataset.image_shape)
 
 
 def _reason_to_stop(config, rule):

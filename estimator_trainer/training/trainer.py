@@ -20,7 +20,7 @@ class Setup:
     """What a trainer and an evaluator work with.
 
     Attributes:
-        input_fn: (mode, params, input_context) -> tf.data.Dataset; the job's own or the data set's.
+        input_fn: (mode, params, input_context, config) -> tf.data.Dataset; the job's own or the data set's.
         watch: is told of each step, and knows when to stop.
         waits: is told how long the steps have waited.
         dataset: of jobs.job_data; None for a job with an input_fn of its own.
@@ -82,7 +82,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     from estimator_trainer.evaluation import estimator_evaluator, keras_evaluator
 
     plan, params, config = setup.plan, setup.params, setup.plan.config
-    input_fn = exact_evaluation.input_fn(setup.input_fn, params)
+    input_fn = exact_evaluation.input_fn(setup.input_fn, params, setup.run_configs.local)
 
     def started():
         setup.lifeline.enter(protocol.EVALUATING)

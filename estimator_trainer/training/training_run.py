@@ -49,6 +49,7 @@ class TrainingRun:
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._plan, self._lifeline, self._params = plan, setup.lifeline, params
         self._watch, self._saved, self._input_fn = setup.watch, saved, setup.input_fn
+        self._run_config = setup.run_configs.own
         self.waits = setup.waits
         by_steps_or_epochs = config.save_checkpoints_steps or config.save_checkpoints_epochs
         self._save_secs = config.save_checkpoints_secs or (None if by_steps_or_epochs else _SAVE_SECS)
@@ -131,7 +132,7 @@ class TrainingRun:
         """The distributed data set of the training, from `step` on."""
         params = dataclasses.replace(self._params, start_step=self.step).as_dict()
         return self.strategy.distribute_datasets_from_function(
-            lambda context: self._input_fn(tf.estimator.ModeKeys.TRAIN, params, context)
+            lambda context: self._input_fn(tf.estimator.ModeKeys.TRAIN, params, context, self._run_config)
         )
 
     def begins_call(self) -> None:

@@ -35,6 +35,7 @@ class StepWatch:
             task, about twice a second.
         start_step: of the checkpoint that training goes on from.
         profiler: profiles.profiler.Profiler; is told of each call.
+        after_call: called after each call, when its steps are known.
 
     Attributes:
         why: the reason that stopped training, None if none did.
@@ -42,11 +43,13 @@ class StepWatch:
 
     WISHES = len(_SIGNALS) + len(_REASONS)
 
-    def __init__(self, lifeline, is_chief: bool, asynchronous: bool, reason, start_step: int = 0, profiler=None):
+    def __init__(
+        self, lifeline, is_chief: bool, asynchronous: bool, reason, start_step=0, profiler=None, after_call=lambda: None
+    ):
         self._lifeline, self._is_chief = lifeline, is_chief
         self.asynchronous, self._reason = asynchronous, reason
         self._start_step = start_step
-        self._profiler = profiler
+        self._profiler, self._after_call = profiler, after_call
         self._asked = self._asked_at = None
         self.why = None
 
@@ -73,6 +76,7 @@ class StepWatch:
         self._lifeline.stepped(step)
         if self._profiler:
             self._profiler.stepped(step, len(losses))
+        self._after_call()
 
     def begins_call(self) -> None:
         """A call of TensorFlow begins, which takes some steps."""

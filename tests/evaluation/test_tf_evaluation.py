@@ -55,8 +55,8 @@ def machine(monkeypatch):
     for where, name in ((os, 'replace'), (metrics_log.MetricsLog, 'write'), (shutil, 'rmtree')):
         monkeypatch.setattr(where, name, machine.around(getattr(where, name)))
     # A killed process removes nothing any more.
-    remove, unlink = exporters._remove_unfinished, os.unlink
-    monkeypatch.setattr(exporters, '_remove_unfinished', lambda folder: None if machine.dead else remove(folder))
+    remove, unlink = exporters.remove_unfinished, os.unlink
+    monkeypatch.setattr(exporters, 'remove_unfinished', lambda folder: None if machine.dead else remove(folder))
     monkeypatch.setattr(os, 'unlink', lambda *args, **kwargs: None if machine.dead else unlink(*args, **kwargs))
     return machine
 

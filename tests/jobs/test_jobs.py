@@ -149,6 +149,10 @@ PARTS = KerasParts(loss=model_fn, make_optimizer=model_fn)
         (dict(make_model=model_fn, parts=PARTS, make_estimator=model_fn), ['make_estimator']),
         (dict(model_fn=model_fn, best_mode='most'), ['best_mode', "'most'"]),
         (dict(model_fn=model_fn, best_metric='fairness'), ["'fairness'", "best_mode='min' or 'max'"]),
+        (
+            dict(model_fn=model_fn, input_fn=lambda mode, files: None),
+            ['takes files', 'mode, params, config, input_context'],
+        ),
         (dict(model_fn=model_fn, params={'layers': [1]}), ["'layers'", 'list']),
         (dict(model_fn=model_fn, params={'rate': None}), ["'rate'", 'NoneType']),
         *((dict(model_fn=model_fn, params={name: 1}), [f"'{name}'", 'rename']) for name in RUN_PARAMS),

@@ -1,17 +1,16 @@
 """The run that is migrated, as its config.json tells it: job, params, and a batch to try it on."""
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from estimator_trainer import jobs
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import job_data, run_params
+from estimator_trainer.jobs import input_fns, job_data, run_params
 
 CONFIG = 'config.json'
 
@@ -49,6 +48,40 @@ def read_config(model_dir: str) -> dict:
     return config
 
 
+def check_params(model_dir: str, config: dict, job: jobs.Job) -> None:
+    """Raises UsageError if the params of the job are no longer those of the run."""
+    if set(config['params']) != set(job.params):
+        changed = sorted(set(config['params']) ^ set(job.params))
+        raise UsageError(
+            f'--model_dir={model_dir}: the params of the job {config["job"]} have changed '
+            f'since: {", ".join(changed)}. Use the job as it was.'
+        )
+
+
+def params_of(config: dict, job: jobs.Job, dataset, step: int) -> run_params.RunParams:
+    """What the job was given in the run that config.json tells of.
+
+    Args:
+        dataset: of jobs.job_data; None for a job with an input_fn of its own.
+        step: of the checkpoint that is taken up.
+    """
+    flags, replicas = config['flags'], config.get('num_replicas', 1)
+    examples = (config.get('files') or {}).get('examples') or (dataset.num_train if dataset else job.num_train_examples)
+    global_batch_size = config['global_batch_size']
+    return run_params.RunParams(
+        job=config['params'],
+        batch_size=flags.get('batch_size', global_batch_size // replicas),
+        num_replicas=replicas,
+        initial_replicas=config.get('initial_replicas', replicas),
+        global_batch_size=global_batch_size,
+        max_steps=run_params.last_step(flags.get('max_steps'), flags.get('epochs'), examples, global_batch_size),
+        num_examples=examples,
+        seed=config['seed'],
+        start_step=step,
+        image_shape=dataset.image_shape if dataset else None,
+    )
+
+
 def config_for(config: dict, loop: str) -> dict:
     """config.json of the same run, for another loop."""
     return {**config, 'loop': loop, 'flags': {**config['flags'], 'loop': loop}}
@@ -64,6 +97,7 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
     Raises:
         UsageError: the job has neither make_model nor make_estimator, or its params are no longer those of the run.
     """
+    import numpy as np
     import tensorflow as tf
 
     config = read_config(model_dir)
@@ -73,31 +107,15 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
             f'--model_dir={model_dir}: its job {config["job"]} has a model_fn; a job that is to be migrated gives '
             'make_model and parts (docs/jobs.md, A Keras model), or a canned Estimator in make_estimator.'
         )
-    if set(config['params']) != set(job.params):
-        changed = sorted(set(config['params']) ^ set(job.params))
-        raise UsageError(
-            f'--model_dir={model_dir}: the params of the job {config["job"]} have changed '
-            f'since: {", ".join(changed)}. Use the job as it was.'
-        )
-    replicas = config.get('num_replicas', 1)
+    check_params(model_dir, config, job)
     known = {field.name: flags.get(field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
     known.update(dataset=config['dataset'], data_dir=data_dir or known['data_dir'])
     dataset = job_data.load(job, config['params'], TrainerConfig(**known))
-    examples = dataset.num_train if dataset else job.num_train_examples
-    global_batch_size = config['global_batch_size']
-    params = run_params.RunParams(
-        job=config['params'],
-        batch_size=flags.get('batch_size', global_batch_size // replicas),
-        num_replicas=replicas,
-        initial_replicas=config.get('initial_replicas', replicas),
-        global_batch_size=global_batch_size,
-        max_steps=run_params.last_step(flags.get('max_steps'), flags.get('epochs'), examples, global_batch_size),
-        num_examples=examples,
-        seed=config['seed'],
-        start_step=start_step,
-        image_shape=dataset.image_shape if dataset else None,
-    ).as_dict()
-    input_fn, features = job.input_fn or dataset.input_fn, None
+    params = params_of(config, job, dataset, start_step).as_dict()
+    os.environ.pop('TF_CONFIG', None)  # a RunConfig would be of the task that it names
+    run_config = tf.estimator.RunConfig(model_dir, tf_random_seed=config['seed'])
+    input_fn = functools.partial(input_fns.by_name(job.input_fn or dataset.input_fn), config=run_config)
+    features = None
     if job.make_model is not None:
         batch = next(iter(input_fn(tf.estimator.ModeKeys.EVAL, dict(params), None).take(1)))
         features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)

@@ -1,0 +1,1 @@
+"""Evaluating and exporting a checkpoint of a run that is there, without training."""

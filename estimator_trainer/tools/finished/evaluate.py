@@ -1,0 +1,51 @@
+"""`python -m estimator_trainer evaluate`: a run's model_dir -> the metrics of a checkpoint, as JSON on stdout."""
+
+import dataclasses
+import logging
+
+from estimator_trainer import flags
+from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.tools.finished import run
+from estimator_trainer.tools.finished.run import of_data, of_run
+
+USAGE = """\
+usage: python -m estimator_trainer evaluate --model_dir=FOLDER [--checkpoint_step=N] [--eval_files=GLOB]
+
+Evaluates a checkpoint of a run, and prints its metrics and its global_step as one JSON object to
+stdout; everything else goes to stderr. Job, params and data are those of config.json in the model_dir,
+unless a flag names others. Nothing is trained, and the run stays as it is. --model_dir may be in a
+store (s3://, gs://, az://).
+"""
+_log = logging.getLogger('estimator_trainer')
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateFlags:
+    model_dir: str = of_run('', 'Folder of the run.', unset=flags.REQUIRED)
+    checkpoint_step: int | None = of_run(None, 'The step of the checkpoint.', least=0, unset='the newest one')
+    eval_files: str = of_data('', 'Files to evaluate on, as those of the trainer.', unset="the run's")
+    file_format: str = of_data(
+        '',
+        'Format of the files.',
+        choices=('', 'auto', 'tfrecord', 'csv', 'parquet', 'array_record'),
+        unset="the run's",
+    )
+    dataset: str = of_data('', 'A data set, as that of the trainer.', unset="the run's")
+    data_dir: str = of_data('', 'Folder of the data sets that TFDS has prepared.', unset="the run's")
+    batch_size: int | None = of_data(None, 'Examples that the model gets at once.', least=1, unset="the run's")
+    eval_steps: int | None = of_data(None, 'Batches of the evaluation.', least=1, unset="the run's")
+
+
+def main(argv) -> int:
+    """Runs the command line `argv`, without program name. The exit code: 0, USAGE, DAMAGED, NO_DATA, that of a file
+    that cannot be read, or FAILED with the traceback of the job."""
+    return run.command(argv, 'evaluate', USAGE, EvaluateFlags, _evaluate)
+
+
+def _evaluate(values, here) -> dict:
+    with run.taken_up(values, here, only_evaluates=True) as found:
+        _log.info('evaluation of %s', here.shown(found.prefix))
+        metrics = dict(found.evaluator.evaluate(found.prefix))
+    step = int(metrics.pop('global_step'))
+    _log.info('evaluation at step %d: %s', step, metrics_log.shown(metrics))
+    return {**{name: metrics_log.plain(value) for name, value in sorted(metrics.items())}, 'global_step': step}

@@ -1,0 +1,84 @@
+"""How an input_fn is called: by the names of its arguments, as Estimator calls one."""
+
+import functools
+
+import pytest
+
+from estimator_trainer.jobs import input_fns
+
+GIVEN = {'mode': 'train', 'params': {'a': 1}, 'config': 'config', 'input_context': 'context'}
+
+
+def got(**arguments):
+    return arguments
+
+
+class Callable:
+    def __call__(self, params, mode):
+        return got(params=params, mode=mode)
+
+    def method(self, mode):
+        return got(mode=mode)
+
+
+def in_three(first, second, third):
+    return first, second, third
+
+
+def renamed(mode, params, context):
+    return mode, params, context
+
+
+BY_NAME = {
+    'nothing': (lambda: got(), ()),
+    'mode': (lambda mode: got(mode=mode), ('mode',)),
+    'mode and params': (lambda mode, params: got(mode=mode, params=params), ('mode', 'params')),
+    'another order': (lambda params, mode: got(params=params, mode=mode), ('params', 'mode')),
+    'config': (lambda config, mode='x': got(config=config, mode=mode), ('config', 'mode')),
+    'only the context': (lambda input_context: got(input_context=input_context), ('input_context',)),
+    'only by name': (lambda *, params, mode: got(params=params, mode=mode), ('params', 'mode')),
+    'another one with a default': (lambda mode, size=3: got(mode=mode), ('mode',)),
+    'all, and others': (lambda mode, params, config, input_context, **others: {**GIVEN, **others}, tuple(GIVEN)),
+    'a partial': (functools.partial(lambda files, mode: got(mode=mode), 'files'), ('mode',)),
+    'an object': (Callable(), ('params', 'mode')),
+    'a method': (Callable().method, ('mode',)),
+}
+IN_PLACE = {'other names': in_three, 'one other name': renamed, 'any number': lambda *arguments: arguments}
+
+
+@pytest.mark.parametrize('input_fn, names', BY_NAME.values(), ids=BY_NAME)
+def test_it_gets_what_it_names(input_fn, names):
+    assert not input_fns.problem(input_fn)
+    assert input_fns.by_name(input_fn)('train', {'a': 1}, 'context', 'config') == {name: GIVEN[name] for name in names}
+
+
+@pytest.mark.parametrize('input_fn', IN_PLACE.values(), ids=IN_PLACE)
+def test_three_arguments_of_other_names_are_given_in_place(input_fn):
+    assert not input_fns.problem(input_fn)
+    assert input_fns.by_name(input_fn)('train', {'a': 1}, 'context', 'config') == ('train', {'a': 1}, 'context')
+
+
+def test_what_a_partial_has_bound_stays():
+    bound = functools.partial(lambda mode, params: (mode, params), mode='eval')
+    assert input_fns.by_name(bound)('train', {'a': 1}) == ('eval', {'a': 1})
+
+
+def test_without_a_context_a_default_stands():
+    assert input_fns.by_name(lambda input_context='own': input_context)('train', {}) == 'own'
+    assert input_fns.by_name(lambda input_context: input_context)('train', {}) is None
+
+
+@pytest.mark.parametrize(
+    'input_fn, named',
+    [(lambda mode, files: None, 'files'), (lambda a, b: None, 'a, b'), (lambda params, mode, files: None, 'files')],
+)
+def test_what_nobody_gives_is_named(input_fn, named):
+    problem = input_fns.problem(input_fn)
+    assert problem.startswith(f'the input_fn takes {named}, which nobody gives')
+    assert 'mode, params, config, input_context' in problem
+
+
+def test_a_serving_input_fn_takes_params_or_nothing():
+    assert input_fns.serving(lambda: 'served')({'a': 1}) == 'served'
+    assert input_fns.serving(lambda params: params)({'a': 1}) == {'a': 1}
+    assert input_fns.serving(lambda p: p)({'a': 1}) == {'a': 1}

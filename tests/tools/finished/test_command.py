@@ -1,0 +1,119 @@
+"""`evaluate` and `export`: what is refused before TensorFlow is imported, each with one line and nothing on stdout."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from estimator_trainer.storage import needs
+from estimator_trainer.storage.needs import Need
+from estimator_trainer.tools.finished import checkpoint, evaluate, export
+
+CONFIG = {'job': 'own:job', 'params': {}, 'flags': {}, 'global_batch_size': 4, 'seed': 1, 'dataset': 'mnist_5k'}
+JOB = """
+from estimator_trainer.jobs import Job
+job = Job(model_fn=lambda features: None, input_fn=lambda: None)
+reads_files = Job(model_fn=lambda features: None, file_spec=lambda params: None)
+other_params = Job(model_fn=lambda features: None, input_fn=lambda: None, params={'new': 1})
+"""
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(sys, 'dont_write_bytecode', True)
+    (tmp_path / 'own.py').write_text(JOB)
+    of = {
+        'run': {},
+        'files': {'job': 'own:reads_files', 'flags': {'train_files': 'gone.csv', 'eval_files': 'gone.csv'}},
+        'changed': {'job': 'own:other_params'},
+        'keras': {'loop': 'keras_fit', 'flags': {'loop': 'keras_fit'}},
+        'untrained': {},
+    }
+    for name, changes in of.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / 'config.json').write_text(json.dumps({**CONFIG, **changes}))
+        for step in (10, 20, 5) if name != 'untrained' else ():
+            (tmp_path / name / f'model.ckpt-{step}.index').touch()
+    (tmp_path / 'empty').mkdir()
+    (tmp_path / 'broken').mkdir()
+    (tmp_path / 'broken' / 'config.json').write_text('{')
+    yield tmp_path
+    sys.modules.pop('own', None)
+
+
+@pytest.mark.parametrize('main', [evaluate.main, export.main], ids=['evaluate', 'export'])
+@pytest.mark.parametrize(
+    'argv, code, said',
+    [
+        ([], 64, '--model_dir is missing'),
+        (
+            ['--model_dir=run', '--checkpoint_stp=5'],
+            64,
+            '--checkpoint_stp: no such flag (did you mean --checkpoint_step?)',
+        ),
+        (['--model_dir=nowhere'], 64, 'config.json: No such file or directory; name the model_dir of a run'),
+        (['--model_dir=empty'], 64, 'config.json: No such file or directory; name the model_dir of a run'),
+        (['--model_dir=broken'], 64, 'its config.json cannot be read'),
+        (['--model_dir=untrained'], 64, 'holds no checkpoint'),
+        (['--model_dir=run', '--checkpoint_step=7'], 64, 'has no checkpoint of this step; it has 5, 10, 20.'),
+        (['--model_dir=changed'], 64, 'the params of the job own:other_params have changed since: new'),
+        (['--model_dir=keras'], 64, 'no longer has the make_model of the run'),
+        (['--model_dir=files'], 66, "--eval_files: no file matches 'gone.csv'"),
+    ],
+)
+def test_one_error_before_tensorflow(runs, capfd, main, argv, code, said):
+    assert main(argv) == code
+    shown = capfd.readouterr()
+    error = shown.err.splitlines()[-1]
+    assert shown.out == '' and len(shown.err.splitlines()) == 1
+    assert error.startswith('error: ') and said in error
+    assert not list(runs.glob('run/export'))
+
+
+def test_data_that_the_job_does_not_read(runs, capfd):
+    assert evaluate.main(['--model_dir=run', '--eval_files=a.csv']) == 64
+    assert '--eval_files=a.csv: job own:job does not read files that flags name' in capfd.readouterr().err
+
+
+def test_no_tensorflow_for_a_mistake(runs):
+    code = (
+        'import sys; from estimator_trainer.tools.finished import evaluate\n'
+        'assert evaluate.main(["--model_dir=run", "--checkpoint_step=7"]) == 64\n'
+        'assert "tensorflow" not in sys.modules'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True, env={'PYTHONPATH': ':'.join(sys.path)}, timeout=60)
+
+
+@pytest.mark.parametrize(
+    'pointer, newest',
+    [
+        (None, 20),
+        ('model_checkpoint_path: "model.ckpt-10"', 10),
+        ('model_checkpoint_path: "/moved/from/model.ckpt-5"', 5),
+        ('model_checkpoint_path: "model.ckpt-30"', 20),
+        ('damaged', 20),
+    ],
+)
+def test_the_newest_checkpoint_is_the_one_that_a_run_goes_on_from(runs, pointer, newest):
+    if pointer:
+        (runs / 'run' / 'checkpoint').write_text(pointer)
+    assert checkpoint.find('run', None) == (f'run/model.ckpt-{newest}', newest)
+    assert checkpoint.find('run', 5) == ('run/model.ckpt-5', 5)
+
+
+def test_of_a_store_one_checkpoint_is_fetched_and_the_others_are_known():
+    files = ['checkpoint', 'config.json', 'logs/x.log', 'export/best/1/saved_model.pb']
+    for step in (5, 10):
+        files += [f'model.ckpt-{step}.index', f'model.ckpt-{step}.data-00000-of-00001']
+    found = needs.of_checkpoint(5)(files, 'model.ckpt-10')
+    assert found == {
+        'checkpoint': Need.WHOLE,
+        'config.json': Need.WHOLE,
+        'model.ckpt-5.index': Need.WHOLE,
+        'model.ckpt-5.data-00000-of-00001': Need.WHOLE,
+        'model.ckpt-10.index': Need.SIZE,
+    }
+    assert needs.of_checkpoint(None)(files, 'model.ckpt-10')['model.ckpt-10.data-00000-of-00001'] is Need.WHOLE
