@@ -5,6 +5,7 @@ import difflib
 import itertools
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             name = unknown[0].partition('=')[0]
-            close = difflib.get_close_matches(name, self._option_string_actions, n=1)
+            close = difflib.get_close_matches(name, re.findall(r'--\w+', self.format_usage()), n=1)
             meant = f' (did you mean {close[0]}?)' if close else ''
             self.error(f'{unknown[0]}: no such argument{meant}; see --help')
         return found, unknown

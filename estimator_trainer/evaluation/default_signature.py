@@ -6,12 +6,11 @@ is then the same as `predict`; where the model_fn has no `predict`, it gives the
 regression. Signatures that there are keep their names and contents.
 """
 
-import contextlib
 import logging
-from collections.abc import Iterator
 
 import tensorflow as tf
-from tensorflow_estimator.python.estimator.export import export as estimator_export
+
+from estimator_trainer.compat.patches import export_signatures
 
 _log = logging.getLogger('estimator_trainer')
 DEFAULT = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
@@ -22,7 +21,7 @@ def exporting(estimator):
     """`estimator.export_saved_model`, with such a signature."""
 
     def export_saved_model(*args, **kwargs):
-        with _defaults():
+        with export_signatures.of_completed(completed):
             return estimator.export_saved_model(*args, **kwargs)
 
     return export_saved_model
@@ -68,18 +67,3 @@ def _refused(output, receiver_tensors) -> str | None:
     except ValueError as error:
         return str(error).splitlines()[0]
     return None
-
-
-@contextlib.contextmanager
-def _defaults() -> Iterator[None]:
-    """While it is entered, Estimator builds the signatures of the completed outputs."""
-    build = estimator_export.build_all_signature_defs
-
-    def build_completed(receiver_tensors, export_outputs, *args, **kwargs):
-        return build(receiver_tensors, completed(receiver_tensors, export_outputs), *args, **kwargs)
-
-    estimator_export.build_all_signature_defs = build_completed
-    try:
-        yield
-    finally:
-        estimator_export.build_all_signature_defs = build

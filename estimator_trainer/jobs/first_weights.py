@@ -46,5 +46,11 @@ def _seeded(initializer, seed: int):
 def _seedable() -> tuple:
     import tensorflow as tf
 
-    names = ('random_normal', 'random_uniform', 'truncated_normal', 'variance_scaling', 'orthogonal')
-    return tuple(getattr(tf.compat.v1, f'{name}_initializer') for name in names)
+    v1 = tf.compat.v1
+    return (
+        v1.random_normal_initializer,
+        v1.random_uniform_initializer,
+        v1.truncated_normal_initializer,
+        v1.variance_scaling_initializer,
+        v1.orthogonal_initializer,
+    )

@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import files, locks, metrics_log, protocol
 from estimator_trainer.supervisor import lock as cluster_lock
-from estimator_trainer.supervisor import ports, usage
+from estimator_trainer.supervisor import ports
 
 FOREIGN = 'the only copy of a thesis\n'
 
@@ -182,7 +183,7 @@ def test_a_child_that_gives_up_its_copy_leaves_the_lock_to_the_parent(tmp_path):
 def test_a_supervisors_lock_that_is_a_link(tmp_path):
     (tmp_path / 'theirs').write_text(FOREIGN)
     (tmp_path / '.cluster.lock').symlink_to('theirs')
-    with pytest.raises(usage.UsageError, match='.cluster.lock should be a lock file, but is a symbolic link'):
+    with pytest.raises(UsageError, match='.cluster.lock should be a lock file, but is a symbolic link'):
         with cluster_lock.hold(str(tmp_path)):
             pass
     assert (tmp_path / 'theirs').read_text() == FOREIGN

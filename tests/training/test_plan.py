@@ -199,7 +199,7 @@ def test_notes_of_tf_config_are_kept():
         (WORKERS, 'worker:0', ['--eval_strategy=mirrored'], ['--eval_strategy=mirrored']),
         (WORKERS, 'worker:0', ['--strategy=none'], ['TF_CONFIG', 'multi_worker_mirrored', 'corrected']),
         (PS, 'worker:0', [SYNC], ['cluster.ps', 'parameter_server', 'corrected']),
-        (WORKERS, 'worker:3', [], ['task.index', 'from 0 to 2', 'corrected']),
+        (WORKERS, 'worker:3', [], ['task.index', 'from 0 to 2', 'rule: ']),
         ({'workers': ['a:1']}, 'worker:0', [], ['cluster.workers', 'did you mean "worker"?', 'corrected']),
     ],
 )
