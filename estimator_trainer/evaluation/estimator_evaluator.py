@@ -7,7 +7,6 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import evaluation_graph, keras_seeds
 from estimator_trainer.evaluation import default_signature, kept_graph
 from estimator_trainer.evaluation.progress import EvaluationProgress
-from estimator_trainer.run_dir import checkpoints
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -46,7 +45,7 @@ class EstimatorEvaluator:
 
     def evaluate(self, checkpoint: str) -> dict:
         self._started()
-        self._progress.begins(checkpoints.step_of(checkpoint))
+        self._progress.begins(checkpoint)
         graph = self._graph()
         if graph is None:
             hooks = [_Batches(self._progress)]

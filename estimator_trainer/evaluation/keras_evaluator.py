@@ -67,7 +67,7 @@ class KerasEvaluator:
         self._started()
         self.restore(checkpoint)
         step = checkpoints.step_of(checkpoint)
-        self._progress.begins(step)
+        self._progress.begins(checkpoint)
         results = self._evaluate_weights()
         self._scalars.write(step, {name: value for name, value in results.items() if value.ndim == 0})
         return {**results, 'global_step': step}

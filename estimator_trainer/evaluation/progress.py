@@ -1,6 +1,7 @@
 """What people see of an evaluation while it runs. It also tells of data that may never end. Imports no TensorFlow."""
 
 import logging
+import os
 import time
 
 from estimator_trainer.log import duration
@@ -26,10 +27,10 @@ class EvaluationProgress:
         self._batch_size, self._train_examples, self._steps, self._clock = batch_size, train_examples, steps, clock
         self._warns = not ends and steps is None
 
-    def begins(self, step: int) -> None:
+    def begins(self, checkpoint: str) -> None:
         self._batches, self._began = 0, self._clock()
         self._wait, self._due = _FIRST_SECS, self._began + _FIRST_SECS
-        _log.info('evaluates step %d', step)
+        _log.info('evaluates %s', os.path.basename(checkpoint))
 
     def batch(self) -> None:
         """A batch has been evaluated."""

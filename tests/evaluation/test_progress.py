@@ -19,7 +19,7 @@ def told(caplog, batches, secs_each, **about):
     caplog.set_level(logging.INFO)
     clock = Clock()
     progress = EvaluationProgress(clock=clock, **about)
-    progress.begins(400)
+    progress.begins('runs/model.ckpt-400')
     for _ in range(batches):
         clock.now += secs_each
         progress.batch()
@@ -27,7 +27,7 @@ def told(caplog, batches, secs_each, **about):
 
 
 def test_a_short_one(caplog):
-    assert told(caplog, 30, 0.01) == ['evaluates step 400']
+    assert told(caplog, 30, 0.01) == ['evaluates model.ckpt-400']
 
 
 def test_a_long_one(caplog):

@@ -14,28 +14,20 @@ def nobody_has_seeded_keras(monkeypatch):
     monkeypatch.setattr(keras_seeds._generators(), 'generator', None, raising=False)
 
 
-def first_weights(folder, seed=1, replicas=1, layer_seed=None):
+def first_weights(folder, seed=1, layer_seed=None):
     """Kernels by name: of two layers of Keras and of one variable of TensorFlow 1."""
 
     def model_fn(features, labels, mode):
         outputs = tf.matmul(tf.nn.dropout(features, 0.5), v1.get_variable('kernel', [4, 4]))
         for units in (3, 2):
             initializer = tf.keras.initializers.GlorotUniform(layer_seed)
-            outputs = tf.keras.layers.Dense(units, kernel_initializer=initializer)(tf.nn.dropout(outputs, 0.5))
+            layer = tf.keras.layers.Dense(units, kernel_initializer=initializer, name=f'layer_{units}')
+            outputs = layer(tf.nn.dropout(outputs, 0.5))
         loss = tf.reduce_mean(outputs)
         train_op = v1.train.GradientDescentOptimizer(0.0).minimize(loss, v1.train.get_global_step())
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    strategy = None
-    if replicas > 1:
-        devices = [f'/cpu:{number}' for number in range(replicas)]
-        strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
-    config = tf.estimator.RunConfig(
-        str(folder),
-        tf_random_seed=seed,
-        train_distribute=strategy,
-        session_config=v1.ConfigProto(device_count={'CPU': replicas}, allow_soft_placement=True),
-    )
+    config = tf.estimator.RunConfig(str(folder), tf_random_seed=seed)
     estimator = tf.estimator.Estimator(exact_evaluation.with_exact_loss(model_fn), config=config)
     estimator.train(lambda: tf.data.Dataset.from_tensors((tf.ones([2, 4]), tf.ones([2]))).repeat(), steps=1)
     return {
@@ -49,10 +41,6 @@ def test_the_seed_of_the_run_decides_the_weights_of_layers_without_one(tmp_path)
     first = first_weights(tmp_path / 'a')
     assert len(first) == 3 and first == first_weights(tmp_path / 'b')
     assert first != first_weights(tmp_path / 'c', seed=2)
-
-
-def test_replicas_begin_with_the_weights_of_one(tmp_path):
-    assert first_weights(tmp_path / 'a') == first_weights(tmp_path / 'b', replicas=2)
 
 
 def test_a_seed_of_an_initializer_stays_in_force(tmp_path):
