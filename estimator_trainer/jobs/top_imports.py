@@ -56,9 +56,12 @@ def _spec(name: str):
             found = importlib.machinery.PathFinder.find_spec(part, path)
         except (ImportError, ValueError):
             return None
+        except KeyError:  # a folder without __init__.py within another one: its parent would have to be imported
+            found, path = None, [os.path.join(folder, part.rpartition('.')[2]) for folder in path]
+            continue
         if found is None:
             return None
-        path = found.submodule_search_locations
+        path = found.submodule_search_locations and list(found.submodule_search_locations)
     return found
 
 

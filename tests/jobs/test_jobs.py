@@ -348,6 +348,14 @@ def test_what_the_source_of_a_job_says_of_tensorflow(folder, text, brings):
     assert 'u_pack' not in sys.modules
 
 
+def test_the_source_of_a_job_in_folders_without_init(folder):
+    (folder / 'u_outer' / 'inner').mkdir(parents=True)
+    sys.path.insert(0, str(folder))
+    (folder / 'u_outer' / 'inner' / 'job.py').write_text('import tensorflow')
+    assert top_imports.brings_tensorflow('u_outer.inner.job')
+    assert not top_imports.brings_tensorflow('u_outer.inner.other')
+
+
 def test_a_light_job_is_loaded_early(folder):
     (folder / 'u_light.py').write_text('from estimator_trainer.jobs import Job\njob = Job(print)')
     assert jobs.load_early('u_light:job').model_fn is print

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer import config as trainer_config
-from estimator_trainer.jobs import run_params
+from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoints
 from estimator_trainer.training import keras_fit, plan, run_task, training_run, waits, watched_step
@@ -61,7 +61,9 @@ def setup(model_dir, *flags, start_step=0):
     )
     watch = watched_step.StepWatch(lifeline, True, False, lambda: None, start_step)
     run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
-    return Setup(plan.make(config, {}), lifeline, JOB, params, run_configs, input_fn, watch, waits.Waits())
+    return Setup(
+        plan.make(config, {}), lifeline, JOB, params, run_configs, input_fns.by_name(input_fn), watch, waits.Waits()
+    )
 
 
 def summaries(folder):
