@@ -47,7 +47,7 @@ class Python:
         return {**env, **settings}
 
 
-def results(python, name, folder, timeout=150) -> dict:
+def results(python, name, folder, timeout=400) -> dict:
     """The numbers of one program, run in `folder`.
 
     Raises:
@@ -87,7 +87,7 @@ def continued(first, second, folder, steps=10) -> dict:
     found = {}
     for turn, python in enumerate((first, second, first), 1):
         out = folder / f'result{turn}.json'
-        _finish([_start(python, folder, f'turn{turn}', ['continued', folder / 'model', out, turn * steps])], 120)
+        _finish([_start(python, folder, f'turn{turn}', ['continued', folder / 'model', out, turn * steps])], 400)
         found.update((f'{turn}/{key}', value) for key, value in json.loads(out.read_text()).items())
     return found
 
