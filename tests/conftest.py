@@ -25,6 +25,7 @@ os.environ['ESTIMATOR_TRAINER_REPORT'] = 'off'  # a page takes a second or two, 
 
 def pytest_addoption(parser):
     parser.addoption('--all', action='store_true', help='play the tests that are marked slow as well')
+    parser.addoption('--engines', metavar='FOLDER', help='where `python -m tests.submit.engines` has installed them')
 
 
 def pytest_collection_modifyitems(config, items):

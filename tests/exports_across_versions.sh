@@ -24,13 +24,15 @@ print(f"largest relative difference {difference:.1e}")
 sys.exit(int(difference > 1e-5))
 '
 export TF_CPP_MIN_LOG_LEVEL=3
-for from in A B; do
-  python=$([ $from = A ] && echo "$1" || echo "$2")
-  "$python" -m estimator_trainer --max_steps=30 --model_dir="$work/from_$from" --data_dir="$work/data"
-  for by in "$1" "$2"; do
-    timeout 120 "$by" -c "$predict" "$work/from_$from" "$work/by_$([ "$by" = "$1" ] && echo A || echo B).npy" \
-      2>"$work/errors" || { cat "$work/errors" >&2 && exit 1; }
+export_and_predict() {  # A or B, its Python, the other one: trains and exports with its own, predicts with both
+  "$2" -m estimator_trainer --max_steps=30 --model_dir="$work/from_$1" --data_dir="$work/data_$1"
+  for by in "$2" "$3"; do
+    timeout 300 "$by" -c "$predict" "$work/from_$1" "$work/$1_by_$([ "$by" = "$2" ] && echo itself || echo other).npy" \
+      2>"$work/errors_$1" || { cat "$work/errors_$1" >&2 && return 1; }
   done
-  "$1" -c "$compare" "$work/by_A.npy" "$work/by_B.npy"
-done
+  "$2" -c "$compare" "$work/$1_by_itself.npy" "$work/$1_by_other.npy"
+}
+export_and_predict A "$1" "$2" & one=$!
+export_and_predict B "$2" "$1" & other=$!
+wait $one && wait $other
 echo "exports predict the same in both versions"

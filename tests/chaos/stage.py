@@ -12,7 +12,7 @@ from estimator_trainer.supervisor import process
 from tests.chaos import faults
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 240  # for one program; most take 10 to 30 s on two quiet cores
+BOUND_SECS = 420  # for one program, against hangs; most take 10 to 30 s on two quiet cores, three kills 70 s
 MAX_STEPS, SAVE_STEPS = 100, 20
 JOB = (
     '--job=tests.chaos.job:job',

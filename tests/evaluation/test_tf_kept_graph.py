@@ -123,7 +123,7 @@ def said(caplog):
         (Job(), {'scaffold': True}, None, 1),
         (Canned(), None, None, 1),
         (Job(), {}, None, 2),
-        (Job(), {'scaffold': True}, 2, 2),
+        pytest.param(Job(), {'scaffold': True}, 2, 2, marks=pytest.mark.slow),
     ],
     ids=['plain', 'shuffled and cut short', 'scaffold', 'canned', 'mirrored', 'mirrored scaffold'],
 )

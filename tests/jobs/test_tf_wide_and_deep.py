@@ -65,6 +65,7 @@ def first_weights(found, monkeypatch, seed=3, graph_seed=1, other_ops=0, ps=0):
     return {name: np.concatenate(parts) if np.ndim(parts[0]) else parts[0] for name, parts in slices.items()}
 
 
+@pytest.mark.slow
 def test_first_weights_depend_on_the_seed_only(found, monkeypatch):
     first = first_weights(found, monkeypatch)
     random = [name for name in first if name.endswith(('kernel', 'embedding_weights'))]

@@ -207,9 +207,8 @@ def test_probes_leave_nothing_to_the_garbage_collector():
         probes.ask(found)
         gc.disable()
         try:
-            assert (
-                min(_garbage_of(lambda: probes.ask(found)) for _ in range(3)) < 20
-            )  # other threads leave some as well
+            # Other threads leave some as well, so there are three tries.
+            assert any(_garbage_of(lambda: probes.ask(found)) < 20 for _ in range(3))
         finally:
             gc.enable()
 

@@ -54,11 +54,9 @@ def until(url, *wanted) -> dict:
 
 @pytest.mark.parametrize(
     'start',
-    [
-        pytest.param((), id='alone'),
-        pytest.param(('cluster', '--workers=2', '--noevaluator', '--'), id='cluster', marks=pytest.mark.slow),
-    ],
+    [pytest.param((), id='alone'), pytest.param(('cluster', '--workers=2', '--noevaluator', '--'), id='cluster')],
 )
+@pytest.mark.slow
 def test_a_run_is_scraped_while_it_trains(tmp_path, start):
     command = [sys.executable, '-m', 'estimator_trainer', *start, *TRAINER, f'--model_dir={tmp_path}/run']
     hold = tmp_path / 'hold'

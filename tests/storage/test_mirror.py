@@ -146,7 +146,8 @@ def test_the_store_holds_what_the_folder_holds(tmp_path, remote):
 
 @pytest.mark.parametrize('answer_is_lost', [False, True])
 @pytest.mark.parametrize(
-    'fault, another_machine', [(store.Away('no answer'), False), (Killed(), False), (Killed(), True)]
+    'fault, another_machine',
+    [(store.Away('no answer'), False), pytest.param(Killed(), False, marks=pytest.mark.slow), (Killed(), True)],
 )
 def test_a_fault_at_any_operation_costs_nothing_but_time(tmp_path, fault, answer_is_lost, another_machine):
     for at in itertools.count():

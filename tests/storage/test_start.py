@@ -105,7 +105,7 @@ def test_a_start_that_is_killed_at_any_moment_loses_nothing(tmp_path, monkeypatc
     monkeypatch.setattr(child, 'give_back', lambda mine: None)  # a process that is killed does not
     monkeypatch.setattr(lease.Lease, '_wait', lambda *args: pytest.fail('waits for itself'))
     for first in itertools.count():
-        for second in itertools.count(first % 3, 3):  # all of them for each three
+        for second in itertools.count(first % 5, 5):  # all of them for each five
             scratch = tmp_path / f'{first}-{second}'
             begun(scratch, remote)
             if of_another:

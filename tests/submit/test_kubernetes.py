@@ -13,13 +13,12 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
 from estimator_trainer.submit import kubernetes
-from tests.submit import kubernetes_pod, virtual_environment
+from tests.submit import engines, kubernetes_pod
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
 DEPLOY = pathlib.Path(__file__).parents[2] / 'deploy' / 'kubernetes'
 CHECK = pathlib.Path(__file__).parent / 'programs' / 'check_manifests.py'
-REQUIREMENTS = ('kubernetes-validate==1.37.0', 'kubeflow-training==1.9.4', 'kubeflow-trainer-api==2.3.0')
 CHECK_SECS = 300
 KINDS = ('job', 'jobset', 'tfjob')
 PS = {'chief': {'cores': 2, 'memory_gib': 4}, 'worker': {'count': 2}, 'ps': {'gpus': 1}, 'evaluator': {}}
@@ -390,10 +389,11 @@ def test_what_kubeflow_writes_into_tf_config_is_understood():
 
 
 @pytest.fixture(scope='module')
-def judge(newest_tensorflow, tmp_path_factory):
-    python, problem = virtual_environment.make(tmp_path_factory.mktemp('kubernetes'), *REQUIREMENTS)
-    if problem:
-        pytest.skip(f'schemas of Kubernetes: {problem}')
+def judge(newest_tensorflow, pytestconfig):
+    try:
+        python = engines.python(pytestconfig.option.engines, 'kubernetes')
+    except FileNotFoundError as error:
+        pytest.skip(f'schemas of Kubernetes: {error}')
 
     def judge(folder, documents):
         path = folder / 'manifest.yaml'

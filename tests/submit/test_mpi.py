@@ -7,7 +7,7 @@ import sys
 import launch
 import pytest
 
-from tests.submit import packages
+from tests.submit import engines
 from tests.submit.hosts import Hosts
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ RUN_SECS = 300
 
 @pytest.fixture(scope='module')
 def open_mpi(can_have_hosts):
-    problem = packages.problem(['mpirun'], ['openmpi-bin'])
+    problem = engines.missing('openmpi-bin')
     if problem:
         pytest.skip(f'Open MPI: {problem}')
     version = subprocess.run(['mpirun', '--version'], capture_output=True, text=True, timeout=300).stdout

@@ -14,25 +14,24 @@ import pytest
 from estimator_trainer.run_dir import protocol
 from tests.chaos import faults, files
 from tests.chaos.stage import JOB, SAVING
-from tests.submit import virtual_environment
+from tests.submit import engines
 from tests.submit.hosts import Hosts
 
 pytestmark = pytest.mark.slow
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
-REQUIREMENTS = ('ray==2.60.0', 'pyyaml', 'absl-py')  # no TensorFlow: the trainer runs in our environment
 BOUND_SECS = 300
 EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
 PROGRAM = pathlib.Path(__file__).parent / 'programs' / 'two_raylets.py'
 
 
 @pytest.fixture(scope='module')
-def ray_python(can_have_hosts, tmp_path_factory):
-    python, problem = virtual_environment.make(tmp_path_factory.mktemp('ray'), *REQUIREMENTS)
-    if problem:
-        pytest.skip(f'Ray: {problem}')
-    return python
+def ray_python(can_have_hosts, pytestconfig):
+    try:
+        return engines.python(pytestconfig.option.engines, 'ray')
+    except FileNotFoundError as error:
+        pytest.skip(f'Ray: {error}')
 
 
 @pytest.fixture

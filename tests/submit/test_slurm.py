@@ -12,7 +12,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from tests.chaos import faults, files
 from tests.chaos.stage import JOB, SAVING
-from tests.submit import packages
+from tests.submit import engines
 from tests.submit.hosts import ADDRESSES
 from tests.submit.slurm_cluster import SPARE, Slurm
 from tf_config import ROLES
@@ -41,7 +41,7 @@ first=$(( ! ${{SLURM_RESTART_COUNT:-0}} ))
 
 @pytest.fixture(scope='module')
 def slurm(can_have_hosts, tmp_path_factory):
-    problem = packages.problem(['sbatch', 'srun', 'slurmctld', 'slurmd'], ['slurm-wlm'])
+    problem = engines.missing('slurm-wlm')
     if problem:
         pytest.skip(f'Slurm: {problem}')
     with Slurm(tmp_path_factory.mktemp('slurm')) as cluster:

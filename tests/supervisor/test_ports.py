@@ -90,6 +90,7 @@ def test_two_supervisors_claim_disjoint_ports_and_kill_9_frees_them(monkeypatch)
 
 
 def test_too_few_ports(monkeypatch):
+    monkeypatch.setattr(ports, 'candidates', lambda *args, **more: range(12000, 12400))
     monkeypatch.setattr(ports, 'is_free', lambda port: port == 12345)
     with pytest.raises(ports.NoPorts, match='2 free ports are needed, 1 were found'):
         ports.claim(2)

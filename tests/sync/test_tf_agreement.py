@@ -256,7 +256,7 @@ _WAITING = """
 import json, os, socket, sys, threading, time
 import tensorflow as tf
 from tensorflow.python.eager import context
-from estimator_trainer.compat.patches import unlocked
+from estimator_trainer.compat.patches import heartbeat, unlocked
 assert unlocked.install() and unlocked.install()
 folder = sys.argv[1]
 config = json.loads(os.environ['TF_CONFIG'])
@@ -279,7 +279,8 @@ if config['task']['index'] == 0:
     threading.Thread(target=thread_of_the_one_that_waits).start()
 else:
     until(lambda: said('it connects'))
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with heartbeat.put_off():
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
 if config['task']['index'] == 1:
     say('the other has connected')
     until(lambda: said('it waits'))
@@ -309,7 +310,7 @@ def test_threads_run_while_their_task_connects_and_waits(tmp_path):
         )
 
     with ports.claim(2) as claimed, task(0) as one, task(1) as two:
-        timer = threading.Timer(60, lambda: [process.kill() for process in (one, two)])
+        timer = threading.Timer(300, lambda: [process.kill() for process in (one, two)])
         timer.start()
         outputs = [process.communicate()[0] for process in (one, two)]
         timer.cancel()

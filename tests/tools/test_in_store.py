@@ -44,6 +44,7 @@ def command(*arguments, code=0, timeout=180):
     return done.output
 
 
+@pytest.mark.slow
 def test_status_and_report(bucket, tmp_path):
     folder = tmp_path / 'local' / 'run'
     model_dirs.alone(folder)

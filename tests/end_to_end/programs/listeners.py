@@ -11,6 +11,8 @@ compat.install()
 import tensorflow as tf  # noqa: E402
 from spiral import input_fn, model_fn  # noqa: E402
 
+from estimator_trainer.compat.patches import heartbeat  # noqa: E402
+
 PARAMS = {'hidden': 8, 'learning_rate': 0.01, 'batch_size': 16, 'seed': 1, 'start_step': 0}
 
 
@@ -23,7 +25,8 @@ class StopAtThird(tf.estimator.CheckpointSaverListener):
         return self.saves == 3
 
 
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with heartbeat.put_off():
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
 config = tf.estimator.RunConfig(
     model_dir=sys.argv[1], train_distribute=strategy, save_checkpoints_steps=20, save_summary_steps=0
 )

@@ -96,6 +96,7 @@ def test_every_row_once_and_in_order_whatever_is_killed(folder):
         assert [json.loads(line) for line in file] == rows
 
 
+@pytest.mark.slow
 def test_from_a_store_into_it(folder, tmp_path, monkeypatch):
     boto3 = pytest.importorskip('boto3')
     with s3_server.serving(tmp_path) as environment:

@@ -16,7 +16,7 @@ def child(tmp_path, script, cores=()):
 def end_of(started):
     """Its exit code, once it has ended."""
     while (code := started.poll()) is None:
-        connection.wait(started.descriptors, 10)
+        connection.wait(started.descriptors, 0.05)  # they may be at their end before the process is
         started.read()
     started.close()
     return code

@@ -1,35 +1,20 @@
-"""Programs as users write them, under compat in this environment, against numbers of plain TensorFlow 2.15.1.
-
-expected.json was written by `compare.py --save`. There the numbers are the same to 1e-5; here there is
-room for another processor's arithmetic. CI compares two environments on one machine: see compare.py.
-"""
+"""What compare.py runs the acceptance programs with. `.ci/run --all` plays the programs."""
 
 import importlib.util
-import json
 import pathlib
 import sys
 
 import pytest
-
-pytestmark = pytest.mark.slow
 
 HERE = pathlib.Path(__file__).parent
 _spec = importlib.util.spec_from_file_location('acceptance_runner', HERE / 'runner.py')
 runner = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(runner)
 
-EXPECTED = json.loads((HERE / 'expected.json').read_text())
-
-
-@pytest.mark.parametrize('name', runner.NAMES)
-def test_program(name, tmp_path):
-    found = runner.results(runner.Python(sys.executable, compat=True), name, tmp_path)
-    assert found == pytest.approx(EXPECTED[name], rel=0.02, abs=1e-3)
-
 
 def test_a_program_that_fails_is_reported_with_its_output(tmp_path):
     with pytest.raises(RuntimeError, match='(?s)exit code 1.*ValueError'):
-        runner._finish([runner._start(runner.Python(sys.executable, compat=False), tmp_path, 'task', ['cluster'])], 60)
+        runner._finish([runner._start(runner.Python(sys.executable, compat=False), tmp_path, 'task', ['cluster'])], 300)
 
 
 def test_a_program_that_hangs_is_killed(tmp_path):
