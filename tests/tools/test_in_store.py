@@ -105,3 +105,15 @@ def test_migrate_and_inspect(bucket, tmp_path):
     command('inspect', URL, f'{URL}/model.ckpt-2', 's3://bucket/keras', '--json=s3://bucket/out/found.json')
     found = json.loads(content(bucket, 'out/found.json'))
     assert [(each['path'], each['step']) for each in found] == [(URL, 4), (URL, 2), ('s3://bucket/keras', 4)]
+
+
+@pytest.mark.slow
+def test_evaluate_and_export(bucket, tmp_path):
+    folder = tmp_path / 'local' / 'run'
+    launch.trainer('--job=mnist', '--max_steps=4', '--save_checkpoints_steps=2', '--seed=3', f'--model_dir={folder}')
+    upload(bucket, folder)
+    metrics = json.loads(command('evaluate', f'--model_dir={URL}', '--checkpoint_step=2').splitlines()[-1])
+    here = json.loads(command('evaluate', f'--model_dir={folder}', '--checkpoint_step=2').splitlines()[-1])
+    assert metrics == here
+    command('export', f'--model_dir={URL}', f'--to={tmp_path}/export')
+    assert list((tmp_path / 'export').rglob('saved_model.pb'))
