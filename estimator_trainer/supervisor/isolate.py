@@ -3,12 +3,11 @@
 TensorFlow's server listens on every interface, has no authentication and runs any graph that it
 is sent; docs/security.md has more. In such a namespace only the cluster can reach it.
 
-1. A forked child makes the namespace, brings `lo` up in it and connects over it.
-2. It hands the finished namespace over, as file descriptors, and ends.
-3. This process joins it; so do all the processes that it starts from then on.
+1. A forked child makes the namespace, brings `lo` up in it and connects over it: the kernel may refuse any of that.
+2. Where the child succeeds, this process does the same. All the processes that it starts from then on are in there.
 
 An attempt that fails therefore costs a child, and leaves this process where it was. Root makes a
-network namespace alone. Anybody else makes a user namespace first, in which they keep their own
+network namespace alone. Anybody else makes a user namespace as well, in which they keep their own
 number, so that files have the same owner on both sides.
 """
 
@@ -18,6 +17,7 @@ import dataclasses
 import errno
 import fcntl
 import os
+import select
 import signal
 import socket
 import struct
@@ -43,7 +43,7 @@ _PLACEHOLDERS = frozenset(  # of tunnels
     'tunl0 sit0 gre0 gretap0 erspan0 ip_vti0 ip6_vti0 ip6tnl0 ip6gre0'.split()
 )
 _CLONE = {'user': 0x10000000, 'net': 0x40000000}  # CLONE_NEWUSER, CLONE_NEWNET
-_ATTEMPTS = (('net',), ('user', 'net'))  # one namespace, two; in the order to join them
+_ATTEMPTS = (('net',), ('user', 'net'))
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _IFREQ = struct.Struct('16sH22x')  # name, flags
 _IFF_UP = 1
@@ -112,68 +112,59 @@ def _alone() -> bool:
 
 
 def _move() -> None:
-    """Has a namespace made, and joins it.
+    """Moves this process into a network of its own.
 
     Raises:
-      OSError: it cannot be made or joined; this process has the network that it had.
+      OSError: there is none to be had; this process has the network that it had.
     """
     with _step('threads'):
-        if len(os.listdir('/proc/self/task')) > 1:  # setns would move one of them
+        if len(os.listdir('/proc/self/task')) > 1:  # unshare would move one of them
             raise OSError(errno.EINVAL, 'the launcher has more than one')
-    with _made() as namespaces:
-        # Should the second one fail, we are in a user namespace of our own, which changes nothing
-        # that a supervisor does, and in the old network.
-        for kind, fd in namespaces:
-            _call('setns', fd, _CLONE[kind])
+    _make(_tried())
 
 
-@contextlib.contextmanager
-def _made() -> Iterator[list[tuple[str, int]]]:
-    """Kinds and file descriptors of new namespaces, ready for use, in the order to join them."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        parent = os.getpid()
-        with _step('fork'):
-            child = os.fork()
-        if child == 0:
-            try:
-                process.tie_to_parent(parent)
-                _report(theirs)
-            finally:  # whatever happened: the caller's code must not run twice
-                os._exit(0)
-        theirs.close()  # so that we see when the child is gone
-        ours.settimeout(BOUND_SECS)
-        fds: list[int] = []
+def _tried() -> Sequence[str]:
+    """The kinds of namespaces with which a forked child has succeeded."""
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    with _step('fork'):
+        child = os.fork()
+    if child == 0:
         try:
-            with _step('the attempt'):
-                message, fds, _, _ = socket.recv_fds(ours, 4096, len(_CLONE))
-            if not fds:
-                raise OSError(errno.EIO, message.decode() or 'the attempt: ended without a word')
-            yield list(zip(_ATTEMPTS[len(fds) - 1], fds))
-        finally:
-            # No such child: we were started with SIGCHLD ignored, and the kernel has reaped it.
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(child, signal.SIGKILL)  # if it lives, it has no more to say
-                os.waitpid(child, 0)
-            for fd in fds:
-                os.close(fd)
+            process.tie_to_parent(parent)
+            os.write(writer, _try().encode())
+        finally:  # whatever happened: the caller's code must not run twice
+            os._exit(0)
+    os.close(writer)  # so that we see when the child is gone
+    try:
+        with _step('the attempt'):
+            if not select.select([reader], [], [], BOUND_SECS)[0]:
+                raise TimeoutError
+            said = os.read(reader, 4096).decode() or 'the attempt: ended without a word'
+    finally:
+        os.close(reader)
+        # No such child: we were started with SIGCHLD ignored, and the kernel has reaped it.
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, signal.SIGKILL)  # if it lives, it has no more to say
+            os.waitpid(child, 0)
+    for kinds in _ATTEMPTS:
+        if said == ' '.join(kinds):
+            return kinds
+    raise OSError(errno.EIO, said)
 
 
-def _report(pipe: socket.socket) -> None:
-    """In the child: sends the namespaces that it made, or the reason why there are none."""
+def _try() -> str:
+    """In the child: the kinds of namespaces that it made, or the reason why there are none."""
     why = ''
     for kinds in _ATTEMPTS:
         try:
             _make(kinds)
-            fds = [os.open(f'/proc/self/ns/{kind}', os.O_RDONLY) for kind in kinds]
-            socket.send_fds(pipe, [b'made'], fds)
-            return
+            return ' '.join(kinds)
         except PermissionError as error:  # always so for an ordinary user's first attempt
             why = _why(error)
         except Exception as error:
-            why = _why(error)
-            break
-    pipe.send(why.encode())
+            return _why(error)
+    return why
 
 
 def _make(kinds: Sequence[str]) -> None:
