@@ -178,7 +178,7 @@ class Description:
     @property
     def asynchronous(self) -> bool:
         """Whether a worker can be restarted alone: beside parameter servers, unless `args` have --sync_ps."""
-        return 'ps' in dict(self.roles) and not trainer_flags.read(self.args).sync_ps
+        return 'ps' in dict(self.roles) and not trainer_flags.read(self.args).config.sync_ps
 
     @property
     def in_store(self) -> bool:

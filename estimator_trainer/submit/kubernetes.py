@@ -16,7 +16,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.submit import kubernetes_pods as pods
 from estimator_trainer.submit import places
 from estimator_trainer.submit.description import Description
-from estimator_trainer.supervisor.task_commands import restarts_alone
+from estimator_trainer.supervisor.policy import restarts_alone
 from tf_config.resolvers import kubernetes as contract
 
 NETWORK, JOB = 'network.yaml', 'job.yaml'

@@ -20,7 +20,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
 from estimator_trainer.submit.ray_host import Host as Actor
 from estimator_trainer.submit.remote import HostLost
-from estimator_trainer.submit.remote_run import Run
+from estimator_trainer.submit.remote_run import RemoteRun
 from estimator_trainer.supervisor.console import Console
 from tf_config import streams
 
@@ -150,7 +150,7 @@ def main(argv: Sequence[str]) -> int:
         description = descriptions.load(argv[0])
         ray = _connect()
         with Console.of(sys.stderr, os.environ) as console:
-            return Run(description, RayCluster(ray, description), console, random.Random()).run()
+            return RemoteRun(description, RayCluster(ray, description), console, random.Random()).run()
     except UsageError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE

@@ -102,11 +102,11 @@ class RemoteWatch(training_status.Watch):
     """Looks at the training through the host of the chief.
 
     Attributes:
-        saved: the step of the last checkpoint, whichever gang has it, as far as was seen. It falls where a gang
-            sets aside damaged ones.
+        saved: the step of the last checkpoint, whichever gang has it, as far as was seen; None: there is none. It falls
+            where a gang sets aside damaged ones.
     """
 
-    def __init__(self, host: Host, model_dir: str, generation: str, stall_secs: float, now: float, saved: int = 0):
+    def __init__(self, host: Host, model_dir: str, generation: str, stall_secs: float, now: float, saved: int | None):
         super().__init__(model_dir, generation, stall_secs, now)
         self._host, self.saved = host, saved
 

@@ -29,7 +29,6 @@ from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import connection, store, urls
 from estimator_trainer.submit import record
 from estimator_trainer.supervisor import messages, policy, restarts
-from estimator_trainer.supervisor.task_commands import restarts_alone
 from tf_config import streams
 
 AGAIN = 75  # EX_TEMPFAIL of sysexits.h
@@ -69,18 +68,11 @@ def decide(
     """(Decision, Cause, how many tasks left a word) of an attempt, numbered from 0. It is put on record."""
     known = notes.read()
     earlier = known.get('failures', []) if attempt else []  # of another job
-    failures = [restarts.Failure(**failure) for failure in earlier]
+    history = restarts.History(rules(max_restarts), random.Random(0), 'ps' in roles, earlier)
     ended = ends(folder / str(attempt))
     why = cause(code, ended)
-    error = why.ended.error if why.ended else None
-    saved = notes.saved_step()
-    failures.append(
-        restarts.Failure(
-            now, why.code, saved, why.name, error.step if error else None, alone=restarts_alone(why.name, 'ps' in roles)
-        )
-    )
-    decision = restarts.decide(failures, rules(max_restarts), random.Random(0))
-    notes.write({'failures': [dataclasses.asdict(failure) for failure in failures]})
+    decision = history.decide(why, now, notes.saved_step())
+    notes.write({'failures': [dataclasses.asdict(failure) for failure in history.failures]})
     return decision, why, len(ended)
 
 

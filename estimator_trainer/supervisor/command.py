@@ -11,11 +11,12 @@ import time
 from estimator_trainer import config, exit_codes, senders
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port
+from estimator_trainer.run_dir import ownership
 from estimator_trainer.storage import run as storage_run
 from estimator_trainer.supervisor import (
     console,
     isolate,
-    lock,
+    local_run,
     log_folders,
     options,
     policy,
@@ -24,7 +25,6 @@ from estimator_trainer.supervisor import (
     task_commands,
 )
 from estimator_trainer.supervisor import machine as machines
-from estimator_trainer.supervisor import run as runs
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine, and one with TensorFlow seconds
@@ -69,16 +69,16 @@ def run(
     metrics: socket.socket | None,
 ) -> int:
     """Runs the cluster, its first gang at the claimed ports. `metrics` listens at --metrics_port. Its exit code."""
-    out, err = console.of_this_process(os.environ, has_line=opts.progress != 'off')
+    out, err = console.of_this_process(os.environ, has_line=opts.trainer.config.progress != 'off')
     machine = machines.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
     environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
     gang = machines.gang(opts, machine, opts.shape.workers, claim.ports, environ)
-    if opts.program is None:  # a program cannot be asked
-        code = check_flags(task_commands.check(gang, quick=not opts.just_asks), opts.just_asks)
-        if code != exit_codes.OK or opts.just_asks:
+    if opts.own.program is None:  # a program cannot be asked
+        code = check_flags(task_commands.check(gang, quick=not opts.trainer.just_asks), opts.trainer.just_asks)
+        if code != exit_codes.OK or opts.trainer.just_asks:
             return code
-    flag = '--model_dir' if opts.program is None else '--log_dir'
-    with lock.hold(opts.model_dir, flag) if opts.model_dir else contextlib.nullcontext():
+    flag = '--model_dir' if opts.own.program is None else '--log_dir'
+    with ownership.supervise(opts.model_dir, flag) if opts.model_dir else contextlib.nullcontext():
         try:
             folder = log_folders.new(opts.log_dir)
         except OSError as error:
@@ -86,14 +86,14 @@ def run(
         with out, err:
             err.say(isolated.note)
             sending.follow(err.say)
-            code = runs.Run(opts, machine, random.Random()).run(claim, folder)
+            code = local_run.LocalRun(opts, machine, random.Random(), claim, folder).run()
             sending.last(code)
             return code
 
 
 def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[config.TrainerConfig, list[str]]:
     """The trainer's config, and the command line of a cluster that works in the scratch folder of its URL."""
-    trainer = config.parse(['trainer', *opts.trainer_flags])
+    trainer = config.parse(['trainer', *opts.words])
     return trainer, [*argv, *storage_run.trainer_flags(trainer, os.environ)]
 
 
@@ -104,18 +104,19 @@ def main(argv: list[str]) -> int:
         if opts is None:
             print(options.help_text())
             return exit_codes.OK
-        if opts.url:
+        if opts.trainer.url:
             trainer, argv = _in_scratch(opts, argv)
-            if not opts.just_asks:
+            if not opts.trainer.just_asks:
                 return storage_run.run(['cluster', *argv], trainer, os.environ)
             opts = options.parse(argv)
         with contextlib.ExitStack() as stack:
             metrics = None
-            if opts.metrics_port and opts.model_dir and not opts.just_asks:
-                metrics = stack.enter_context(port.listen(opts.metrics_port))
-            sending = stack.enter_context(senders.of(() if opts.just_asks else opts.track, opts.model_dir))
+            asked, just_asks = opts.trainer.config, opts.trainer.just_asks
+            if asked.metrics_port and opts.model_dir and not just_asks:
+                metrics = stack.enter_context(port.listen(asked.metrics_port))
+            sending = stack.enter_context(senders.of(() if just_asks else asked.track, opts.model_dir))
             # After what needs the network out here, before a port is claimed.
-            isolated = isolate.enter(opts.isolate, opts.data_in_store)
+            isolated = isolate.enter(opts.own.isolate, opts.trainer.data_in_store)
             claim = stack.enter_context(ports.claim(opts.shape.size))
             return run(opts, claim, isolated, sending, metrics)
     except (UsageError, isolate.CannotIsolate) as error:

@@ -17,12 +17,12 @@ import dataclasses
 import errno
 import fcntl
 import os
-import select
 import signal
 import socket
 import struct
 import sys
 from collections.abc import Iterator, Sequence
+from multiprocessing import connection
 
 from estimator_trainer.supervisor import process
 
@@ -138,7 +138,7 @@ def _tried() -> Sequence[str]:
     os.close(writer)  # so that we see when the child is gone
     try:
         with _step('the attempt'):
-            if not select.select([reader], [], [], BOUND_SECS)[0]:
+            if not connection.wait([reader], BOUND_SECS):
                 raise TimeoutError
             said = os.read(reader, 4096).decode() or 'the attempt: ended without a word'
     finally:

@@ -35,11 +35,11 @@ def gang(
     addresses = [f'127.0.0.1:{port}' for port in claimed]
     fewer: tuple[str, ...] = ()
     if workers != opts.shape.workers:
-        fewer = (f'--batch_size={opts.batch_size * opts.shape.workers // workers}',)
-    no_port = ('--metrics_port=',) if opts.metrics_port else ()  # the supervisor serves for all tasks
-    affinity = opts.cpu_affinity and hasattr(os, 'sched_setaffinity')
-    command, is_program = machine.trainer, opts.program is not None
-    if opts.program is not None:
-        command = (*machine.python, *COMPAT_RUN, opts.program)
-    flags = (*opts.trainer_flags, *fewer, *no_port)
+        fewer = (f'--batch_size={opts.trainer.config.batch_size * opts.shape.workers // workers}',)
+    no_port = ('--metrics_port=',) if opts.trainer.config.metrics_port else ()  # the supervisor serves for all tasks
+    affinity = opts.own.cpu_affinity and hasattr(os, 'sched_setaffinity')
+    command, is_program = machine.trainer, opts.own.program is not None
+    if opts.own.program is not None:
+        command = (*machine.python, *COMPAT_RUN, opts.own.program)
+    flags = (*opts.words, *fewer, *no_port)
     return task_commands.commands(shape, addresses, command, flags, environ, machine.cores, affinity, is_program)

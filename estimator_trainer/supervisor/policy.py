@@ -179,6 +179,15 @@ def is_good_order(task: Ended | None) -> bool:
     return task is not None and task.code in GOOD_ORDER
 
 
+def restarts_alone(name: str, asynchronous: bool) -> bool:
+    """Whether a task can be restarted while the others go on.
+
+    The members of a synchronous gang cannot go on without one of them, nor let it in again.
+    """
+    role = name.partition(':')[0]
+    return role == 'evaluator' or (role == 'worker' and asynchronous)
+
+
 def settled(stop: Stop, ended: Sequence[Ended]) -> Stop:
     """`stop`, now that all have ended: one that followed another gives the blame to that one."""
     if stop.why is not Why.FAILED or stop.cause.ended is None or not follows(stop.cause.ended):

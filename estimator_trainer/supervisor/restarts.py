@@ -3,9 +3,10 @@
 import dataclasses
 import enum
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
+from estimator_trainer.supervisor.policy import Cause, restarts_alone
 
 BACKOFF_CAP_SECS = 60
 JITTER = 0.5  # at most so much longer, so that gangs which failed together come back one by one
@@ -114,6 +115,35 @@ def _repeats(failures: Sequence[Failure]) -> bool:
     since = range(failures.index(before) + 1, len(failures))
     same_step = last.step is not None and last.step == before.step
     return same_step or not any(progressed(failures, number) for number in since)
+
+
+class History:
+    """The failures of one run. The gang was started again after each but the last.
+
+    Args:
+      asynchronous: workers train beside parameter servers, so that one of them can be restarted alone.
+      earlier: failures, as `asdict` gives them.
+    """
+
+    def __init__(self, rules: Rules, rng: random.Random, asynchronous: bool, earlier: Iterable[Mapping] = ()):
+        self.rules, self._rng, self._asynchronous = rules, rng, asynchronous
+        self.failures = [Failure(**failure) for failure in earlier]
+
+    def decide(self, cause: Cause, now: float, checkpoint: int, workers: int = 1) -> Decision:
+        """What follows the failure of a gang for this cause."""
+        error = cause.ended.error if cause.ended else None
+        failure = Failure(
+            at=now,
+            code=cause.code,
+            checkpoint=checkpoint,
+            task=cause.name,
+            step=error.step if error else None,
+            workers=workers,
+            never_started=bool(cause.ended and cause.ended.never_started),
+            alone=restarts_alone(cause.name, self._asynchronous),
+        )
+        self.failures.append(failure)
+        return decide(self.failures, self.rules, self._rng)
 
 
 class Alone:

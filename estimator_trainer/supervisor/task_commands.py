@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import tf_config
 from estimator_trainer import report_page
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.supervisor import policy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,15 +48,6 @@ def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
     cores = sorted(cores)
     each = len(cores) // tasks
     return [tuple(cores[i * each : (i + 1) * each]) for i in range(tasks)]
-
-
-def restarts_alone(name: str, asynchronous: bool) -> bool:
-    """Whether a task can be restarted while the others go on.
-
-    The members of a synchronous gang cannot go on without one of them, nor let it in again.
-    """
-    role = name.partition(':')[0]
-    return role == 'evaluator' or (role == 'worker' and asynchronous)
 
 
 def environment(
@@ -121,7 +113,7 @@ def commands(
             },
             trains=task in shares,
             cores=shares.get(task, ()),
-            alone=restarts_alone(str(task), shape.asynchronous),
+            alone=policy.restarts_alone(str(task), shape.asynchronous),
             address=cluster.address(task),
         )
         for task in cluster.tasks

@@ -109,7 +109,7 @@ def run(tmp_path, quick, capfd):
             }
         )
         with Console(2, colour=False) as console:
-            code = remote_run.Run(description, cluster or LocalCluster(), console, random.Random(0)).run()
+            code = remote_run.RemoteRun(description, cluster or LocalCluster(), console, random.Random(0)).run()
         return code, capfd.readouterr().err
 
     return run

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor import lock, oom, status
+from estimator_trainer.supervisor import oom, status
 from estimator_trainer.supervisor.policy import Ended
 from estimator_trainer.supervisor.status import View
 from estimator_trainer.supervisor.training_status import Pace, StallClock, Training, Watch
@@ -229,23 +228,6 @@ def test_what_cannot_be_written_is_said_once(tmp_path):
     assert said == [f'{tmp_path}/none/status.json cannot be written: No such file or directory; the run goes on']
     status.StatusFile(None, said.append).write(a_status(0))
     assert len(said) == 1
-
-
-def test_a_model_dir_is_made_and_locked(tmp_path):
-    folder = str(tmp_path / 'new' / 'model')
-    with lock.hold(folder):
-        with pytest.raises(UsageError, match=r'another run_local_cluster.sh \(pid \d+\)'):
-            with lock.hold(folder):
-                pass
-    with lock.hold(folder):
-        pass
-
-
-def test_a_model_dir_that_cannot_be_made_is_a_usage_error(tmp_path):
-    (tmp_path / 'file').touch()
-    with pytest.raises(UsageError, match='--model_dir=.*file/model: .*; give a folder'):
-        with lock.hold(str(tmp_path / 'file' / 'model')):
-            pass
 
 
 def test_the_kernels_counter(tmp_path):

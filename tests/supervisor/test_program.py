@@ -30,6 +30,7 @@ if os.environ['ESTIMATOR_TRAINER_GENERATION'].startswith('1-'):
 """
 WAITS = """
 try:
+    print('waits', flush=True)
     time.sleep(600)
 except KeyboardInterrupt:
     sys.exit('told')
@@ -85,7 +86,8 @@ def test_each_task_has_its_place_and_the_flags_and_a_failure_is_explained(start,
 
 def test_ctrl_c_reaches_the_program_and_nothing_is_claimed_of_checkpoints(start):
     popen = start(WAITS, '--noevaluator', '--workers=1', '--log_dir=logs')
-    assert popen.stdout.readline().startswith('[worker:0]')
+    while 'waits' not in (line := popen.stdout.readline()):
+        assert line.startswith('[worker:0]')
     popen.send_signal(signal.SIGINT)
     _, err = popen.communicate(timeout=BOUND_SECS)
     assert popen.returncode == 130, err

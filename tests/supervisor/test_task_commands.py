@@ -128,29 +128,29 @@ def test_the_start_line():
 def test_defaults():
     opts = options.parse(['--', '--job=mnist'])
     assert opts.shape == task_commands.Shape(workers=2, ps=0, evaluator=True)
-    assert opts.cpu_affinity
+    assert opts.own.cpu_affinity
     limits, rules = opts.limits, opts.rules
     assert (limits.grace_secs, limits.drain_secs, limits.stall_timeout) == (30, 600, 1800)
     assert (rules.max_restarts, rules.window_secs, rules.backoff_secs) == (3, 3600, 1)
-    assert (opts.min_workers, opts.isolate, opts.batch_size) == (None, 'auto', 64)
+    assert (opts.own.min_workers, opts.own.isolate, opts.trainer.config.batch_size) == (None, 'auto', 64)
     assert (opts.log_dir, opts.model_dir) == (None, None)
-    assert opts.trainer_flags == ('--job=mnist',)
+    assert opts.words == ('--job=mnist',)
 
 
 def test_flags():
     argv = '--workers=3 --ps=1 --noevaluator --nocpu_affinity --grace_secs=.5 -- x --'.split()
     opts = options.parse(argv)
     assert opts.shape == task_commands.Shape(3, 1, False)
-    assert not opts.cpu_affinity
+    assert not opts.own.cpu_affinity
     assert opts.limits.grace_secs == 0.5
-    assert opts.trainer_flags == ('x', '--')
+    assert opts.words == ('x', '--')
 
 
 def test_flags_of_restarts():
     argv = '--max_restarts=0 --restart_window_secs=60 --backoff_secs=.5 --min_workers=1 --stall_timeout=0 --isolate=off'
     opts = options.parse(argv.split())
     assert opts.rules == options.Rules(0, 60, 0.5)
-    assert (opts.min_workers, opts.limits.stall_timeout, opts.isolate) == (1, 0, 'off')
+    assert (opts.own.min_workers, opts.limits.stall_timeout, opts.own.isolate) == (1, 0, 'off')
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_flags_of_restarts():
     ],
 )
 def test_the_batch_size_is_the_trainers(trainer_flags, size):
-    assert options.parse(['--', *trainer_flags]).batch_size == size
+    assert options.parse(['--', *trainer_flags]).trainer.config.batch_size == size
 
 
 def test_a_cluster_whose_data_are_in_a_store_needs_its_network():
-    assert options.parse(['--', '--train_files=data/x', '--eval_files=s3://b/x']).data_in_store == 'eval_files'
-    assert options.parse(['--', '--data_dir=data']).data_in_store == ''
+    assert options.parse(['--', '--train_files=data/x', '--eval_files=s3://b/x']).trainer.data_in_store == 'eval_files'
+    assert options.parse(['--', '--data_dir=data']).trainer.data_in_store == ''
     found = isolate.enter('auto', 'eval_files')
     assert (found.isolated, '--eval_files is in a store' in found.note) == (False, True)
     with pytest.raises(isolate.CannotIsolate, match='--isolate=on: --eval_files is in a store'):
@@ -211,13 +211,13 @@ def test_a_task_gets_the_time_that_its_own_flags_allow(argv, grace_secs, stall_t
     ],
 )
 def test_trainer_flags_that_start_nothing(trainer_flags, asks):
-    assert options.parse(['--', *trainer_flags]).just_asks == asks
+    assert options.parse(['--', *trainer_flags]).trainer.just_asks == asks
 
 
 def test_the_batch_size_may_stand_in_a_flagfile(tmp_path):
     (tmp_path / 'f').write_text('--batch_size=12\n--model_dir=/m\n')
     opts = options.parse(['--', f'--flagfile={tmp_path}/f'])
-    assert (opts.batch_size, opts.model_dir) == (12, '/m')
+    assert (opts.trainer.config.batch_size, opts.model_dir) == (12, '/m')
 
 
 def test_logs_go_where_the_trainers_model_dir_is(tmp_path):
