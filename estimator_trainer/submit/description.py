@@ -16,7 +16,7 @@ import re
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import urls
 from estimator_trainer.submit import keys
-from estimator_trainer.submit.keys import key
+from estimator_trainer.submit.keys import Mistake, key
 from estimator_trainer.supervisor import trainer_flags
 from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS
 from tf_config import ROLES
@@ -38,51 +38,48 @@ OURS = (
 _SECRETS = re.compile(r'(AWS|AZURE|GOOGLE)_\w*(SECRET|TOKEN|KEY|PASSWORD)')  # what stores read
 
 
-def _trainer_flags(value):
-    wrong = keys.Collected()
-    for number, flag in enumerate(keys.options(value)):
+def _trainer_flags(value, where, wrong):
+    given = keys.options(value, where, wrong)
+    for number, flag in enumerate(given):
         name = flag.lstrip('-').partition('=')[0]
-        with wrong.noted():
-            if name in OURS:
-                raise keys.Bad(f'--{name} comes from the job description; leave it out', f'[{number}]', flag)
-    wrong.end()
-    return tuple(value)
+        if name in OURS:
+            cure = f'--{name} comes from the job description; leave it out'
+            wrong.append(Mistake(f'{where}[{number}]', flag, cure))
+    return given
 
 
-def _environment(value):
+def _environment(value, where, wrong):
     if not isinstance(value, dict):
-        raise keys.Bad('give names and values, such as {NAME: value}')
-    wrong = keys.Collected()
+        wrong.append(Mistake(where, value, 'give names and values, such as {NAME: value}'))
+        return ()
     for name, text in value.items():
-        with wrong.noted():
-            _check_variable(name, text)
-    wrong.end()
+        _check_variable(name, text, f'{where}.{name}', wrong)
     return tuple(value.items())
 
 
-def _check_variable(name, text):
+def _check_variable(name, text, where, wrong):
     if not isinstance(name, str) or not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name):
-        raise keys.Bad('give a name of letters, digits and _', f'.{name}', text)
-    if name == 'TF_CONFIG':
-        raise keys.Bad('the engine tells each task its place; leave it out', f'.{name}', text)
-    if _SECRETS.fullmatch(name):  # its value is not repeated
-        raise keys.Bad('credentials do not belong here; docs/engines/README.md says where', f'.{name}')
-    if not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
-        raise keys.Bad(f"give text of one line, in quotes: '{text}'", f'.{name}', text)
+        wrong.append(Mistake(where, text, 'give a name of letters, digits and _'))
+    elif name == 'TF_CONFIG':
+        wrong.append(Mistake(where, text, 'the engine tells each task its place; leave it out'))
+    elif _SECRETS.fullmatch(name):  # its value is not repeated
+        wrong.append(Mistake(where, None, 'credentials do not belong here; docs/engines/README.md says where'))
+    elif not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
+        wrong.append(Mistake(where, text, f"give text of one line, in quotes: '{text}'"))
 
 
-def _roles(value):
+def _roles(value, where, wrong):
     if not isinstance(value, dict) or not value:
-        raise keys.Bad('give at least one role, such as {worker: {count: 2}}')
-    read, wrong = [], keys.Collected()
+        wrong.append(Mistake(where, value, 'give at least one role, such as {worker: {count: 2}}'))
+        return ()
+    read, found = keys.section(Role), []
     for role, given in value.items():
-        with wrong.noted():
-            if role not in ROLES:
-                raise keys.Bad(f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}', f'.{role}', given)
-            with keys.below(f'.{role}', given):
-                read.append((role, keys.section(Role)(given)))
-    wrong.end()
-    return tuple(read)
+        if role in ROLES:
+            found.append((role, read(given, f'{where}.{role}', wrong)))
+        else:
+            cure = f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}'
+            wrong.append(Mistake(f'{where}.{role}', given, cure))
+    return tuple(found)
 
 
 _name = keys.text(
@@ -241,13 +238,8 @@ def parse(value, source='<description>') -> Description:
     Raises:
         UsageError: something in it is wrong. A line for each mistake.
     """
-    wrong: list[keys.Bad] = []
-    try:
-        description = dataclasses.replace(keys.read(Description, value), source=source)
-    except keys.Bad as bad:
-        wrong = [bad]
-    except keys.Mistakes as mistakes:
-        wrong = mistakes.bads
+    wrong: list[Mistake] = []
+    description = keys.read(Description, value, '', wrong)
     lines = [keys.shown(source, bad.key.lstrip('.'), bad.value, bad.cure) for bad in wrong]
     model_dir = value.get('model_dir') if isinstance(value, dict) else None
     if isinstance(model_dir, str) and urls.is_url(model_dir):
@@ -257,6 +249,7 @@ def parse(value, source='<description>') -> Description:
             lines.append(str(error))
     if lines:
         raise UsageError('\n'.join(lines))
+    description = dataclasses.replace(description, source=source)
     if description.in_store:
         description = dataclasses.replace(description, model_dir=urls.normal(description.model_dir))
     elif description.scratch_dir:

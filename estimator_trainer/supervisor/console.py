@@ -121,12 +121,13 @@ class Console:
                 done = lambda: self._thread is None or not (self._redraw or self._busy)  # noqa: E731
                 self._changed.wait_for(done, _HIDE_SECS)
 
-    def close(self, secs: float = DRAIN_SECS) -> None:
-        """Waits until all is written, at most `secs`. What is written after this is dropped."""
+    def close(self, secs: float | None = None) -> None:
+        """Waits until all is written, at most `secs`, or DRAIN_SECS. What is written after this is dropped."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._thread is None or self._fd is None, secs)
+            bound = DRAIN_SECS if secs is None else secs
+            self._changed.wait_for(lambda: self._thread is None or self._fd is None, bound)
             self._fd = None
 
     def _write(self, data: bytes, most: int, ours: bool = False) -> None:

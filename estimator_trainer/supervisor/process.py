@@ -35,37 +35,12 @@ def has_ended(popen: subprocess.Popen) -> bool:
         return True
 
 
-class Process:
-    """A started Command. `stdout` and `stderr` are non-blocking file descriptors to read.
+class Group:
+    """A process that leads a group, and was started for that."""
 
-    Raises (on creation):
-      OSError: it cannot be started.
-    """
-
-    def __init__(self, command: Command):
-        parent = os.getpid()
-
-        def before_exec():  # between fork and exec: no lock that another thread (console.py) may hold
-            tie_to_parent(parent)
-            signal.signal(PROFILE_SIGNAL, signal.SIG_IGN)  # until the task is ready for it
-            if command.cores:
-                os.sched_setaffinity(0, command.cores)
-
-        self._popen = subprocess.Popen(
-            command.argv,
-            env=command.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,  # Ctrl-C goes to the supervisor alone
-            preexec_fn=before_exec,
-        )
-        self.pid = self._popen.pid
-        self.stdout = self._popen.stdout.fileno()
-        self.stderr = self._popen.stderr.fileno()
-        os.set_blocking(self.stdout, False)
-        os.set_blocking(self.stderr, False)
+    def __init__(self, popen: subprocess.Popen):
+        self._popen = popen
+        self.pid = popen.pid
 
     def poll(self) -> int | None:
         """None while it runs; else its exit code, or minus the number of the signal.
@@ -89,14 +64,47 @@ class Process:
         else:
             os.kill(self._popen.pid, signum)  # Popen's own looks first whether it has ended
 
+    def _signal_group(self, signum: int) -> None:
+        # No such group: all have ended. Not permitted: macOS, for a group of zombies.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signum)
+
+
+class Process(Group):
+    """A started Command. `stdout` and `stderr` are non-blocking file descriptors to read.
+
+    Raises (on creation):
+      OSError: it cannot be started.
+    """
+
+    def __init__(self, command: Command):
+        parent = os.getpid()
+
+        def before_exec():  # between fork and exec: no lock that another thread (console.py) may hold
+            tie_to_parent(parent)
+            signal.signal(PROFILE_SIGNAL, signal.SIG_IGN)  # until the task is ready for it
+            if command.cores:
+                os.sched_setaffinity(0, command.cores)
+
+        popen = subprocess.Popen(
+            command.argv,
+            env=command.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C goes to the supervisor alone
+            preexec_fn=before_exec,
+        )
+        super().__init__(popen)
+        self.stdout = popen.stdout.fileno()
+        self.stderr = popen.stderr.fileno()
+        os.set_blocking(self.stdout, False)
+        os.set_blocking(self.stderr, False)
+
     def close(self) -> None:
         """Kills the group if need be, takes the exit code from the kernel, closes the pipes."""
         self.send(signal.SIGKILL)
         self._popen.wait()
         self._popen.stdout.close()
         self._popen.stderr.close()
-
-    def _signal_group(self, signum: int) -> None:
-        # No such group: all have ended. Not permitted: macOS, for a group of zombies.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signum)

@@ -60,7 +60,7 @@ class LocalHost:
     def close(self):
         with contextlib.suppress(AttributeError):  # never started
             self._host.tell(signal.SIGKILL)
-            self._host._popen.wait(BOUND_SECS)
+            self._host._group._popen.wait(BOUND_SECS)
 
 
 class LocalCluster:

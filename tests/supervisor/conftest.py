@@ -18,9 +18,11 @@ BOUND_SECS = 120
 
 COMMAND = """
 import os, sys
-from estimator_trainer.supervisor import command, supervisor
+from estimator_trainer.supervisor import command, console, supervisor
 command.TRAINER = ('sh', 'trainer.sh')
 supervisor.CAUSE_SECS = float(os.environ.get('CAUSE_SECS', supervisor.CAUSE_SECS))
+supervisor.STACKS_SECS = float(os.environ.get('STACKS_SECS', supervisor.STACKS_SECS))
+console.DRAIN_SECS = float(os.environ.get('DRAIN_SECS', 60))  # a test reads all there is, on a slow machine too
 sys.exit(command.main(sys.argv[1:]))
 """
 

@@ -24,7 +24,7 @@ FOREVER = 'exec sleep 600'
 
 SUPERVISE = """
 import json, os, pathlib, sys
-from estimator_trainer.supervisor import task_commands, signals
+from estimator_trainer.supervisor import console, task_commands, signals
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.supervisor import Limits, Supervisor
 from estimator_trainer.supervisor.local_launcher import LocalLauncher
@@ -32,6 +32,7 @@ tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
 gang = [task_commands.Command(name, tuple(argv), dict(os.environ),
                      trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
         for name, argv, cores in tasks]
+console.DRAIN_SECS = 60  # a test reads all there is, on a slow machine too
 out, err = Console(1, False), Console(2, False)
 launcher = LocalLauncher(pathlib.Path(folder), out, err)
 supervisor = Supervisor(launcher, Limits(grace_secs, drain_secs), err)

@@ -293,15 +293,14 @@ def test_a_stalled_gang_shows_its_stacks_and_is_restarted(cluster):
         trap 'echo the stacks of $who >&2' USR1
         here $who
         if [ $who = worker:0 ]; then
-          step=0
-          until [ -e here-worker:1 ] && [ -e here-evaluator:0 ]; do
-            step=$((step + 1)); board training $step 0; sleep .1
-          done
+          board evaluating 490 490  # takes as long as it takes
+          wait_for worker:1 evaluator:0
           board training 500 490
         fi
         while :; do sleep .05; done
         """,
-        '--stall_timeout=6',
+        '--stall_timeout=10',
+        STACKS_SECS='10',
     ).finish()
     assert run.code == 0, run.err
     for who in ('worker:0', 'worker:1', 'evaluator:0'):
@@ -309,7 +308,7 @@ def test_a_stalled_gang_shows_its_stacks_and_is_restarted(cluster):
     first = run.report['attempts'][0]
     assert (first['why'], first['cause']['code'], first['cause']['task']) == ('stalled', 195, None)
     assert {task['how'] for task in first['tasks']} == {'killed by the supervisor'}
-    assert run.said('no step was finished in 6 s (--stall_timeout); printing the stacks of worker:0')
+    assert run.said('no step was finished in 10 s (--stall_timeout); printing the stacks of worker:0')
     assert first['steps_lost'] == 10
 
 
