@@ -12,29 +12,19 @@ Every key is a field of one of the dataclasses below; unknown ones are refused.
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 
+import tf_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import urls
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import Mistake, key
 from estimator_trainer.supervisor import trainer_flags
-from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS
+from estimator_trainer.supervisor.limits import SAVE_MARGIN_SECS
 from tf_config import ROLES
 
 TRAINER = ('-m', 'estimator_trainer')
-OURS = (
-    'flagfile',
-    'flagfiles',
-    'model_dir',
-    'scratch_dir',
-    'cluster_from',
-    'roles',
-    'base_port',
-    'hosts',
-    'rank',
-    'grace_secs',
-    'dry_run',
-)
+OURS = 'flagfile flagfiles model_dir scratch_dir cluster_from roles base_port hosts rank grace_secs dry_run'.split()
 _SECRETS = re.compile(r'(AWS|AZURE|GOOGLE)_\w*(SECRET|TOKEN|KEY|PASSWORD)')  # what stores read
 
 
@@ -203,6 +193,30 @@ class Description:
             f'--grace_secs={self.grace_secs - SAVE_MARGIN_SECS}',
             *engine_flags,
         )
+
+    def tasks(self) -> list[str]:
+        """The names of all tasks, in the order of the roles: 'worker:0', …"""
+        return [f'{name}:{index}' for name, role in self.roles for index in range(role.count)]
+
+    def cluster(self, addresses: Mapping[str, str]) -> tf_config.Cluster:
+        """`addresses`: 'host:port' by the name of the task. Raises UsageError if such roles make up no cluster."""
+        made = tf_config.Cluster(
+            **{name: tuple(addresses[f'{name}:{index}'] for index in range(role.count)) for name, role in self.roles}
+        )
+        findings = tf_config.check(made, made.tasks[0], 'auto')
+        if findings:
+            raise self.error('roles', '; '.join(f'{finding.key} {finding.problem}' for finding in findings))
+        return made
+
+    def check_roles(self) -> None:
+        """Raises UsageError where the roles make up no cluster, wherever the tasks will be, or none for a store."""
+        self.cluster({name: f'host:{port}' for port, name in enumerate(self.tasks(), 1024)})
+        if self.in_store and 'ps' in dict(self.roles):
+            raise self.error(
+                'roles.ps',
+                f'parameter servers of several machines cannot save into a store ({self.model_dir}); use a folder '
+                'that all tasks share, or workers without ps tasks',
+            )
 
     def error(self, name: str, cure: str) -> UsageError:
         """Of an engine that cannot do with the value of a key, such as 'kubernetes.claim'."""

@@ -14,7 +14,6 @@ import os
 
 from estimator_trainer import exit_codes
 from estimator_trainer.submit import kubernetes_pods as pods
-from estimator_trainer.submit import places
 from estimator_trainer.submit.description import Description
 from estimator_trainer.supervisor.policy import restarts_alone
 from tf_config.resolvers import kubernetes as contract
@@ -31,7 +30,7 @@ def render(description: Description) -> dict:
     Raises:
         UsageError: the description leaves out what Kubernetes needs, or asks for what the kind cannot do.
     """
-    places.check(description)
+    description.check_roles()
     _check(description)
     kinds = {'job': _job, 'jobset': _jobset, 'tfjob': _tfjob}
     kind = description.kubernetes.kind

@@ -3,7 +3,6 @@
 import dataclasses
 import shlex
 
-from estimator_trainer.submit import places
 from estimator_trainer.submit.description import Description
 
 JOB, SCRIPT = 'job.yaml', 'submit.sh'
@@ -17,7 +16,7 @@ def render(description: Description) -> dict:
     """
     import yaml  # which the description came through
 
-    places.check(description)
+    description.check_roles()
     if description.time_limit_minutes:
         raise description.error(
             'time_limit_minutes', 'Ray has no time limits; leave it out, or give --max_secs in args'

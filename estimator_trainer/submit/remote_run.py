@@ -11,15 +11,15 @@ import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage.mirror import run_folder
-from estimator_trainer.submit import places
 from estimator_trainer.submit.description import TRAINER, Description
 from estimator_trainer.submit.remote import POLL_SECS, Host, RemoteLauncher, RemoteWatch
 from estimator_trainer.supervisor import restarts, training_status
 from estimator_trainer.supervisor.console import Console
+from estimator_trainer.supervisor.limits import Limits
 from estimator_trainer.supervisor.policy import Outcome, restarts_alone
 from estimator_trainer.supervisor.run import CannotGoOn, Run
 from estimator_trainer.supervisor.signals import Signals
-from estimator_trainer.supervisor.supervisor import Limits, Supervisor
+from estimator_trainer.supervisor.supervisor import Supervisor
 from estimator_trainer.supervisor.task_commands import Command
 
 ROOM_SECS = 600  # for nodes to be added
@@ -49,7 +49,7 @@ def commands(description: Description, addresses: Mapping[str, str], environ: Ma
     Raises:
         UsageError: such roles make up no cluster.
     """
-    roles, cluster = dict(description.roles), places.cluster(description, addresses)
+    roles, cluster = dict(description.roles), description.cluster(addresses)
     scratch = (f'--scratch_dir={scratch_dir(description)}',) if description.in_store else ()
     python, *words = description.command(*scratch, '--cluster_from=tf_config')
     made = []
@@ -86,7 +86,7 @@ class RemoteRun(Run):
     """Runs the job of `description` on hosts of `cluster`. Make one for each run."""
 
     def __init__(self, description: Description, cluster: Cluster, console: Console, rng: random.Random):
-        places.check(description)
+        description.check_roles()
         limits = Limits(grace_secs=description.grace_secs)
         super().__init__(restarts.Rules(description.max_restarts), limits, description.asynchronous, console, rng)
         self._description, self._cluster, self._console = description, cluster, console
@@ -125,7 +125,7 @@ class RemoteRun(Run):
     @contextlib.contextmanager
     def _place(self, signals: Signals) -> Iterator[Mapping[str, Host]]:
         """Waits for room and takes it. Room may prove to be on a node that has just been lost."""
-        names, said = places.names(self._description), ''
+        names, said = self._description.tasks(), ''
         what, deadline = f'room for all {len(names)} task(s) at once', time.monotonic() + ROOM_SECS
         with contextlib.ExitStack() as stack:
             while True:

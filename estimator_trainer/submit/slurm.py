@@ -21,29 +21,12 @@ import shlex
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.submit import places, verdict
+from estimator_trainer.submit import verdict
 
-_OPTIONS = (
-    '--open-mode',
-    '--signal',
-    '--requeue',
-    '--no-requeue',
-    '--ntasks',
-    '-n',
-    '--cpus-per-task',
-    '-c',
-    '--mem',
-    '--mem-per-cpu',
-    '--gpus-per-task',
-    '--job-name',
-    '-J',
-    '--output',
-    '-o',
-    '--array',
-    '-a',
-    '--time',
-    '-t',
-)  # of the script's own
+_OPTIONS = (  # of the script's own
+    '--open-mode --signal --requeue --no-requeue --ntasks -n --cpus-per-task -c --mem --mem-per-cpu '
+    '--gpus-per-task --job-name -J --output -o --array -a --time -t'
+).split()
 
 _STEP = '--export=ALL --kill-on-bad-exit=1 --wait=0 --label --distribution=block'
 _TASK = f'export {protocol.ERROR_FILE}="$0/$SLURM_PROCID.error.json"; exec "$@"'
@@ -59,7 +42,7 @@ def render(description) -> dict:
     Raises:
         UsageError: the roles make up no cluster, or `slurm.extra` contradicts the script.
     """
-    places.check(description)
+    description.check_roles()
     components = _components(description.roles)
     lines = ['#!/bin/bash', *_directives(description, components), '', 'set -u']
     lines += [f'export {name}={shlex.quote(value)}' for name, value in description.environment]

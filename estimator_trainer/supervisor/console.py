@@ -132,25 +132,16 @@ class Console:
 
     def _write(self, data: bytes, most: int, ours: bool = False) -> None:
         with self._changed:
+            room = lambda: self._fd is None or not self._held or self._held + len(data) <= most  # noqa: E731
+            if not ours and not room():  # waits for a reader who is only slow: once, until half of it has been read
+                self._full_since = self._full_since or time.monotonic()
+                self._changed.wait_for(room, max(0, self._full_since + PATIENCE_SECS - time.monotonic()))
             if not data or self._fd is None:
                 return
-            if not ours and not self._has_room(len(data), most):
-                self._wait_for_room(len(data), most)
-            if self._has_room(len(data), most) and (ours or not self._left_out):
+            if room() and (ours or not self._left_out):
                 self._put(data)
-            elif self._fd is not None:
+            else:
                 self._left_out += data.count(b'\n')
-
-    def _has_room(self, size: int, most: int) -> bool:
-        return self._fd is not None and (not self._held or self._held + size <= most)
-
-    def _wait_for_room(self, size: int, most: int) -> None:
-        """Waits for a reader who is only slow: once, until the buffer has been half empty again."""
-        if self._full_since is None:
-            self._full_since = time.monotonic()
-        left = self._full_since + PATIENCE_SECS - time.monotonic()
-        if left > 0:
-            self._changed.wait_for(lambda: self._fd is None or self._has_room(size, most), left)
 
     def _put(self, data: bytes) -> None:
         self._chunks.append(data)

@@ -10,9 +10,9 @@ from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
+from estimator_trainer.supervisor.limits import SAVE_MARGIN_SECS, Limits
 from estimator_trainer.supervisor.logs import Bounds
 from estimator_trainer.supervisor.restarts import Rules
-from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS, Limits
 from estimator_trainer.supervisor.task_commands import Shape
 
 USAGE = """\

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
@@ -194,6 +194,15 @@ def settled(stop: Stop, ended: Sequence[Ended]) -> Stop:
         return stop
     told = next((task for task in ended if is_good_order(task) and not follows(task)), None)
     return stop if told is None else dataclasses.replace(stop, cause=Cause(told.name, told.exit_code, told))
+
+
+def can_save(cause: Cause, failures: Iterable[Ended], alone: Container[str]) -> bool:
+    """Whether the tasks that are left can save: all have agreed to stop, or lack nobody they need.
+
+    Args:
+      alone: tasks that the others can do without.
+    """
+    return is_good_order(cause.ended) or all(task.name in alone for task in failures)
 
 
 def blame(failures: Iterable[Ended], dead: Sequence[Ended] = ()) -> Cause:

@@ -9,9 +9,9 @@ import time
 
 from estimator_trainer.supervisor import messages, policy, restarts
 from estimator_trainer.supervisor.console import Console
+from estimator_trainer.supervisor.limits import Limits
 from estimator_trainer.supervisor.policy import Cause, Outcome, Why
 from estimator_trainer.supervisor.signals import PROFILE, Signals
-from estimator_trainer.supervisor.supervisor import Limits
 from estimator_trainer.supervisor.training_status import Training
 
 _LOOK_SECS = 2  # while nothing runs

@@ -12,6 +12,7 @@ from estimator_trainer.profiles import wanted
 from estimator_trainer.supervisor import messages, policy
 from estimator_trainer.supervisor.console import Console
 from estimator_trainer.supervisor.launcher import CannotStart, Launcher, Task, never_started
+from estimator_trainer.supervisor.limits import Limits
 from estimator_trainer.supervisor.policy import Cause, Ended, Outcome, Stop, Why
 from estimator_trainer.supervisor.restarts import Alone, Rules
 from estimator_trainer.supervisor.signals import PROFILE, Signals
@@ -19,19 +20,9 @@ from estimator_trainer.supervisor.status import View, task_views
 from estimator_trainer.supervisor.task_commands import Command
 from estimator_trainer.supervisor.training_status import Watch
 
-SAVE_MARGIN_SECS = 5  # a trainer's own bound for saving ends so much before it is killed
 CAUSE_SECS = 2  # after a symptom: a dead peer is reaped within milliseconds
 STACKS_SECS = 2  # for stacks to arrive in the logs
 _LONGEST_WAIT_SECS = 3600  # more than this a selector may not take
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """How long things may take, in seconds."""
-
-    grace_secs: float = 30  # from SIGTERM to SIGKILL; SAVE_MARGIN_SECS more than the trainer's --grace_secs
-    drain_secs: float = 600  # for ps and evaluator, when training is done
-    stall_timeout: float = 1800  # without a step, as the trainer's --step_timeout_secs; 0: for ever
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +63,6 @@ class Supervisor:
         self._watch = watch or Watch(None, '', 0, 0)
         self._show = show
         self._profile_tasks = profile_tasks
-        self._gang: Sequence[Command] = ()
         self._numbers: dict[str, int] = {}  # by name of task
         self._running: list[Task] = []
         self._waiting: list[Waiting] = []
@@ -148,8 +138,9 @@ class Supervisor:
         if self._stop is None:
             self._judge([task for task in ended if task.code != 0], now)
         started = self._stop is None and self._start_again(now)
-        if self._stop is None and self._watch.stalled:
-            self._look_for_stall()
+        if self._stop is None and self._watch.stalled and self._chief_runs():
+            why = f'no step was finished in {self._limits.stall_timeout:g} s (--stall_timeout)'
+            self._end(Stop(Why.STALLED, Cause('', STALLED)), why)
         if self._stop is None:
             self._drain(now)
         elif self._kill_at is not None and now >= self._kill_at:
@@ -235,13 +226,8 @@ class Supervisor:
             self._waiting.append(Waiting(command, task.life + 1, now + decision.delay, task))
         return decision.restart
 
-    def _look_for_stall(self) -> None:
-        if self._is_training():
-            why = f'no step was finished in {self._limits.stall_timeout:g} s (--stall_timeout)'
-            self._end(Stop(Why.STALLED, Cause('', STALLED)), why)
-
     def _drain(self, now: float) -> None:
-        if self._is_training() or not (self._running or self._waiting):
+        if self._chief_runs() or not (self._running or self._waiting):
             return
         late = self._names()
         if self._drain_until is None:
@@ -265,7 +251,8 @@ class Supervisor:
     def _end(self, stop: Stop, why: str) -> None:
         self._stop = stop
         self._waiting.clear()
-        if stop.why is Why.FAILED and not self._can_save(stop.cause):
+        alone = {command.name for command in self._gang if command.alone}
+        if stop.why is Why.FAILED and not policy.can_save(stop.cause, self._failures, alone):
             self._kill(why)
             return
         signum = signal.SIGINT if stop.signum == signal.SIGINT else signal.SIGTERM
@@ -274,20 +261,17 @@ class Supervisor:
             signum, secs = signal.SIGUSR1, STACKS_SECS
         self._kill_at = time.monotonic() + secs
         self._say(messages.stopping(why, self._names(), signum, secs))
-        for task in self._running:
-            task.tell(signum)
-
-    def _can_save(self, cause: Cause) -> bool:
-        """Whether those who are left can: all have agreed to stop, or lack nobody they need."""
-        apart = {command.name for command in self._gang if command.alone}
-        return policy.is_good_order(cause.ended) or all(f.name in apart for f in self._failures)
+        self._tell(signum)
 
     def _kill(self, why: str) -> None:
         self._kill_at = None
         names = self._names()
         self._say(f'{why}; killing {", ".join(names)}' if names else why)
+        self._tell(signal.SIGKILL)
+
+    def _tell(self, signum: signal.Signals) -> None:
         for task in self._running:
-            task.tell(signal.SIGKILL)
+            task.tell(signum)
 
     # Profiles
 
@@ -306,10 +290,8 @@ class Supervisor:
     def _names(self) -> list[str]:
         return [task.name for task in self._running] + [task.command.name for task in self._waiting]
 
-    def _is_training(self) -> bool:
-        return self._chief_runs()  # it ends last; a worker that goes on then is frozen
-
     def _chief_runs(self) -> bool:
+        """Whether training goes on. The chief ends last; a worker that goes on then is frozen."""
         return any(task.command is self._chief for task in self._running)
 
     @property
@@ -319,7 +301,6 @@ class Supervisor:
     def _view(self) -> View:
         running = {task.name: task.pid for task in self._running}
         waiting = {task.command.name for task in self._waiting}
-        names = [command.name for command in self._gang]
+        tasks = task_views(self._numbers, running, waiting, self._ended)
         stopping = self._stop is not None
-        tasks = task_views(names, running, waiting, self._ended)
-        return View(stopping, not stopping and not self._is_training(), tasks)
+        return View(stopping, not stopping and not self._chief_runs(), tasks)

@@ -17,7 +17,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import description as descriptions
-from estimator_trainer.submit import places, ray_host, remote, remote_run
+from estimator_trainer.submit import ray_host, remote, remote_run
 from estimator_trainer.supervisor import restarts
 from estimator_trainer.supervisor.console import Console
 
@@ -342,7 +342,7 @@ def test_the_chief_comes_first_whatever_the_order_of_the_roles():
             'roles': {'ps': {}, 'worker': {'count': 2, 'cores': 3}, 'chief': {}, 'evaluator': {}},
         }
     )
-    names = places.names(description)
+    names = description.tasks()
     assert names == ['ps:0', 'worker:0', 'worker:1', 'chief:0', 'evaluator:0']
     made = remote_run.commands(description, {name: f'h{n}:1' for n, name in enumerate(names)}, {})
     assert [command.name for command in made] == ['chief:0', 'worker:0', 'worker:1', 'ps:0', 'evaluator:0']

@@ -8,7 +8,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
-from estimator_trainer.submit import places, ray, ray_driver, remote_run
+from estimator_trainer.submit import ray, ray_driver, remote_run
 from estimator_trainer.submit.remote import HostLost
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
@@ -62,7 +62,7 @@ def test_a_run_in_a_store_needs_a_folder_of_each_node():
 
 def test_the_driver_looks_into_the_folder_of_the_chief():
     description = descriptions.parse({**OF_STORE, 'scratch_dir': '/local'})
-    addresses = {name: f'host:{port}' for port, name in enumerate(places.names(description), 1024)}
+    addresses = {name: f'host:{port}' for port, name in enumerate(description.tasks(), 1024)}
     for command in remote_run.commands(description, addresses, {}):
         assert '--scratch_dir=/local/mnist' in command.argv
     assert remote_run.seen_dir(description, 'worker:0') == '/local/mnist/worker-0/run'
