@@ -148,8 +148,6 @@ class Supervisor:
         if looked or ended or started or self._stop is not stopping:
             self._show(self._view())
 
-    # Starts
-
     def _start(self) -> None:
         for command in self._gang:
             failed = self._spawn(command, life=1)
@@ -184,8 +182,6 @@ class Supervisor:
             return self._ended[-1]
         self._running.append(task)
         return None
-
-    # Ends
 
     def _reap(self, now: float) -> list[Ended]:
         ended = []
@@ -237,8 +233,6 @@ class Supervisor:
             why = f'--drain_secs={self._limits.drain_secs:g} are over'
             self._end(Stop(Why.NOT_DRAINED, late=tuple(late)), why)
 
-    # Stops
-
     def _on_signal(self, signum: signal.Signals) -> None:
         self._signum = self._signum or signum
         if self._stop is None:
@@ -273,8 +267,6 @@ class Supervisor:
         for task in self._running:
             task.tell(signum)
 
-    # Profiles
-
     def _profile(self) -> None:
         chosen = [
             task
@@ -284,8 +276,6 @@ class Supervisor:
         self._say(messages.profiling([task.name for task in chosen], self._profile_tasks))
         for task in chosen:
             task.tell(PROFILE)
-
-    # What there is
 
     def _names(self) -> list[str]:
         return [task.name for task in self._running] + [task.command.name for task in self._waiting]
