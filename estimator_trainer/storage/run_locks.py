@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from estimator_trainer.run_dir import ownership, protocol
-from estimator_trainer.supervisor import status
+from estimator_trainer.supervisor.reports import status
 
 _SAME_SECS = 60  # files of one run may be so far apart
 _ENDED = (status.DONE, status.STOPPED, status.FAILED)

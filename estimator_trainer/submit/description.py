@@ -20,7 +20,7 @@ from estimator_trainer.storage import urls
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import Mistake, key
 from estimator_trainer.supervisor import trainer_flags
-from estimator_trainer.supervisor.limits import SAVE_MARGIN_SECS
+from estimator_trainer.supervisor.policy.gang_limits import SAVE_MARGIN_SECS
 from tf_config import ROLES
 
 TRAINER = ('-m', 'estimator_trainer')
@@ -62,7 +62,7 @@ def _roles(value, where, wrong):
     if not isinstance(value, dict) or not value:
         wrong.append(Mistake(where, value, 'give at least one role, such as {worker: {count: 2}}'))
         return ()
-    read, found = keys.section(Role), []
+    read, found = keys.section(RoleTasks), []
     for role, given in value.items():
         if role in ROLES:
             found.append((role, read(given, f'{where}.{role}', wrong)))
@@ -80,7 +80,7 @@ _namespace = keys.text(r'[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?', 'give the name of 
 
 
 @dataclasses.dataclass(frozen=True)
-class Role:
+class RoleTasks:
     """The tasks of one role, and what each of them may use."""
 
     count: int = key(keys.whole(1), 1)
@@ -142,7 +142,7 @@ class Description:
     name: str = key(_name)
     flagfile: str = key(keys.line)
     model_dir: str = key(keys.folder_or_url)
-    roles: tuple = key(_roles)  # of (name, Role)
+    roles: tuple = key(_roles)  # of (name, RoleTasks)
     python: str = key(keys.line, 'python3')
     scratch_dir: str | None = key(keys.folder, None)
     image: str | None = key(keys.line, None)

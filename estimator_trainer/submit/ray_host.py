@@ -6,6 +6,7 @@ description, and gets nothing of the actor's but what `environment` leaves.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import tied
-from estimator_trainer.supervisor import ports, process
+from estimator_trainer.supervisor.processes import ports, process
 
 _OF_THE_ACTOR = ('PYTHON', 'RAY_', 'VIRTUAL_ENV', 'ESTIMATOR_TRAINER_')
 
@@ -26,7 +27,7 @@ def environment(environ: Mapping[str, str], given: Mapping[str, str]) -> dict[st
     return {**kept, **given}
 
 
-class Host:
+class TaskActor:
     """One task on this node. Its output goes where the actor's goes.
 
     Args:
@@ -36,7 +37,7 @@ class Host:
     def __init__(self, name: str):
         self._name = name
         self._claim = None
-        self._group: process.Group | None = None
+        self._group: process.ProcessGroup | None = None
         self._end = None
         self._error_file = ''
 
@@ -61,7 +62,7 @@ class Host:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._group = process.Group(popen)
+        self._group = process.ProcessGroup(popen)
         return popen.pid
 
     def poll(self) -> tuple[int, dict] | None:
@@ -72,7 +73,7 @@ class Host:
         return self._end
 
     def tell(self, signum: int) -> None:
-        self._group.send(signum)
+        self._group.send(signal.Signals(signum))
 
     def training(self, model_dir: str) -> dict:
         """What `training.json` holds, which the driver's machine need not see."""

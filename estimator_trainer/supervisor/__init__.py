@@ -11,14 +11,14 @@ from policy to mechanism:
     isolate.py          a network that nobody else reaches
     lock.py             one supervisor for a model_dir
     machine.py          what a run is given to work with, and the commands of a gang (pure)
-    task_commands.py    shape, addresses and cores -> one Command for each task (pure)
+    task_commands.py    shape, addresses and cores -> one TaskCommand for each task (pure)
     ports.py            addresses that nobody else takes
     policy.py           what the ends of tasks mean for their gang: the cause (pure)
     restarts.py         what is started again, and when (pure)
     messages.py         what the supervisor says (pure)
     attempt.py          one gang, from start to end (pure)
     run.py              one attempt after the other: restarts, back-off
-    supervisor.py       one attempt: starts, watches and stops a gang -> Outcome
+    supervisor.py       one attempt: starts, watches and stops a gang -> GangOutcome
     launcher.py         what it asks of the place where tasks run
     local_launcher.py   a task of this machine: its process (process.py: a process group) and its
                         output (logs.py: raw files, prefixed lines; console.py: our stdout and stderr;

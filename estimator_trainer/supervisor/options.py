@@ -10,10 +10,10 @@ from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
-from estimator_trainer.supervisor.limits import SAVE_MARGIN_SECS, Limits
-from estimator_trainer.supervisor.logs import Bounds
-from estimator_trainer.supervisor.restarts import Rules
-from estimator_trainer.supervisor.task_commands import Shape
+from estimator_trainer.supervisor.policy.gang_limits import SAVE_MARGIN_SECS, Limits
+from estimator_trainer.supervisor.policy.restarts import Rules
+from estimator_trainer.supervisor.policy.task_commands import Shape
+from estimator_trainer.supervisor.processes.logs import LogBounds
 
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
@@ -143,7 +143,7 @@ class ClusterFlags:
         'my-cluster in the current folder, with report.json and status.json',
     )
     keep_attempts: int = _machine(
-        Bounds.attempts,
+        LogBounds.attempts,
         'Newest folders attempt-N that are kept in --log_dir, and in each of them the logs of the last so many lives '
         'of a task that is restarted alone. 0: all.',
         least=0,
@@ -151,7 +151,7 @@ class ClusterFlags:
         why='enough to see how failures began',
     )
     max_log_mb: int = _machine(
-        Bounds.mb,
+        LogBounds.mb,
         'What is kept of each stream of a task, the newest part: half of it in <role>-<index>.err, half in '
         '<role>-<index>.err.1. 0: all.',
         unit='MiB',
@@ -195,8 +195,8 @@ class Options:
         return Rules(self.own.max_restarts, self.own.restart_window_secs, self.own.backoff_secs)
 
     @property
-    def log_bounds(self) -> Bounds:
-        return Bounds(self.own.keep_attempts, self.own.max_log_mb)
+    def log_bounds(self) -> LogBounds:
+        return LogBounds(self.own.keep_attempts, self.own.max_log_mb)
 
 
 def parse(argv: Sequence[str]) -> Options | None:

@@ -10,7 +10,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import files, locks, metrics_log, ownership, protocol
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 
 FOREIGN = 'the only copy of a thesis\n'
 

@@ -16,7 +16,7 @@ def test_the_least():
     job = parse()
     assert (job.name, job.python, job.image, job.base_port) == ('m', 'python3', None, None)
     assert (job.max_restarts, job.grace_secs, job.time_limit_minutes) == (3, 60, None)
-    assert job.roles == (('worker', description.Role(count=2, cores=1, memory_gib=4, gpus=0)),)
+    assert job.roles == (('worker', description.RoleTasks(count=2, cores=1, memory_gib=4, gpus=0)),)
     assert (job.slurm.extra, job.kubernetes.kind, job.ray.address) == ((), 'job', None)
 
 

@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.supervisor import console, options
-from estimator_trainer.supervisor import machine as machines
+from estimator_trainer.supervisor import local_machine as machines
+from estimator_trainer.supervisor import options
+from estimator_trainer.supervisor.processes import console
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 60
