@@ -3,7 +3,8 @@
 1. A placement group reserves what all tasks need, one bundle for each; none starts before there is room for all.
 2. An actor in each bundle tells the address of its node and a free port there, and starts the trainer as a
    process with the TF_CONFIG that comes of them.
-3. The local supervisor's code watches them (`remote`, `remote_run`). A gang that is started again has new actors.
+3. The local supervisor's code watches them (`remote`, `remote_supervisor`). A gang that is started again has new
+   actors.
 
 Exit code: that of a local run of a cluster.
 """

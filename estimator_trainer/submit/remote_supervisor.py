@@ -121,8 +121,8 @@ class RemoteSupervisor(Supervisor):
         launcher = RemoteLauncher(place, description.working_dir)
         outcome = Gang(launcher, self._limits, self._console, self._alone, watch).run(gang, signals)
         self.checkpoint = watch.saved
-        if not outcome.signum and outcome.stop.cause is None:
-            self._say(f'{outcome.stop.why.value}, after {len(self._decisions)} restart(s)')
+        if not outcome.signum and outcome.end.cause is None:
+            self._say(f'{outcome.end.kind.value}, after {len(self._decisions)} restart(s)')
         return outcome, watch.training
 
     @contextlib.contextmanager

@@ -70,7 +70,7 @@ class Gang:
         self._ended: list[TaskEnd] = []
         self._began: dict[str, float] = {}  # of the life of a task that began last, on our clock
         self._failures: list[TaskEnd] = []  # those that the gang does not survive
-        self._stop: GangEnd | None = None
+        self._over: GangEnd | None = None
         self._signum: signal.Signals | None = None
         self._judge_at: float | None = None
         self._drain_until: float | None = None
@@ -114,12 +114,12 @@ class Gang:
                     task.close()
         self._watch.look_now()
         secs = time.monotonic() - self._started
-        stop = causes.settled(self._stop or GangEnd(GangEndKind.DONE), self._ended)
-        return GangOutcome(stop, tuple(self._ended), secs, self._signum)
+        end = causes.settled(self._over or GangEnd(GangEndKind.DONE), self._ended)
+        return GangOutcome(end, tuple(self._ended), secs, self._signum)
 
     def _timeout(self) -> float:
         deadlines = [self._watch.next_look, time.monotonic() + self._launcher.look_secs]
-        if self._stop:
+        if self._over:
             deadlines.append(self._kill_at)
         else:
             deadlines += [self._judge_at, self._drain_until, *(task.due for task in self._waiting)]
@@ -129,24 +129,24 @@ class Gang:
     def _step(self, received: Sequence[signal.Signals]) -> None:
         """Looks at what happened since the last step, and acts on it."""
         now = time.monotonic()
-        ended, stopping = self._reap(now), self._stop
+        ended, stopping = self._reap(now), self._over
         looked = self._watch.look(now)
         for signum in received:
             if signum == PROFILE:
                 self._profile()
             else:
                 self._on_signal(signum)
-        if self._stop is None:
+        if self._over is None:
             self._judge([task for task in ended if task.code != 0], now)
-        started = self._stop is None and self._start_again(now)
-        if self._stop is None and self._watch.stalled and self._chief_runs():
+        started = self._over is None and self._start_again(now)
+        if self._over is None and self._watch.stalled and self._chief_runs():
             why = f'no step was finished in {self._limits.stall_timeout:g} s (--stall_timeout)'
             self._end(GangEnd(GangEndKind.STALLED, Cause('', STALLED)), why)
-        if self._stop is None:
+        if self._over is None:
             self._drain(now)
         elif self._kill_at is not None and now >= self._kill_at:
             self._kill('the time to end is over')
-        if looked or ended or started or self._stop is not stopping:
+        if looked or ended or started or self._over is not stopping:
             self._show(self._view())
 
     def _start(self) -> None:
@@ -154,7 +154,7 @@ class Gang:
             failed = self._spawn(command, life=1)
             if failed:
                 self._judge([failed], time.monotonic())
-            if self._stop:
+            if self._over:
                 break
         self._show(self._view())
 
@@ -236,23 +236,23 @@ class Gang:
 
     def _on_signal(self, signum: signal.Signals) -> None:
         self._signum = self._signum or signum
-        if self._stop is None:
+        if self._over is None:
             self._end(GangEnd(GangEndKind.SIGNALLED, signum=signum), f'received {wording.order(signum)}')
         elif signum == signal.SIGINT:  # others come twice when a terminal is closed
             self._kill(f'received {wording.order(signum)} while stopping')
-        elif self._stop.why is not GangEndKind.SIGNALLED:
+        elif self._over.kind is not GangEndKind.SIGNALLED:
             self._say(f'received {signum.name} while stopping: no restart')
 
-    def _end(self, stop: GangEnd, why: str) -> None:
-        self._stop = stop
+    def _end(self, end: GangEnd, why: str) -> None:
+        self._over = end
         self._waiting.clear()
         alone = {command.name for command in self._gang if command.alone}
-        if stop.why is GangEndKind.FAILED and not causes.can_save(stop.cause, self._failures, alone):
+        if end.kind is GangEndKind.FAILED and not causes.can_save(end.cause, self._failures, alone):
             self._kill(why)
             return
-        signum = signal.SIGINT if stop.signum == signal.SIGINT else signal.SIGTERM
+        signum = signal.SIGINT if end.signum == signal.SIGINT else signal.SIGTERM
         secs = self._limits.grace_secs
-        if stop.why is GangEndKind.STALLED:
+        if end.kind is GangEndKind.STALLED:
             signum, secs = signal.SIGUSR1, STACKS_SECS
         self._kill_at = time.monotonic() + secs
         self._say(wording.stopping(why, self._names(), signum, secs))
@@ -293,5 +293,5 @@ class Gang:
         running = {task.name: task.pid for task in self._running}
         waiting = {task.command.name for task in self._waiting}
         tasks = task_views(self._numbers, running, waiting, self._ended)
-        stopping = self._stop is not None
+        stopping = self._over is not None
         return View(stopping, not stopping and not self._chief_runs(), tasks)

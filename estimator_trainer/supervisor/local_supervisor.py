@@ -163,9 +163,10 @@ class LocalSupervisor(Supervisor):
         self._attempts.append(attempt)
         self.checkpoint = attempt.checkpoint
         show(status.View(tasks=status.task_views(addresses, {}, (), outcome.ended)), over=True)
-        cause = outcome.stop.cause
-        told_by = cause and (cause.ended or cause.reporter)
-        log = told_by and logs.path_of(folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
+        cause = outcome.end.cause
+        log = (
+            cause and cause.told_by and logs.path_of(folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
+        )
         self._say(wording.closing(attempt, log, logs.tail(log) if log else ()))
         return outcome, watch.training
 
@@ -216,7 +217,7 @@ class LocalSupervisor(Supervisor):
             )
 
     def _end(self, code: int, stopped: bool) -> int:
-        """The last words. Returns `code`."""
+        """Says and writes how the run has ended. Returns `code`."""
         document = report_file.document(code, self._began_at, time.time(), self._ended_attempts())
         status.JsonFile(self._report, self._say).write(document)
         state = status.STOPPED if stopped else status.FAILED if code else status.DONE

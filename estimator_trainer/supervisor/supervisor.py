@@ -59,7 +59,7 @@ class Supervisor:
         raise NotImplementedError
 
     def _attempt(self, place, generation: str, signals: Signals) -> tuple[GangOutcome, TrainingStatus | None]:
-        """Runs one gang: how it ended, and the last word of its training."""
+        """Runs one gang: how it ended, and what was seen last of its training."""
         raise NotImplementedError
 
     def _adapt(self, cause: Cause) -> None:
@@ -90,9 +90,9 @@ class Supervisor:
         """The exit code, if this is the end, and what follows a failure."""
         if outcome.signum:
             return causes.code_of_stopped(outcome, training.state if training else None), None
-        cause, rules = outcome.stop.cause, self._history.rules
-        if outcome.stop.why not in (GangEndKind.FAILED, GangEndKind.STALLED):
-            return outcome.stop.exit_code, None
+        cause, rules = outcome.end.cause, self._history.rules
+        if outcome.end.kind not in (GangEndKind.FAILED, GangEndKind.STALLED):
+            return outcome.end.exit_code, None
         decision = self._history.decide(cause, time.monotonic(), self.checkpoint or 0, self.workers)
         if decision.restart:
             self._adapt(cause)

@@ -45,12 +45,12 @@ runner = Gang(launcher, Limits(grace_secs, drain_secs), err)
 with out, err, signal_pipe.Signals(also=(signal_pipe.PROFILE,)) as caught:
     outcome = runner.run(gang, caught)
 (pathlib.Path(folder) / 'outcome').write_text(json.dumps({
-    'why': outcome.stop.why.name,
-    'cause': outcome.stop.cause and outcome.stop.cause.name,
+    'why': outcome.end.kind.name,
+    'cause': outcome.end.cause and outcome.end.cause.name,
     'how': {task.name: task.how.value for task in outcome.ended},
-    'late': outcome.stop.late,
+    'late': outcome.end.late,
     'codes': {task.name: task.code for task in outcome.ended}}))
-sys.exit(outcome.stop.exit_code)
+sys.exit(outcome.end.exit_code)
 """
 
 
@@ -315,7 +315,7 @@ def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet):
     with signal_pipe.Signals() as caught:
         outcome = runner.run(gang, caught)
     assert [(end.name, end.code) for end in outcome.ended] == [('worker:1', 1), ('worker:0', -9)]
-    cause = outcome.stop.cause
+    cause = outcome.end.cause
     assert (cause.name, cause.code, cause.ended.never_started) == ('worker:1', 1, True)
     assert 'No such file or directory' in cause.ended.error.message
 

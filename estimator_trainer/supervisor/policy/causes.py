@@ -94,6 +94,11 @@ class Cause:
     ended: TaskEnd | None = None  # how that task ended; None if it had not
     reporter: TaskEnd | None = None  # who missed it
 
+    @property
+    def told_by(self) -> TaskEnd | None:
+        """The end that tells of it; None if none does."""
+        return self.ended or self.reporter
+
 
 class GangEndKind(enum.Enum):
     """Why a gang came to its end."""
@@ -109,14 +114,14 @@ class GangEndKind(enum.Enum):
 class GangEnd:
     """The decision that a gang is over, and what led to it."""
 
-    why: GangEndKind
+    kind: GangEndKind
     cause: Cause | None = None  # FAILED, STALLED
     signum: signal.Signals | None = None  # SIGNALLED
     late: tuple[str, ...] = ()  # NOT_DRAINED: the tasks that went on
 
     @property
     def exit_code(self) -> int:
-        match self.why:
+        match self.kind:
             case GangEndKind.DONE:
                 return exit_codes.OK
             case GangEndKind.FAILED | GangEndKind.STALLED:
@@ -131,7 +136,7 @@ class GangEnd:
 class GangOutcome:
     """What a gang came to."""
 
-    stop: GangEnd
+    end: GangEnd
     ended: tuple[TaskEnd, ...]  # every task, each of its lives, in the order they were seen to end
     secs: float
     signum: signal.Signals | None = None  # we were told to stop, then or before
@@ -188,12 +193,12 @@ def restarts_alone(name: str, asynchronous: bool) -> bool:
     return role == 'evaluator' or (role == 'worker' and asynchronous)
 
 
-def settled(stop: GangEnd, ended: Sequence[TaskEnd]) -> GangEnd:
-    """`stop`, now that all have ended: one that followed another gives the blame to that one."""
-    if stop.why is not GangEndKind.FAILED or stop.cause.ended is None or not follows(stop.cause.ended):
-        return stop
+def settled(end: GangEnd, ended: Sequence[TaskEnd]) -> GangEnd:
+    """`end`, now that all have ended: one that followed another gives the blame to that one."""
+    if end.kind is not GangEndKind.FAILED or end.cause.ended is None or not follows(end.cause.ended):
+        return end
     told = next((task for task in ended if is_good_order(task) and not follows(task)), None)
-    return stop if told is None else dataclasses.replace(stop, cause=Cause(told.name, told.exit_code, told))
+    return end if told is None else dataclasses.replace(end, cause=Cause(told.name, told.exit_code, told))
 
 
 def can_save(cause: Cause, failures: Iterable[TaskEnd], alone: Container[str]) -> bool:
@@ -226,12 +231,12 @@ def code_of_stopped(outcome: GangOutcome, state: str | None) -> int:
     """The exit code of a run that was told to stop: 128 + the signal, or NOT_SAVED if steps were lost by that.
 
     Args:
-      state: the last word of its chief about the training, in training.json.
+      state: what its chief has said last of the training, in training.json.
     """
     assert outcome.signum is not None
     last = {task.name: task for task in outcome.ended}
     chief = last.get('chief:0') or last.get('worker:0')
     well = chief is None or chief.code == 0 or chief.how is EndedBy.STOPPED
-    if outcome.stop.why is GangEndKind.SIGNALLED and state == protocol.TRAINING and not well:
+    if outcome.end.kind is GangEndKind.SIGNALLED and state == protocol.TRAINING and not well:
         return exit_codes.NOT_SAVED
     return 128 + outcome.signum

@@ -20,7 +20,7 @@ class Attempt:
     folder: pathlib.Path  # of its logs
     started: float  # seconds since the epoch
     outcome: GangOutcome
-    training: TrainingStatus | None = None  # its last word
+    training: TrainingStatus | None = None  # as it was seen last
     checkpoint_before: int | None = None  # step of the checkpoint that it began with
     checkpoint_named: int | None = None  # by the file `checkpoint`, after it
     oom_kills: int = 0  # of the kernel in our control group, meanwhile
@@ -45,7 +45,7 @@ class Attempt:
     @property
     def out_of_memory(self) -> bool:
         """Whether the task at fault may have been killed for want of memory."""
-        cause = self.outcome.stop.cause
+        cause = self.outcome.end.cause
         ended = cause.ended if cause else None
         killed = ended is not None and ended.code == -signal.SIGKILL and ended.how is EndedBy.BY_ITSELF
         return killed and self.oom_kills > 0

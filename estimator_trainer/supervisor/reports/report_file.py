@@ -58,7 +58,7 @@ def _attempt(attempt: Attempt, decision: Decision | None) -> dict:
         'log_dir': str(attempt.folder),
         'started': attempt.started,
         'secs': round(outcome.secs, 3),
-        'why': outcome.stop.why.value,
+        'why': outcome.end.kind.value,
         'signal': outcome.signum.name if outcome.signum else None,
         'cause': _cause(attempt),
         'step': training.step if training else None,
@@ -74,11 +74,10 @@ def _attempt(attempt: Attempt, decision: Decision | None) -> dict:
 
 
 def _cause(attempt: Attempt) -> dict | None:
-    cause = attempt.outcome.stop.cause
+    cause = attempt.outcome.end.cause
     if cause is None:
         return None
-    told_by = cause.ended or cause.reporter
-    error = told_by.error if told_by else None
+    error = cause.told_by.error if cause.told_by else None
     return {
         'task': cause.name or None,
         'code': cause.code,

@@ -138,15 +138,15 @@ def closing(attempt: Attempt, log: object, tail: Sequence[str]) -> str:
       log: path of the stderr log of the task at fault, if there is one.
       tail: its last lines.
     """
-    stop = attempt.outcome.stop
+    end = attempt.outcome.end
     lines = []
-    if stop.cause:
-        lines.append(f'{cause(stop.cause)}: the first to fail')
+    if end.cause:
+        lines.append(f'{cause(end.cause)}: the first to fail')
         lines += _details(attempt, log, tail)
-    if stop.late:
-        lines.append(f'training was done, but did not end in time: {", ".join(stop.late)}')
-    if stop.exit_code:
-        at_fault = stop.cause.ended if stop.cause else None
+    if end.late:
+        lines.append(f'training was done, but did not end in time: {", ".join(end.late)}')
+    if end.exit_code:
+        at_fault = end.cause.ended if end.cause else None
         lines += [_fate(task) for task in attempt.outcome.ended if task is not at_fault]
         if attempt.steps_lost:
             where = 'there is no checkpoint'
@@ -176,7 +176,7 @@ def end(code: int, secs: float, restarts: int, report_path: str | None, left: st
 
 
 def _details(attempt: Attempt, log: object, tail: Sequence[str]) -> list[str]:
-    why = attempt.outcome.stop.cause
+    why = attempt.outcome.end.cause
     if not why.name:
         return [f'the stacks of all tasks are in {attempt.folder}']
     lines = []
@@ -185,7 +185,7 @@ def _details(attempt: Attempt, log: object, tail: Sequence[str]) -> list[str]:
             'the kernel has killed a process of this control group for want of memory (oom_kill): '
             'give it more, or lower --batch_size'
         )
-    told_by = why.ended or why.reporter
+    told_by = why.told_by
     error = told_by.error if told_by else None
     if error and error.message and not told_by.never_started:
         lines.append(f'{told_by.name} says: {error.message}')

@@ -326,14 +326,14 @@ def test_a_good_end_needs_no_words():
     ],
 )
 def test_why_there_is_no_restart(reason, words):
-    cause = ATTEMPT.outcome.stop.cause
+    cause = ATTEMPT.outcome.end.cause
     line = wording.no_restart(Decision(reason, 137), Rules(), cause)
     assert line.startswith('no restart: ') and words in line
 
 
 def test_what_comes_next():
     decision = Decision(Reason.RESTART, 137, 1, 1.23)
-    cause = ATTEMPT.outcome.stop.cause
+    cause = ATTEMPT.outcome.end.cause
     assert wording.restart(decision, 3, 500, cause) == (
         'restart 1 of 3 in 1.2 s, from the checkpoint at step 500: worker:1, SIGKILL'
     )
