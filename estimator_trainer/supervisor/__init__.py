@@ -27,7 +27,6 @@ from policy to mechanism:
                          terminal)
       log_folders.py     the folders of logs
       oom.py             whether the kernel kills for want of memory
-      signal_pipe.py     signals as something to select on
     reports/
       training_status.py how training goes, from training.json
       attempt.py         one gang, from start to end

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.exit_codes import STALLED
 from estimator_trainer.profiles import wanted
+from estimator_trainer.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.launcher import CannotStart, Launcher, StartedTask, never_started
 from estimator_trainer.supervisor.policy import causes
 from estimator_trainer.supervisor.policy.causes import Cause, GangEnd, GangEndKind, GangOutcome, TaskEnd
@@ -16,7 +17,6 @@ from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.policy.restarts import Alone, Rules
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 from estimator_trainer.supervisor.processes.console import Console
-from estimator_trainer.supervisor.processes.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.reports import wording
 from estimator_trainer.supervisor.reports.status import View, task_views
 from estimator_trainer.supervisor.reports.training_status import TrainingFollower

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from estimator_trainer import allocator, exit_codes, report_page
 from estimator_trainer.monitoring import server, state
 from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol
+from estimator_trainer.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.local_machine import Machine, gang
 from estimator_trainer.supervisor.options import Options
@@ -19,7 +20,6 @@ from estimator_trainer.supervisor.policy import restarts, task_commands
 from estimator_trainer.supervisor.policy.causes import Cause, GangOutcome
 from estimator_trainer.supervisor.processes import last_line, log_folders, logs, oom, ports
 from estimator_trainer.supervisor.processes.local_launcher import LocalLauncher
-from estimator_trainer.supervisor.processes.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.reports import progress_line, report_file, status, training_status, wording
 from estimator_trainer.supervisor.reports.attempt import Attempt
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor

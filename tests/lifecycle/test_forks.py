@@ -246,7 +246,7 @@ if __name__ == '__main__':
 def test_a_child_of_a_supervisor():
     code, _, err = run(
         """
-from estimator_trainer.supervisor.processes import signal_pipe
+from estimator_trainer import signal_pipe
 with signal_pipe.Signals() as caught:
     child = fork(time.sleep, 600)
     os.kill(child, signal.SIGTERM)

@@ -15,11 +15,12 @@ import time
 
 import pytest
 
+from estimator_trainer import signal_pipe
 from estimator_trainer.supervisor import launcher
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.supervisor.policy.gang_limits import Limits
-from estimator_trainer.supervisor.processes import local_launcher, signal_pipe
+from estimator_trainer.supervisor.processes import local_launcher
 from estimator_trainer.supervisor.processes.console import Console
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -29,7 +30,8 @@ FOREVER = 'exec sleep 600'
 SUPERVISE = """
 import json, os, pathlib, sys
 from estimator_trainer.supervisor.policy import task_commands
-from estimator_trainer.supervisor.processes import console, signal_pipe
+from estimator_trainer import signal_pipe
+from estimator_trainer.supervisor.processes import console
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.gang import Gang
