@@ -22,10 +22,12 @@ TRAIN = 'train'
 COMMANDS = {
     TRAIN: Command('estimator_trainer.main', 'trains, evaluates and exports a job; you may leave the word out'),
     'cluster': Command(
-        'estimator_trainer.supervisor.command', 'runs several tasks on this machine, and restarts them when one fails'
+        'estimator_trainer.supervisor.cluster_command',
+        'runs several tasks on this machine, and restarts them when one fails',
     ),
     'submit': Command(
-        'estimator_trainer.submit.command', 'writes what Slurm, Kubernetes or Ray needs to run a job, and submits it'
+        'estimator_trainer.submit.submit_command',
+        'writes what Slurm, Kubernetes or Ray needs to run a job, and submits it',
     ),
     'parity': Command(
         'estimator_trainer.tools.parity.command', 'trains a job with every loop, and compares the weights of each step'

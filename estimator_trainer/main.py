@@ -18,7 +18,6 @@ from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.monitoring import port, server, state
 from estimator_trainer.run_dir import checkpoint_file, config_file, locks, ownership, protocol
 from estimator_trainer.storage import urls
-from estimator_trainer.supervisor import lock
 from estimator_trainer.training import dry_run, messages, what_failed
 from estimator_trainer.training import plan as planning
 
@@ -167,7 +166,7 @@ def _pages(plan) -> report_page.Pages | None:
 def _senders(plan) -> senders.Senders:
     """Who sends the run to its trackers: the chief, unless a supervisor of this machine does."""
     model_dir = plan.config.model_dir
-    supervised = locks.is_held(os.path.join(model_dir, lock.LOCK_FILE))
+    supervised = locks.is_held(os.path.join(model_dir, ownership.SUPERVISOR_LOCK))
     return senders.of(plan.config.track if plan.is_chief and not supervised else (), model_dir)
 
 

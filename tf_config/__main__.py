@@ -124,7 +124,7 @@ def _make(args):
 
 def _addresses(hosts, base_port):
     """Addresses without end, host after host. Raises ValueError on a bad host or port."""
-    places = addresses.Places()
+    places = addresses.TakenPlaces()
     for host in itertools.cycle(hosts):
         address = places.unused(host, base_port)
         problem = addresses.problem(address)

@@ -44,7 +44,7 @@ def host_in(text):
     return next((h for h in (text, host, f'[{host}]') if _HOST.fullmatch(h)), None)
 
 
-class Places:
+class TakenPlaces:
     """The places of a cluster's tasks that are taken, of which each has one of its own."""
 
     def __init__(self, addresses=()):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tf_config import addresses
 from tf_config.cluster import OF_CLUSTERS, ROLES, STRATEGIES, Cluster, Task, render
-from tf_config.reader import ABSENT, NEAR, Problem, Reader, example_host, shown
+from tf_config.reader import ABSENT, NEAR, Problem, TfConfigReader, example_host, shown
 
 MOST_SHOWN = 20  # findings in a message: about a screen
 
@@ -79,7 +79,7 @@ def parse(text, strategy='auto'):
     Raises TfConfigError with all findings where the cluster cannot work under the strategy, and
     ValueError on an unknown strategy.
     """
-    reader = Reader()
+    reader = TfConfigReader()
     document = reader.document(text)
     cluster = None if document is None else reader.cluster(document)
     task = None if document is None else reader.task(document, cluster)
@@ -142,7 +142,7 @@ def _example(task):
 
 def _with_one(cluster, role):
     """The cluster with an example task of `role`, which has none."""
-    places = addresses.Places(map(cluster.address, cluster.tasks))
+    places = addresses.TakenPlaces(map(cluster.address, cluster.tasks))
     return replace(cluster, **{role: (places.unused(example_host(role, 0)),)})
 
 

@@ -47,7 +47,7 @@ def nearest_role(name):
     return _OTHER_NAMES.get(near[0], near[0]) if near else None
 
 
-class Reader:
+class TfConfigReader:
     """Reads one TF_CONFIG; `problems` and `notes` grow as it goes."""
 
     def __init__(self):
@@ -165,7 +165,7 @@ class Reader:
     def _unused(self, host, roles):
         """An address of `host` whose place no valid address has, nor another that was mended."""
         if self._places is None:
-            self._places = addresses.Places(
+            self._places = addresses.TakenPlaces(
                 value
                 for _, values in roles.values()
                 for value in values

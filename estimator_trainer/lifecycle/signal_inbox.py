@@ -1,7 +1,7 @@
 """Says which signals have come to this process. It decides nothing.
 
-The main thread may be stuck inside TensorFlow, where Python runs no signal handler. But the C code of Python
-writes the number of each signal to a descriptor (signal.set_wakeup_fd), and any thread can read that.
+The main thread may be stuck inside TensorFlow, where Python runs no signal handler. So another thread reads the pipe of
+signal_pipe.py.
 """
 
 import contextlib
@@ -10,16 +10,16 @@ import os
 import signal
 from multiprocessing import connection
 
-from estimator_trainer import forks
 from estimator_trainer.compat.patches import helper_processes
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
+from estimator_trainer.signal_pipe import STOP as SIGNALS
+from estimator_trainer.signal_pipe import SignalPipe, do_nothing
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # a terminal that is closed sends SIGHUP
 _LOOK_SECS = 0.25
 _SHIELDED_LOOK_SECS = 0.01
 
 
-class SignalInbox:
+class SignalInbox(SignalPipe):
     """The signals that come while it is open: SIGNALS, but for those that this process ignored before, and
     PROFILE_SIGNAL, unless the job has a handler of its own for it.
 
@@ -28,8 +28,7 @@ class SignalInbox:
     """
 
     def __init__(self):
-        self._reader = self._writer = None
-        self._old_fd, self._old_handlers = -1, {}
+        super().__init__()
         self._caught = ()
         self._actions = {}  # of each signal, the handler that C code has to find
         self._seen_early = set()  # taken while the shield blocked them: they come to the descriptor later
@@ -37,38 +36,27 @@ class SignalInbox:
         self.given_up = False  # this is a forked child
 
     def open(self) -> None:
-        with forks.none_meanwhile():
-            self._reader, self._writer = os.pipe()
-            os.set_blocking(self._reader, False)
-            os.set_blocking(self._writer, False)
-            self._old_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-            self._old_handlers = {signum: signal.getsignal(signum) for signum in (*SIGNALS, PROFILE_SIGNAL)}
-            self._caught = tuple(s for s in SIGNALS if self._old_handlers[s] is not signal.SIG_IGN)
-            if self._old_handlers[PROFILE_SIGNAL] in (signal.SIG_DFL, signal.SIG_IGN):
-                self._caught += (PROFILE_SIGNAL,)
-            self._install_handlers()
-            forks.in_child(self._give_up)
+        self._caught = tuple(signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN)
+        if signal.getsignal(PROFILE_SIGNAL) in (signal.SIG_DFL, signal.SIG_IGN):
+            self._caught += (PROFILE_SIGNAL,)
+        self._open(self._caught)
+        self._install_handlers()
         helper_processes.keep_ctrl_c_away()
 
     def close(self) -> None:
         """Puts the old handlers back. `take` must not run any more: it would take them away again."""
-        forks.forget(self._give_up)
-        signal.set_wakeup_fd(self._old_fd)
-        for signum in self._caught:
-            if self._old_handlers[signum] is not None:  # None: C code had set it, and Python cannot put it back
-                signal.signal(signum, self._old_handlers[signum])
+        self._close()
 
     def take(self) -> list[int]:
         """Waits a moment for signals, and returns those that have come."""
         secs = _LOOK_SECS if self._look_secs is None else self._look_secs
         connection.wait([self._reader], secs)
         taken = []
-        with contextlib.suppress(BlockingIOError):
-            for signum in os.read(self._reader, 4096):
-                if signum in self._seen_early:
-                    self._seen_early.discard(signum)
-                elif signum in self._caught:
-                    taken.append(signum)
+        for signum in self._read():
+            if signum in self._seen_early:
+                self._seen_early.discard(signum)
+            elif signum in self._caught:
+                taken.append(signum)
         early = (signal.sigpending() & set(self._caught)) - self._seen_early
         self._seen_early |= early
         for signum, action in self._actions.items():  # by C: Python sets handlers in the main thread only
@@ -98,7 +86,7 @@ class SignalInbox:
 
     def _install_handlers(self):
         for signum in self._caught:
-            signal.signal(signum, _do_nothing)
+            signal.signal(signum, do_nothing)
         if PROFILE_SIGNAL in self._caught:  # the task goes on after it: system calls of libraries must not fail
             signal.siginterrupt(PROFILE_SIGNAL, False)
         self._actions = {signum: c_action(signum) for signum in self._caught}
@@ -110,15 +98,10 @@ class SignalInbox:
         group, and a step that waits for a helper could not end without the helper. The task saves, and ends its
         helpers as it leaves.
         """
-        signal.set_wakeup_fd(-1)
-        for signum in self._caught:
-            old = self._old_handlers[signum]
-            signal.signal(signum, signal.SIG_DFL if old is None else old)
+        super()._give_up()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if PROFILE_SIGNAL in self._caught:  # it would end the child
+        if PROFILE_SIGNAL in self._caught:
             signal.signal(PROFILE_SIGNAL, signal.SIG_IGN)
-        os.close(self._reader)
-        os.close(self._writer)
         self.given_up = True
 
 
@@ -132,7 +115,3 @@ def c_action(signum: int, new=None):
     old = _Action()
     _LIBC.sigaction(signum, new, old)
     return old
-
-
-def _do_nothing(signum, frame):
-    """Python writes a signal to the descriptor only if the signal has a handler."""

@@ -13,7 +13,7 @@ from google.protobuf import message
 
 from estimator_trainer import exit_codes
 from estimator_trainer.profiles import shares, trace
-from estimator_trainer.supervisor import process
+from estimator_trainer.supervisor.processes import process
 
 _SUFFIX = '.xplane.pb'
 _MOST_SECS = 330  # it ends even if nobody waits for it any more

@@ -1,4 +1,5 @@
-"""Who trains in a model_dir, and who evaluates what is trained there: one process each, which holds a lock."""
+"""Who trains in a model_dir, who evaluates what is trained there, and who supervises that: one process each, which
+holds a lock."""
 
 import contextlib
 import logging
@@ -9,6 +10,7 @@ from estimator_trainer.run_dir import locks
 
 _log = logging.getLogger('estimator_trainer')
 TRAINER_LOCK = '.trainer.lock'
+SUPERVISOR_LOCK = '.cluster.lock'
 
 
 class TakenElsewhere(Exception):
@@ -72,3 +74,41 @@ def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, else
             f'--model_dir={model_dir}: cannot be locked against a second process ({error.strerror}); '
             'name a folder on a file system that has locks.'
         ) from error
+
+
+@contextlib.contextmanager
+def supervise(folder: str, flag: str = '--model_dir'):
+    """Holds a folder, which is made if need be, as its only supervisor. The kernel gives it back however we end.
+
+    Args:
+        flag: that named the folder.
+
+    Raises:
+        UsageError: another supervisor has it, or it cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            os.makedirs(folder, exist_ok=True)
+            lock = stack.enter_context(locks.Lock(os.path.join(folder, SUPERVISOR_LOCK)))
+            free = _take_if_free(lock)
+        except locks.NotALock as error:
+            raise UsageError(f'{flag}={folder}: {error}') from None
+        except OSError as error:
+            raise UsageError(f'{flag}={folder}: {error.strerror}; give a folder that can be written') from None
+        if not free:
+            holder = lock.holder()
+            where = '' if holder.here else f' on {holder.machine}'
+            raise UsageError(
+                f'{flag}={folder}: another run_local_cluster.sh (pid {holder.pid}{where}) is at work there; wait for '
+                'its end, or give another folder'
+            )
+        yield
+
+
+def _take_if_free(lock: locks.Lock) -> bool:
+    try:
+        return lock.take()
+    except locks.NotALock:
+        raise
+    except OSError:  # a file system without locks: nobody there can be told apart
+        return True

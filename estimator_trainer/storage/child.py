@@ -21,7 +21,7 @@ from estimator_trainer.storage.lease import Lease, Unneeded
 from estimator_trainer.storage.mirror import Mirror
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.signals import Told
-from estimator_trainer.supervisor import process
+from estimator_trainer.supervisor.processes import process
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.2

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from estimator_trainer.run_dir import ownership, protocol
-from estimator_trainer.supervisor import lock, status
+from estimator_trainer.supervisor.reports import status
 
 _SAME_SECS = 60  # files of one run may be so far apart
 _ENDED = (status.DONE, status.STOPPED, status.FAILED)
@@ -16,7 +16,7 @@ def held(folder: str) -> list[str]:
         protocol.read_json(os.path.join(folder, name)) for name in (status.STATUS_FILE, protocol.TRAINING_FILE)
     )
     supervised = told and told.get('state') not in _ENDED and _time(told) >= _time(training) - _SAME_SECS
-    return [ownership.TRAINER_LOCK, *([lock.LOCK_FILE] if supervised else [])]
+    return [ownership.TRAINER_LOCK, *([ownership.SUPERVISOR_LOCK] if supervised else [])]
 
 
 def _time(entry: Mapping) -> float:

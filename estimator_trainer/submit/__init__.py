@@ -1,6 +1,6 @@
 """One job description, rendered for and submitted to the engines of other people's clusters.
 
-`description.py` is what the YAML file says; each of `slurm`, `kubernetes` and `ray` has
+`description.py` is what the YAML file says; each of `slurm_script`, `kubernetes_objects` and `ray_job` has
 
     render(description) -> {file name: text}           the same text for the same description
     submit(description, folder, run) -> exit code      what `render` gives lies in `folder`

@@ -12,77 +12,64 @@ Every key is a field of one of the dataclasses below; unknown ones are refused.
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 
+import tf_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import urls
 from estimator_trainer.submit import keys
-from estimator_trainer.submit.keys import key
+from estimator_trainer.submit.keys import Mistake, key
 from estimator_trainer.supervisor import trainer_flags
-from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS
+from estimator_trainer.supervisor.policy.gang_limits import SAVE_MARGIN_SECS
 from tf_config import ROLES
 
 TRAINER = ('-m', 'estimator_trainer')
-OURS = (
-    'flagfile',
-    'flagfiles',
-    'model_dir',
-    'scratch_dir',
-    'cluster_from',
-    'roles',
-    'base_port',
-    'hosts',
-    'rank',
-    'grace_secs',
-    'dry_run',
-)
+OURS = 'flagfile flagfiles model_dir scratch_dir cluster_from roles base_port hosts rank grace_secs dry_run'.split()
 _SECRETS = re.compile(r'(AWS|AZURE|GOOGLE)_\w*(SECRET|TOKEN|KEY|PASSWORD)')  # what stores read
 
 
-def _trainer_flags(value):
-    wrong = keys.Collected()
-    for number, flag in enumerate(keys.options(value)):
+def _trainer_flags(value, where, wrong):
+    given = keys.options(value, where, wrong)
+    for number, flag in enumerate(given):
         name = flag.lstrip('-').partition('=')[0]
-        with wrong.noted():
-            if name in OURS:
-                raise keys.Bad(f'--{name} comes from the job description; leave it out', f'[{number}]', flag)
-    wrong.end()
-    return tuple(value)
+        if name in OURS:
+            cure = f'--{name} comes from the job description; leave it out'
+            wrong.append(Mistake(f'{where}[{number}]', flag, cure))
+    return given
 
 
-def _environment(value):
+def _environment(value, where, wrong):
     if not isinstance(value, dict):
-        raise keys.Bad('give names and values, such as {NAME: value}')
-    wrong = keys.Collected()
+        wrong.append(Mistake(where, value, 'give names and values, such as {NAME: value}'))
+        return ()
     for name, text in value.items():
-        with wrong.noted():
-            _check_variable(name, text)
-    wrong.end()
+        _check_variable(name, text, f'{where}.{name}', wrong)
     return tuple(value.items())
 
 
-def _check_variable(name, text):
+def _check_variable(name, text, where, wrong):
     if not isinstance(name, str) or not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name):
-        raise keys.Bad('give a name of letters, digits and _', f'.{name}', text)
-    if name == 'TF_CONFIG':
-        raise keys.Bad('the engine tells each task its place; leave it out', f'.{name}', text)
-    if _SECRETS.fullmatch(name):  # its value is not repeated
-        raise keys.Bad('credentials do not belong here; docs/engines/README.md says where', f'.{name}')
-    if not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
-        raise keys.Bad(f"give text of one line, in quotes: '{text}'", f'.{name}', text)
+        wrong.append(Mistake(where, text, 'give a name of letters, digits and _'))
+    elif name == 'TF_CONFIG':
+        wrong.append(Mistake(where, text, 'the engine tells each task its place; leave it out'))
+    elif _SECRETS.fullmatch(name):  # its value is not repeated
+        wrong.append(Mistake(where, None, 'credentials do not belong here; docs/engines/README.md says where'))
+    elif not isinstance(text, str) or not re.fullmatch(f'({keys.LINE})?', text):
+        wrong.append(Mistake(where, text, f"give text of one line, in quotes: '{text}'"))
 
 
-def _roles(value):
+def _roles(value, where, wrong):
     if not isinstance(value, dict) or not value:
-        raise keys.Bad('give at least one role, such as {worker: {count: 2}}')
-    read, wrong = [], keys.Collected()
+        wrong.append(Mistake(where, value, 'give at least one role, such as {worker: {count: 2}}'))
+        return ()
+    read, found = keys.section(RoleTasks), []
     for role, given in value.items():
-        with wrong.noted():
-            if role not in ROLES:
-                raise keys.Bad(f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}', f'.{role}', given)
-            with keys.below(f'.{role}', given):
-                read.append((role, keys.section(Role)(given)))
-    wrong.end()
-    return tuple(read)
+        if role in ROLES:
+            found.append((role, read(given, f'{where}.{role}', wrong)))
+        else:
+            cure = f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}'
+            wrong.append(Mistake(f'{where}.{role}', given, cure))
+    return tuple(found)
 
 
 _name = keys.text(
@@ -93,7 +80,7 @@ _namespace = keys.text(r'[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?', 'give the name of 
 
 
 @dataclasses.dataclass(frozen=True)
-class Role:
+class RoleTasks:
     """The tasks of one role, and what each of them may use."""
 
     count: int = key(keys.whole(1), 1)
@@ -155,7 +142,7 @@ class Description:
     name: str = key(_name)
     flagfile: str = key(keys.line)
     model_dir: str = key(keys.folder_or_url)
-    roles: tuple = key(_roles)  # of (name, Role)
+    roles: tuple = key(_roles)  # of (name, RoleTasks)
     python: str = key(keys.line, 'python3')
     scratch_dir: str | None = key(keys.folder, None)
     image: str | None = key(keys.line, None)
@@ -178,7 +165,7 @@ class Description:
     @property
     def asynchronous(self) -> bool:
         """Whether a worker can be restarted alone: beside parameter servers, unless `args` have --sync_ps."""
-        return 'ps' in dict(self.roles) and not trainer_flags.read(self.args).sync_ps
+        return 'ps' in dict(self.roles) and not trainer_flags.read(self.args).config.sync_ps
 
     @property
     def in_store(self) -> bool:
@@ -206,6 +193,30 @@ class Description:
             f'--grace_secs={self.grace_secs - SAVE_MARGIN_SECS}',
             *engine_flags,
         )
+
+    def tasks(self) -> list[str]:
+        """The names of all tasks, in the order of the roles: 'worker:0', …"""
+        return [f'{name}:{index}' for name, role in self.roles for index in range(role.count)]
+
+    def cluster(self, addresses: Mapping[str, str]) -> tf_config.Cluster:
+        """`addresses`: 'host:port' by the name of the task. Raises UsageError if such roles make up no cluster."""
+        made = tf_config.Cluster(
+            **{name: tuple(addresses[f'{name}:{index}'] for index in range(role.count)) for name, role in self.roles}
+        )
+        findings = tf_config.check(made, made.tasks[0], 'auto')
+        if findings:
+            raise self.error('roles', '; '.join(f'{finding.key} {finding.problem}' for finding in findings))
+        return made
+
+    def check_roles(self) -> None:
+        """Raises UsageError where the roles make up no cluster, wherever the tasks will be, or none for a store."""
+        self.cluster({name: f'host:{port}' for port, name in enumerate(self.tasks(), 1024)})
+        if self.in_store and 'ps' in dict(self.roles):
+            raise self.error(
+                'roles.ps',
+                f'parameter servers of several machines cannot save into a store ({self.model_dir}); use a folder '
+                'that all tasks share, or workers without ps tasks',
+            )
 
     def error(self, name: str, cure: str) -> UsageError:
         """Of an engine that cannot do with the value of a key, such as 'kubernetes.claim'."""
@@ -241,13 +252,8 @@ def parse(value, source='<description>') -> Description:
     Raises:
         UsageError: something in it is wrong. A line for each mistake.
     """
-    wrong: list[keys.Bad] = []
-    try:
-        description = dataclasses.replace(keys.read(Description, value), source=source)
-    except keys.Bad as bad:
-        wrong = [bad]
-    except keys.Mistakes as mistakes:
-        wrong = mistakes.bads
+    wrong: list[Mistake] = []
+    description = keys.read(Description, value, '', wrong)
     lines = [keys.shown(source, bad.key.lstrip('.'), bad.value, bad.cure) for bad in wrong]
     model_dir = value.get('model_dir') if isinstance(value, dict) else None
     if isinstance(model_dir, str) and urls.is_url(model_dir):
@@ -257,6 +263,7 @@ def parse(value, source='<description>') -> Description:
             lines.append(str(error))
     if lines:
         raise UsageError('\n'.join(lines))
+    description = dataclasses.replace(description, source=source)
     if description.in_store:
         description = dataclasses.replace(description, model_dir=urls.normal(description.model_dir))
     elif description.scratch_dir:

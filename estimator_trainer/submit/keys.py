@@ -4,69 +4,29 @@
     class Role:
         count: int = key(whole(1), 1)
 
-    read(Role, {'count': 2})
+    wrong = []
+    read(Role, {'count': 2}, '', wrong)
 
-A check takes the value that is given, and returns the one to keep or raises Bad; one that looks at several values
-raises Mistakes, with a Bad for each that is wrong.
+A check takes the value that is given, the key at which it stands and a list. It returns the value to keep, or adds a
+Mistake to the list for each thing that is wrong.
 """
 
-import contextlib
 import dataclasses
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 LINE = r'[^\x00-\x1f\x7f]+'  # no line ends: these texts go into scripts
 
 
-class Bad(ValueError):
-    """What is wrong with a value, and the cure.
+class Mistake(NamedTuple):
+    """What is wrong with the value of a key, such as '.roles.worker.count', and the cure."""
 
-    Attributes:
-        key: below the one that was checked, such as '.count' or '[0]'; '' is that one itself.
-        value: of `key`.
-    """
-
-    def __init__(self, cure, key='', value=None):
-        super().__init__(cure)
-        self.cure, self.key, self.value = cure, key, value
-
-
-class Mistakes(ValueError):
-    """Several values are wrong. `bads`: a Bad for each."""
-
-    def __init__(self, bads):
-        self.bads = list(bads)
-        super().__init__('; '.join(map(str, self.bads)))
-
-
-class Collected:
-    """Notes what is wrong with one value after the other.
-
-    wrong = Collected()
-    for value in values:
-        with wrong.noted():
-            check(value)
-    wrong.end()
-    """
-
-    def __init__(self):
-        self._bads: list[Bad] = []
-
-    @contextlib.contextmanager
-    def noted(self):
-        try:
-            yield
-        except Bad as bad:
-            self._bads.append(bad)
-        except Mistakes as mistakes:
-            self._bads += mistakes.bads
-
-    def end(self):
-        """Raises Mistakes, if there are any."""
-        if self._bads:
-            raise Mistakes(self._bads)
+    key: str
+    value: Any
+    cure: str
 
 
 def key(check, default=dataclasses.MISSING):
@@ -74,13 +34,19 @@ def key(check, default=dataclasses.MISSING):
     return dataclasses.field(default=default, metadata={'check': check})
 
 
-def text(pattern, cure):
-    def check(value):
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise Bad(cure)
+def must(holds: Callable[[Any], Any], cure: str):
+    """The check that `holds(value)` is true."""
+
+    def check(value, where, wrong):
+        if not holds(value):
+            wrong.append(Mistake(where, value, cure))
         return value
 
     return check
+
+
+def text(pattern, cure):
+    return must(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), cure)
 
 
 line = text(LINE, 'give text of one line')
@@ -89,86 +55,50 @@ folder = text(_FOLDER, 'give an absolute path, the same in every task')
 folder_or_url = text(
     rf'{_FOLDER}|[^/]+://{LINE}', 'give an absolute path, the same in every task, or a URL such as s3://bucket/run'
 )
+positive = must(lambda value: type(value) in (int, float) and 0 < value < math.inf, 'give a number over 0')
+_option = text(f'-{LINE}', 'give an option such as --name=value')
 
 
 def whole(least, most=math.inf):
-    wanted = f'a whole number from {least}' + (f' to {most}' if most < math.inf else '')
-
-    def check(value):
-        if type(value) is not int or not least <= value <= most:
-            raise Bad(f'give {wanted}')
-        return value
-
-    return check
-
-
-def positive(value):
-    if type(value) not in (int, float) or not 0 < value < math.inf:
-        raise Bad('give a number over 0')
-    return value
+    bounds = f'from {least}' + (f' to {most}' if most < math.inf else '')
+    return must(lambda value: type(value) is int and least <= value <= most, f'give a whole number {bounds}')
 
 
 def one_of(*choices):
-    def check(value):
-        if value not in choices:
-            raise Bad(f'give {", ".join(choices[:-1])} or {choices[-1]}')
-        return value
-
-    return check
+    return must(lambda value: value in choices, f'give {", ".join(choices[:-1])} or {choices[-1]}')
 
 
-def options(value):
-    """A list of command line options, each one word of a shell."""
-    if not isinstance(value, list):
-        raise Bad('give a list of options, such as [--name=value]')
-    wrong = Collected()
-    for number, option in enumerate(value):
-        with wrong.noted():
-            if not isinstance(option, str) or not re.fullmatch(f'-{LINE}', option):
-                raise Bad('give an option such as --name=value', f'[{number}]', option)
-    wrong.end()
-    return tuple(value)
+def options(value, where, wrong):
+    """A list of command line options, each one word of a shell; () where one of them is wrong."""
+    before = len(wrong)
+    if isinstance(value, list):
+        for number, option in enumerate(value):
+            _option(option, f'{where}[{number}]', wrong)
+    else:
+        wrong.append(Mistake(where, value, 'give a list of options, such as [--name=value]'))
+    return tuple(value) if len(wrong) == before else ()
 
 
 def section(kind):
-    return lambda value: read(kind, {} if value is None else value)
+    return lambda value, where, wrong: read(kind, {} if value is None else value, where, wrong)
 
 
-def read(kind, value):
-    """A mapping -> the dataclass `kind`. Raises Bad, or Mistakes that hold everything that is wrong."""
+def read(kind, value, where, wrong):
+    """A mapping -> the dataclass `kind`; None where something is wrong."""
     if not isinstance(value, Mapping):
-        raise Bad('give keys and values', value=value)
+        wrong.append(Mistake(where, value, 'give keys and values'))
+        return None
     fields = {field.name: field for field in dataclasses.fields(kind) if 'check' in field.metadata}
-    result, wrong = {}, Collected()
+    found = {}
     for name, given in value.items():
-        if name in fields and given is None and fields[name].default is None:
-            continue
-        with wrong.noted():
-            if name not in fields:
-                raise Bad(near(name, fields), f'.{name}', given)
-            with below(f'.{name}', given):
-                result[name] = fields[name].metadata['check'](given)
+        if name not in fields:
+            wrong.append(Mistake(f'{where}.{name}', given, near(name, fields)))
+        elif given is not None or fields[name].default is not None:
+            found[name] = fields[name].metadata['check'](given, f'{where}.{name}', wrong)
     for name, field in fields.items():
-        with wrong.noted():
-            if name not in value and field.default is dataclasses.MISSING:
-                raise Bad('is missing; see docs/engines/README.md', f'.{name}')
-    wrong.end()
-    return kind(**result)
-
-
-@contextlib.contextmanager
-def below(where, given):
-    """Puts a key, whose value is `given`, before that of each Bad."""
-
-    def placed(bad):
-        return Bad(bad.cure, where + bad.key, bad.value if bad.key else given)
-
-    try:
-        yield
-    except Bad as bad:
-        raise placed(bad) from None
-    except Mistakes as mistakes:
-        raise Mistakes(map(placed, mistakes.bads)) from None
+        if name not in value and field.default is dataclasses.MISSING:
+            wrong.append(Mistake(f'{where}.{name}', None, 'is missing; see docs/engines/README.md'))
+    return None if wrong else kind(**found)
 
 
 def near(name, known) -> str:

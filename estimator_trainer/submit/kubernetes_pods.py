@@ -3,7 +3,7 @@
 import math
 from urllib.parse import urlsplit
 
-from estimator_trainer.submit.description import TRAINER, Description, Role
+from estimator_trainer.submit.description import TRAINER, Description, RoleTasks
 from tf_config.resolvers.layout import BASE_PORT
 
 USER = 1000  # any but root; the image's files are readable by all
@@ -37,7 +37,7 @@ def metadata(description: Description) -> dict:
 
 def template(
     description: Description,
-    role: Role,
+    role: RoleTasks,
     engine_flags: tuple,
     environ: dict,
     component: str | None = None,
@@ -186,7 +186,7 @@ def service(description: Description) -> dict:
     }
 
 
-def _resources(description: Description, role: Role) -> dict:
+def _resources(description: Description, role: RoleTasks) -> dict:
     """Asked for and bounded alike: tasks that wait for each other gain nothing from one that is faster.
 
     The size of the scratch volume bounds it already; to ask for it finds a node that has the room.

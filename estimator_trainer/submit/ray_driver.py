@@ -3,7 +3,8 @@
 1. A placement group reserves what all tasks need, one bundle for each; none starts before there is room for all.
 2. An actor in each bundle tells the address of its node and a free port there, and starts the trainer as a
    process with the TF_CONFIG that comes of them.
-3. The local supervisor's code watches them (`remote`, `remote_run`). A gang that is started again has new actors.
+3. The local supervisor's code watches them (`remote`, `remote_supervisor`). A gang that is started again has new
+   actors.
 
 Exit code: that of a local run of a cluster.
 """
@@ -18,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
-from estimator_trainer.submit.ray_host import Host as Actor
+from estimator_trainer.submit.ray_host import TaskActor
 from estimator_trainer.submit.remote import HostLost
-from estimator_trainer.submit.remote_run import Run
-from estimator_trainer.supervisor.console import Console
+from estimator_trainer.submit.remote_supervisor import RemoteSupervisor
+from estimator_trainer.supervisor.processes.console import Console
 from tf_config import streams
 
 START_SECS = 120  # for an actor to start and answer: Ray may have to start a process of Python first
@@ -48,7 +49,7 @@ class Question:
 
 
 class RayHost:
-    """`remote.Host`: an actor and the address that it gave."""
+    """`remote.TaskHost`: an actor and the address that it gave."""
 
     def __init__(self, ray, actor, address: str):
         self.address = address
@@ -71,7 +72,7 @@ class RayHost:
 
 
 class RayCluster:
-    """`remote_run.Cluster`: one placement group for the whole run."""
+    """`remote_supervisor.HostPool`: one placement group for the whole run."""
 
     def __init__(self, ray, description: descriptions.Description):
         self._ray = ray
@@ -89,7 +90,7 @@ class RayCluster:
             for number, (name, needs) in enumerate(zip(names, self._bundles, strict=True)):
                 strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(self._group, number)
                 actors.append(
-                    ray.remote(Actor)
+                    ray.remote(TaskActor)
                     .options(
                         num_cpus=needs['CPU'],
                         num_gpus=needs.get('GPU', 0),
@@ -118,7 +119,7 @@ class RayCluster:
             raise HostLost(f'node {error} is gone') from None
 
 
-def bundle(role: descriptions.Role) -> dict:
+def bundle(role: descriptions.RoleTasks) -> dict:
     """What one task of a role needs, as Ray counts it."""
     gpus = {'GPU': role.gpus} if role.gpus else {}
     return {'CPU': role.cores, 'memory': role.memory_mib * 2**20, **gpus}
@@ -150,7 +151,7 @@ def main(argv: Sequence[str]) -> int:
         description = descriptions.load(argv[0])
         ray = _connect()
         with Console.of(sys.stderr, os.environ) as console:
-            return Run(description, RayCluster(ray, description), console, random.Random()).run()
+            return RemoteSupervisor(description, RayCluster(ray, description), console, random.Random()).run()
     except UsageError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE

@@ -4,7 +4,6 @@ Nothing here imports ray, nor TensorFlow: the trainer may run in another environ
 description, and gets nothing of the actor's but what `environment` leaves.
 """
 
-import contextlib
 import os
 import shutil
 import signal
@@ -15,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import tied
-from estimator_trainer.supervisor import ports, process
+from estimator_trainer.supervisor.processes import ports, process
 
 _OF_THE_ACTOR = ('PYTHON', 'RAY_', 'VIRTUAL_ENV', 'ESTIMATOR_TRAINER_')
 
@@ -28,7 +27,7 @@ def environment(environ: Mapping[str, str], given: Mapping[str, str]) -> dict[st
     return {**kept, **given}
 
 
-class Host:
+class TaskActor:
     """One task on this node. Its output goes where the actor's goes.
 
     Args:
@@ -38,7 +37,7 @@ class Host:
     def __init__(self, name: str):
         self._name = name
         self._claim = None
-        self._popen = None
+        self._group: process.ProcessGroup | None = None
         self._end = None
         self._error_file = ''
 
@@ -56,37 +55,26 @@ class Host:
         self._end = None
         self._error_file = os.path.join(tempfile.mkdtemp(prefix='estimator_trainer-'), 'error.json')
         env = environment(os.environ, {**given, protocol.ERROR_FILE: self._error_file})
-        self._popen = subprocess.Popen(
+        popen = subprocess.Popen(
             [sys.executable, '-IS', tied.__file__, str(os.getpid()), *argv],
             env=env,
             cwd=folder,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-        return self._popen.pid
+        self._group = process.ProcessGroup(popen)
+        return popen.pid
 
     def poll(self) -> tuple[int, dict] | None:
         """None while it runs; else its exit code, or minus the number of the signal, and its error file."""
-        if self._end is None and process.has_ended(self._popen):
-            self._signal_group(signal.SIGKILL)  # what is left of it, before its number can be another's
-            self._end = self._popen.wait(), protocol.read_json(self._error_file)
+        if self._end is None and (code := self._group.poll()) is not None:
+            self._end = code, protocol.read_json(self._error_file)
             shutil.rmtree(os.path.dirname(self._error_file), ignore_errors=True)
         return self._end
 
     def tell(self, signum: int) -> None:
-        """SIGKILL goes to the process and all that it started, others to it alone: on SIGTERM it finishes its step and
-        saves, for which it needs the helper processes of its job, and it ends them itself."""
-        if process.has_ended(self._popen):
-            return
-        if signum == signal.SIGKILL:
-            self._signal_group(signum)
-        else:
-            self._popen.send_signal(signum)
+        self._group.send(signal.Signals(signum))
 
     def training(self, model_dir: str) -> dict:
         """What `training.json` holds, which the driver's machine need not see."""
         return protocol.read_json(os.path.join(model_dir, protocol.TRAINING_FILE))
-
-    def _signal_group(self, signum: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signum)

@@ -8,10 +8,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from estimator_trainer.supervisor import training_status
 from estimator_trainer.supervisor.launcher import CannotStart
-from estimator_trainer.supervisor.policy import Ended, TaskError
-from estimator_trainer.supervisor.task_commands import Command
+from estimator_trainer.supervisor.policy.causes import TaskEnd, TaskError
+from estimator_trainer.supervisor.policy.task_commands import TaskCommand
+from estimator_trainer.supervisor.reports import training_status
 
 POLL_SECS = 0.5
 
@@ -20,7 +20,7 @@ class HostLost(OSError):
     """The machine of a task, or what answers for the task there, is gone."""
 
 
-class Host(Protocol):
+class TaskHost(Protocol):
     """Where one task runs, seen from here. Each method may raise HostLost.
 
     Attributes:
@@ -45,7 +45,7 @@ class Host(Protocol):
 class RemoteTask:
     """A task on another machine."""
 
-    def __init__(self, command: Command, host: Host, folder: str | None, life: int = 1):
+    def __init__(self, command: TaskCommand, host: TaskHost, folder: str | None, life: int = 1):
         self.command, self.life, self._host = command, life, host
         self.told: int | None = None
         self._ended: tuple[int, dict] | None = None
@@ -78,9 +78,9 @@ class RemoteTask:
             with contextlib.suppress(HostLost):  # `poll` finds out
                 self._host.tell(signum)
 
-    def end(self, code: int, secs: float) -> Ended:
+    def end(self, code: int, secs: float) -> TaskEnd:
         error = TaskError.of(self._ended[1]) if code else None
-        return Ended(self.name, code, secs, self.told, error, self.life)
+        return TaskEnd(self.name, code, secs, self.told, error, self.life)
 
     def close(self) -> None:
         self.kill()
@@ -90,29 +90,31 @@ class RemoteTask:
 class RemoteLauncher:
     """Starts each task of a gang on the host of its name, in `folder`."""
 
-    hosts: Mapping[str, Host]
+    hosts: Mapping[str, TaskHost]
     folder: str | None
     look_secs = POLL_SECS  # no pipe wakes us
 
-    def start(self, command: Command, number: int, life: int, selector: object) -> RemoteTask:
+    def start(self, command: TaskCommand, number: int, life: int, selector: object) -> RemoteTask:
         return RemoteTask(command, self.hosts[command.name], self.folder, life)
 
 
-class RemoteWatch(training_status.Watch):
+class RemoteTrainingFollower(training_status.TrainingFollower):
     """Looks at the training through the host of the chief.
 
     Attributes:
-        saved: the step of the last checkpoint, whichever gang has it, as far as was seen. It falls where a gang
-            sets aside damaged ones.
+        saved: the step of the last checkpoint, whichever gang has it, as far as was seen; None: there is none. It falls
+            where a gang sets aside damaged ones.
     """
 
-    def __init__(self, host: Host, model_dir: str, generation: str, stall_secs: float, now: float, saved: int = 0):
+    def __init__(
+        self, host: TaskHost, model_dir: str, generation: str, stall_secs: float, now: float, saved: int | None
+    ):
         super().__init__(model_dir, generation, stall_secs, now)
         self._host, self.saved = host, saved
 
     def look_now(self) -> None:
         try:
-            found = training_status.Training.of(self._host.training(self._model_dir))
+            found = training_status.TrainingStatus.of(self._host.training(self._model_dir))
         except HostLost:
             return
         if found is None:

@@ -16,7 +16,7 @@ NOT_FOUND = 127  # as a shell says it
 def main(parent: str, *argv: str) -> int:
     """Becomes the command; returns only if that is not possible."""
     sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))  # -I: nobody else's PYTHONPATH
-    from estimator_trainer.supervisor import process
+    from estimator_trainer.supervisor.processes import process
 
     process.tie_to_parent(int(parent))
     try:

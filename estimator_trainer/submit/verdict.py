@@ -27,9 +27,9 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import connection, store, urls
-from estimator_trainer.submit import record
-from estimator_trainer.supervisor import messages, policy, restarts
-from estimator_trainer.supervisor.task_commands import restarts_alone
+from estimator_trainer.submit import verdict_record
+from estimator_trainer.supervisor.policy import causes, restarts
+from estimator_trainer.supervisor.reports import wording
 from tf_config import streams
 
 AGAIN = 75  # EX_TEMPFAIL of sysexits.h
@@ -41,52 +41,45 @@ def rules(max_restarts: int) -> restarts.Rules:
     return restarts.Rules(max_restarts, window_secs=math.inf, backoff_secs=0)
 
 
-def ends(folder: pathlib.Path) -> list[policy.Ended]:
+def ends(folder: pathlib.Path) -> list[causes.TaskEnd]:
     """How tasks ended, by the error files in a folder. A node may have told of the same task twice."""
     found = {}
     for path in sorted(folder.glob(ERROR_FILES)):
         value = protocol.read_json(str(path))
         name, code = value.get('task'), value.get('code')
         if isinstance(name, str) and type(code) is int and code:
-            found[name] = policy.Ended(name, code, secs=0, error=policy.TaskError.of(value))
+            found[name] = causes.TaskEnd(name, code, secs=0, error=causes.TaskError.of(value))
     return [*found.values()]
 
 
-def cause(code: int, ended: list[policy.Ended]) -> policy.Cause:
+def cause(code: int, ended: list[causes.TaskEnd]) -> causes.Cause:
     """What a gang failed of that ended with `code`."""
-    return policy.blame(ended, ended) if ended else policy.Cause('', code)
+    return causes.cause_of(ended, ended) if ended else causes.Cause('', code)
 
 
 def decide(
     code: int,
-    notes: record.Record,
+    notes: verdict_record.Record,
     folder: pathlib.Path,
     attempt: int,
     roles: Mapping[str, int],
     max_restarts: int,
     now: float,
-) -> tuple[restarts.Decision, policy.Cause, int]:
+) -> tuple[restarts.Decision, causes.Cause, int]:
     """(Decision, Cause, how many tasks left a word) of an attempt, numbered from 0. It is put on record."""
     known = notes.read()
     earlier = known.get('failures', []) if attempt else []  # of another job
-    failures = [restarts.Failure(**failure) for failure in earlier]
+    history = restarts.History(rules(max_restarts), random.Random(0), 'ps' in roles, earlier)
     ended = ends(folder / str(attempt))
     why = cause(code, ended)
-    error = why.ended.error if why.ended else None
-    saved = notes.saved_step()
-    failures.append(
-        restarts.Failure(
-            now, why.code, saved, why.name, error.step if error else None, alone=restarts_alone(why.name, 'ps' in roles)
-        )
-    )
-    decision = restarts.decide(failures, rules(max_restarts), random.Random(0))
-    notes.write({'failures': [dataclasses.asdict(failure) for failure in failures]})
+    decision = history.decide(why, now, notes.saved_step())
+    notes.write({'failures': [dataclasses.asdict(failure) for failure in history.failures]})
     return decision, why, len(ended)
 
 
-def said(decision: restarts.Decision, why: policy.Cause, max_restarts: int, silent: int, tasks: int) -> str:
+def said(decision: restarts.Decision, why: causes.Cause, max_restarts: int, silent: int, tasks: int) -> str:
     """The decision in one line. `silent`: how many of `tasks` left no error file."""
-    what = messages.brief(why)
+    what = wording.brief(why)
     if silent:
         what += f'; {silent} of {tasks} tasks left no word (killed, or done)'
     if decision.restart:
@@ -99,7 +92,7 @@ def _without_record(args, problem: str) -> int:
     why = cause(args.code, ends(args.folder / str(args.attempt)))
     again = exit_codes.retryable(why.code) and args.attempt < args.max_restarts
     what = f'again, {args.attempt + 1} of {args.max_restarts}' if again else 'the end'
-    print(f'{what}: {messages.brief(why)}; {problem}', file=sys.stderr)
+    print(f'{what}: {wording.brief(why)}; {problem}', file=sys.stderr)
     return AGAIN if again else why.code
 
 
@@ -119,9 +112,9 @@ def main(argv, now=time.time) -> int:
     try:
         if urls.is_url(args.model_dir):
             opened = connection.open_for_reading(args.model_dir, os.environ)
-            notes: record.Record = record.InStore(args.job, opened)
+            notes: verdict_record.Record = verdict_record.InStore(args.job, opened)
         else:
-            notes = record.InFolder(args.folder, args.model_dir)
+            notes = verdict_record.InFolder(args.folder, args.model_dir)
         decision, why, told = decide(args.code, notes, args.folder, args.attempt, args.roles, args.max_restarts, now())
     except OSError as error:
         print(f'{error.filename}: {error.strerror}', file=sys.stderr)

@@ -5,22 +5,22 @@ import signal
 from typing import Protocol
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.policy import Ended, TaskError
-from estimator_trainer.supervisor.task_commands import Command
+from estimator_trainer.supervisor.policy.causes import TaskEnd, TaskError
+from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 
 
 class CannotStart(OSError):
     """A task cannot be started, or its log not be written."""
 
 
-class Task(Protocol):
+class StartedTask(Protocol):
     """A task that was started.
 
     Attributes:
       life: its starts within the gang, from 1.
     """
 
-    command: Command
+    command: TaskCommand
     life: int
 
     @property
@@ -35,7 +35,7 @@ class Task(Protocol):
     def tell(self, signum: signal.Signals) -> None:
         """Sends a signal. Never waits."""
 
-    def end(self, code: int, secs: float) -> Ended:
+    def end(self, code: int, secs: float) -> TaskEnd:
         """What it has to show, once it has ended with `code`. Closes everything."""
 
     def kill(self) -> None:
@@ -54,7 +54,7 @@ class Launcher(Protocol):
 
     look_secs: float
 
-    def start(self, command: Command, number: int, life: int, selector: selectors.BaseSelector) -> Task:
+    def start(self, command: TaskCommand, number: int, life: int, selector: selectors.BaseSelector) -> StartedTask:
         """Starts a task. Bounded.
 
         Args:
@@ -66,7 +66,7 @@ class Launcher(Protocol):
         """
 
 
-def never_started(name: str, life: int, secs: float, error: CannotStart) -> Ended:
+def never_started(name: str, life: int, secs: float, error: CannotStart) -> TaskEnd:
     """The end of a task that had no beginning."""
     said = TaskError(f'cannot be started: {error}')
-    return Ended(name, exit_codes.FAILED, secs, error=said, life=life, never_started=True, began=secs)
+    return TaskEnd(name, exit_codes.FAILED, secs, error=said, life=life, never_started=True, began=secs)

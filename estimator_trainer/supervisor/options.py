@@ -6,13 +6,14 @@ import os
 from collections.abc import Sequence
 
 from estimator_trainer import flags, two_parts
+from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
-from estimator_trainer.supervisor.logs import Bounds
-from estimator_trainer.supervisor.restarts import Rules
-from estimator_trainer.supervisor.supervisor import SAVE_MARGIN_SECS, Limits
-from estimator_trainer.supervisor.task_commands import Shape
+from estimator_trainer.supervisor.policy.gang_limits import SAVE_MARGIN_SECS, Limits
+from estimator_trainer.supervisor.policy.restarts import Rules
+from estimator_trainer.supervisor.policy.task_commands import Shape
+from estimator_trainer.supervisor.processes.logs import LogBounds
 
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
@@ -28,31 +29,8 @@ is 0, or that of the task that failed first in the last attempt.
 """
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    shape: Shape
-    cpu_affinity: bool
-    limits: Limits
-    rules: Rules  # of restarts
-    min_workers: int | None  # None: never go on with fewer
-    isolate: str  # auto, on or off
-    data_in_store: str  # see TrainerFlags
-    model_dir: str | None  # None: none, or not of this machine
-    url: str | None  # that --model_dir names in place of a folder
-    log_dir: str | None  # the parent of attempt-N; None: a temporary folder
-    log_bounds: Bounds
-    batch_size: int  # of one replica
-    allocator: str  # the trainer's flag
-    report: str  # the trainer's flag
-    progress: str  # the trainer's flag
-    track: tuple[str, ...]  # the trainer's flag
-    profile_tasks: str  # the trainer's flag
-    metrics_port: str  # the trainer's flag
-    trainer_flags: tuple[str, ...]
-    just_asks: bool  # --help or --dry_run: the trainer answers, and nothing is started
-    program: str | None = None  # runs in place of the trainer; `model_dir` is then the folder of our own files
-
-
+# A program alone has the system's allocator, and asks for no profiles.
+PROGRAM = trainers.TrainerFlags(TrainerConfig(report='off', allocator='system', profile_tasks='none'))
 _tasks = functools.partial(flag, group='Tasks')
 _restarts = functools.partial(flag, group='Restarts and bounds')
 _machine = functools.partial(flag, group='This machine')
@@ -165,7 +143,7 @@ class ClusterFlags:
         'my-cluster in the current folder, with report.json and status.json',
     )
     keep_attempts: int = _machine(
-        Bounds.attempts,
+        LogBounds.attempts,
         'Newest folders attempt-N that are kept in --log_dir, and in each of them the logs of the last so many lives '
         'of a task that is restarted alone. 0: all.',
         least=0,
@@ -173,7 +151,7 @@ class ClusterFlags:
         why='enough to see how failures began',
     )
     max_log_mb: int = _machine(
-        Bounds.mb,
+        LogBounds.mb,
         'What is kept of each stream of a task, the newest part: half of it in <role>-<index>.err, half in '
         '<role>-<index>.err.1. 0: all.',
         unit='MiB',
@@ -188,6 +166,39 @@ def help_text() -> str:
     return f'{USAGE}\n{flags.help_text(ClusterFlags)}\nFor the trainer flags: python -m estimator_trainer --help'
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the command line of a cluster says.
+
+    Attributes:
+      own: the flags before the --.
+      words: what comes after it, for the trainer or the program.
+      trainer: the words as flags of the trainer. Of a program nothing is known: no model_dir, no steps, no checkpoints.
+      limits: how long things may take.
+      model_dir: a folder of this machine, with --program that of our own files; None: there is none.
+      log_dir: the parent of attempt-N; None: a temporary folder.
+    """
+
+    own: ClusterFlags
+    words: tuple[str, ...]
+    trainer: trainers.TrainerFlags
+    limits: Limits
+    model_dir: str | None
+    log_dir: str | None
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.own.workers, self.own.ps, self.own.evaluator, self.trainer.config.sync_ps)
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.own.max_restarts, self.own.restart_window_secs, self.own.backoff_secs)
+
+    @property
+    def log_bounds(self) -> LogBounds:
+        return LogBounds(self.own.keep_attempts, self.own.max_log_mb)
+
+
 def parse(argv: Sequence[str]) -> Options | None:
     """The options in `argv`, which has no program name. None: help is wanted.
 
@@ -199,76 +210,34 @@ def parse(argv: Sequence[str]) -> Options | None:
         return None
     own = two_parts.parse(ClusterFlags, 'run_local_cluster.sh', argv[:split])
     _check_min_workers(own)
+    words = tuple(argv[split + 1 :])
     if own.program is not None:
-        return _of_program(own, tuple(argv[split + 1 :]))
-    trainer = trainers.read(argv[split + 1 :])
-    return Options(
-        shape=Shape(own.workers, own.ps, own.evaluator, trainer.sync_ps),
-        cpu_affinity=own.cpu_affinity,
-        limits=_limits(own, trainer),
-        rules=Rules(own.max_restarts, own.restart_window_secs, own.backoff_secs),
-        min_workers=own.min_workers,
-        isolate=own.isolate,
-        data_in_store=trainer.data_in_store,
-        model_dir=trainer.model_dir,
-        url=trainer.url,
-        log_dir=own.log_dir or (trainer.model_dir and os.path.join(trainer.model_dir, 'logs')),
-        log_bounds=Bounds(own.keep_attempts, own.max_log_mb),
-        batch_size=trainer.batch_size,
-        allocator=trainer.allocator,
-        report=trainer.report,
-        progress=trainer.progress,
-        track=trainer.track,
-        profile_tasks=trainer.profile_tasks,
-        metrics_port=trainer.metrics_port,
-        trainer_flags=tuple(argv[split + 1 :]),
-        just_asks=trainer.just_asks,
-    )
+        _check_program(own, own.program)
+        grace_secs = Limits.grace_secs if own.grace_secs is None else own.grace_secs
+        folder = own.log_dir or f'{os.path.splitext(os.path.basename(own.program))[0]}-cluster'
+        return Options(own, words, PROGRAM, Limits(grace_secs, own.drain_secs, 0), folder, folder)
+    trainer = trainers.read(words)
+    log_dir = own.log_dir or (trainer.model_dir and os.path.join(trainer.model_dir, 'logs'))
+    return Options(own, words, trainer, _limits(own, trainer.config), trainer.model_dir, log_dir)
 
 
-def _of_program(own: ClusterFlags, arguments: tuple[str, ...]) -> Options:
-    """A cluster of a program, of which nothing is known: no model_dir, no steps, no checkpoints."""
-    name = os.path.splitext(os.path.basename(own.program or ''))[0]
-    if not os.path.isfile(own.program or ''):
-        raise UsageError(f'--program={own.program}: no such file in {os.getcwd()}; name the file of a Python program')
+def _check_program(own: ClusterFlags, program: str) -> None:
+    if not os.path.isfile(program):
+        raise UsageError(f'--program={program}: no such file in {os.getcwd()}; name the file of a Python program')
     for which, given in (('min_workers', own.min_workers), ('stall_timeout', own.stall_timeout)):
         if given:
             raise UsageError(
                 f'--{which}={given:g}: needs the trainer, which tells its steps; leave it out with --program'
             )
-    folder = own.log_dir or f'{name}-cluster'
-    return Options(
-        shape=Shape(own.workers, own.ps, own.evaluator),
-        cpu_affinity=own.cpu_affinity,
-        limits=Limits(Limits.grace_secs if own.grace_secs is None else own.grace_secs, own.drain_secs, 0),
-        rules=Rules(own.max_restarts, own.restart_window_secs, own.backoff_secs),
-        min_workers=None,
-        isolate=own.isolate,
-        data_in_store='',
-        model_dir=folder,
-        url=None,
-        log_dir=folder,
-        log_bounds=Bounds(own.keep_attempts, own.max_log_mb),
-        batch_size=0,
-        allocator='system',  # as the program alone
-        report='off',
-        progress='auto',
-        track=(),
-        profile_tasks='none',
-        metrics_port='',
-        trainer_flags=arguments,
-        just_asks=False,
-        program=own.program,
-    )
 
 
-def _limits(own: ClusterFlags, trainer: trainers.TrainerFlags) -> Limits:
+def _limits(own: ClusterFlags, config: TrainerConfig) -> Limits:
     """A task gets at least the time that its own flags allow it."""
     grace, stall = own.grace_secs, own.stall_timeout
     if grace is None:
-        grace = max(Limits.grace_secs, trainer.grace_secs + SAVE_MARGIN_SECS)
+        grace = max(Limits.grace_secs, config.grace_secs + SAVE_MARGIN_SECS)
     if stall is None:
-        stall = trainer.step_timeout_secs and max(Limits.stall_timeout, trainer.step_timeout_secs)
+        stall = config.step_timeout_secs and max(Limits.stall_timeout, config.step_timeout_secs)
     return Limits(grace, own.drain_secs, stall)
 
 

@@ -1,325 +1,124 @@
-"""The loop: runs one gang of tasks to its end, in one thread."""
+"""A run: one gang after the other, until training is done or there is no use in going on."""
 
-import dataclasses
+import contextlib
 import random
+import secrets
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
 
-from estimator_trainer.exit_codes import STALLED
-from estimator_trainer.profiles import wanted
-from estimator_trainer.supervisor import messages, policy
-from estimator_trainer.supervisor.console import Console
-from estimator_trainer.supervisor.launcher import CannotStart, Launcher, Task, never_started
-from estimator_trainer.supervisor.policy import Cause, Ended, Outcome, Stop, Why
-from estimator_trainer.supervisor.restarts import Alone, Rules
-from estimator_trainer.supervisor.signals import PROFILE, Signals
-from estimator_trainer.supervisor.status import View, task_views
-from estimator_trainer.supervisor.task_commands import Command
-from estimator_trainer.supervisor.training_status import Watch
+from estimator_trainer.signal_pipe import PROFILE, Signals
+from estimator_trainer.supervisor.policy import causes, restarts
+from estimator_trainer.supervisor.policy.causes import Cause, GangEndKind, GangOutcome
+from estimator_trainer.supervisor.policy.gang_limits import Limits
+from estimator_trainer.supervisor.processes.console import Console
+from estimator_trainer.supervisor.reports import wording
+from estimator_trainer.supervisor.reports.training_status import TrainingStatus
 
-SAVE_MARGIN_SECS = 5  # a trainer's own bound for saving ends so much before it is killed
-CAUSE_SECS = 2  # after a symptom: a dead peer is reaped within milliseconds
-STACKS_SECS = 2  # for stacks to arrive in the logs
-_LONGEST_WAIT_SECS = 3600  # more than this a selector may not take
+_LOOK_SECS = 2  # while nothing runs
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """How long things may take, in seconds."""
+class CannotGoOn(Exception):
+    """There is no place for the tasks of the next gang. The text says why."""
 
-    grace_secs: float = 30  # from SIGTERM to SIGKILL; SAVE_MARGIN_SECS more than the trainer's --grace_secs
-    drain_secs: float = 600  # for ps and evaluator, when training is done
-    stall_timeout: float = 1800  # without a step, as the trainer's --step_timeout_secs; 0: for ever
+    def __init__(self, why: str, code: int):
+        super().__init__(why)
+        self.code = code
 
 
-@dataclasses.dataclass(frozen=True)
-class Waiting:
-    """A task that will be restarted alone."""
+class StopSignal(Exception):
+    """A signal has told us to stop, while no task was running."""
 
-    command: Command
-    life: int  # the one to come
-    due: float
-    last: Ended  # of the life before
+    def __init__(self, signum: signal.Signals):
+        super().__init__(signum)
+        self.signum = signum
 
 
 class Supervisor:
-    """Runs one gang. Make one for each attempt.
+    """What a run does wherever its tasks run. A subclass knows the place.
 
-    Args:
-      launcher: starts its tasks.
-      limits: how long things may take.
-      console: for what we have to say.
-      alone: restarts of single tasks; none without.
-      watch: looks at the training of this gang; nobody does without.
-      show: called about every second where somebody watches, and at every change.
-      profile_tasks: the trainer's flag: which tasks get the PROFILE signals that come to us.
+    Attributes:
+      workers: that train in the next gang.
+      checkpoint: the step of the checkpoint that the next gang goes on from; None: none, as far as is known.
+      is_program: the tasks are not trainers.
     """
 
-    def __init__(
-        self,
-        launcher: Launcher,
-        limits: Limits,
-        console: Console,
-        alone: Alone | None = None,
-        watch: Watch | None = None,
-        show: Callable[[View], None] = lambda view: None,
-        profile_tasks: str = wanted.CHIEF,
-    ):
-        self._launcher, self._limits, self._say = launcher, limits, console.say
-        self._alone = alone or Alone(Rules(max_restarts=0), random.Random())
-        self._watch = watch or Watch(None, '', 0, 0)
-        self._show = show
-        self._profile_tasks = profile_tasks
-        self._gang: Sequence[Command] = ()
-        self._numbers: dict[str, int] = {}  # by name of task
-        self._running: list[Task] = []
-        self._waiting: list[Waiting] = []
-        self._ended: list[Ended] = []
-        self._began: dict[str, float] = {}  # of the life of a task that began last, on our clock
-        self._failures: list[Ended] = []  # those that the gang does not survive
-        self._stop: Stop | None = None
-        self._signum: signal.Signals | None = None
-        self._judge_at: float | None = None
-        self._drain_until: float | None = None
-        self._kill_at: float | None = None
+    workers: int
+    checkpoint: int | None = None
+    is_program = False
 
-    def run(self, gang: Sequence[Command], signals: Signals) -> Outcome:
-        """Starts every task of `gang`, and returns when all have ended.
+    def __init__(self, rules: restarts.Rules, limits: Limits, asynchronous: bool, console: Console, rng: random.Random):
+        self._limits, self._say = limits, console.say
+        self._alone = restarts.Alone(rules, rng)
+        self._history = restarts.History(rules, rng, asynchronous)
+        self._decisions: list[restarts.Decision | None] = []  # what followed each gang that has ended
+        self._began, self._began_at = time.monotonic(), time.time()
 
-        1. All tasks end with 0: done.
-        2. A task fails or cannot be started, and the others can do without it: it alone is restarted, as often
-           as `alone` allows.
-        3. The others cannot do without it: they are killed. If the task was stopped and has saved, the others get
-           SIGTERM, and SIGKILL after `grace_secs`. If the task failed because it lost another one, the supervisor
-           first waits CAUSE_SECS for the end of that one.
-        4. No step is finished for too long: every task prints its stacks, and is killed.
-        5. A signal to us: all are stopped. Ctrl-C while tasks are being stopped kills them at once.
-        6. Training is done, but a ps or the evaluator still runs after `drain_secs`: all are stopped.
+    def _place(self, signals: Signals) -> contextlib.AbstractContextManager:
+        """Where the tasks of the next gang run. Bounded. Raises CannotGoOn, StopSignal."""
+        raise NotImplementedError
 
-        Whatever happens here, an exception too, no process of a task's group is left.
+    def _attempt(self, place, generation: str, signals: Signals) -> tuple[GangOutcome, TrainingStatus | None]:
+        """Runs one gang: how it ended, and what was seen last of its training."""
+        raise NotImplementedError
 
-        Args:
-          gang: at least one task that trains; the first that does is the chief.
-          signals: entered.
-        """
-        self._started, self._gang = time.monotonic(), gang
-        self._numbers = {command.name: number for number, command in enumerate(gang)}
+    def _adapt(self, cause: Cause) -> None:
+        """Called before each restart."""
+
+    def _look(self) -> None:
+        """Called about every two seconds while no task runs."""
+
+    def _gangs(self, signals: Signals) -> tuple[int, bool]:
+        """Starts gangs until there is nothing more to do. The exit code, and whether a signal has stopped the run."""
+        while True:
+            try:
+                with self._place(signals) as place:
+                    generation = f'{len(self._decisions) + 1}-{secrets.token_hex(4)}'
+                    outcome, training = self._attempt(place, generation, signals)
+                code, decision = self._judge(outcome, training)
+                self._decisions.append(decision)
+                if decision is None or not decision.restart:
+                    return code, outcome.signum is not None
+                self._back_off(decision.delay, signals)
+            except StopSignal as stopped:
+                return 128 + stopped.signum, True
+            except CannotGoOn as error:
+                self._say(str(error))
+                return error.code, False
+
+    def _judge(self, outcome: GangOutcome, training: TrainingStatus | None) -> tuple[int, restarts.Decision | None]:
+        """The exit code, if this is the end, and what follows a failure."""
+        if outcome.signum:
+            return causes.code_of_stopped(outcome, training.state if training else None), None
+        cause, rules = outcome.end.cause, self._history.rules
+        if outcome.end.kind not in (GangEndKind.FAILED, GangEndKind.STALLED):
+            return outcome.end.exit_code, None
+        decision = self._history.decide(cause, time.monotonic(), self.checkpoint or 0, self.workers)
+        if decision.restart:
+            self._adapt(cause)
+            self._say(wording.restart(decision, rules.max_restarts, self.checkpoint, cause, self.is_program))
+        else:
+            self._say(wording.no_restart(decision, rules, cause))
+        return decision.exit_code, decision
+
+    def _back_off(self, secs: float, signals: Signals) -> None:
+        try:
+            self._wait(secs, signals)
+        except StopSignal as stopped:
+            self._say(f'received {wording.order(stopped.signum)}: no restart')
+            raise
+
+    def _wait(self, secs: float, signals: Signals) -> None:
+        """Raises StopSignal as soon as there was a signal."""
+        until = time.monotonic() + secs
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
-            self._selector = selector
-            try:
-                self._start()
-                while self._running or self._waiting:
-                    for key, _ in selector.select(self._timeout()):
-                        if key.data is not None:
-                            key.data.read(key.fd)
-                    self._step(signals.take())
-            finally:
-                for task in self._running:
-                    task.kill()  # all, before anything else can go wrong
-                for task in self._running:
-                    task.close()
-        self._watch.look_now()
-        secs = time.monotonic() - self._started
-        stop = policy.settled(self._stop or Stop(Why.DONE), self._ended)
-        return Outcome(stop, tuple(self._ended), secs, self._signum)
-
-    def _timeout(self) -> float:
-        deadlines = [self._watch.next_look, time.monotonic() + self._launcher.look_secs]
-        if self._stop:
-            deadlines.append(self._kill_at)
-        else:
-            deadlines += [self._judge_at, self._drain_until, *(task.due for task in self._waiting)]
-        first = min((at for at in deadlines if at is not None), default=float('inf'))
-        return min(max(0.0, first - time.monotonic()), _LONGEST_WAIT_SECS)
-
-    def _step(self, received: Sequence[signal.Signals]) -> None:
-        """Looks at what happened since the last step, and acts on it."""
-        now = time.monotonic()
-        ended, stopping = self._reap(now), self._stop
-        looked = self._watch.look(now)
-        for signum in received:
-            if signum == PROFILE:
-                self._profile()
-            else:
-                self._on_signal(signum)
-        if self._stop is None:
-            self._judge([task for task in ended if task.code != 0], now)
-        started = self._stop is None and self._start_again(now)
-        if self._stop is None and self._watch.stalled:
-            self._look_for_stall()
-        if self._stop is None:
-            self._drain(now)
-        elif self._kill_at is not None and now >= self._kill_at:
-            self._kill('the time to end is over')
-        if looked or ended or started or self._stop is not stopping:
-            self._show(self._view())
-
-    # Starts
-
-    def _start(self) -> None:
-        for command in self._gang:
-            failed = self._spawn(command, life=1)
-            if failed:
-                self._judge([failed], time.monotonic())
-            if self._stop:
-                break
-        self._show(self._view())
-
-    def _start_again(self, now: float) -> bool:
-        """Starts tasks whose time has come. Whether there were any."""
-        due = [task for task in self._waiting if task.due <= now]
-        for task in due:
-            self._waiting.remove(task)
-            if task.command.trains and not self._chief_runs():
-                self._failures.append(task.last)  # there is nobody left whom it could join
-                self._judge([], now)
-                break
-            failed = self._spawn(task.command, task.life)
-            if failed:
-                self._judge([failed], now)
-        return bool(due)
-
-    def _spawn(self, command: Command, life: int) -> Ended | None:
-        """Starts a task; its end, if it cannot be started."""
-        self._began[command.name] = time.monotonic()
-        try:
-            task = self._launcher.start(command, self._numbers[command.name], life, self._selector)
-        except CannotStart as error:
-            secs = time.monotonic() - self._started
-            self._ended.append(never_started(command.name, life, secs, error))
-            return self._ended[-1]
-        self._running.append(task)
-        return None
-
-    # Ends
-
-    def _reap(self, now: float) -> list[Ended]:
-        ended = []
-        for task in tuple(self._running):
-            code = task.poll()
-            if code is not None:
-                self._running.remove(task)
-                began = self._began[task.name] - self._started
-                ended.append(dataclasses.replace(task.end(code, now - self._started), began=began))
-        self._ended += ended
-        return ended
-
-    def _judge(self, failed: Iterable[Ended], now: float) -> None:
-        """Restarts who can be restarted alone; ends the gang if it has lost anybody else."""
-        for task in failed:
-            if not self._restarts_alone(task, now):
-                self._failures.append(task)
-        if not self._failures:
-            return
-        if self._running and all(policy.is_symptom(task) for task in self._failures):
-            if self._judge_at is None:
-                self._judge_at = now + CAUSE_SECS
-                self._say(messages.symptom(self._failures[0], CAUSE_SECS))
-            if now < self._judge_at:
-                return
-        running = {task.name for task in self._running}
-        dead = [task for task in reversed(self._ended) if task.name not in running]
-        cause = policy.blame(self._failures, dead)
-        self._end(Stop(Why.FAILED, cause), messages.cause(cause))
-
-    def _restarts_alone(self, task: Ended, now: float) -> bool:
-        command = self._gang[self._numbers[task.name]]
-        if not command.alone or (command.trains and not self._chief_runs()):
-            return False
-        decision = self._alone.decide(task.name, task.exit_code, now)
-        self._say(messages.alone(task, decision, self._alone.max_restarts))
-        if decision.restart:
-            self._waiting.append(Waiting(command, task.life + 1, now + decision.delay, task))
-        return decision.restart
-
-    def _look_for_stall(self) -> None:
-        if self._is_training():
-            why = f'no step was finished in {self._limits.stall_timeout:g} s (--stall_timeout)'
-            self._end(Stop(Why.STALLED, Cause('', STALLED)), why)
-
-    def _drain(self, now: float) -> None:
-        if self._is_training() or not (self._running or self._waiting):
-            return
-        late = self._names()
-        if self._drain_until is None:
-            self._drain_until = now + self._limits.drain_secs
-            self._say(messages.draining(late, self._limits.drain_secs))
-        elif now >= self._drain_until:
-            why = f'--drain_secs={self._limits.drain_secs:g} are over'
-            self._end(Stop(Why.NOT_DRAINED, late=tuple(late)), why)
-
-    # Stops
-
-    def _on_signal(self, signum: signal.Signals) -> None:
-        self._signum = self._signum or signum
-        if self._stop is None:
-            self._end(Stop(Why.SIGNALLED, signum=signum), f'received {messages.order(signum)}')
-        elif signum == signal.SIGINT:  # others come twice when a terminal is closed
-            self._kill(f'received {messages.order(signum)} while stopping')
-        elif self._stop.why is not Why.SIGNALLED:
-            self._say(f'received {signum.name} while stopping: no restart')
-
-    def _end(self, stop: Stop, why: str) -> None:
-        self._stop = stop
-        self._waiting.clear()
-        if stop.why is Why.FAILED and not self._can_save(stop.cause):
-            self._kill(why)
-            return
-        signum = signal.SIGINT if stop.signum == signal.SIGINT else signal.SIGTERM
-        secs = self._limits.grace_secs
-        if stop.why is Why.STALLED:
-            signum, secs = signal.SIGUSR1, STACKS_SECS
-        self._kill_at = time.monotonic() + secs
-        self._say(messages.stopping(why, self._names(), signum, secs))
-        for task in self._running:
-            task.tell(signum)
-
-    def _can_save(self, cause: Cause) -> bool:
-        """Whether those who are left can: all have agreed to stop, or lack nobody they need."""
-        apart = {command.name for command in self._gang if command.alone}
-        return policy.is_good_order(cause.ended) or all(f.name in apart for f in self._failures)
-
-    def _kill(self, why: str) -> None:
-        self._kill_at = None
-        names = self._names()
-        self._say(f'{why}; killing {", ".join(names)}' if names else why)
-        for task in self._running:
-            task.tell(signal.SIGKILL)
-
-    # Profiles
-
-    def _profile(self) -> None:
-        chosen = [
-            task
-            for task in self._running
-            if task.command.trains and wanted.includes(self._profile_tasks, task.name, task.command is self._chief)
-        ]
-        self._say(messages.profiling([task.name for task in chosen], self._profile_tasks))
-        for task in chosen:
-            task.tell(PROFILE)
-
-    # What there is
-
-    def _names(self) -> list[str]:
-        return [task.name for task in self._running] + [task.command.name for task in self._waiting]
-
-    def _is_training(self) -> bool:
-        return self._chief_runs()  # it ends last; a worker that goes on then is frozen
-
-    def _chief_runs(self) -> bool:
-        return any(task.command is self._chief for task in self._running)
-
-    @property
-    def _chief(self) -> Command:
-        return next(command for command in self._gang if command.trains)
-
-    def _view(self) -> View:
-        running = {task.name: task.pid for task in self._running}
-        waiting = {task.command.name for task in self._waiting}
-        names = [command.name for command in self._gang]
-        stopping = self._stop is not None
-        tasks = task_views(names, running, waiting, self._ended)
-        return View(stopping, not stopping and not self._is_training(), tasks)
+            while True:
+                received = [signum for signum in signals.take() if signum != PROFILE]  # there is no task now
+                if received:
+                    raise StopSignal(received[0])
+                left = until - time.monotonic()
+                if left <= 0:
+                    return
+                self._look()
+                selector.select(min(left, _LOOK_SECS))

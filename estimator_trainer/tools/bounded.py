@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor import process as processes
+from estimator_trainer.supervisor.processes import process as processes
 
 _LAST_LINES = 15
 _LAST_BYTES = 2**16

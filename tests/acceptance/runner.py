@@ -17,7 +17,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / 'programs'
 sys.path.insert(0, str(REPOSITORY))
 
-from estimator_trainer.supervisor import ports  # noqa: E402  (standard library only)
+from estimator_trainer.supervisor.processes import ports  # noqa: E402  (standard library only)
 
 ALONE = ('wide_and_deep', 'v1_style', 'keras_model', 'export_and_warm_start', 'heads_and_hooks', 'mirrored')
 CLUSTERS = {'parameter_servers': ('chief', 'ps', 'evaluator'), 'workers': ('worker', 'worker', 'evaluator')}

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 from tests.chaos import faults
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import EVALUATING, SAVING, START_UP, TRAINING, Fault

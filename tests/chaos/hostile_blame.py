@@ -6,7 +6,7 @@ import os
 import signal
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 from tests.chaos import alone, hostile_job
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import TRAINING, Fault

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from estimator_trainer.supervisor import process
+from estimator_trainer.supervisor.processes import process
 from tests.chaos import faults
 
 REPOSITORY = pathlib.Path(__file__).parents[2]

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import garbage
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 
 v1 = tf.compat.v1
 

@@ -7,7 +7,7 @@ import launch
 import pytest
 
 from estimator_trainer.compat.patches import training_end
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 
 LATE = training_end._LATE_SECS
 

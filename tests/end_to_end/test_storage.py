@@ -13,7 +13,7 @@ import pytest
 import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.storage import names
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 from tests.chaos import faults
 from tests.storage import s3_server
 

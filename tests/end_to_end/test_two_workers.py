@@ -10,7 +10,7 @@ import launch
 import pytest
 
 import tf_config
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 
 pytestmark = pytest.mark.slow
 

@@ -246,8 +246,8 @@ if __name__ == '__main__':
 def test_a_child_of_a_supervisor():
     code, _, err = run(
         """
-from estimator_trainer.supervisor import signals
-with signals.Signals() as caught:
+from estimator_trainer import signal_pipe
+with signal_pipe.Signals() as caught:
     child = fork(time.sleep, 600)
     os.kill(child, signal.SIGTERM)
     assert code_of(child) == -signal.SIGTERM

@@ -75,7 +75,9 @@ def test_when_a_page_is_wanted(monkeypatch):
 
 
 def test_the_supervisor_knows_the_flag():
-    assert trainer_flags.read(['--report=off']).report == 'off' and trainer_flags.read([]).report == 'auto'
+    assert (
+        trainer_flags.read(['--report=off']).config.report == 'off' and trainer_flags.read([]).config.report == 'auto'
+    )
 
 
 def test_a_short_run_does_not_wait_for_a_page(tmp_path):

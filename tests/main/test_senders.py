@@ -118,5 +118,5 @@ def test_a_wrong_flag_starts_none(tmp_path):
 
 
 def test_the_supervisor_knows_the_flag():
-    assert trainer_flags.read(['--track=wandb', '--track=mlflow:x']).track == ('wandb', 'mlflow:x')
-    assert trainer_flags.read([]).track == ()
+    assert tuple(trainer_flags.read(['--track=wandb', '--track=mlflow:x']).config.track) == ('wandb', 'mlflow:x')
+    assert tuple(trainer_flags.read([]).config.track) == ()

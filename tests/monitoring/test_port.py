@@ -9,7 +9,7 @@ import pytest
 from estimator_trainer import main
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port
-from estimator_trainer.supervisor import command
+from estimator_trainer.supervisor import cluster_command
 
 pytest.importorskip('prometheus_client', reason='prometheus-client is not installed')
 
@@ -57,7 +57,7 @@ def run_alone(flags):
 
 
 def run_cluster(flags):
-    return command.main(['--isolate=off', '--', *flags])
+    return cluster_command.main(['--isolate=off', '--', *flags])
 
 
 @pytest.mark.parametrize('run', [run_alone, run_cluster])

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from estimator_trainer.run_dir import contents
-from estimator_trainer.submit import slurm
+from estimator_trainer.submit import slurm_script
 
 ROOT = pathlib.Path(__file__).parents[2] / 'estimator_trainer'
 
@@ -44,7 +44,7 @@ def test_the_modules_that_a_docstring_names_are_there(package):
 
 
 def test_the_files_of_a_run_under_slurm_are_listed():
-    written = re.findall(r'/logs.*?/(slurm-)\$SLURM_JOB_ID', pathlib.Path(slurm.__file__).read_text())
+    written = re.findall(r'/logs.*?/(slurm-)\$SLURM_JOB_ID', pathlib.Path(slurm_script.__file__).read_text())
     assert written and any(path.startswith('logs/slurm-') for file in contents.FILES for path in file.paths)
 
 

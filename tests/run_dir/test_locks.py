@@ -9,9 +9,8 @@ import sys
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import files, locks, metrics_log, protocol
-from estimator_trainer.supervisor import lock as cluster_lock
-from estimator_trainer.supervisor import ports
+from estimator_trainer.run_dir import files, locks, metrics_log, ownership, protocol
+from estimator_trainer.supervisor.processes import ports
 
 FOREIGN = 'the only copy of a thesis\n'
 
@@ -133,7 +132,7 @@ def test_patience_depends_on_the_machine(tmp_path, boot, secs):
 
 ORPHAN = """
 import os, signal, sys, time
-from estimator_trainer.run_dir import locks
+from estimator_trainer.run_dir import locks, ownership
 lock = locks.Lock(sys.argv[1])
 assert lock.take()
 {fork}
@@ -184,7 +183,7 @@ def test_a_supervisors_lock_that_is_a_link(tmp_path):
     (tmp_path / 'theirs').write_text(FOREIGN)
     (tmp_path / '.cluster.lock').symlink_to('theirs')
     with pytest.raises(UsageError, match='.cluster.lock should be a lock file, but is a symbolic link'):
-        with cluster_lock.hold(str(tmp_path)):
+        with ownership.supervise(str(tmp_path)):
             pass
     assert (tmp_path / 'theirs').read_text() == FOREIGN
 

@@ -162,3 +162,20 @@ def test_a_lock_file_that_somebody_else_put_there(tmp_path):
     with pytest.raises(UsageError, match=f'{tmp_path}/.trainer.lock should be a lock file, but is a symbolic link'):
         claimed(tmp_path)
     assert (tmp_path / 'theirs').read_text() == 'of value'
+
+
+def test_a_model_dir_is_made_and_has_one_supervisor(tmp_path):
+    folder = str(tmp_path / 'new' / 'model')
+    with ownership.supervise(folder):
+        with pytest.raises(UsageError, match=r'another run_local_cluster.sh \(pid \d+\)'):
+            with ownership.supervise(folder):
+                pass
+    with ownership.supervise(folder):
+        pass
+
+
+def test_a_model_dir_that_cannot_be_supervised_is_a_usage_error(tmp_path):
+    (tmp_path / 'file').touch()
+    with pytest.raises(UsageError, match='--model_dir=.*file/model: .*; give a folder'):
+        with ownership.supervise(str(tmp_path / 'file' / 'model')):
+            pass

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from multiprocessing import connection
 
-from estimator_trainer.supervisor import process
+from estimator_trainer.supervisor.processes import process
 
 ADDRESSES = ('10.203.8.1', '10.203.8.2')
 _TOOLS = ('ip', 'unshare', 'nsenter')

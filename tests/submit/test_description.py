@@ -3,7 +3,7 @@
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.submit import description, places
+from estimator_trainer.submit import description
 
 LEAST = {'name': 'm', 'flagfile': 'a.flags', 'model_dir': '/runs/m', 'roles': {'worker': {'count': 2}}}
 
@@ -16,7 +16,7 @@ def test_the_least():
     job = parse()
     assert (job.name, job.python, job.image, job.base_port) == ('m', 'python3', None, None)
     assert (job.max_restarts, job.grace_secs, job.time_limit_minutes) == (3, 60, None)
-    assert job.roles == (('worker', description.Role(count=2, cores=1, memory_gib=4, gpus=0)),)
+    assert job.roles == (('worker', description.RoleTasks(count=2, cores=1, memory_gib=4, gpus=0)),)
     assert (job.slurm.extra, job.kubernetes.kind, job.ray.address) == ((), 'job', None)
 
 
@@ -125,7 +125,7 @@ def test_a_description_holds_no_credentials(name):
 def test_parameter_servers_need_a_shared_folder():
     job = parse(model_dir='s3://bucket/m', roles={'chief': {}, 'worker': {}, 'ps': {}})
     with pytest.raises(UsageError, match='roles.ps: parameter servers of several machines cannot save into a store'):
-        places.check(job)
+        job.check_roles()
 
 
 @pytest.mark.parametrize('key', ['name', 'flagfile', 'model_dir', 'roles'])

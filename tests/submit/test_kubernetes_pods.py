@@ -11,7 +11,7 @@ import launch
 import pytest
 
 from estimator_trainer.submit import description as descriptions
-from estimator_trainer.submit import kubernetes
+from estimator_trainer.submit import kubernetes_objects
 from tests.submit import kubernetes_pod
 from tests.submit.hosts import ADDRESSES, Hosts
 
@@ -73,7 +73,7 @@ def test_two_pods_reach_the_accuracy(tmp_path, data_dir):
             'kubernetes': {'claim': 'models', 'mount': str(volume)},
         }
     )
-    pods = kubernetes_pod.pods(yaml.safe_load(kubernetes.render(description)['job.yaml']))
+    pods = kubernetes_pod.pods(yaml.safe_load(kubernetes_objects.render(description)['job.yaml']))
     hosts_file = tmp_path / 'hosts'
     hosts_file.write_text(
         '127.0.0.1 localhost\n'

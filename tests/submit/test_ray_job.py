@@ -1,189 +1,130 @@
-"""What Ray's own client is given, and how the driver talks to actors: without Ray."""
+"""A real Ray cluster of two nodes runs what the driver of a job asks of it."""
 
+import contextlib
+import os
 import pathlib
-import subprocess
-import types
+import re
+import signal
+import sys
+import tempfile
 
+import launch
 import pytest
 
-from estimator_trainer.errors import UsageError
-from estimator_trainer.submit import description as descriptions
-from estimator_trainer.submit import places, ray, ray_driver, remote_run
-from estimator_trainer.submit.remote import HostLost
+from estimator_trainer.run_dir import protocol
+from tests.chaos import faults, files
+from tests.chaos.stage import JOB, SAVING
+from tests.submit import virtual_environment
+from tests.submit.hosts import Hosts
+
+pytestmark = pytest.mark.slow
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
-DEPLOY = pathlib.Path(__file__).parents[2] / 'deploy'
-VALUE = {
-    'name': 'mnist',
-    'flagfile': 'f.flags',
-    'model_dir': '/m',
-    'python': '/opt/python',
-    'args': ["--param=name=it's $1"],
-    'environment': {'A': 'b c', 'EMPTY': ''},
-    'max_restarts': 0,
-    'roles': {'ps': {}, 'chief': {'cores': 3, 'memory_gib': 1.5}, 'worker': {'count': 2, 'gpus': 1}},
-    'ray': {'address': 'http://head:8265'},
-    'kubernetes': {'kind': 'jobset'},
-}
+REQUIREMENTS = ('ray==2.60.0', 'pyyaml', 'absl-py')  # no TensorFlow: the trainer runs in our environment
+BOUND_SECS = 300
+EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
+PROGRAM = pathlib.Path(__file__).parent / 'programs' / 'two_raylets.py'
 
 
-def test_the_driver_reads_the_same_description():
-    description = descriptions.parse(VALUE, source='there')
-    text = ray.render(description)['job.yaml']
-    again = descriptions.parse(yaml.safe_load(text), source='there')
-    assert again == description
-    assert [name for name, _ in again.roles] == ['ps', 'chief', 'worker']
-    assert ray.render(again)['job.yaml'] == text
+@pytest.fixture(scope='module')
+def ray_python(can_have_hosts, tmp_path_factory):
+    python, problem = virtual_environment.make(tmp_path_factory.mktemp('ray'), *REQUIREMENTS)
+    if problem:
+        pytest.skip(f'Ray: {problem}')
+    return python
 
 
-@pytest.mark.parametrize('path', sorted(DEPLOY.rglob('mnist*.yaml')), ids=lambda path: path.name)
-def test_descriptions_of_the_repository_survive(path):
-    description = descriptions.load(path)
-    again = descriptions.parse(ray.plain(description), source=description.source)
-    assert again == description
+@pytest.fixture
+def hosts():
+    with Hosts() as hosts:
+        yield hosts
 
 
-def test_ray_has_no_time_limits():
-    with pytest.raises(UsageError, match='time_limit_minutes=5: Ray has no time limits; .*--max_secs'):
-        ray.render(descriptions.parse({**VALUE, 'time_limit_minutes': 5}))
+@contextlib.contextmanager
+def driver(ray_python, hosts, folder, description, **changes):
+    """The driver of a job on a cluster, under way. All of it ends with `hosts`."""
+    description = {
+        **description,
+        'model_dir': f'{folder}/run',
+        'python': sys.executable,
+        'working_dir': str(launch.REPOSITORY),
+        **changes,
+    }
+    job = folder / 'job.yaml'
+    job.write_text(yaml.safe_dump(description, sort_keys=False))
+    command = [*hosts.on(0), ray_python, PROGRAM, job, BOUND_SECS]
+    with tempfile.TemporaryDirectory(prefix='ray', dir='/tmp') as scratch:  # Ray's sockets want short paths
+        with launch.start(command, RAY_USAGE_STATS_ENABLED='0', RAY_TMPDIR=scratch) as running:
+            yield running
 
 
-OF_STORE = {**VALUE, 'model_dir': 's3://bucket/m', 'roles': {'worker': {'count': 2}, 'evaluator': {}}}
+def ended(running) -> str:
+    """The output of a driver, once it has ended with 0."""
+    output, _ = running.communicate(timeout=BOUND_SECS)
+    assert running.returncode == 0, output
+    return output
 
 
-def test_a_run_in_a_store_needs_a_folder_of_each_node():
-    with pytest.raises(UsageError, match="scratch_dir: is missing: name a folder of each node's own disk"):
-        ray.render(descriptions.parse(OF_STORE))
-    files = ray.render(descriptions.parse({**OF_STORE, 'scratch_dir': '/local'}))
-    assert '# The environment of the tasks needs estimator-trainer[s3].' in files['submit.sh']
-    assert yaml.safe_load(files['job.yaml'])['scratch_dir'] == '/local'
+def raylets(job) -> int:
+    """The process of the Ray cluster that runs the job."""
+    for folder in pathlib.Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):
+            if (folder / 'cmdline').read_text().split('\0')[1:3] == [str(PROGRAM), str(job)]:
+                return int(folder.name)
+    raise AssertionError('no such process')
 
 
-def test_the_driver_looks_into_the_folder_of_the_chief():
-    description = descriptions.parse({**OF_STORE, 'scratch_dir': '/local'})
-    addresses = {name: f'host:{port}' for port, name in enumerate(places.names(description), 1024)}
-    for command in remote_run.commands(description, addresses, {}):
-        assert '--scratch_dir=/local/mnist' in command.argv
-    assert remote_run.seen_dir(description, 'worker:0') == '/local/mnist/worker-0/run'
-    alone = descriptions.parse({**OF_STORE, 'scratch_dir': '/local', 'roles': {'worker': {}}})
-    assert remote_run.seen_dir(alone, 'worker:0') == '/local/mnist/run'
-
-
-def test_the_command_of_the_client(tmp_path):
-    called = []
-
-    def run(command):
-        called.append(command)
-        return subprocess.CompletedProcess(command, 1)
-
-    description = descriptions.parse(VALUE)
-    assert ray.submit(description, tmp_path, run) == 1
-    assert called == [
-        [
-            'ray',
-            'job',
-            'submit',
-            '--address=http://head:8265',
-            f'--working-dir={tmp_path}',
-            '--',
-            'python',
-            '-m',
-            'estimator_trainer.submit.ray_driver',
-            'job.yaml',
-        ]
-    ]
-    assert ray.render(description)['submit.sh'].splitlines()[-1] == ' '.join(called[0]).replace(str(tmp_path), '.')
-
-
-def test_roles_that_make_no_cluster_are_refused():
-    with pytest.raises(UsageError, match='roles.*parameter_server'):
-        ray.render(descriptions.parse({**VALUE, 'roles': {'ps': {}, 'worker': {}}}))
-
-
-def test_a_bundle_is_what_one_task_needs():
-    roles = dict(descriptions.parse(VALUE).roles)
-    assert ray_driver.bundle(roles['chief']) == {'CPU': 3, 'memory': 1536 << 20}
-    assert ray_driver.bundle(roles['worker']) == {'CPU': 1, 'memory': 4 << 30, 'GPU': 1}
-
-
-@pytest.mark.parametrize('host, address', [('10.0.0.1', '10.0.0.1:22'), ('fd00::1', '[fd00::1]:22')])
-def test_addresses(host, address):
-    assert ray_driver.address(host, 22) == address
-
-
-@pytest.mark.parametrize('argv', [[], ['a', 'b']])
-def test_the_driver_wants_one_description(argv, capsys):
-    assert ray_driver.main(argv) == 64
-    assert 'name one job description' in capsys.readouterr().err
-
-
-class FakeRay:
-    """Calls whose answers come when the test says so. An answer that is an exception is raised."""
-
-    class exceptions:
-        class GetTimeoutError(Exception):
-            pass
-
-        class RayActorError(Exception):
-            pass
-
-        class RayTaskError(Exception):
-            cause = None
-
-    def __init__(self):
-        self.answers, self.calls = {}, 0
-        self.method = types.SimpleNamespace(remote=self._remote)
-
-    def _remote(self, *args):
-        self.calls += 1
-        return self.calls
-
-    def wait(self, calls, timeout):
-        return [call for call in calls if call in self.answers], []
-
-    def get(self, call, timeout):
-        if call not in self.answers:
-            raise self.exceptions.GetTimeoutError
-        if isinstance(self.answers[call], Exception):
-            raise self.answers[call]
-        return self.answers[call]
-
-
-class TestQuestion:
-    def test_one_call_at_a_time(self):
-        fake = FakeRay()
-        question = ray_driver.Question(fake, fake.method)
-        assert question.ask() is question.ask() is None
-        assert fake.calls == 1
-        fake.answers[1] = (0, {})
-        assert question.ask() == (0, {})
-        assert question.ask() is None
-        assert fake.calls == 2
-
-    def test_a_node_that_does_not_answer_is_lost(self, monkeypatch):
-        fake = FakeRay()
-        question = ray_driver.Question(fake, fake.method)
-        assert question.ask() is None
-        monkeypatch.setattr(ray_driver, 'LOST_SECS', -1)
-        with pytest.raises(HostLost, match='has not answered'):
-            question.ask()
-
-    def test_an_actor_that_has_died_is_lost(self):
-        fake = FakeRay()
-        fake.answers[1] = fake.exceptions.RayActorError('The actor died.\nand a page of the log of its raylet')
-        with pytest.raises(HostLost, match=r'^The actor died\.$'):
-            ray_driver.Question(fake, fake.method).ask()
-
-
-def test_what_cannot_be_started_says_why():
-    fake = FakeRay()
-    host = ray_driver.RayHost(
-        fake, types.SimpleNamespace(poll=fake.method, training=fake.method, start=fake.method), 'a:1'
+def wait_for_step(model_dir, step, driver) -> None:
+    board = os.path.join(model_dir, protocol.TRAINING_FILE)
+    faults.until(
+        lambda: (protocol.read_json(board).get('step') or 0) >= step or driver.poll() is not None,
+        f'no step {step}',
+        BOUND_SECS,
     )
-    fake.answers[1] = fake.exceptions.RayTaskError('a traceback')
-    fake.answers[1].cause = NotADirectoryError(20, 'Not a directory', '/no/such')
-    with pytest.raises(OSError, match='Not a directory.*/no/such'):
-        host.start(['python'], {}, '/no/such')
-    with pytest.raises(HostLost):
-        host.start(['python'], {}, None)
+
+
+def test_two_workers_on_two_nodes_reach_the_accuracy(ray_python, hosts, tmp_path, data_dir):
+    description = yaml.safe_load(EXAMPLE.read_text())
+    with driver(
+        ray_python, hosts, tmp_path, description, args=[*description['args'], f'--data_dir={data_dir}']
+    ) as running:
+        output = ended(running)
+    assert 'done, after 0 restart(s)' in output
+    assert launch.metrics(tmp_path / 'run')[-1]['accuracy'] >= 0.965
+
+
+def test_a_killed_task_and_a_lost_node_change_nothing(ray_python, hosts, tmp_path, undisturbed):
+    description = {
+        'name': 'chaos',
+        'flagfile': '/dev/null',
+        'args': [*JOB, *SAVING, '--param=slow_ms=100'],
+        'roles': {'worker': {'count': 2, 'memory_gib': 2}},
+    }
+    model_dir, scene = tmp_path / 'run', faults.Scene(tmp_path)
+    scene.plan([faults.Fault(at='', moment='', by_step=step) for step in (30, 60)])
+
+    def wait_for_life(number):
+        def lives():
+            return sum(event['task'] == 'worker:0' for event in scene.events('session'))
+
+        faults.until(lambda: lives() >= number or running.poll() is not None, f'no life {number}', BOUND_SECS)
+
+    environment = {faults.FOLDER: str(tmp_path)}
+    with driver(ray_python, hosts, tmp_path, description, environment=environment) as running:
+        wait_for_step(model_dir, 25, running)
+        os.kill(launch.worker_process(model_dir, 1), signal.SIGKILL)
+        wait_for_life(2)
+        scene.release(0)
+        wait_for_step(model_dir, 45, running)
+        os.kill(raylets(tmp_path / 'job.yaml'), signal.SIGUSR1)
+        wait_for_life(3)
+        scene.release(1)
+        output = ended(running)
+    assert 'worker:1 ended with SIGKILL' in output
+    assert 'a node was replaced' in output
+    assert 'done, after 2 restart(s)' in output
+    resumed = [int(step) for step in re.findall(r'resumes at step (\d+) of 100', output)]
+    assert len(resumed) == 4 and min(resumed) >= 20, output  # both workers, twice
+    assert files.named(model_dir) == 100
+    assert files.differences(model_dir, undisturbed.two_workers()) == []

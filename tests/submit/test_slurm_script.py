@@ -10,7 +10,7 @@ import launch
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.submit import description, slurm
+from estimator_trainer.submit import description, slurm_script
 from tests.storage import s3_server
 
 LEAST = {'name': 'm', 'flagfile': 'a.flags', 'model_dir': '/runs/m', 'roles': {'worker': {'count': 2}}}
@@ -114,7 +114,7 @@ scontrol requeue "$SLURM_JOB_ID" || exit "$code"
 
 
 def script(**changes):
-    ((_, text),) = slurm.render(description.parse({**LEAST, **changes}, 'job.yaml')).items()
+    ((_, text),) = slurm_script.render(description.parse({**LEAST, **changes}, 'job.yaml')).items()
     return text
 
 

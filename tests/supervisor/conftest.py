@@ -18,10 +18,13 @@ BOUND_SECS = 120
 
 COMMAND = """
 import os, sys
-from estimator_trainer.supervisor import command, supervisor
-command.TRAINER = ('sh', 'trainer.sh')
-supervisor.CAUSE_SECS = float(os.environ.get('CAUSE_SECS', supervisor.CAUSE_SECS))
-sys.exit(command.main(sys.argv[1:]))
+from estimator_trainer.supervisor import cluster_command, gang
+from estimator_trainer.supervisor.processes import console
+cluster_command.TRAINER = ('sh', 'trainer.sh')
+gang.CAUSE_SECS = float(os.environ.get('CAUSE_SECS', gang.CAUSE_SECS))
+gang.STACKS_SECS = float(os.environ.get('STACKS_SECS', gang.STACKS_SECS))
+console.DRAIN_SECS = float(os.environ.get('DRAIN_SECS', 60))  # a test reads all there is, on a slow machine too
+sys.exit(cluster_command.main(sys.argv[1:]))
 """
 
 # What the scripts of tests build on. $attempt counts gangs, $life what was restarted alone.

@@ -31,6 +31,7 @@ def test_a_console_that_nobody_reads_holds_up_nothing(cluster, until, signum, ex
         while :; do sleep .02; done
         """,
         '--noevaluator',
+        DRAIN_SECS='1',
     )
     for who in ('worker:0', 'worker:1'):
         until(lambda: (run.folder / f'here-2-{who}').exists())

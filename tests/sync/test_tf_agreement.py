@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import unlocked
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 from estimator_trainer.sync import agreement as eager_agreement
 from estimator_trainer.sync.agreement import EagerAgreement
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 from estimator_trainer.sync import agreed_start, ps_meeting
 from estimator_trainer.training import parameter_server, sync_ps
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.supervisor import ports
+from estimator_trainer.supervisor.processes import ports
 from estimator_trainer.training import transfers
 
 v1 = tf.compat.v1

@@ -164,7 +164,7 @@ def numbered(source, hosts, base_port, place=lambda host: host):
 
     `place` gives what names a machine, for hosts that have several names. Raises ResolverError.
     """
-    places, whole = addresses.Places(), {host: host != host_of(host) for host in hosts}
+    places, whole = addresses.TakenPlaces(), {host: host != host_of(host) for host in hosts}
     for host in hosts:
         if whole[host] and not places.take(host):
             raise refusal(source, '--hosts', host, 'is given twice: each rank needs its own address')

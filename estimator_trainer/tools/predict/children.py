@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from multiprocessing import connection
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.logs import Lines
-from estimator_trainer.supervisor.process import Process
-from estimator_trainer.supervisor.signals import Signals
-from estimator_trainer.supervisor.task_commands import Command
+from estimator_trainer.signal_pipe import Signals
+from estimator_trainer.supervisor.policy.task_commands import TaskCommand
+from estimator_trainer.supervisor.processes.logs import Lines
+from estimator_trainer.supervisor.processes.process import Process
 
 _LOOK_SECS = 0.5
 _READ_BYTES = 64 << 10
@@ -86,7 +86,7 @@ class _Child:
         self._name = f'process {number + 1}'
         self._prefix = f'[{self._name}] ' if named else ''
         env = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
-        self._process = Process(Command(self._name, argv, env))
+        self._process = Process(TaskCommand(self._name, argv, env))
         self.open = {self._process.stdout: Lines(), self._process.stderr: Lines()}
         self._heard_at = time.monotonic()
         self._last = collections.deque(maxlen=_LAST_LINES)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor import progress
+from estimator_trainer.supervisor.reports import progress_line
 from estimator_trainer.tools.report.words import day
 
 DONE, PRUNED, STOPPED, FAILED = 'done', 'pruned', 'stopped', 'failed'
@@ -59,10 +59,10 @@ def of(training: Mapping, status: Mapping, report: Mapping, alive: Alive, now: f
     if told and written <= _time(report.get('ended') or status.get('time')) + FRESH_SECS:
         return told
     if alive.cluster:
-        return Verdict(ALIVE, progress.DOING.get(status.get('state'), 'starts'))
+        return Verdict(ALIVE, progress_line.DOING.get(status.get('state'), 'starts'))
     over = state in (protocol.ENDED, protocol.STOPPED, None) or exit_code(training) is not None
     if alive.trainer or (now - written < FRESH_SECS and not over):
-        return Verdict(ALIVE, progress.DOING.get(state, 'starts'))
+        return Verdict(ALIVE, progress_line.DOING.get(state, 'starts'))
     if state == protocol.ENDED:
         if alive.evaluator:
             return Verdict(ALIVE, 'evaluates and exports; training is over')

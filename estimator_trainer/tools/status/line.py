@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor import progress
-from estimator_trainer.supervisor.progress import Part
+from estimator_trainer.supervisor.reports import progress_line
+from estimator_trainer.supervisor.reports.progress_line import LinePart
 from estimator_trainer.tools.report import verdict
 from estimator_trainer.tools.report.verdict import Verdict
 from estimator_trainer.tools.report.words import duration, number
@@ -36,11 +36,11 @@ def of(now: Now, name: str, width: int | None = None) -> str:
     found = judge(now)
     alive = found.kind == verdict.ALIVE
     last = now.lines[-1] if now.lines else {}
-    parts = progress.steps(now.training, last, secs_left(now) if alive else None, runs=alive)
+    parts = progress_line.steps(now.training, last, secs_left(now) if alive else None, runs=alive)
     if now.status and (alive or found.kind == verdict.LOST):
-        parts += progress.tasks(now.status.get('tasks') if now.alive.cluster else None, now.status.get('restarts'))
+        parts += progress_line.tasks(now.status.get('tasks') if now.alive.cluster else None, now.status.get('restarts'))
     elif type(now.report.get('restarts')) is int and now.report['restarts']:
-        parts.append(progress.restarts(now.report['restarts']))
+        parts.append(progress_line.restarts(now.report['restarts']))
     told: list[str] = _waits(now.lines[-_PACE_LINES:]) if alive else []
     checkpoint = now.training.get('checkpoint_step')
     if type(checkpoint) is int and found.kind not in (verdict.DONE, verdict.PRUNED):
@@ -48,11 +48,11 @@ def of(now: Now, name: str, width: int | None = None) -> str:
     told.append(_evaluation(now.evaluation))
     if type(now.report.get('secs')) in (int, float) and not alive:
         told.append(f'after {duration(now.report["secs"])}')
-    parts += [Part(text, 0, progress.LATER + number_) for number_, text in enumerate(filter(None, told))]
+    parts += [LinePart(text, 0, progress_line.LATER + number_) for number_, text in enumerate(filter(None, told))]
     if alive:
         state = now.status.get('state') if now.alive.cluster else now.training.get('state')
-        return progress.joined([progress.head(f'{name} {found.text}', str(state)), *parts], width)
-    numbers = progress.joined(parts)
+        return progress_line.joined([progress_line.head(f'{name} {found.text}', str(state)), *parts], width)
+    numbers = progress_line.joined(parts)
     return (
         f'{name} {found.text}. {numbers[0].upper()}{numbers[1:]}'[:width] if numbers else f'{name} {found.text}'[:width]
     )

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor import report as reports
-from estimator_trainer.supervisor.logs import Lines
-from estimator_trainer.supervisor.process import Process
-from estimator_trainer.supervisor.task_commands import Command
+from estimator_trainer.supervisor.policy.task_commands import TaskCommand
+from estimator_trainer.supervisor.processes.logs import Lines
+from estimator_trainer.supervisor.processes.process import Process
+from estimator_trainer.supervisor.reports import report_file as reports
 
 _SUPERVISOR = (sys.executable, '-m', 'estimator_trainer', 'cluster', '--workers=1', '--noevaluator')
 _READ_BYTES = 64 << 10
@@ -32,11 +32,11 @@ def command(
     environ: Mapping[str, str],
     supervisor_flags: Sequence[str] = (),
     supervisor: Sequence[str] = _SUPERVISOR,
-) -> Command:
+) -> TaskCommand:
     """How a trial is started, pinned to `cores`, if there are any."""
     environ = {name: value for name, value in environ.items() if name not in ('TF_CONFIG', *protocol.VARIABLES)}
     argv = (*supervisor, *supervisor_flags, '--', *trainer_flags, f'--model_dir={model_dir}')
-    return Command(os.path.basename(model_dir), argv, environ, cores=tuple(cores))
+    return TaskCommand(os.path.basename(model_dir), argv, environ, cores=tuple(cores))
 
 
 class Child:
@@ -46,7 +46,7 @@ class Child:
         OSError: it cannot be started.
     """
 
-    def __init__(self, started: Command, model_dir: str):
+    def __init__(self, started: TaskCommand, model_dir: str):
         self._model_dir = model_dir
         self._began = time.monotonic()
         self._last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)

@@ -14,7 +14,7 @@ from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import metrics_log, ownership, protocol
 from estimator_trainer.storage import urls
-from estimator_trainer.supervisor.command import usable_cores
+from estimator_trainer.supervisor.cluster_command import usable_cores
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.tools import command_line
 from estimator_trainer.tools.sweep import child, katib, page, report, space, targets

@@ -12,9 +12,8 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.run_dir import locks, metrics_log, ownership, protocol
-from estimator_trainer.supervisor import lock as supervisor_lock
-from estimator_trainer.supervisor import task_commands
-from estimator_trainer.supervisor.signals import Signals
+from estimator_trainer.signal_pipe import Signals
+from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.tools.sweep import evaluations, report, trial
 from estimator_trainer.tools.sweep.child import Child
 from estimator_trainer.tools.sweep.plan import Plan
@@ -223,7 +222,7 @@ def wait_until_free(model_dir: str, secs: float = _LEFT_SECS) -> None:
     Raises:
         UsageError: somebody still has the model_dir.
     """
-    for name in (supervisor_lock.LOCK_FILE, ownership.TRAINER_LOCK):
+    for name in (ownership.SUPERVISOR_LOCK, ownership.TRAINER_LOCK):
         path = os.path.join(model_dir, name)
         if not os.path.exists(path):
             continue

@@ -13,7 +13,7 @@ from estimator_trainer import config as trainer_config
 from estimator_trainer import exit_codes, flag_words, flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import urls
-from estimator_trainer.supervisor import process
+from estimator_trainer.supervisor.processes import process
 from estimator_trainer.tools.sweep import space as spaces
 from estimator_trainer.tools.sweep.space import Parameter, Space
 

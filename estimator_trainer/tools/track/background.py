@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from estimator_trainer import exit_codes, senders, trackers
-from estimator_trainer.supervisor import process
+from estimator_trainer.supervisor.processes import process
 from estimator_trainer.tools.track import sending, state, tracker
 from estimator_trainer.tools.track.outage import Outage
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, Away

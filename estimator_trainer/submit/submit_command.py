@@ -1,0 +1,93 @@
+"""python -m estimator_trainer submit slurm|kubernetes|ray render|submit JOB.yaml [--out DIR].
+
+Exit code 0, 64 on a bad argument or job description, otherwise that of the engine's own client.
+"""
+
+import argparse
+import contextlib
+import importlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from estimator_trainer import exit_codes
+from estimator_trainer.errors import UsageError
+from estimator_trainer.submit import description as descriptions
+
+ENGINES = {'slurm': 'slurm_script', 'kubernetes': 'kubernetes_objects', 'ray': 'ray_job'}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(exit_codes.USAGE, f'{self.prog}: {message}\n')
+
+
+def _parser():
+    parser = _Parser(
+        prog='python -m estimator_trainer submit',
+        allow_abbrev=False,
+        description='Writes or submits what an engine needs to run a job on its cluster.',
+    )
+    parser.add_argument('engine', choices=ENGINES)
+    parser.add_argument(
+        'action',
+        choices=('render', 'submit'),
+        help="render: print the files; submit: give them to the engine's own client",
+    )
+    parser.add_argument('job', metavar='JOB.yaml', help='the job description; docs/engines/README.md lists its keys')
+    parser.add_argument(
+        '--out', type=pathlib.Path, metavar='DIR', help='write the files into this folder, and keep them'
+    )
+    return parser
+
+
+def _write(folder, files):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding='utf-8')
+    except OSError as error:
+        raise UsageError(f'--out={folder}: {error.strerror}; give a folder that can be written') from None
+
+
+def _render(files, out):
+    if out is not None:
+        _write(out, files)
+        print('\n'.join(str(out / name) for name in files))
+    elif len(files) == 1:
+        print(*files.values(), end='')
+    else:
+        print('\n'.join(f'# {name}\n{text}' for name, text in files.items()), end='')
+
+
+def _submit(engine, description, files, out, run):
+    with contextlib.ExitStack() as stack:
+        folder = out or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f'{description.name}-')))
+        _write(folder, files)
+        try:
+            code = engine.submit(description, folder, run)
+        except FileNotFoundError as error:  # of subprocess: the client
+            raise UsageError(
+                f'{error.filename}: no such command; submit from a machine that has it, or render here and submit there'
+            ) from None
+        except KeyboardInterrupt:
+            return exit_codes.INTERRUPTED
+    return 128 - code if code < 0 else code
+
+
+def main(argv, run=subprocess.run) -> int:
+    """Runs the command line `argv`, without program name. The exit code."""
+    args = _parser().parse_args(argv)
+    engine = importlib.import_module(f'estimator_trainer.submit.{ENGINES[args.engine]}')
+    try:
+        description = descriptions.load(args.job)
+        files = engine.render(description)
+        if args.action == 'submit':
+            return _submit(engine, description, files, args.out, run)
+        _render(files, args.out)
+        return exit_codes.OK
+    except UsageError as error:
+        for line in str(error).splitlines():  # one for each mistake of a description
+            print(f'error: {line}', file=sys.stderr)
+        return exit_codes.USAGE

@@ -1,0 +1,121 @@
+"""`python -m estimator_trainer cluster`, which `run_local_cluster.sh` starts: argv -> a cluster and an exit code."""
+
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+
+from estimator_trainer import config, exit_codes, senders
+from estimator_trainer.errors import UsageError
+from estimator_trainer.monitoring import port
+from estimator_trainer.run_dir import ownership
+from estimator_trainer.storage import run as storage_run
+from estimator_trainer.supervisor import local_machine as machines
+from estimator_trainer.supervisor import local_supervisor, options
+from estimator_trainer.supervisor.policy import causes, task_commands
+from estimator_trainer.supervisor.processes import console, isolate, log_folders, ports, process
+
+TRAINER = (sys.executable, '-m', 'estimator_trainer')
+CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine, and one with TensorFlow seconds
+
+
+def usable_cores() -> tuple[int, ...]:
+    """The cores this process may run on; on macOS just their number is true."""
+    if hasattr(os, 'sched_getaffinity'):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def check_flags(command: task_commands.TaskCommand, show: bool) -> int:
+    """Lets the trainer judge its flags. Its exit code; if not 0, it has said why.
+
+    `show` passes on what it says in any case.
+    """
+    parent = os.getpid()
+    try:
+        done = subprocess.run(
+            command.argv,
+            env=command.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=CHECK_SECS,
+            preexec_fn=lambda: process.tie_to_parent(parent),
+        )
+    except subprocess.TimeoutExpired:
+        print(f"the trainer's --dry_run did not end within {CHECK_SECS} s", file=sys.stderr)
+        return exit_codes.FAILED
+    if done.returncode != exit_codes.OK or show:
+        sys.stdout.buffer.write(done.stdout)
+        sys.stderr.buffer.write(done.stderr)
+    return causes.TaskEnd('check', done.returncode, 0).exit_code
+
+
+def run(
+    opts: options.Options,
+    claim: ports.Claim,
+    isolated: isolate.Isolation,
+    sending: senders.Senders,
+    metrics: socket.socket | None,
+) -> int:
+    """Runs the cluster, its first gang at the claimed ports. `metrics` listens at --metrics_port. Its exit code."""
+    out, err = console.of_this_process(os.environ, has_line=opts.trainer.config.progress != 'off')
+    machine = machines.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
+    environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
+    gang = machines.gang(opts, machine, opts.shape.workers, claim.ports, environ)
+    if opts.own.program is None:  # a program cannot be asked
+        code = check_flags(task_commands.flag_check(gang, quick=not opts.trainer.just_asks), opts.trainer.just_asks)
+        if code != exit_codes.OK or opts.trainer.just_asks:
+            return code
+    flag = '--model_dir' if opts.own.program is None else '--log_dir'
+    with ownership.supervise(opts.model_dir, flag) if opts.model_dir else contextlib.nullcontext():
+        try:
+            folder = log_folders.new(opts.log_dir)
+        except OSError as error:
+            raise UsageError(f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written') from None
+        with out, err:
+            err.say(isolated.note)
+            sending.follow(err.say)
+            code = local_supervisor.LocalSupervisor(opts, machine, random.Random(), claim, folder).run()
+            sending.last(code)
+            return code
+
+
+def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[config.TrainerConfig, list[str]]:
+    """The trainer's config, and the command line of a cluster that works in the scratch folder of its URL."""
+    trainer = config.parse(['trainer', *opts.words])
+    return trainer, [*argv, *storage_run.trainer_flags(trainer, os.environ)]
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command line `argv`, without program name. The exit code."""
+    try:
+        opts = options.parse(argv)
+        if opts is None:
+            print(options.help_text())
+            return exit_codes.OK
+        if opts.trainer.url:
+            trainer, argv = _in_scratch(opts, argv)
+            if not opts.trainer.just_asks:
+                return storage_run.run(['cluster', *argv], trainer, os.environ)
+            opts = options.parse(argv)
+        with contextlib.ExitStack() as stack:
+            metrics = None
+            asked, just_asks = opts.trainer.config, opts.trainer.just_asks
+            if asked.metrics_port and opts.model_dir and not just_asks:
+                metrics = stack.enter_context(port.listen(asked.metrics_port))
+            sending = stack.enter_context(senders.of(() if just_asks else asked.track, opts.model_dir))
+            # After what needs the network out here, before a port is claimed.
+            isolated = isolate.enter(opts.own.isolate, opts.trainer.data_in_store)
+            claim = stack.enter_context(ports.claim(opts.shape.size))
+            return run(opts, claim, isolated, sending, metrics)
+    except (UsageError, isolate.CannotIsolate) as error:
+        print(f'run_local_cluster.sh: {error}', file=sys.stderr)
+        return exit_codes.USAGE
+    except ports.NoPorts as error:
+        print(f'run_local_cluster.sh: {error}', file=sys.stderr)
+        return exit_codes.FAILED
+    except KeyboardInterrupt:  # before the gang was started
+        return exit_codes.INTERRUPTED

@@ -1,0 +1,242 @@
+"""What the ends of tasks mean for their gang. Pure."""
+
+import dataclasses
+import enum
+import signal
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.run_dir import protocol
+
+GOOD_ORDER = frozenset((exit_codes.INTERRUPTED, exit_codes.TERMINATED))
+ORDERS = (signal.SIGTERM, signal.SIGINT)  # that ask a task to save and end
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskError:
+    """What a task says of its own end, in its error file (protocol.py)."""
+
+    message: str
+    step: int | None = None
+    peer: str | None = None
+    traceback: tuple[str, ...] = ()
+    follows: bool = False  # it stopped because another task was told to
+
+    @classmethod
+    def of(cls, value: Mapping) -> 'TaskError | None':
+        """From the file's content, which a job may have spoiled; None for {}."""
+        if not value:
+            return None
+        step, peer, traceback = value.get('step'), value.get('peer'), value.get('traceback')
+        return cls(
+            message=' '.join(str(value.get('message') or '').split()),
+            step=step if type(step) is int else None,
+            peer=peer if isinstance(peer, str) and peer else None,
+            traceback=tuple(map(str, traceback)) if isinstance(traceback, list) else (),
+            follows=value.get('follows') is True,
+        )
+
+    @classmethod
+    def of_output(cls, lines: Sequence[str]) -> 'TaskError | None':
+        """From the last lines of what a program has printed; None without a traceback of Python's at the end."""
+        starts = [number for number, line in enumerate(lines) if line.startswith('Traceback (most recent call last)')]
+        if not starts:
+            return None
+        # The exception follows the frames, which are indented; its message may have several lines.
+        said = [line for line in lines[starts[-1] + 1 :] if line and not line.startswith(' ')]
+        return cls(' '.join(said[0].split()), traceback=tuple(lines[starts[-1] :])) if said else None
+
+
+class EndedBy(enum.Enum):
+    """Whose doing the end of a task was."""
+
+    BY_ITSELF = 'by itself'
+    STOPPED = 'stopped by the supervisor'
+    KILLED = 'killed by the supervisor'
+    NEVER_STARTED = 'could not be started'
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskEnd:
+    """How one task ended."""
+
+    name: str
+    code: int  # its exit code, or minus the number of the signal that ended it
+    secs: float  # since the gang was started
+    told: int | None = None  # the last signal that we had sent it
+    error: TaskError | None = None
+    life: int = 1  # 2: it had been restarted alone once
+    never_started: bool = False
+    began: float = 0.0  # seconds since the gang was started, of this life
+
+    @property
+    def exit_code(self) -> int:
+        """The code as a shell gives it: 128 + N for signal N."""
+        return 128 - self.code if self.code < 0 else self.code
+
+    @property
+    def how(self) -> EndedBy:
+        if self.never_started:
+            return EndedBy.NEVER_STARTED
+        if self.told in ORDERS and self.code in (0, -self.told, *GOOD_ORDER):
+            return EndedBy.STOPPED
+        if self.told is not None and self.code == -self.told:
+            return EndedBy.KILLED
+        return EndedBy.BY_ITSELF
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """What a gang failed of."""
+
+    name: str  # of the task; '' if none is to blame
+    code: int  # as a shell gives it
+    ended: TaskEnd | None = None  # how that task ended; None if it had not
+    reporter: TaskEnd | None = None  # who missed it
+
+    @property
+    def told_by(self) -> TaskEnd | None:
+        """The end that tells of it; None if none does."""
+        return self.ended or self.reporter
+
+
+class GangEndKind(enum.Enum):
+    """Why a gang came to its end."""
+
+    DONE = 'done'  # every task ended with 0
+    FAILED = 'failed'  # a task ended otherwise
+    STALLED = 'stalled'  # no step was finished for too long
+    SIGNALLED = 'signalled'  # we were told to stop
+    NOT_DRAINED = 'not drained'  # training was done, but a ps or the evaluator did not end
+
+
+@dataclasses.dataclass(frozen=True)
+class GangEnd:
+    """The decision that a gang is over, and what led to it."""
+
+    kind: GangEndKind
+    cause: Cause | None = None  # FAILED, STALLED
+    signum: signal.Signals | None = None  # SIGNALLED
+    late: tuple[str, ...] = ()  # NOT_DRAINED: the tasks that went on
+
+    @property
+    def exit_code(self) -> int:
+        match self.kind:
+            case GangEndKind.DONE:
+                return exit_codes.OK
+            case GangEndKind.FAILED | GangEndKind.STALLED:
+                return self.cause.code
+            case GangEndKind.SIGNALLED:
+                return 128 + self.signum
+            case GangEndKind.NOT_DRAINED:
+                return exit_codes.FAILED
+
+
+@dataclasses.dataclass(frozen=True)
+class GangOutcome:
+    """What a gang came to."""
+
+    end: GangEnd
+    ended: tuple[TaskEnd, ...]  # every task, each of its lives, in the order they were seen to end
+    secs: float
+    signum: signal.Signals | None = None  # we were told to stop, then or before
+
+
+def first_failure(ended: Iterable[TaskEnd]) -> TaskEnd | None:
+    """Of tasks found ended at the same time, the one that failed first as far as can be told.
+
+    1. A death by signal, which takes others along with any code.
+    2. A code that says the task itself is at fault.
+    3. "Restart me": stalled, not saved, and codes that we do not know.
+    4. A stop in good order: somebody else may have asked for it.
+    5. One that followed another task's.
+    6. A lost peer, which is somebody else's failure.
+
+    Ties go to the first in `ended`.
+    """
+
+    def rank(task: TaskEnd) -> int:
+        if task.code < 0:
+            return 1
+        if task.code < 128:
+            return 2
+        if is_symptom(task):
+            return 6
+        if is_good_order(task):
+            return 5 if follows(task) else 4
+        return 3
+
+    return min((task for task in ended if task.code != 0), key=rank, default=None)
+
+
+def is_symptom(task: TaskEnd) -> bool:
+    """Whether it ended because of another task's end."""
+    return task.code in exit_codes.SYMPTOMS
+
+
+def follows(task: TaskEnd) -> bool:
+    """Whether it stopped because another task was told to."""
+    return task.error is not None and task.error.follows
+
+
+def is_good_order(task: TaskEnd | None) -> bool:
+    """Whether it was told to stop, by whomever, and has saved what there was to save."""
+    return task is not None and task.code in GOOD_ORDER
+
+
+def restarts_alone(name: str, asynchronous: bool) -> bool:
+    """Whether a task can be restarted while the others go on.
+
+    The members of a synchronous gang cannot go on without one of them, nor let it in again.
+    """
+    role = name.partition(':')[0]
+    return role == 'evaluator' or (role == 'worker' and asynchronous)
+
+
+def settled(end: GangEnd, ended: Sequence[TaskEnd]) -> GangEnd:
+    """`end`, now that all have ended: one that followed another gives the blame to that one."""
+    if end.kind is not GangEndKind.FAILED or end.cause.ended is None or not follows(end.cause.ended):
+        return end
+    told = next((task for task in ended if is_good_order(task) and not follows(task)), None)
+    return end if told is None else dataclasses.replace(end, cause=Cause(told.name, told.exit_code, told))
+
+
+def can_save(cause: Cause, failures: Iterable[TaskEnd], alone: Container[str]) -> bool:
+    """Whether the tasks that are left can save: all have agreed to stop, or lack nobody they need.
+
+    Args:
+      alone: tasks that the others can do without.
+    """
+    return is_good_order(cause.ended) or all(task.name in alone for task in failures)
+
+
+def cause_of(failures: Iterable[TaskEnd], dead: Sequence[TaskEnd] = ()) -> Cause:
+    """The cause of a gang's failure, which may be a task that has not even ended.
+
+    Args:
+      failures: the ends that make it one; not empty.
+      dead: the last ends of tasks that are not running.
+    """
+    first = first_failure(failures)
+    peer = first.error.peer if is_symptom(first) and first.error else None
+    if peer is None or peer == first.name:
+        return Cause(first.name, first.exit_code, first)
+    for theirs in dead:
+        if theirs.name == peer and theirs.code != 0 and not is_symptom(theirs):
+            return Cause(peer, theirs.exit_code, theirs, reporter=first)
+    return Cause(peer, first.exit_code, reporter=first)
+
+
+def code_of_stopped(outcome: GangOutcome, state: str | None) -> int:
+    """The exit code of a run that was told to stop: 128 + the signal, or NOT_SAVED if steps were lost by that.
+
+    Args:
+      state: what its chief has said last of the training, in training.json.
+    """
+    assert outcome.signum is not None
+    last = {task.name: task for task in outcome.ended}
+    chief = last.get('chief:0') or last.get('worker:0')
+    well = chief is None or chief.code == 0 or chief.how is EndedBy.STOPPED
+    if outcome.end.kind is GangEndKind.SIGNALLED and state == protocol.TRAINING and not well:
+        return exit_codes.NOT_SAVED
+    return 128 + outcome.signum

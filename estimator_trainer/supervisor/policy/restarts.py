@@ -1,0 +1,192 @@
+"""What is started again, and when. Pure: time and chance are passed in."""
+
+import dataclasses
+import enum
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.supervisor.policy.causes import Cause, restarts_alone
+
+BACKOFF_CAP_SECS = 60
+JITTER = 0.5  # at most so much longer, so that gangs which failed together come back one by one
+
+# An evaluator or a worker that ends with one of these has nothing to gain from another life.
+USAGE_LIKE = frozenset((exit_codes.USAGE, exit_codes.DAMAGED, exit_codes.NO_DATA))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """How often and how soon. The same numbers for the gang and for each task restarted alone."""
+
+    max_restarts: int = 3
+    window_secs: float = 3600  # a machine that fails this rarely is worth going on with
+    backoff_secs: float = 1  # before the first restart
+
+    def delay(self, spent: int, rng: random.Random) -> float:
+        """Seconds before the restart that follows `spent` others."""
+        doubled = self.backoff_secs * 2 ** min(spent, 64)
+        return min(doubled * rng.uniform(1, 1 + JITTER), BACKOFF_CAP_SECS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """One failure of the gang, as far as it matters for what comes next."""
+
+    at: float  # seconds of a clock that never goes back
+    code: int  # of the cause, as a shell gives it
+    checkpoint: int = 0  # step of the checkpoint that the next gang goes on from; 0: there is none
+    task: str = ''  # at fault; '' if none is
+    step: int | None = None  # at which the task failed
+    workers: int = 1  # of the gang
+    never_started: bool = False
+    alone: bool = False  # a task that had been restarted alone as often as allowed
+
+
+class Reason(enum.Enum):
+    RESTART = 'restart'
+    NEVER = 'restarts are off'
+    PERMANENT = 'the same command would fail the same way'
+    REPEATED = 'the same exception again, with no new checkpoint'
+    SPENT = 'the restarts are spent'
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What follows a failure."""
+
+    reason: Reason
+    exit_code: int  # if this is the end
+    number: int = 0  # which one of `max_restarts`
+    delay: float = 0.0
+
+    @property
+    def restart(self) -> bool:
+        return self.reason is Reason.RESTART
+
+
+def is_permanent(code: int) -> bool:
+    """Whether another try is in vain. Code 1, an exception, may have been bad luck once."""
+    return not exit_codes.retryable(code) and code != exit_codes.FAILED
+
+
+def progressed(failures: Sequence[Failure], number: int) -> bool:
+    """Whether the gang of failures[number] has saved a checkpoint beyond the one that it began with.
+
+    That is the one with which the gang before it ended. If it was damaged and an older one was taken, the gang
+    after this one is measured by what this one has left.
+    """
+    return number > 0 and failures[number].checkpoint > failures[number - 1].checkpoint
+
+
+def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Decision:
+    """What follows the last of `failures`; each of the others was followed by a restart.
+
+    1. A permanent code ends the run with that code.
+    2. So does an exception that comes again at the same step, or without a new checkpoint since.
+    3. Any other failure is followed by a restart, `max_restarts` times within `window_secs`, each
+       after twice the delay of the one before.
+    4. A new checkpoint resets the count and the delay, unless the failed task writes no checkpoints: it could
+       fail for ever.
+    """
+    last = failures[-1]
+    if is_permanent(last.code):
+        return Decision(Reason.PERMANENT, last.code)
+    if rules.max_restarts == 0:
+        return Decision(Reason.NEVER, last.code)
+    if _repeats(failures):
+        return Decision(Reason.REPEATED, last.code)
+    spent = 0
+    for number, failure in enumerate(failures):
+        if progressed(failures, number) and not failure.alone:
+            spent = 0
+        if failure is not last and last.at - failure.at < rules.window_secs:
+            spent += 1
+    if spent >= rules.max_restarts:
+        return Decision(Reason.SPENT, exit_codes.RESTARTS_SPENT)
+    return Decision(Reason.RESTART, last.code, spent + 1, rules.delay(spent, rng))
+
+
+def _repeats(failures: Sequence[Failure]) -> bool:
+    exceptions = [f for f in failures if f.code == exit_codes.FAILED and not f.never_started]
+    if len(exceptions) < 2 or exceptions[-1] is not failures[-1]:
+        return False
+    before, last = exceptions[-2:]
+    since = range(failures.index(before) + 1, len(failures))
+    same_step = last.step is not None and last.step == before.step
+    return same_step or not any(progressed(failures, number) for number in since)
+
+
+class History:
+    """The failures of one run. The gang was started again after each but the last.
+
+    Args:
+      asynchronous: workers train beside parameter servers, so that one of them can be restarted alone.
+      earlier: failures, as `asdict` gives them.
+    """
+
+    def __init__(self, rules: Rules, rng: random.Random, asynchronous: bool, earlier: Iterable[Mapping] = ()):
+        self.rules, self._rng, self._asynchronous = rules, rng, asynchronous
+        self.failures = [Failure(**failure) for failure in earlier]
+
+    def decide(self, cause: Cause, now: float, checkpoint: int, workers: int = 1) -> Decision:
+        """What follows the failure of a gang for this cause."""
+        error = cause.ended.error if cause.ended else None
+        failure = Failure(
+            at=now,
+            code=cause.code,
+            checkpoint=checkpoint,
+            task=cause.name,
+            step=error.step if error else None,
+            workers=workers,
+            never_started=bool(cause.ended and cause.ended.never_started),
+            alone=restarts_alone(cause.name, self._asynchronous),
+        )
+        self.failures.append(failure)
+        return decide(self.failures, self.rules, self._rng)
+
+
+class Alone:
+    """Restarts of single tasks while the others go on, each task on an account of its own."""
+
+    def __init__(self, rules: Rules, rng: random.Random):
+        self._rules, self._rng = rules, rng
+        self.max_restarts = rules.max_restarts
+        self._made: dict[str, list[float]] = {}  # task -> times of its restarts
+
+    def decide(self, name: str, code: int, now: float) -> Decision:
+        """What follows the end of task `name` with `code`; a restart is put on its account."""
+        made = self._made.setdefault(name, [])
+        made[:] = [at for at in made if now - at < self._rules.window_secs]
+        if code in USAGE_LIKE:
+            return Decision(Reason.PERMANENT, code)
+        if len(made) >= self._rules.max_restarts:
+            return Decision(Reason.SPENT if made else Reason.NEVER, code)
+        delay = self._rules.delay(len(made), self._rng)
+        made.append(now)
+        return Decision(Reason.RESTART, code, len(made), delay)
+
+
+def is_at_fault_again(failures: Sequence[Failure]) -> bool:
+    """Whether the gang would do better without the worker that failed last.
+
+    It is not the chief, and it could not be started, or was the cause of the last two failures of
+    this same gang with no new checkpoint between them.
+    """
+    last = failures[-1]
+    if not last.task.startswith('worker:') or last.task == 'worker:0':
+        return False
+    if last.never_started:
+        return True
+    before = failures[-2] if len(failures) > 1 else None
+    return (
+        before is not None
+        and (before.task, before.workers) == (last.task, last.workers)
+        and not progressed(failures, len(failures) - 1)
+    )
+
+
+def fewer_workers(workers: int, min_workers: int, global_batch: int) -> int | None:
+    """The next smaller number of workers that share `global_batch` evenly; None: there is none."""
+    numbers = range(workers - 1, min_workers - 1, -1)
+    return next((number for number in numbers if global_batch % number == 0), None)

@@ -1,0 +1,1 @@
+"""The processes of this machine: how they are started and isolated, and where their output goes."""

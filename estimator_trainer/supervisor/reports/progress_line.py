@@ -1,0 +1,142 @@
+"""How a run goes, in words that fit a width: for the last line of a cluster's terminal, and for `status`. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from estimator_trainer.log import duration, number
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.supervisor.reports import status as states
+
+DOING = {  # by the state in status.json or training.json
+    states.STARTING: 'starts',
+    states.TRAINING: 'trains',
+    states.EVALUATING: 'evaluates and exports; training is over',
+    states.BACKING_OFF: 'waits before it restarts the tasks',
+    states.STOPPING: 'stops',
+    protocol.ENDED: 'ends; training is over',
+    protocol.STOPPED: 'stops',
+}
+_IS = {'failed': 'has failed', 'stopped': 'was stopped'}
+_AHEAD_SECS = 2 * protocol.BEAT_SECS  # that training.json may be behind metrics.jsonl
+_HEAD, _STEPS, _TASKS = range(3)  # groups
+LATER = _TASKS + 1  # the first group that is free for others
+
+
+class LinePart(NamedTuple):
+    """Some words of a line. Where the line is too long, those of the least worth are left out.
+
+    Attributes:
+        group: parts of one group have a comma between them, and groups a semicolon.
+    """
+
+    text: str
+    worth: int
+    group: int
+
+
+def head(text: str, state: str) -> LinePart:
+    """What the run does, which says more than its numbers unless it trains."""
+    return LinePart(text, 3 if state == states.TRAINING else 10, _HEAD)
+
+
+def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs: bool = True) -> list[LinePart]:
+    """Step, loss, speed and time left.
+
+    Args:
+        training: step, max_steps, examples_per_sec and time, as in training.json or status.json.
+        last: the last line of metrics.jsonl, {} without one. It may be newer than `training`; a step that is ahead and
+            was reported before is of an earlier attempt.
+        secs_left: of training; None: nobody knows.
+        runs: whether the run trains now, or may: otherwise it has no speed.
+    """
+    step, most, reported = training.get('step'), training.get('max_steps'), last.get('step')
+    if type(reported) is int and (type(step) is not int or (reported > step and _is_news(last, training))):
+        step = reported
+    if type(step) is not int:
+        return []
+    known = type(most) is int and most > 0
+    found = [LinePart(f'step {step:,} of {most:,}' if known else f'step {step:,}', 9, _STEPS)]
+    if known:
+        found.append(LinePart(f'({min(100, 100 * step // most)} %)', 5, _STEPS))
+    if type(last.get('loss')) is float and type(reported) is int and reported <= step:
+        found.append(LinePart(f'loss {number(last["loss"])}', 6, _STEPS))
+    rate = training.get('examples_per_sec')
+    if runs and type(rate) in (int, float) and rate:
+        found.append(LinePart(f'{number(float(round(rate))) if rate >= 10 else number(rate)} examples/s', 1, _STEPS))
+    if runs and secs_left is not None:
+        found.append(LinePart(f'{duration(secs_left)} left', 8, _STEPS))
+    return found
+
+
+def _is_news(last: Mapping, training: Mapping) -> bool:
+    reported_at, written_at = last.get('time'), training.get('time')
+    known = type(reported_at) in (int, float) and type(written_at) in (int, float)
+    return known and reported_at >= written_at - _AHEAD_SECS
+
+
+def tasks(told: Iterable[Any] | None, count: Any) -> list[LinePart]:
+    """How many tasks are alive, what the others are, and how often all were restarted.
+
+    Args:
+        told: `tasks` of status.json; None: that is not known.
+        count: `restarts` of it.
+    """
+    found = []
+    if told is not None:
+        each = [task for task in told if isinstance(task, Mapping)]
+        away = [task for task in each if task.get('state') != 'running']
+        found.append(LinePart(f'{len(each) - len(away)} of {len(each)} tasks alive', 4, _TASKS))
+        if away:
+            words = (
+                f'{task.get("name")} {_IS.get(str(task.get("state"))) or "is " + str(task.get("state"))}'
+                for task in away
+            )
+            found.append(LinePart(f'({", ".join(words)})', 2, _TASKS))
+    if type(count) is int:
+        found.append(restarts(count))
+    return found
+
+
+def restarts(count: int) -> LinePart:
+    return LinePart(f'{count} {"restart" if count == 1 else "restarts"}', 4 if count else 0, _TASKS)
+
+
+def of_cluster(status: Mapping, last: Mapping) -> list[LinePart]:
+    """The last line of a cluster's terminal; [] where the run is over.
+
+    Args:
+        status: as in status.json.
+        last: the last line of metrics.jsonl, {} without one.
+    """
+    state = status['state']
+    if state not in DOING:
+        return []
+    trains, waits = state == states.TRAINING, state == states.BACKING_OFF
+    return [
+        head(DOING[state], state),
+        *(steps(status, last, status['secs_left'], runs=trains) if status['step'] is not None else ()),
+        *tasks(None if waits else status['tasks'], status['restarts']),
+    ]
+
+
+def joined(parts: Sequence[LinePart], width: int | None = None) -> str:
+    """The line, of at most `width` characters."""
+    kept = list(parts)
+    while width is not None and len(kept) > 1 and len(_joined(kept)) > width:
+        kept.remove(min(kept, key=lambda part: part.worth))
+    return _joined(kept)[:width]
+
+
+def _joined(parts: Sequence[LinePart]) -> str:
+    text = ''
+    for before, part in zip((None, *parts), parts):
+        if before is None:
+            between = ''
+        elif part.text.startswith('('):
+            between = ' '
+        elif before.group == part.group:
+            between = ', '
+        else:
+            between = ': ' if before.group == _HEAD else '; '
+        text += between + part.text
+    return text

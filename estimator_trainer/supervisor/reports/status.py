@@ -1,0 +1,150 @@
+"""status.json in the model_dir: how the run is, while it runs.
+
+    state             starting, training, evaluating, backing_off, stopping; in the end done,
+                      stopped (by a signal) or failed
+    attempt           of this run of the supervisor, from 1
+    generation        of the gang, as in training.json
+    restarts          of the gang
+    step, max_steps, checkpoint_step, examples_per_sec
+                      as in training.json
+    secs_left         of training, by the speed of the last minute
+    tasks             name, address, pid, state of each
+    log_dir           of this attempt
+    started, attempt_started  of the run, and of this attempt; seconds since the epoch
+    attempts          the last LATEST that have ended, as in report.json
+    exit_code         in the end
+    pid, time         of the supervisor; seconds since the epoch
+
+What is not known is null.
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.supervisor.policy.causes import EndedBy, TaskEnd
+from estimator_trainer.supervisor.reports.training_status import TrainingStatus
+
+STATUS_FILE = 'status.json'
+EVERY_SECS = 2
+LATEST = 20
+
+STARTING, TRAINING, EVALUATING = 'starting', 'training', 'evaluating'
+BACKING_OFF, STOPPING = 'backing_off', 'stopping'
+DONE, STOPPED, FAILED = 'done', 'stopped', 'failed'
+
+_CHANGES = ('state', 'attempt', 'restarts', 'checkpoint_step', 'tasks')
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskView:
+    """What there is to see of one task."""
+
+    name: str
+    pid: int | None
+    state: str  # not started, running, restarting, done, stopped, failed
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What there is to see of a gang."""
+
+    stopping: bool = False
+    draining: bool = False  # training is done
+    tasks: tuple[TaskView, ...] = ()
+
+
+def task_views(
+    names: Iterable[str], running: Mapping[str, int], waiting: Iterable[str], ended: Iterable[TaskEnd]
+) -> tuple[TaskView, ...]:
+    """What there is to see of the tasks `names`.
+
+    Args:
+      names: in the order to show them in.
+      running: pids, by name.
+      waiting: those to be restarted alone.
+      ended: in this order; of each task the last one counts.
+    """
+    waiting, last = set(waiting), {task.name: task for task in ended}
+
+    def state(name: str) -> str:
+        if name in running:
+            return 'running'
+        if name in waiting:
+            return 'restarting'
+        if name not in last:
+            return 'not started'
+        if last[name].code == 0:
+            return 'done'
+        return 'failed' if last[name].how in (EndedBy.BY_ITSELF, EndedBy.NEVER_STARTED) else 'stopped'
+
+    return tuple(TaskView(name, running.get(name), state(name)) for name in names)
+
+
+def state(view: View, training: TrainingStatus | None) -> str:
+    """The state of a gang that runs."""
+    if view.stopping:
+        return STOPPING
+    if view.draining:
+        return EVALUATING
+    return {
+        protocol.TRAINING: TRAINING,
+        protocol.EVALUATING: EVALUATING,
+        protocol.ENDED: EVALUATING,
+        protocol.STOPPED: STOPPING,
+    }.get(training.state if training else '', STARTING)
+
+
+def of_training(training: TrainingStatus | None, checkpoint_step: int | None) -> dict:
+    """The part that comes from training.json; `checkpoint_step` is what is known without it."""
+    if training is None:
+        training = TrainingStatus('')
+    known = training.checkpoint_step
+    return {
+        'step': training.step,
+        'max_steps': training.max_steps,
+        'checkpoint_step': checkpoint_step if known is None else known,
+        'examples_per_sec': training.examples_per_sec,
+    }
+
+
+def of_tasks(view: View, addresses: Mapping[str, str]) -> list[dict]:
+    return [{**dataclasses.asdict(task), 'address': addresses.get(task.name)} for task in view.tasks]
+
+
+class JsonFile:
+    """A file in the model_dir that may be missed, but must not stop the run.
+
+    Args:
+      path: None: nothing is written.
+      say: is told, once, that it cannot be written.
+    """
+
+    def __init__(self, path: str | None, say: Callable[[str], None]):
+        self._path, self._say = path, say
+
+    def write(self, value: Mapping) -> None:
+        if self._path is None:
+            return
+        try:
+            protocol.write_json(self._path, value)
+        except OSError as error:
+            self._say(f'{self._path} cannot be written: {error.strerror}; the run goes on')
+            self._say = lambda text: None
+
+
+class StatusFile:
+    """Writes status.json at changes, and about every EVERY_SECS."""
+
+    def __init__(self, folder: str | None, say: Callable[[str], None]):
+        self._file = JsonFile(folder and os.path.join(folder, STATUS_FILE), say)
+        self._written: dict = {}
+
+    def write(self, status: dict) -> None:
+        """Writes `status`, whose 'time' says when now is, if it is time to."""
+        old = self._written
+        same = old and all(old[key] == status[key] for key in _CHANGES)
+        if not same or status['time'] - old['time'] >= EVERY_SECS or status['time'] < old['time']:
+            self._file.write(status)
+            self._written = status

@@ -1,0 +1,430 @@
+"""Gangs on other machines, without Ray and TensorFlow: hosts of this process, whose trainer is a shell script."""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from estimator_trainer import exit_codes
+from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.submit import description as descriptions
+from estimator_trainer.submit import ray_host, remote, remote_supervisor
+from estimator_trainer.supervisor.policy import restarts
+from estimator_trainer.supervisor.processes.console import Console
+
+ROOT = pathlib.Path(__file__).parents[2]
+BOUND_SECS = 120
+# $who is the task, $attempt the gang. `lives` counts the starts of a task in one gang.
+TRAINER = """#!/bin/sh
+cd {folder}
+rest=${{TF_CONFIG##*'"type":"'}}
+index=${{rest##*:}}
+who=${{rest%%'"'*}}:${{index%%'}}'*}}
+attempt=${{ESTIMATOR_TRAINER_GENERATION%%-*}}
+echo "$who" >> started-$attempt
+lives=$(grep -c "$who" started-$attempt)
+board() {{  # step
+  printf '{{"state":"training","step":%s,"checkpoint_step":%s,"generation":"%s"}}' "$1" "$1" \\
+    "$ESTIMATOR_TRAINER_GENERATION" > board.$$ && mv board.$$ training.json
+}}
+error() {{  # code, step
+  printf '{{"code":%s,"step":%s,"message":"so it is","peer":null}}' "$1" "$2" > "$ESTIMATOR_TRAINER_ERROR_FILE"
+  exit "$1"
+}}
+wait_for() {{
+  n=0; until [ -e "$1" ]; do n=$((n + 1)); [ $n -lt 500 ] || exit 99; sleep .02; done
+}}
+{body}
+"""
+
+
+class LocalHost:
+    """`remote.TaskHost` in this process."""
+
+    def __init__(self, name):
+        self._host = ray_host.TaskActor(name)
+        self.address = f'127.0.0.1:{self._host.port()}'
+
+    def __getattr__(self, name):
+        return getattr(self._host, name)
+
+    def close(self):
+        with contextlib.suppress(AttributeError):  # never started
+            self._host.tell(signal.SIGKILL)
+            self._host._group._popen.wait(BOUND_SECS)
+
+
+class LocalCluster:
+    """`remote_supervisor.HostPool`. `wrap`: (number of the gang, name, host) -> host."""
+
+    def __init__(self, wrap=lambda gang, name, host: host, room=lambda: True):
+        self.gangs, self._wrap, self.has_room = 0, wrap, room
+        self.names = []
+
+    @contextlib.contextmanager
+    def hosts(self, names):
+        self.gangs += 1
+        self.names = list(names)
+        hosts = [LocalHost(name) for name in names]
+        try:
+            yield [self._wrap(self.gangs, name, host) for name, host in zip(names, hosts)]
+        finally:
+            for host in hosts:
+                host.close()
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(remote, 'POLL_SECS', 0.02)
+    monkeypatch.setattr(remote_supervisor, 'AGAIN_SECS', 0)
+    monkeypatch.setattr(restarts.Rules, 'delay', lambda *args: 0.0)
+
+
+@pytest.fixture
+def run(tmp_path, quick, capfd):
+    """(body of the trainer, roles and further keys) -> (exit code, what was said)."""
+
+    def run(body, cluster=None, roles=None, **keys):
+        script = tmp_path / 'trainer.sh'
+        script.write_text(TRAINER.format(folder=tmp_path, body=body))
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        description = descriptions.parse(
+            {
+                'name': 'test',
+                'flagfile': 'f.flags',
+                'model_dir': str(tmp_path),
+                'python': str(script),
+                'grace_secs': 10,
+                'roles': roles or {'worker': {'count': 2}},
+                **keys,
+            }
+        )
+        with Console(2, colour=False) as console:
+            code = remote_supervisor.RemoteSupervisor(
+                description, cluster or LocalCluster(), console, random.Random(0)
+            ).run()
+        return code, capfd.readouterr().err
+
+    return run
+
+
+def starts(folder, attempt):
+    return sorted((folder / f'started-{attempt}').read_text().split())
+
+
+def test_a_gang_that_is_done(run, tmp_path):
+    code, said = run('echo "$@" > argv-$who; env > env-$who', environment={'MINE': 'a b'}, working_dir=str(tmp_path))
+    assert code == 0
+    assert 'done, after 0 restart(s)' in said
+    assert (tmp_path / 'argv-worker:1').read_text().split() == [
+        '-m',
+        'estimator_trainer',
+        '--intra_op_threads=1',
+        '--flagfile=f.flags',
+        f'--model_dir={tmp_path}',
+        '--grace_secs=5',
+        '--cluster_from=tf_config',
+    ]
+    environ = dict(line.split('=', 1) for line in (tmp_path / 'env-worker:1').read_text().splitlines())
+    config = json.loads(environ['TF_CONFIG'])
+    assert config['task'] == {'type': 'worker', 'index': 1}
+    assert len(set(config['cluster']['worker'])) == 2
+    assert environ['MINE'] == 'a b'
+    assert environ[protocol.GENERATION].startswith('1-')
+    assert float(environ[protocol.STARTED]) <= time.time()
+
+
+def test_one_task_is_a_process_of_its_own(run, tmp_path):
+    code, _ = run('env > env-alone', roles={'worker': {}})
+    assert code == 0
+    assert 'TF_CONFIG=' not in (tmp_path / 'env-alone').read_text()
+
+
+def test_a_killed_task_restarts_the_gang(run, tmp_path):
+    cluster = LocalCluster()
+    code, said = run('[ $attempt = 2 ] && exit 0; [ $who = worker:1 ] && kill -9 $$; sleep 600', cluster)
+    assert code == 0
+    assert cluster.gangs == 2
+    assert 'worker:1 ended with SIGKILL' in said and 'killing worker:0' in said
+    assert 'restart 1 of 3' in said
+    assert starts(tmp_path, 2) == ['worker:0', 'worker:1']
+
+
+@pytest.mark.parametrize('code', [exit_codes.NOT_FINITE, exit_codes.USAGE])
+def test_a_permanent_failure_ends_the_run(run, code):
+    cluster = LocalCluster()
+    assert run(f'[ $who = worker:0 ] && exit {code}; sleep 600', cluster)[0] == code
+    assert cluster.gangs == 1
+
+
+def test_the_cause_counts_and_not_who_missed_it(run):
+    body = f'[ $who = worker:0 ] && exit {exit_codes.LOST_PEER}; wait_for started-1; exit {exit_codes.CANNOT_WRITE}'
+    assert run(body)[0] == exit_codes.CANNOT_WRITE
+
+
+def test_restarts_are_spent(run):
+    cluster = LocalCluster()
+    code, said = run(f'exit {exit_codes.STALLED}', cluster, max_restarts=2)
+    assert (code, cluster.gangs) == (exit_codes.RESTARTS_SPENT, 3)
+    assert 'were made within' in said
+
+
+def test_an_exception_that_comes_again_is_not_retried(run):
+    cluster = LocalCluster()
+    assert run('[ $who = worker:0 ] && error 1 30; sleep 600', cluster)[0] == exit_codes.FAILED
+    assert cluster.gangs == 2
+
+
+def test_a_new_checkpoint_gives_the_restarts_back(run):
+    """Each gang saves further than the one before, and the driver has seen it."""
+    body = """
+    [ $attempt = 4 ] && exit 0
+    [ $who = worker:0 ] && board $attempt && touch saved-$attempt && wait_for seen-$attempt
+    [ $who = worker:0 ] && exit 195
+    sleep 600"""
+
+    class Watching(LocalHost):
+        def __init__(self, host, gang):
+            self._host, self.address, self._gang = host._host, host.address, gang
+
+        def training(self, model_dir):
+            found = self._host.training(model_dir)
+            if found.get('checkpoint_step') == self._gang:
+                pathlib.Path(model_dir, f'seen-{self._gang}').touch()
+            return found
+
+    cluster = LocalCluster(lambda gang, name, host: Watching(host, gang))
+    assert run(body, cluster, max_restarts=1)[0] == 0
+    assert cluster.gangs == 4
+
+
+def test_an_evaluator_is_restarted_alone(run, tmp_path):
+    roles = {'worker': {'count': 2}, 'evaluator': {}}
+    code, said = run(
+        """
+    case $who in
+      evaluator:0) [ $lives = 1 ] && kill -9 $$; touch evaluated;;
+      *) wait_for evaluated;;
+    esac""",
+        roles=roles,
+    )
+    assert code == 0
+    assert 'restarting it alone' in said
+    assert starts(tmp_path, 1) == ['evaluator:0', 'evaluator:0', 'worker:0', 'worker:1']
+
+
+def test_a_lost_node_restarts_the_gang(run):
+    class Lost(LocalHost):
+        def __init__(self, host):
+            self._host, self.address = host._host, host.address
+
+        def poll(self):
+            raise remote.HostLost('the node was unplugged')
+
+    cluster = LocalCluster(lambda gang, name, host: Lost(host) if (gang, name) == (1, 'worker:1') else host)
+    code, said = run('[ $attempt = 2 ] || sleep 600', cluster)
+    assert (code, cluster.gangs) == (0, 2)
+    assert 'the node was unplugged' in said
+
+
+class Unreachable(LocalCluster):
+    """Where hosts seem to be, and are not, so many times."""
+
+    def __init__(self, times):
+        super().__init__()
+        self._times = times
+
+    @contextlib.contextmanager
+    def hosts(self, names):
+        if self._times:
+            self._times -= 1
+            raise remote.HostLost('no answer')
+        with super().hosts(names) as found:
+            yield found
+
+
+def test_room_on_a_node_that_has_just_been_lost_costs_no_restart(run):
+    code, said = run('', Unreachable(3), max_restarts=0)
+    assert code == 0
+    assert said.count('no task can be started: no answer') == 3
+
+
+def test_no_room_for_long(run, monkeypatch):
+    monkeypatch.setattr(remote_supervisor, 'ROOM_SECS', 0)
+    code, said = run('', Unreachable(10**6))
+    assert code == exit_codes.NO_PEER
+    assert 'no answer' in said
+
+
+def test_a_trainer_that_cannot_be_started_names_itself(run, tmp_path):
+    code, said = run('', python=str(tmp_path / 'no-such'), max_restarts=0)
+    assert code == 127
+    assert 'no-such: No such file or directory' in said
+
+
+def test_no_room(run, monkeypatch):
+    monkeypatch.setattr(remote_supervisor, 'ROOM_SECS', 0)
+    cluster = LocalCluster(room=lambda: False)
+    code, said = run('', cluster)
+    assert (code, cluster.gangs) == (exit_codes.NO_PEER, 0)
+    assert 'no room for all 2 task(s)' in said
+
+
+def test_a_signal_stops_all_tasks_and_they_may_save(run, tmp_path):
+    class Signalling(LocalHost):
+        def __init__(self, host):
+            self._host, self.address, self._sent = host._host, host.address, False
+
+        def poll(self):
+            if not self._sent and len(list(tmp_path.glob('here-*'))) == 2:
+                self._sent = True
+                os.kill(os.getpid(), signal.SIGTERM)
+            return self._host.poll()
+
+    cluster = LocalCluster(lambda gang, name, host: Signalling(host) if name == 'worker:0' else host)
+    code, _ = run(
+        """
+    trap 'touch saved-$who; exit 143' TERM
+    touch here-$who
+    n=0; while [ $n -lt 1000 ]; do n=$((n + 1)); sleep .02; done""",
+        cluster,
+    )
+    assert (code, cluster.gangs) == (exit_codes.TERMINATED, 1)
+    assert sorted(path.name for path in tmp_path.glob('saved-*')) == ['saved-worker:0', 'saved-worker:1']
+
+
+def test_a_signal_while_a_failed_gang_is_stopped_leaves_it_at_that(run, tmp_path):
+    class Signalling(LocalHost):
+        def __init__(self, host):
+            self._host, self.address = host._host, host.address
+
+        def poll(self):
+            if (tmp_path / 'stopping').exists() and not (tmp_path / 'sent').exists():
+                os.kill(os.getpid(), signal.SIGTERM)
+                (tmp_path / 'sent').touch()
+            return self._host.poll()
+
+    cluster = LocalCluster(lambda gang, name, host: Signalling(host) if name == 'worker:1' else host)
+    code, _ = run(
+        """
+    [ $who = worker:0 ] && wait_for ready && exit 143
+    trap 'touch stopping; wait_for sent; exit 143' TERM
+    touch ready
+    n=0; while [ $n -lt 1000 ]; do n=$((n + 1)); sleep .02; done""",
+        cluster,
+    )
+    assert (code, cluster.gangs) == (exit_codes.TERMINATED, 1)
+
+
+def test_a_signal_while_there_is_no_room_ends_the_run(run):
+    cluster = LocalCluster(room=lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert run('', cluster)[0] == exit_codes.TERMINATED
+
+
+def test_roles_that_make_no_cluster_are_refused(run):
+    with pytest.raises(UsageError, match=r'roles.*parameter_server'):
+        run('', roles={'worker': {'count': 2}, 'ps': {}})
+
+
+def test_the_chief_comes_first_whatever_the_order_of_the_roles():
+    description = descriptions.parse(
+        {
+            'name': 'test',
+            'flagfile': 'f',
+            'model_dir': '/m',
+            'roles': {'ps': {}, 'worker': {'count': 2, 'cores': 3}, 'chief': {}, 'evaluator': {}},
+        }
+    )
+    names = description.tasks()
+    assert names == ['ps:0', 'worker:0', 'worker:1', 'chief:0', 'evaluator:0']
+    made = remote_supervisor.commands(description, {name: f'h{n}:1' for n, name in enumerate(names)}, {})
+    assert [command.name for command in made] == ['chief:0', 'worker:0', 'worker:1', 'ps:0', 'evaluator:0']
+    assert [command.trains for command in made] == [True, True, True, False, False]
+    assert [command.alone for command in made] == [False, True, True, False, True]
+    assert made[1].address == 'h1:1' and '--intra_op_threads=3' in made[1].argv
+
+
+class TestHost:
+    def test_environment_leaves_out_what_is_the_actors(self):
+        environ = {
+            'PYTHONPATH': 'x',
+            'PYTHONHOME': 'x',
+            'RAY_JOB_ID': 'x',
+            'VIRTUAL_ENV': 'x',
+            'TF_CONFIG': 'x',
+            protocol.GENERATION: 'x',
+            'PATH': 'p',
+            'CUDA_VISIBLE_DEVICES': '1',
+        }
+        assert ray_host.environment(environ, {'PYTHONPATH': 'mine'}) == {
+            'PATH': 'p',
+            'CUDA_VISIBLE_DEVICES': '1',
+            'PYTHONPATH': 'mine',
+        }
+
+    def test_two_tasks_of_one_node_have_two_ports(self):
+        first, second = ray_host.TaskActor('worker:0'), ray_host.TaskActor('worker:1')
+        assert first.port() == first.port() != second.port()
+
+    def test_sigterm_goes_to_the_task_alone_which_needs_its_helpers_to_save(self, tmp_path):
+        host = ray_host.TaskActor('worker:0')
+        at_sigterm = f'kill -0 $child && echo alive > {tmp_path}/helper.new; mv {tmp_path}/helper.new {tmp_path}/helper'
+        script = (
+            f'sleep 600 & child=$!; trap "{at_sigterm}; exit 143" TERM; echo $child > {tmp_path}/child.new; '
+            f'mv {tmp_path}/child.new {tmp_path}/child; wait'
+        )
+        host.start(['sh', '-c', script], {}, None)
+        child = int(wait_for(lambda: (tmp_path / 'child').read_text()))
+        host.tell(signal.SIGTERM)
+        assert wait_for(host.poll)[0] == 143
+        assert (tmp_path / 'helper').read_text() == 'alive\n'
+        wait_for(lambda: not alive(child))  # what is left is killed when the task has ended
+
+    def test_a_task_does_not_outlive_its_actor(self, tmp_path):
+        program = (
+            'import sys\n'
+            'from estimator_trainer.submit.ray_host import Host\n'
+            'host = Host("worker:0")\n'
+            'print(host.start(["sleep", "600"], {}, None), flush=True)\n'
+            'sys.stdin.read()\n'
+        )
+        with subprocess.Popen(
+            [sys.executable, '-c', program],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as actor:
+            task = int(actor.stdout.readline())
+            wait_for(lambda: pathlib.Path(f'/proc/{task}/comm').read_text() == 'sleep\n')
+            actor.kill()
+            wait_for(lambda: not alive(task))
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+def wait_for(look):
+    """The first true value of `look`, which may raise OSError until then."""
+    deadline = time.monotonic() + BOUND_SECS
+    while True:
+        with contextlib.suppress(OSError):
+            found = look()
+            if found:
+                return found
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -1,0 +1,109 @@
+"""The folders of logs: numbered, kept while in use, the oldest removed and nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from estimator_trainer.supervisor.processes import log_folders
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Five attempts with logs, in tmp_path."""
+    folders = [log_folders.new(str(tmp_path)) for _ in range(5)]
+    for folder in folders:
+        for name in (
+            'worker-0.out',
+            'worker-0.err',
+            'worker-0.err.1',
+            'worker-0.error.json',
+            'evaluator-0.2.err',
+            'evaluator-0.2.error.json',
+            'worker-1.error.json.123.tmp',
+            '.lock',
+        ):
+            (folder / name).write_text('x')
+    return folders
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_attempts_are_numbered_after_the_last(tmp_path):
+    parent = str(tmp_path / 'model' / 'logs')
+    assert [log_folders.new(parent).name for _ in range(2)] == ['attempt-1', 'attempt-2']
+    (tmp_path / 'model' / 'logs' / 'attempt-10').mkdir()
+    assert log_folders.new(parent).name == 'attempt-11'
+
+
+def test_the_newest_are_kept(made, tmp_path):
+    assert log_folders.remove_old(made[-1], 2) == ['attempt-1', 'attempt-2', 'attempt-3']
+    assert names(tmp_path) == ['attempt-4', 'attempt-5']
+    assert len(names(made[-1])) == 8
+    assert log_folders.remove_old(made[-1], 2) == []
+
+
+@pytest.mark.parametrize('keep', [0, 5, 99])
+def test_all_are_kept(made, tmp_path, keep):
+    assert log_folders.remove_old(made[-1], keep) == []
+    assert len(names(tmp_path)) == 5
+
+
+def test_what_is_not_ours_stays(made, tmp_path):
+    """A note, a folder, a link under one of our names, a link in place of an attempt, a file of the name of one."""
+    outside = tmp_path / 'outside'
+    outside.mkdir()
+    (outside / 'worker-0.err').write_text('theirs')
+    (made[0] / 'notes.txt').write_text('mine')
+    (made[1] / 'worker-9.out').symlink_to(outside / 'worker-0.err')
+    (made[1] / 'worker-8.err').mkdir()
+    for path in made[2].iterdir():
+        path.unlink()
+    made[2].rmdir()
+    made[2].symlink_to(outside)
+    (tmp_path / 'attempt-0').write_text('mine')
+    log_folders.remove_old(made[-1], 1)
+    assert names(made[0]) == ['notes.txt']
+    assert names(made[1]) == ['worker-8.err', 'worker-9.out']
+    assert made[2].is_symlink() and (outside / 'worker-0.err').read_text() == 'theirs'
+    assert names(tmp_path) == [f'attempt-{number}' for number in (0, 1, 2, 3, 5)] + ['outside']
+
+
+def test_the_folder_of_a_living_supervisor_stays(made):
+    """Of another process: until that one is dead, however it dies."""
+    program = f"""
+import pathlib, sys
+from estimator_trainer.supervisor.processes import log_folders
+with log_folders.in_use(pathlib.Path({str(made[0])!r})):
+    print(flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, '-c', program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, 'PYTHONPATH': os.getcwd()},
+    ) as other:
+        assert other.stdout.readline() == b'\n'
+        assert log_folders.remove_old(made[-1], 1) == ['attempt-2', 'attempt-3', 'attempt-4']
+        assert len(names(made[0])) == 8
+        other.send_signal(signal.SIGKILL)
+    assert log_folders.remove_old(made[-1], 1) == ['attempt-1']
+
+
+def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path):
+    with log_folders.in_use(tmp_path / 'no_such'):
+        pass
+    (tmp_path / '.lock').symlink_to(tmp_path / 'elsewhere')
+    with log_folders.in_use(tmp_path):
+        assert not (tmp_path / 'elsewhere').exists()
+
+
+def test_the_lives_of_a_task_within_an_attempt(made):
+    log_folders.remove_life(made[0], 'evaluator:0', 2)
+    log_folders.remove_life(made[0], 'worker:0', 1)
+    assert names(made[0]) == ['.lock', 'worker-1.error.json.123.tmp']
