@@ -25,26 +25,25 @@ _PROFILED_SECS, _STOPPED_SECS = 20, 2  # for the last profile; where the grace p
 _EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
 
 
-def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
+def run_task(plan, lifeline, versions) -> ending.End | None:
     """Does this task's part of a run: trains, evaluates or serves.
 
     Args:
-        plan: training.plan.Plan.
-        job, job_params: jobs.Job, and its own params, which it has checked.
+        plan: training.plan.Plan, with its job.
         lifeline: lifecycle.lifeline.Lifeline. It ends the process where a wait takes too long.
         versions: of what computes, for config.json.
 
     Returns:
         None when the part is done; an End when the task was stopped on the way.
     """
-    config, model_dir = plan.config, plan.config.model_dir
-    rule = early_stopping.rule_of(config, job.best_metric, job.best_mode)
+    config, model_dir, job = plan.config, plan.config.model_dir, plan.job
+    rule, in_sync = plan.stop_rule, plan.in_sync
     if not plan.trains:
         lifeline.when_asked_to_profile(messages.say_nothing_to_profile)
 
     # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
     initial_replicas = config_file.initial_replicas(plan, os.environ)
-    resolved = config_file.resolved(plan, job_params, versions, initial_replicas, os.environ)
+    resolved = config_file.resolved(plan, versions, initial_replicas, os.environ)
     resolved['machine'] = machine.facts()
     config_file.check(model_dir, resolved)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
@@ -60,10 +59,10 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
 
     # 3. Find the data. They may say how long the run trains.
     with preparing.told_to(lifeline.heard_prepared):  # may take hours: that it goes on is no stall
-        dataset = job_data.load(job, job_params, config)
+        dataset = job_data.load(job, plan.job_params, config)
     lifeline.heard_prepared(None)
     contents = dataset and dataset.contents
-    params = _run_params(plan, job, job_params, dataset, initial_replicas)
+    params = _run_params(plan, dataset, initial_replicas)
 
     # 4. Watch the other tasks, and open the port.
     if plan.is_chief:  # before the port opens: a chief that answers and has no training.json has another model_dir
@@ -72,7 +71,6 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     run_configs = runtime.make_run_configs(plan, lifeline)
 
     # 5. Look at the checkpoints, and agree with the other tasks on the step to start from.
-    in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
@@ -146,7 +144,7 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
 
     # 8. Part from the other tasks. The chief evaluates the last checkpoint where there is no evaluator.
     if plan.trains and not plan.trains_alone:
-        _part(plan, in_sync, lifeline, evaluation)
+        _part(plan, lifeline, evaluation)
 
     # 9. Say what was reached, to the evaluator, the supervisor and the user.
     if plan.trains and lifeline.stopped_by:
@@ -177,14 +175,14 @@ def _peer_watch(plan) -> peers.PeerWatch:
     )
 
 
-def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.RunParams:
+def _run_params(plan, dataset, initial_replicas) -> run_params.RunParams:
     """Of a run that starts at step 0; from where it goes on is not yet known."""
     config = plan.config
-    examples = dataset.num_train if dataset else job.num_train_examples
+    examples = dataset.num_train if dataset else plan.job.num_train_examples
     batch = plan.global_batch_size
     shift = config_file.position_shift(config.model_dir, batch, checkpoint_file.named_step(config.model_dir) or 0)
     return run_params.RunParams(
-        job=job_params,
+        job=plan.job_params,
         batch_size=config.batch_size,
         num_replicas=plan.num_replicas,
         initial_replicas=initial_replicas,
@@ -241,9 +239,9 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     return saved
 
 
-def _part(plan, in_sync, lifeline, evaluation) -> None:
+def _part(plan, lifeline, evaluation) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
-    if in_sync:
+    if plan.in_sync:
         barriers.wait_for_all('trained', _TRAINED_SECS)
     else:
         if plan.config.sync_ps:
@@ -251,7 +249,7 @@ def _part(plan, in_sync, lifeline, evaluation) -> None:
             lifeline.release_peers()
         parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not lifeline.stopped_by)
     chief_evaluates = not lifeline.stopped_by and not plan.has_evaluator
-    if plan.is_chief or not in_sync or not chief_evaluates:
+    if plan.is_chief or not plan.in_sync or not chief_evaluates:
         lifeline.release_peers()  # the chief evaluates alone
     if not chief_evaluates:
         return
@@ -260,7 +258,7 @@ def _part(plan, in_sync, lifeline, evaluation) -> None:
         with evaluation.held() as is_ours:
             if is_ours():
                 evaluation.of_last()
-    if in_sync:  # the others stay until the chief has evaluated: it would take them for lost
+    if plan.in_sync:  # the others stay until the chief has evaluated: it would take them for lost
         _wait_until_evaluated(plan)
     lifeline.release_peers()
 

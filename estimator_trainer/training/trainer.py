@@ -96,7 +96,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
         same_data = setup.dataset is not None or setup.job.same_eval_data
         return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started, same_data, shown)
     strategy = setup.run_configs.local.eval_distribute
-    if strategy and plan.strategy == 'mirrored' and setup.run_configs.own.train_distribute:
+    if strategy and plan.is_mirrored and setup.run_configs.own.train_distribute:
         strategy = setup.run_configs.own.train_distribute  # the collectives of a second one would get in its way
     return keras_evaluator.KerasEvaluator(
         setup.job, params.as_dict(), config.model_dir, input_fn, config.eval_steps, strategy, started, shown
