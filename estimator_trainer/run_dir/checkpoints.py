@@ -275,8 +275,7 @@ def was_refused(error: BaseException, prefix: str) -> bool:
 
 def _raise_if_refused(error, prefix) -> None:
     if was_refused(error, prefix):
-        path = re.search(rf'{re.escape(prefix)}[^;]*', str(error))[0]
-        raise CannotRead.because(error, path) from error
+        raise CannotRead.because(error, prefix + str(error).partition(prefix)[2].partition(';')[0]) from error
 
 
 def _one_line(error) -> str:
