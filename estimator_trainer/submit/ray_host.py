@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.submit import tied
 from estimator_trainer.supervisor import ports, process
 
@@ -85,7 +85,7 @@ class Host:
 
     def training(self, model_dir: str) -> dict:
         """What `training.json` holds, which the driver's machine need not see."""
-        return protocol.read_json(os.path.join(model_dir, protocol.TRAINING_FILE))
+        return training_file.content(model_dir)
 
     def _signal_group(self, signum: int) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from estimator_trainer.run_dir import training_file
 from estimator_trainer.supervisor import training_status
 from estimator_trainer.supervisor.launcher import CannotStart
 from estimator_trainer.supervisor.policy import Ended, TaskError
@@ -112,7 +113,7 @@ class RemoteWatch(training_status.Watch):
 
     def look_now(self) -> None:
         try:
-            found = training_status.Training.of(self._host.training(self._model_dir))
+            found = training_file.Training.of(self._host.training(self._model_dir))
         except HostLost:
             return
         if found is None:

@@ -5,8 +5,8 @@ import pathlib
 import signal
 from collections.abc import Mapping
 
+from estimator_trainer.run_dir.training_file import Training
 from estimator_trainer.supervisor.policy import How, Outcome
-from estimator_trainer.supervisor.training_status import Training
 
 
 @dataclasses.dataclass(frozen=True)

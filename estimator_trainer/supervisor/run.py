@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from estimator_trainer import allocator, exit_codes, report_page
 from estimator_trainer.monitoring import server, state
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol
+from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, training_file
 from estimator_trainer.supervisor import (
     last_line,
     log_folders,
@@ -56,7 +56,7 @@ class Run:
         self._story: list[tuple[Attempt, restarts.Decision | None]] = []
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = status.StatusFile(opts.model_dir, self._say)
-        before = training_status.read(opts.model_dir) if opts.model_dir else None
+        before = training_file.read(opts.model_dir) if opts.model_dir else None
         self._checkpoint = self._named_step()  # of which the next attempt goes on
         if self._checkpoint is None and before:
             self._checkpoint = before.checkpoint_step

@@ -14,7 +14,7 @@ from estimator_trainer.jobs import input_fns, job_data, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
-from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol
+from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol, training_file
 from estimator_trainer.sync import agreed_start, all_reduce, barriers, first_batches
 from estimator_trainer.training import messages, parameter_server, runtime, waits, watched_step
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
@@ -47,7 +47,7 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
     resolved['machine'] = machine.facts()
     config_file.check(model_dir, resolved)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
-        lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), None)
+        lifeline.write_training_file(model_dir, None)
 
     # 2. Choose the devices. A parameter server needs no more: it serves until all workers have left.
     runtime.set_devices(plan)
@@ -66,7 +66,7 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
 
     # 4. Watch the other tasks, and open the port.
     if plan.is_chief:  # before the port opens: a chief that answers and has no training.json has another model_dir
-        lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
+        lifeline.write_training_file(model_dir, params.max_steps)
     lifeline.watch_peers(_peer_watch(plan))
     run_configs = runtime.make_run_configs(plan, lifeline)
 
@@ -86,7 +86,7 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
         memory = all_reduce.connect(plan) if in_sync else None
         expected, params = params.max_steps, _started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
-            lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
+            lifeline.write_training_file(model_dir, params.max_steps)
     if plan.is_chief:
         lifeline.resumes_at(params.start_step)
     stopped = rule and early_stopping.decision(rule, model_dir)
@@ -136,7 +136,7 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
             is_ours()
             trainer.train(_evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler))
             if not lifeline.stopped_by:
-                lifeline.enter(protocol.EVALUATING)
+                lifeline.enter(training_file.EVALUATING)
                 if is_ours():
                     evaluation.of_last()
 
@@ -148,14 +148,14 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
 
     # 9. Say what was reached, to the evaluator, the supervisor and the user.
     if plan.trains and lifeline.stopped_by:
-        lifeline.finish(protocol.STOPPED)
+        lifeline.finish(training_file.STOPPED)
     step, why = checkpoints.last_step(model_dir), None
     if in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
         step = max(step, lifeline.step or 0)
     if plan.trains:
         why = 'max_steps' if step >= params.max_steps else watch.why or 'end_of_data'
         if not lifeline.stopped_by:
-            lifeline.finish(protocol.ENDED, why)
+            lifeline.finish(training_file.ENDED, why)
         if why == 'end_of_data' and not lifeline.stopped_by and plan.is_chief:
             messages.say_end_of_data(step, params)
     if not lifeline.stopped_by:
@@ -233,7 +233,7 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
         profiler.interrupt(step, 'an evaluation follows')
         evaluation.of(checkpoints.newest(config.model_dir, step), final=False)
         evaluate_at = time.monotonic() + config.eval_throttle_secs
-        lifeline.enter(protocol.TRAINING)
+        lifeline.enter(training_file.TRAINING)
         profiler.go_on(step)
 
     return saved
@@ -253,7 +253,7 @@ def _part(plan, lifeline, evaluation) -> None:
         lifeline.release_peers()  # the chief evaluates alone
     if not chief_evaluates:
         return
-    lifeline.enter(protocol.EVALUATING)
+    lifeline.enter(training_file.EVALUATING)
     if plan.is_chief:
         with evaluation.held() as is_ours:
             if is_ours():

@@ -5,16 +5,17 @@ import json
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir.training_file import Training
 from estimator_trainer.supervisor import lock, oom, status
 from estimator_trainer.supervisor.policy import Ended
 from estimator_trainer.supervisor.status import View
-from estimator_trainer.supervisor.training_status import Pace, StallClock, Training, Watch
+from estimator_trainer.supervisor.training_status import Pace, StallClock, Watch
 
 
 def board(folder, **values):
     value = {'state': 'training', 'step': 1, 'generation': 'g', **values}
-    protocol.write_json(str(folder / protocol.TRAINING_FILE), value)
+    protocol.write_json(str(folder / training_file.NAME), value)
 
 
 @pytest.mark.parametrize(

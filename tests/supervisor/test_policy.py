@@ -7,11 +7,11 @@ import signal
 
 import pytest
 
+from estimator_trainer.run_dir.training_file import Training
 from estimator_trainer.supervisor import messages, policy, report, restarts
 from estimator_trainer.supervisor.attempt import Attempt
 from estimator_trainer.supervisor.policy import Cause, Ended, How, Outcome, Stop, TaskError, Why
 from estimator_trainer.supervisor.restarts import Decision, Reason, Rules
-from estimator_trainer.supervisor.training_status import Training
 
 
 def ends(*codes, peers=None):
