@@ -2,8 +2,8 @@
 
 It knows the trainer as a command, `python -m estimator_trainer`, and by what it tells back
 (run_dir/protocol.py, run_dir/training_file.py, exit_codes.py); it never imports TensorFlow. With --program it starts a
-program of somebody's own under `compat run` instead, of which it sees output and exit codes only. A run goes through these modules,
-from policy to mechanism:
+program of somebody's own under `compat run` instead, of which it sees output and exit codes only. A run goes through
+these modules, from policy to mechanism:
 
     command.py          `python -m estimator_trainer cluster`, which joins the others
     options.py          its flags, argv -> Options;
