@@ -1,4 +1,4 @@
-"""The trainer: parse the flags, plan, load the job, refuse what cannot work, run the task -> exit code."""
+"""The trainer: parse the flags, plan, load the job, run the task -> exit code."""
 
 import contextlib
 import logging
@@ -11,12 +11,11 @@ from estimator_trainer import allocator, exit_codes, flags, forks, jobs, log, re
 from estimator_trainer import config as trainer_config
 from estimator_trainer.data import prepared_sets
 from estimator_trainer.errors import DatasetError, StoreAway, UsageError
-from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.monitoring import port, server, state
-from estimator_trainer.run_dir import checkpoint_file, config_file, locks, ownership, protocol
+from estimator_trainer.run_dir import checkpoint_file, locks, ownership, protocol
 from estimator_trainer.storage import urls
 from estimator_trainer.training import dry_run, messages, what_failed
 from estimator_trainer.training import plan as planning
@@ -38,22 +37,18 @@ def main(argv, url: str = '') -> int:
             return _train_in_store(argv, plan)
         memory = allocator.tune() if config.allocator == 'auto' else allocator.SYSTEM
         task = str(plan.task or task)
-        ready = _prepare_early(config)
-        if ready:  # a usage error needs no TensorFlow; run_task looks again, once the model_dir is ours
-            early_stopping.rule_of(config, ready.job.best_metric, ready.job.best_mode)
-            config_file.check(config.model_dir, config_file.resolved(plan, ready.params, {}))
+        plan = _with_job_early(plan)
         messages.warn_of_public_addresses(plan)
-        lines = [*overrides, *messages.plan_lines(plan, ready and ready.job, memory)]
+        lines = [*overrides, *messages.plan_lines(plan, memory)]
         if config.dry_run:
-            sizes = _sizes(config, ready)
-            print('\n'.join([*lines, *dry_run.lines(plan, ready, sizes, url)]), flush=True)
+            print('\n'.join([*lines, *dry_run.lines(plan, _sizes(plan), url)]), flush=True)
             return exit_codes.OK
         for line in lines:
             _log.info('%s', line)
         pages = _pages(plan)
         with _senders(plan) as sending, _metrics(plan), pages or contextlib.nullcontext():
             sending.follow(_log.info)
-            code = _train(plan, ready)
+            code = _train(plan)
             sending.last(code)
         if pages and not exit_codes.was_stopped(code):  # its time to leave is short
             with contextlib.suppress(KeyboardInterrupt):
@@ -109,27 +104,26 @@ def _is_quick() -> bool:
     return bool(os.environ.get(protocol.QUICK_CHECK))
 
 
-def _prepare_early(config) -> jobs.Prepared | None:
-    """The job, before TensorFlow is there. If the job imports it: None, but with it for --dry_run."""
-    with forks.parent_only():
-        ready = jobs.prepare(config, early=True)
-    if ready is None and config.dry_run and not _is_quick():
-        _log.info('%s imports TensorFlow: the dry run loads both, which takes some seconds', config.job)
-        from estimator_trainer import compat
+def _with_job_early(plan) -> planning.Plan:
+    """The plan with its job, before TensorFlow is there. If the job imports it: without, but with it for --dry_run."""
+    found = planning.with_job(plan, early=True)
+    if found.job or not plan.config.dry_run or _is_quick():
+        return found
+    _log.info('%s imports TensorFlow: the dry run loads both, which takes some seconds', plan.config.job)
+    from estimator_trainer import compat
 
-        compat.bring_up()
-        with forks.parent_only():
-            ready = jobs.prepare(config)
-    return ready
+    compat.bring_up()
+    return planning.with_job(plan)
 
 
-def _sizes(config, ready) -> prepared_sets.Sizes | None:
+def _sizes(plan) -> prepared_sets.Sizes | None:
     """Of the data set; None if it is not prepared, or the job does not read one.
 
     Raises:
         DatasetError: there is no such data set.
     """
-    if ready is None or ready.job.input_fn or ready.job.file_spec or urls.is_url(config.data_dir):
+    config, job = plan.config, plan.job
+    if job is None or job.input_fn or job.file_spec or urls.is_url(config.data_dir):
         return None
     found = prepared_sets.sizes(config.dataset, config.data_dir)
     if found is None and not _is_quick():
@@ -181,7 +175,7 @@ def _metrics(plan) -> contextlib.AbstractContextManager:
     )
 
 
-def _train(plan, ready) -> int:
+def _train(plan) -> int:
     config = plan.config
     bounds = lifelines.Bounds(config.step_timeout_secs, config.grace_secs)
     claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
@@ -192,13 +186,13 @@ def _train(plan, ready) -> int:
             if plan.trains:
                 lifeline.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
             compat.bring_up()
-            with forks.parent_only():
-                if ready is None:
-                    ready = jobs.prepare(config)
-                    _log.info('data: %s', messages.data_of(config, ready.job))
-                from estimator_trainer.training.run_task import run_task
+            if plan.job is None:
+                plan = planning.with_job(plan)
+                _log.info('data: %s', plan.data)
+            from estimator_trainer.training.run_task import run_task
 
-                end = run_task(plan, ready.job, ready.params, lifeline, compat.versions())
+            with forks.parent_only():
+                end = run_task(plan, lifeline, compat.versions())
         except (UsageError, jobs.JobError, ownership.TakenElsewhere):
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why

@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import evaluation as evaluations
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import checkpoints, ownership, protocol
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, ownership, protocol, training_file
 
 _log = logging.getLogger('estimator_trainer')
 _POLL_SECS = 1
@@ -59,7 +59,7 @@ class ContinuousEvaluation:
         while True:
             self._on_look()
             news = self._watch.look()  # before the checkpoint: what was saved before the end is seen
-            ended = news.state == protocol.ENDED
+            ended = news.state == training_file.ENDED
             checkpoint = self._last(news) if ended else checkpoints.latest(self._model_dir)
             if checkpoint and checkpoint != self._done:
                 self._evaluate(checkpoint, ended)
@@ -67,7 +67,7 @@ class ContinuousEvaluation:
                 if self._evaluated:  # maybe before training was known to have ended
                     self._evaluate(self._evaluated, True)
                 return
-            elif news.state == protocol.STOPPED:
+            elif news.state == training_file.STOPPED:
                 raise TrainingStopped()
             elif news.state in (training_watch.LOST, training_watch.ABSENT):
                 raise TrainingLost(news.state == training_watch.LOST, news.secs)
@@ -86,9 +86,9 @@ class ContinuousEvaluation:
         try:
             self._evaluation.of(checkpoint, ended or checkpoints.step_of(checkpoint) >= self._max_steps)
             self._evaluated = checkpoint
-        except checkpoints.UNREADABLE as error:
+        except checkpoint_errors.UNREADABLE as error:
             if checkpoints.damage(checkpoint) is None:
-                if checkpoint == self._tried_again or not checkpoints.was_refused(error, checkpoint):
+                if checkpoint == self._tried_again or not checkpoint_errors.was_refused(error, checkpoint):
                     raise
                 self._tried_again, self._done = checkpoint, None  # it can be read by now
                 return
@@ -116,7 +116,7 @@ def evaluate_run(plan, evaluation, max_steps) -> None:
         config.join_timeout_secs,
         config.lost_peer_secs,
         os.environ.get(protocol.GENERATION, ''),
-        lambda: protocol.read_json(os.path.join(config.model_dir, protocol.TRAINING_FILE)),
+        lambda: training_file.content(config.model_dir),
         greeting,
         config.step_timeout_secs or math.inf,
     )

@@ -1,7 +1,7 @@
-"""Finding the job of --job, and its params; checking that the flags can train it. Imports no TensorFlow.
+"""Finding the job of --job, and its params. Imports no TensorFlow.
 
 A job may import TensorFlow at its top. It must not do so before `tf.estimator` has been brought back, and
-usage errors should not cost the seconds of that import. So the trainer prepares the job early, unless its source
+usage errors should not cost the seconds of that import. So the trainer loads the job early, unless its source
 says that it imports TensorFlow (`top_imports.py`); then once TensorFlow is there. Early, importing TensorFlow is
 refused; only a job that needs it and does not say so in its source is run twice.
 """
@@ -15,10 +15,10 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import job_data, suggestions, top_imports
+from estimator_trainer.jobs import suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
 BUILT_IN = {
@@ -26,43 +26,6 @@ BUILT_IN = {
     'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
     'wide_and_deep': 'estimator_trainer.jobs.wide_and_deep:job',
 }
-
-
-class Prepared(NamedTuple):
-    """A job, and its params after --param, which it has checked. --loop can train it."""
-
-    job: Job
-    params: dict
-
-
-def prepare(config, early: bool = False) -> Prepared | None:
-    """Loads the job of --job, and checks the flags that depend on it.
-
-    Args:
-        config: TrainerConfig.
-        early: TensorFlow is not there yet. None is returned for a job that needs it; call this again later.
-
-    Raises:
-        JobError: there is no such job, or it has no such param.
-        UsageError: its params cannot work, or --loop cannot train it, or its files are not named.
-        DatasetError: its files are not there.
-    """
-    job = load_early(config.job) if early else load(config.job)
-    if job is None:
-        return None
-    params = typed_params(job.params, config.param)
-    if job.check is not None:
-        try:
-            job.check(params)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-    if config.loop != 'estimator' and job.make_model is None:
-        raise UsageError(
-            f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
-            'train it; give it make_model and parts, or use --loop=estimator.'
-        )
-    job_data.check(job, config)
-    return Prepared(job, params)
 
 
 def load(name: str) -> Job:
@@ -186,6 +149,22 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
                 f'--param={override}: {name} is {_article(defaults[name])}, like its '
                 f'default {defaults[name]!r}; got {text!r}.'
             ) from None
+    return params
+
+
+def checked_params(job: Job, overrides) -> dict:
+    """`typed_params` of a job, which has checked them itself.
+
+    Raises:
+        JobError: as `typed_params`.
+        UsageError: the job refuses them.
+    """
+    params = typed_params(job.params, overrides)
+    if job.check is not None:
+        try:
+            job.check(params)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
     return params
 
 

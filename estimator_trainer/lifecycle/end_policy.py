@@ -6,9 +6,9 @@ import signal
 from estimator_trainer import exit_codes
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.lifecycle.peers import Gone
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 
-# What a task does, beside the states of protocol.py:
+# What a task does, beside the states of training.json:
 CLOSING = 'closing'  # the last step is done; the task saves it and closes the session
 SERVING = 'serving'  # a parameter server
 
@@ -29,7 +29,7 @@ class Snapshot:
     """What is known about a task at one moment. All times are seconds of one clock.
 
     Attributes:
-        phase: a state of protocol.py, CLOSING or SERVING.
+        phase: a state of training.json, CLOSING or SERVING.
         since: when the phase began, or when the last step or the last checkpoint in it was finished.
         step: the last finished step.
         checkpoint_step: the step of the last checkpoint; None: not known, or there is none.
@@ -96,7 +96,7 @@ def _end_by_signal(snapshot, bounds, now) -> End | None:
     name = name_of(snapshot, signum)
     at_step = '' if snapshot.checkpoint_step is None else f' at step {snapshot.checkpoint_step}'
     last = f'the last checkpoint is{at_step}' if at_step else 'there is no checkpoint'
-    if snapshot.phase not in (protocol.TRAINING, CLOSING, SERVING):  # nothing is left to save
+    if snapshot.phase not in (training_file.TRAINING, CLOSING, SERVING):  # nothing is left to save
         then = f'the same command resumes{at_step}'
         if snapshot.nothing_saved:
             then = f'{last}, so the same command begins anew'
@@ -134,7 +134,7 @@ def _end_stalled(snapshot, bounds, now) -> End | None:
     if not bounds.step:
         return None
     secs = now - snapshot.since
-    if snapshot.phase == protocol.TRAINING and secs >= bounds.step:
+    if snapshot.phase == training_file.TRAINING and secs >= bounds.step:
         return End(
             exit_codes.STALLED, f'no step was finished in {bounds.step:g} s (--step_timeout_secs); the stacks are above'
         )

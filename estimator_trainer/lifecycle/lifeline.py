@@ -17,8 +17,7 @@ from estimator_trainer.lifecycle import end_policy, ending
 from estimator_trainer.lifecycle.clock import AwakeClock
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
 from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
-from estimator_trainer.lifecycle.training_file import TrainingFile
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
 
 __all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Lifeline']
 
@@ -40,7 +39,7 @@ class Lifeline:
         self._clock, self._leave = clock or AwakeClock(), leave
         self._lock = threading.RLock()  # guards the snapshot, the peers and the training file
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
-        self._snapshot = end_policy.Snapshot(protocol.STARTING, since=self._clock())
+        self._snapshot = end_policy.Snapshot(training_file.STARTING, since=self._clock())
         self._inbox = SignalInbox()
         self._peers = self._training_file = self._examples_per_sec = None
         self._waits: Callable[[], dict] = dict
@@ -118,11 +117,11 @@ class Lifeline:
     def trains_from(self, step: int) -> None:
         """Training begins, or goes on, after this step."""
         self._note(step=step)
-        self.enter(protocol.TRAINING)
+        self.enter(training_file.TRAINING)
 
     def stepped(self, step: int) -> None:
         """A step has been finished."""
-        self._note(step=step, phase=protocol.TRAINING, since=self._clock())
+        self._note(step=step, phase=training_file.TRAINING, since=self._clock())
 
     def saved(self, step: int) -> None:
         """A checkpoint has been written; so this step has been finished."""
@@ -156,10 +155,11 @@ class Lifeline:
             self._peers = None
             self._note(gone=None)
 
-    def write_training_file(self, path: str, max_steps: int | None) -> None:
+    def write_training_file(self, model_dir: str, max_steps: int | None) -> None:
         """From here on writes training.json. Only the chief does. `max_steps`: None while it is not known."""
         with self._lock:
-            self._training_file = TrainingFile(path, max_steps, self._environ.get(protocol.GENERATION, ''))
+            generation = self._environ.get(protocol.GENERATION, '')
+            self._training_file = training_file.TrainingFile(model_dir, max_steps, generation)
             self._write_training_file()
 
     def finish(self, state: str, why: str | None = None) -> None:
@@ -177,7 +177,7 @@ class Lifeline:
             self._over.set()
             ending.report(end, self._task, self.step, self._environ)
             if self._training_file:
-                self._training_file.exits(end)
+                self._training_file.exits(end.recorded())
                 ending.within(ending.READER_SECS, self._training_file.write, *self._training())
 
     def shielded(self):
@@ -213,7 +213,7 @@ class Lifeline:
             else:
                 self._received(signum)
         self._end_if_due()
-        if self._clock() - self._written_at >= protocol.BEAT_SECS:
+        if self._clock() - self._written_at >= training_file.BEAT_SECS:
             self._write_training_file()
 
     def _received(self, signum):
@@ -223,7 +223,7 @@ class Lifeline:
             to_call = list(self._when_told_to_stop) if first else []
         for function in to_call:
             function()
-        if first and self._snapshot.phase == protocol.TRAINING:
+        if first and self._snapshot.phase == training_file.TRAINING:
             text, name = 'received %s: saves and stops, within %g s', self.name_of(signum)
             ending.within(ending.READER_SECS, _log.info, text, name, self._bounds.grace)
 
@@ -249,7 +249,7 @@ class Lifeline:
             if end.code == exit_codes.STALLED:
                 ending.print_stacks()
             if exit_codes.was_stopped(end.code):
-                self.finish(protocol.STOPPED)
+                self.finish(training_file.STOPPED)
             self.end(end)
             self._leave(end.code)
 
@@ -266,7 +266,7 @@ class Lifeline:
     def _training(self):
         """What training.json says: state, step, checkpoint_step, examples_per_sec, waits and peers."""
         known = self._snapshot
-        state = protocol.TRAINING if known.phase == CLOSING else known.phase
+        state = training_file.TRAINING if known.phase == CLOSING else known.phase
         silences = self._peers.silences() if self._peers else {}
         prepared = {} if self._prepared is None else {'prepared': self._prepared}
         more = {**self._waits(), **prepared, **({'peer_silence_secs': silences} if silences else {})}

@@ -7,7 +7,7 @@ import time
 from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.clock import AwakeClock
 from estimator_trainer.lifecycle.probes import Answer
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +15,7 @@ class News:
     """How training goes.
 
     Attributes:
-        state: one of protocol.STATES, LOST or ABSENT.
+        state: one of training_file.STATES, LOST or ABSENT.
         secs: since the last sign of life.
         checkpoint_step: the step of the last checkpoint, if training has ended and the step is known.
     """
@@ -79,15 +79,15 @@ class TrainingWatch:
             or (bool(self._generation) and training.get('generation') == self._generation)
         )
         secs = now - self._alive_at
-        if state == protocol.ENDED:
+        if state == training_file.ENDED:
             reached = (training.get('step') or 0) >= self._max_steps
             if self._seen or reached or secs >= self._join_secs:
-                return News(protocol.ENDED, checkpoint_step=training.get('checkpoint_step'))
-            return News(protocol.STARTING, secs)
+                return News(training_file.ENDED, checkpoint_step=training.get('checkpoint_step'))
+            return News(training_file.STARTING, secs)
         if not self._seen:
-            return News(ABSENT if secs >= self._join_secs else protocol.STARTING, secs)
-        if state == protocol.STOPPED:
-            return News(protocol.STOPPED)
+            return News(ABSENT if secs >= self._join_secs else training_file.STARTING, secs)
+        if state == training_file.STOPPED:
+            return News(training_file.STOPPED)
         if self._lost_secs / 2 <= secs and now - self._wrote_at < self._stuck_secs and self._greets():
             self._alive_at, secs = now, 0.0
         return News(LOST if secs >= self._lost_secs else state, secs)

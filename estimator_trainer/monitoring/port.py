@@ -52,7 +52,8 @@ def listen(text: str) -> socket.socket:
             listener = socket.create_server(where[:2], family=family)
             forks.in_child(listener.close)
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno > 0 else error.strerror  # of a host without an address: below 0
+        number = error.errno or 0  # of a host without an address: below 0
+        why = os.strerror(number) if number > 0 else error.strerror
         raise UsageError(
             f'--metrics_port={text}: cannot listen at {address}: {why}; give another port, or 0 for one that is free.'
         ) from None

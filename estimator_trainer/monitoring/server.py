@@ -87,6 +87,7 @@ class Server:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
+        assert task is not None  # asyncio runs each connection as a task
         self._open[task] = None
         if len(self._open) > MOST_CONNECTIONS:
             oldest = next(iter(self._open))

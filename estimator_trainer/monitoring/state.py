@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol
+from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, training_file
 
 
 class State(NamedTuple):
@@ -18,7 +18,7 @@ class State(NamedTuple):
         line: the last line of metrics.jsonl that they have written.
         evaluation: the last line of eval/metrics.jsonl, of an earlier run as well: it tells of a checkpoint.
         checkpoint_at: when the last checkpoint was written, in seconds since the epoch.
-        state: of the run, one of protocol.STATES or of those in supervisor/status.py.
+        state: of the run, one of training_file.STATES or of those in supervisor/status.py.
         restarts: of the gang.
         resident: name of each task of this machine -> bytes of memory; None: it does not run.
         now: seconds since the epoch.
@@ -73,7 +73,7 @@ def _read(model_dir: str, since: float) -> State:
         model_dir,
         time.time(),
         protocol.read_json(os.path.join(model_dir, 'config.json')),
-        protocol.read_json(os.path.join(model_dir, protocol.TRAINING_FILE)),
+        training_file.content(model_dir),
         line if isinstance(time_of_line, float | int) and time_of_line >= since else {},
         metrics_log.last(os.path.join(model_dir, 'eval', 'metrics.jsonl')),
         checkpoint_file.written_at(model_dir),

@@ -75,7 +75,7 @@ class Profiler:
             return
         if self._call is None:
             return  # the profile has begun since
-        self._close_call(step, taken)
+        self._close_call(self._call, step, taken)
         if self._schedule.ends(step, taken):
             self._stop()
 
@@ -93,7 +93,7 @@ class Profiler:
         if not self._schedule.recording:
             return
         if self._call:
-            self._close_call(step, step - self._step)
+            self._close_call(self._call, step, step - self._step)
         if self._step >= self._first:
             _log.info('the profile ends after step %d: %s', self._step, why)
             self._schedule.end()
@@ -141,9 +141,9 @@ class Profiler:
         with _annotation(names.BEGIN):
             pass
 
-    def _close_call(self, step: int, taken: int) -> None:
-        self._call.set_metadata(**{names.FIRST: step - taken + 1, names.LAST: step})
-        self._call.__exit__(None, None, None)
+    def _close_call(self, call: tf.profiler.experimental.Trace, step: int, taken: int) -> None:
+        call.set_metadata(**{names.FIRST: step - taken + 1, names.LAST: step})
+        call.__exit__(None, None, None)
         self._call, self._step = None, step
 
     def _stop(self) -> None:

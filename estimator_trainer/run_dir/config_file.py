@@ -28,11 +28,11 @@ def initial_replicas(plan, environ) -> int:
     return plan.num_replicas
 
 
-def resolved(plan, params, versions, replicas=None, environ=None) -> dict:
+def resolved(plan, versions, replicas=None, environ=None) -> dict:
     """The whole of a run, as config.json holds it.
 
     Args:
-        params: of the job, after --param.
+        plan: training.plan.Plan, with its job.
         versions: of what computes.
         replicas: `initial_replicas`; by default those of the plan.
         environ: says what flags the user gave, if the run is in a store.
@@ -47,7 +47,7 @@ def resolved(plan, params, versions, replicas=None, environ=None) -> dict:
         'job': config.job,
         'loop': config.loop,
         'dataset': config.dataset,
-        'params': dict(params),
+        'params': dict(plan.job_params),
         'seed': config.seed,
         'strategy': plan.strategy,
         'global_batch_size': plan.global_batch_size,

@@ -63,7 +63,7 @@ def cure(number: int | None) -> str:
     """What the user can do about an error of this number."""
     if number in MAY_PASS:
         return 'see that its file system works; the same command resumes'
-    return f'{_CURES.get(number, "mend that")}, then give the same command again'
+    return f'{_CURES.get(number or 0, "mend that")}, then give the same command again'
 
 
 def _sentences() -> list:

@@ -18,6 +18,7 @@ import time
 from estimator_trainer import forks
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_CLOSED = -1  # as os.open never returns it
 _MOST_BYTES = 512
 _OURS = re.compile(rb'\d{1,20}( [\x21-\x7e]{1,255}( [\x21-\x7e]{1,64})?)?')  # pid, machine, boot id
 _POLL_SECS = 0.1
@@ -68,7 +69,8 @@ class Lock:
     """
 
     def __init__(self, path, mode: int = 0o666):
-        self._path, self._fd = os.fspath(path), None
+        self._path = os.fspath(path)
+        self._fd: int = _CLOSED
         with forks.none_meanwhile():
             self._fd = self._open(mode)
             forks.in_child(self._close)
@@ -135,8 +137,8 @@ class Lock:
         self.close()
 
     def _close(self):
-        fd, self._fd = self._fd, None
-        if fd is not None:
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
             os.close(fd)
 
     def _open(self, mode):

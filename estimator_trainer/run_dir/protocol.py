@@ -1,27 +1,7 @@
 """What a task and whoever started it tell each other: files and environment.
 
 A supervisor, ours or another's, sets the environment variables below if it wants what they give. A
-task tells back by its exit code (`exit_codes`), by `model_dir/training.json` and by its error file.
-
-`training.json`, written by the chief at least every BEAT_SECS while it lives:
-
-    state            one of the STATES below
-    step, max_steps  global steps; step is the last one that was finished
-    checkpoint_step  global step of the last checkpoint, null before the first
-    examples_per_sec null before it is known
-    input_wait_secs, peer_wait_secs
-                     that its steps have waited for their batches, and for other workers, since it was
-                     started; absent where that is not measured
-    prepared         of data that are being prepared: a number that grows as long as anything happens there;
-                     absent otherwise
-    peer_silence_secs  by task that the chief watches: for how long it has not answered; absent
-                     without such tasks
-    why              of 'ended': max_steps, early_stopping, max_secs, end_of_data
-    exit             of a chief that ends with anything but 0, as in its error file: code, message,
-                     traceback; null before, and where it was killed
-    generation       of the gang, as in the environment; '' without
-    beat             a counter: as long as it moves, the chief lives
-    pid, time        of the writer; seconds since the epoch
+task tells back by its exit code (`exit_codes`), by `model_dir/training.json` (`training_file`) and by its error file.
 
 The error file, written by a task that ends with anything but 0:
 
@@ -51,16 +31,6 @@ QUICK_CHECK = 'ESTIMATOR_TRAINER_QUICK_CHECK'  # '1': a --dry_run that does not 
 VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED, WORKERS, QUICK_CHECK)
 
 PROFILE_SIGNAL = signal.SIGUSR2  # to a task: it profiles its next steps; to a supervisor, which passes it on
-
-TRAINING_FILE = 'training.json'
-BEAT_SECS = 2
-
-STARTING = 'starting'  # looking for the others, loading data, building the graph
-TRAINING = 'training'
-EVALUATING = 'evaluating'  # after the last step, where there is no evaluator
-ENDED = 'ended'  # nothing is left to train
-STOPPED = 'stopped'  # by a signal; the same command resumes
-STATES = (STARTING, TRAINING, EVALUATING, ENDED, STOPPED)
 
 
 def write_json(path: str, value) -> None:

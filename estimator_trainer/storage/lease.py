@@ -57,7 +57,7 @@ class Lease:
 
     Args:
         span_secs: another trainer takes the lease over when it was not renewed for so long.
-        share: of this process; it says which object is its lease.
+        share: of this process; it says which object is its lease. There is one.
         gang: the generation of the tasks whose training it is, as in training.json.
 
     Attributes:
@@ -71,6 +71,7 @@ class Lease:
         self, store: Store, span_secs: float, share: Share, gang: str = '', clock=boot_clock, sleep=time.sleep
     ):
         self._store, self.span_secs, self._clock, self._sleep = store, span_secs, clock, sleep
+        assert share.lease is not None
         self._name, self.holder = share.lease, share.holder
         self.token = secrets.token_hex(16)
         self.gang = gang or self.token

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from estimator_trainer.run_dir import ownership, protocol
+from estimator_trainer.run_dir import ownership, protocol, training_file
 from estimator_trainer.supervisor.reports import status
 
 _SAME_SECS = 60  # files of one run may be so far apart
@@ -13,7 +13,7 @@ _ENDED = (status.DONE, status.STOPPED, status.FAILED)
 def held(folder: str) -> list[str]:
     """By the files of the run: the trainer's lock, and that of a supervisor, unless its file is of an earlier run."""
     told, training = (
-        protocol.read_json(os.path.join(folder, name)) for name in (status.STATUS_FILE, protocol.TRAINING_FILE)
+        protocol.read_json(os.path.join(folder, name)) for name in (status.STATUS_FILE, training_file.NAME)
     )
     supervised = told and told.get('state') not in _ENDED and _time(told) >= _time(training) - _SAME_SECS
     return [ownership.TRAINER_LOCK, *([ownership.SUPERVISOR_LOCK] if supervised else [])]

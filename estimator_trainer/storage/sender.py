@@ -42,16 +42,18 @@ class Patience:
     def worked(self, now: float) -> str | None:
         """What to say if it had failed before."""
         since, self._since, self.pause = self._since, None, _FIRST_PAUSE_SECS
-        silent = since is None or self._warn_at <= since + _FIRST_WARNING_SECS
-        return None if silent else f'the store answers again, after {now - since:.0f} s'
+        if since is None or self._warn_at <= since + _FIRST_WARNING_SECS:
+            return None
+        return f'the store answers again, after {now - since:.0f} s'
 
     def failed(self, error: StoreError, now: float) -> tuple[str | None, Verdict | None]:
         """A warning that is due, and a verdict."""
+        since = now if self._since is None else self._since
         if self._since is None:
             self._since, self._warn_at = now, now + _FIRST_WARNING_SECS
         else:
             self.pause = min(2 * self.pause, _LONGEST_PAUSE_SECS)
-        secs = now - self._since
+        secs = now - since
         most = self._most[Refused if isinstance(error, Refused) else Away]
         if secs >= most:
             code = exit_codes.CANNOT_WRITE if isinstance(error, Refused) else exit_codes.NOT_SENT

@@ -5,12 +5,12 @@ changes more rarely, and not at all while a large checkpoint is sent. But the ch
 the chief lives. So the evaluator's training.json changes when the lease does.
 """
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 
 
 def is_over(training: dict) -> bool:
     """Whether training has ended or was stopped, says training.json."""
-    return training.get('state') in (protocol.ENDED, protocol.STOPPED)
+    return training.get('state') in (training_file.ENDED, training_file.STOPPED)
 
 
 class SignOfLife:

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from estimator_trainer.run_dir import training_file
 from estimator_trainer.supervisor.launcher import CannotStart
 from estimator_trainer.supervisor.policy.causes import TaskEnd, TaskError
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
@@ -114,7 +115,7 @@ class RemoteTrainingFollower(training_status.TrainingFollower):
 
     def look_now(self) -> None:
         try:
-            found = training_status.TrainingStatus.of(self._host.training(self._model_dir))
+            found = training_file.TrainingStatus.of(self._host.training(self._model_dir))
         except HostLost:
             return
         if found is None:

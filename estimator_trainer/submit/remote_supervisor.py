@@ -9,7 +9,7 @@ from typing import Protocol
 
 import tf_config
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.storage.mirror import run_folder
 from estimator_trainer.submit.description import TRAINER, Description
@@ -20,7 +20,6 @@ from estimator_trainer.supervisor.policy.causes import GangOutcome, restarts_alo
 from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 from estimator_trainer.supervisor.processes.console import Console
-from estimator_trainer.supervisor.reports import training_status
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
 
 ROOM_SECS = 600  # for nodes to be added
@@ -100,7 +99,7 @@ class RemoteSupervisor(Supervisor):
 
     def _attempt(
         self, place: Mapping[str, TaskHost], generation: str, signals: Signals
-    ) -> tuple[GangOutcome, training_status.TrainingStatus | None]:
+    ) -> tuple[GangOutcome, training_file.TrainingStatus | None]:
         description = self._description
         gang = commands(
             description,

@@ -1,9 +1,9 @@
 """The supervisor of a cluster of local processes: ports, processes, logs, ends, restarts.
 
 It knows the trainer as a command, `python -m estimator_trainer`, and by what it tells back
-(run_dir/protocol.py, exit_codes.py); it never imports TensorFlow. With --program it starts a program of somebody's
-own under `compat run` instead, of which it sees output and exit codes only. A run goes through these modules,
-from policy to mechanism:
+(run_dir/protocol.py, run_dir/training_file.py, exit_codes.py); it never imports TensorFlow. With --program it starts a
+program of somebody's own under `compat run` instead, of which it sees output and exit codes only. A run goes through
+these modules, from policy to mechanism:
 
     cluster_command.py   `python -m estimator_trainer cluster`, which joins the others
     options.py           its flags, argv -> Options;

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from estimator_trainer import allocator, exit_codes, report_page
 from estimator_trainer.monitoring import server, state
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol
+from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, training_file
 from estimator_trainer.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.local_machine import Machine, gang
@@ -47,7 +47,7 @@ class LocalSupervisor(Supervisor):
         self._attempts: list[Attempt] = []  # that have ended
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = status.StatusFile(opts.model_dir, self._say)
-        before = training_status.read(opts.model_dir) if opts.model_dir else None
+        before = training_file.read(opts.model_dir) if opts.model_dir else None
         self.checkpoint = self._named_step()
         if self.checkpoint is None and before:
             self.checkpoint = before.checkpoint_step
@@ -106,7 +106,7 @@ class LocalSupervisor(Supervisor):
 
     def _attempt(
         self, place: list[int], generation: str, signals: Signals
-    ) -> tuple[GangOutcome, training_status.TrainingStatus | None]:
+    ) -> tuple[GangOutcome, training_file.TrainingStatus | None]:
         opts, machine, number, folder = self._opts, self._machine, len(self._attempts) + 1, self._folder
         self._ports.append(place)
         inherited = machine.environ

@@ -7,13 +7,13 @@ import selectors
 import signal
 import time
 
+from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.policy import causes, restarts
 from estimator_trainer.supervisor.policy.causes import Cause, GangEndKind, GangOutcome
 from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.reports import wording
-from estimator_trainer.supervisor.reports.training_status import TrainingStatus
 
 _LOOK_SECS = 2  # while nothing runs
 

@@ -1,48 +1,45 @@
 """What --dry_run shows beside the plan of a run: all that the flags, the job and the model_dir say. Imports no
 TensorFlow."""
 
-import os
-
 from estimator_trainer.data.prepared_sets import Sizes
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import metric_names, run_params
-from estimator_trainer.run_dir import checkpoint_file, config_file, protocol
+from estimator_trainer.run_dir import checkpoint_file, config_file
 
 LATER = 'the examples are counted when the run starts'
 
 
-def lines(plan, ready, sizes: Sizes | None, url: str = '') -> list[str]:
+def lines(plan, sizes: Sizes | None, url: str = '') -> list[str]:
     """One line for each thing that a run has resolved.
 
     Args:
         plan: training.plan.Plan.
-        ready: jobs.Prepared; None: the job has not been loaded.
         sizes: of the data set; None: they are not known yet.
         url: of the store, for a run that works in a scratch folder.
 
     Raises:
         UsageError: --epochs, and the job does not say how many examples it has.
     """
-    config = plan.config
-    if ready is None:
+    config, job = plan.config, plan.job
+    if job is None:
         return [f'seed {config.seed}', _checkpoints(config), f'params of {config.job} are read when it is loaded']
     examples = sizes.train if sizes else None
-    if ready.job.input_fn is not None:
-        examples = ready.job.num_train_examples
+    if job.input_fn is not None:
+        examples = job.num_train_examples
     steps = None
-    if config.max_steps or examples or ready.job.input_fn is not None:
+    if config.max_steps or examples or job.input_fn is not None:
         batch, at = plan.global_batch_size, checkpoint_file.named_step(config.model_dir) or 0
         shift = config_file.position_shift(config.model_dir, batch, at)
         steps = run_params.last_step(config.max_steps, config.epochs, examples, batch, shift)
     return [
         _training(config, plan.global_batch_size, steps, examples),
-        _data(config, ready.job, sizes),
+        _data(config, job, sizes),
         _checkpoints(config),
         f'evaluation data: {f"{config.eval_steps} batches" if config.eval_steps else "the whole eval split"}',
-        _early_stop(config, ready.job),
-        _exports(config, ready.job),
-        _start(config, ready.job, steps, url),
-        f'params {ready.params}',
+        _early_stop(plan),
+        _exports(config, job),
+        _start(plan, steps, url),
+        f'params {plan.job_params}',
     ]
 
 
@@ -88,8 +85,8 @@ def _checkpoints(config) -> str:
     return f'checkpoints: {", and ".join(every)}, and at the end; {kept}'
 
 
-def _early_stop(config, job) -> str:
-    rule = early_stopping.rule_of(config, job.best_metric, job.best_mode)
+def _early_stop(plan) -> str:
+    config, rule = plan.config, plan.stop_rule
     if rule is None:
         return 'early stop: none'
     least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
@@ -107,16 +104,17 @@ def _exports(config, job) -> str:
     return f'exports: {", ".join(best if kind == "best" else kind for kind in config.export)}'
 
 
-def _start(config, job, steps, url) -> str:
+def _start(plan, steps, url) -> str:
     if url:
         return f'start: where {url} has come to; that is looked at when the run starts'
-    step = checkpoint_file.named_step(config.model_dir)
+    model_dir, rule = plan.config.model_dir, plan.stop_rule
+    step = checkpoint_file.named_step(model_dir)
     if step is None:
         return 'start: at step 0; the model_dir holds no checkpoint'
     if steps is not None and step >= steps:
         return f'start: nothing is left to train; the checkpoint is of step {step:,}'
-    rule = early_stopping.rule_of(config, job.best_metric, job.best_mode)
-    if rule and early_stopping.decided(rule, config.model_dir):
-        stop = protocol.read_json(os.path.join(config.model_dir, 'eval', 'stop.json')).get('step', step)
-        return f'start: nothing is left to train; the run was stopped early by --stop_metric at step {stop:,}'
+    stop = rule and early_stopping.decision(rule, model_dir)
+    if stop:
+        step = stop.get('step', step)
+        return f'start: nothing is left to train; the run was stopped early by --stop_metric at step {step:,}'
     return f'start: resumes at step {step:,}{"" if steps is None else f" of {steps:,}"}'

@@ -34,7 +34,7 @@ class EstimatorTrainer:
             )
         several_steps.install(estimator, setup)
         spec = self._train_spec(saved)
-        if setup.plan.strategy in ('none', 'mirrored'):
+        if not (setup.plan.is_multi_worker or setup.plan.uses_parameter_servers):
             estimator.train(
                 spec.input_fn,
                 hooks=list(spec.hooks),
@@ -67,7 +67,7 @@ class EstimatorTrainer:
                 )
             )
         own_context = None
-        if plan.strategy == 'parameter_server':  # no tf.distribute strategy gives one
+        if plan.uses_parameter_servers:  # no tf.distribute strategy gives one
             own_context = tf.distribute.InputContext(
                 num_input_pipelines=plan.num_training_tasks,
                 input_pipeline_id=plan.training_index,

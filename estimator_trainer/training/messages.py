@@ -18,22 +18,9 @@ def warn_of_public_addresses(plan) -> None:
         )
 
 
-def plan_lines(plan, job, memory: str) -> list[str]:
-    """What this process is going to do.
-
-    Args:
-        job: jobs.Job; None where it is loaded later.
-        memory: the allocator of this process.
-    """
-    data = data_of(plan.config, job) if job is not None else ''
-    return [*plan.notes, *plan.describe(data), f'memory: {memory}']
-
-
-def data_of(config, job) -> str:
-    """What a job reads."""
-    if job.input_fn is not None:
-        return "the job's own data"
-    return f'data set {config.dataset}' if job.file_spec is None else f'files {config.train_files}'
+def plan_lines(plan, memory: str) -> list[str]:
+    """What this process is going to do. `memory`: its allocator."""
+    return [*plan.notes, *plan.describe(), f'memory: {memory}']
 
 
 def say_start(plan, dataset, params, can_serve, stopped=None) -> None:

@@ -1,14 +1,22 @@
-"""The part this process plays: config + environment -> Plan. Imports no TensorFlow."""
+"""What this process is going to do: config + environment + job -> Plan. Imports no TensorFlow.
+
+Whatever is wrong with the flags, the cluster, the job and the model_dir, and can be seen without TensorFlow, is refused
+here: by `make`, and by `with_job` where it takes the job to see it.
+"""
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import tf_config
-from estimator_trainer import config_checks
+from estimator_trainer import config_checks, forks, jobs
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
+from estimator_trainer.evaluation import early_stopping
+from estimator_trainer.jobs import job_data
 from estimator_trainer.profiles import wanted
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import config_file, protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +27,8 @@ class Plan:
         strategy: resolved, never 'auto'.
         cluster, task: an empty cluster and None for a process of its own.
         notes: what the user should be told of where the cluster comes from.
+        job: of --job; None before `with_job`, which leaves out a job that imports TensorFlow until that is there.
+        job_params: the job's own params, after --param.
     """
 
     config: TrainerConfig
@@ -26,6 +36,8 @@ class Plan:
     cluster: tf_config.Cluster
     task: tf_config.Task | None
     notes: tuple = ()
+    job: jobs.Job | None = None
+    job_params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def role(self) -> str:
@@ -109,9 +121,33 @@ class Plan:
         return self.is_chief
 
     @property
+    def uses_parameter_servers(self) -> bool:
+        return self.strategy == 'parameter_server'
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether the replicas are those of one process, and add up gradients within it."""
+        return self.strategy == 'mirrored'
+
+    @property
+    def is_multi_worker(self) -> bool:
+        """Whether training uses TensorFlow's collectives between tasks. There may be one such task."""
+        return self.strategy == 'multi_worker_mirrored'
+
+    @property
+    def in_sync(self) -> bool:
+        """Whether this task trains in step with others, by TensorFlow's collectives."""
+        return self.trains and self.is_multi_worker and self.num_training_tasks > 1
+
+    @property
     def asynchronous(self) -> bool:
         """Whether other tasks move the global step as well."""
-        return self.strategy == 'parameter_server' and not self.config.sync_ps
+        return self.uses_parameter_servers and not self.config.sync_ps
+
+    @property
+    def stop_rule(self) -> early_stopping.Rule | None:
+        """When training stops early; None: never. Of a plan with a job."""
+        return early_stopping.rule_of(self.config, self.job.best_metric, self.job.best_mode)
 
     def watched_peers(self) -> dict:
         """name -> address of the tasks without which this one cannot go on.
@@ -134,7 +170,7 @@ class Plan:
 
     @property
     def _servers(self) -> tuple:
-        return tuple(self.cluster.tasks_of('ps')) if self.strategy == 'parameter_server' else ()
+        return tuple(self.cluster.tasks_of('ps')) if self.uses_parameter_servers else ()
 
     @property
     def num_watchers(self) -> int:
@@ -145,14 +181,20 @@ class Plan:
             return self.num_training_tasks
         return 1 if self.is_chief else self.num_training_tasks - 1
 
-    def describe(self, data: str = '') -> list:
-        """The lines that say what will happen, for the log and for --dry_run.
+    @property
+    def data(self) -> str:
+        """What the job reads; '' before it is loaded."""
+        if self.job is None:
+            return ''
+        if self.job.input_fn is not None:
+            return "the job's own data"
+        return f'data set {self.config.dataset}' if self.job.file_spec is None else f'files {self.config.train_files}'
 
-        `data`: what the job reads; '' where it is not known before the job is loaded.
-        """
+    def describe(self) -> list:
+        """The lines that say what will happen, for the log and for --dry_run."""
         config = self.config
         model_dir = f'model_dir {protocol.shown(config.model_dir, os.environ)}'
-        lines = [', '.join(filter(None, (f'job {config.job}', data, model_dir)))]
+        lines = [', '.join(filter(None, (f'job {config.job}', self.data, model_dir)))]
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
         in_step = ' in step (--sync_ps)' if config.sync_ps else ''
@@ -220,4 +262,34 @@ def make(config: TrainerConfig, environ) -> Plan:
         raise UsageError(
             f'--stop_metric={config.stop_metric}: nobody evaluates while this cluster trains; list an evaluator in it.'
         )
+    return plan
+
+
+def with_job(plan: Plan, early: bool = False) -> Plan:
+    """The plan with the job of --job.
+
+    Args:
+        early: TensorFlow is not there yet. For a job that imports it the plan comes back as it is; call this again.
+
+    Raises:
+        JobError: there is no such job, or it has no such param.
+        UsageError: the job's params cannot work, or --loop cannot train it, or the flags and its data do not go
+            together, or the model_dir holds another run.
+        DatasetError: its files are not there.
+    """
+    config = plan.config
+    with forks.parent_only():
+        job = jobs.load_early(config.job) if early else jobs.load(config.job)
+        if job is None:
+            return plan
+        params = jobs.checked_params(job, config.param)
+    if config.loop != 'estimator' and job.make_model is None:
+        raise UsageError(
+            f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
+            'train it; give it make_model and parts, or use --loop=estimator.'
+        )
+    job_data.check(job, config)
+    plan = dataclasses.replace(plan, job=job, job_params=params)
+    _ = plan.stop_rule  # refuses a metric of which nobody says whether lower is better
+    config_file.check(config.model_dir, config_file.resolved(plan, {}))
     return plan

@@ -14,7 +14,7 @@ from estimator_trainer.jobs import input_fns, job_data, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
-from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol
+from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol, training_file
 from estimator_trainer.sync import agreed_start, all_reduce, barriers, first_batches
 from estimator_trainer.training import messages, parameter_server, runtime, waits, watched_step
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
@@ -25,30 +25,29 @@ _PROFILED_SECS, _STOPPED_SECS = 20, 2  # for the last profile; where the grace p
 _EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
 
 
-def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
+def run_task(plan, lifeline, versions) -> ending.End | None:
     """Does this task's part of a run: trains, evaluates or serves.
 
     Args:
-        plan: training.plan.Plan.
-        job, job_params: jobs.Job, and its own params, which it has checked.
+        plan: training.plan.Plan, with its job.
         lifeline: lifecycle.lifeline.Lifeline. It ends the process where a wait takes too long.
         versions: of what computes, for config.json.
 
     Returns:
         None when the part is done; an End when the task was stopped on the way.
     """
-    config, model_dir = plan.config, plan.config.model_dir
-    rule = early_stopping.rule_of(config, job.best_metric, job.best_mode)
+    config, model_dir, job = plan.config, plan.config.model_dir, plan.job
+    rule, in_sync = plan.stop_rule, plan.in_sync
     if not plan.trains:
         lifeline.when_asked_to_profile(messages.say_nothing_to_profile)
 
     # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
     initial_replicas = config_file.initial_replicas(plan, os.environ)
-    resolved = config_file.resolved(plan, job_params, versions, initial_replicas, os.environ)
+    resolved = config_file.resolved(plan, versions, initial_replicas, os.environ)
     resolved['machine'] = machine.facts()
     config_file.check(model_dir, resolved)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
-        lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), None)
+        lifeline.write_training_file(model_dir, None)
 
     # 2. Choose the devices. A parameter server needs no more: it serves until all workers have left.
     runtime.set_devices(plan)
@@ -60,19 +59,18 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
 
     # 3. Find the data. They may say how long the run trains.
     with preparing.told_to(lifeline.heard_prepared):  # may take hours: that it goes on is no stall
-        dataset = job_data.load(job, job_params, config)
+        dataset = job_data.load(job, plan.job_params, config)
     lifeline.heard_prepared(None)
     contents = dataset and dataset.contents
-    params = _run_params(plan, job, job_params, dataset, initial_replicas)
+    params = _run_params(plan, dataset, initial_replicas)
 
     # 4. Watch the other tasks, and open the port.
     if plan.is_chief:  # before the port opens: a chief that answers and has no training.json has another model_dir
-        lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
+        lifeline.write_training_file(model_dir, params.max_steps)
     lifeline.watch_peers(_peer_watch(plan))
     run_configs = runtime.make_run_configs(plan, lifeline)
 
     # 5. Look at the checkpoints, and agree with the other tasks on the step to start from.
-    in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
@@ -88,7 +86,7 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         memory = all_reduce.connect(plan) if in_sync else None
         expected, params = params.max_steps, _started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
-            lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
+            lifeline.write_training_file(model_dir, params.max_steps)
     if plan.is_chief:
         lifeline.resumes_at(params.start_step)
     stopped = rule and early_stopping.decision(rule, model_dir)
@@ -138,7 +136,7 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
             is_ours()
             trainer.train(_evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler))
             if not lifeline.stopped_by:
-                lifeline.enter(protocol.EVALUATING)
+                lifeline.enter(training_file.EVALUATING)
                 if is_ours():
                     evaluation.of_last()
 
@@ -146,18 +144,18 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
 
     # 8. Part from the other tasks. The chief evaluates the last checkpoint where there is no evaluator.
     if plan.trains and not plan.trains_alone:
-        _part(plan, in_sync, lifeline, evaluation)
+        _part(plan, lifeline, evaluation)
 
     # 9. Say what was reached, to the evaluator, the supervisor and the user.
     if plan.trains and lifeline.stopped_by:
-        lifeline.finish(protocol.STOPPED)
+        lifeline.finish(training_file.STOPPED)
     step, why = checkpoints.last_step(model_dir), None
     if in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
         step = max(step, lifeline.step or 0)
     if plan.trains:
         why = 'max_steps' if step >= params.max_steps else watch.why or 'end_of_data'
         if not lifeline.stopped_by:
-            lifeline.finish(protocol.ENDED, why)
+            lifeline.finish(training_file.ENDED, why)
         if why == 'end_of_data' and not lifeline.stopped_by and plan.is_chief:
             messages.say_end_of_data(step, params)
     if not lifeline.stopped_by:
@@ -177,14 +175,14 @@ def _peer_watch(plan) -> peers.PeerWatch:
     )
 
 
-def _run_params(plan, job, job_params, dataset, initial_replicas) -> run_params.RunParams:
+def _run_params(plan, dataset, initial_replicas) -> run_params.RunParams:
     """Of a run that starts at step 0; from where it goes on is not yet known."""
     config = plan.config
-    examples = dataset.num_train if dataset else job.num_train_examples
+    examples = dataset.num_train if dataset else plan.job.num_train_examples
     batch = plan.global_batch_size
     shift = config_file.position_shift(config.model_dir, batch, checkpoint_file.named_step(config.model_dir) or 0)
     return run_params.RunParams(
-        job=job_params,
+        job=plan.job_params,
         batch_size=config.batch_size,
         num_replicas=plan.num_replicas,
         initial_replicas=initial_replicas,
@@ -235,15 +233,15 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
         profiler.interrupt(step, 'an evaluation follows')
         evaluation.of(checkpoints.newest(config.model_dir, step), final=False)
         evaluate_at = time.monotonic() + config.eval_throttle_secs
-        lifeline.enter(protocol.TRAINING)
+        lifeline.enter(training_file.TRAINING)
         profiler.go_on(step)
 
     return saved
 
 
-def _part(plan, in_sync, lifeline, evaluation) -> None:
+def _part(plan, lifeline, evaluation) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
-    if in_sync:
+    if plan.in_sync:
         barriers.wait_for_all('trained', _TRAINED_SECS)
     else:
         if plan.config.sync_ps:
@@ -251,16 +249,16 @@ def _part(plan, in_sync, lifeline, evaluation) -> None:
             lifeline.release_peers()
         parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not lifeline.stopped_by)
     chief_evaluates = not lifeline.stopped_by and not plan.has_evaluator
-    if plan.is_chief or not in_sync or not chief_evaluates:
+    if plan.is_chief or not plan.in_sync or not chief_evaluates:
         lifeline.release_peers()  # the chief evaluates alone
     if not chief_evaluates:
         return
-    lifeline.enter(protocol.EVALUATING)
+    lifeline.enter(training_file.EVALUATING)
     if plan.is_chief:
         with evaluation.held() as is_ours:
             if is_ours():
                 evaluation.of_last()
-    if in_sync:  # the others stay until the chief has evaluated: it would take them for lost
+    if plan.in_sync:  # the others stay until the chief has evaluated: it would take them for lost
         _wait_until_evaluated(plan)
     lifeline.release_peers()
 

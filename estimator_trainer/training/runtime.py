@@ -44,7 +44,7 @@ def set_devices(plan) -> None:
     if gpus:  # TensorFlow would take every one it sees
         tf.config.set_visible_devices(gpus[: config.num_replicas], 'GPU')
         return
-    if config.num_replicas > 1 and plan.strategy == 'multi_worker_mirrored':
+    if config.num_replicas > 1 and plan.is_multi_worker:
         raise UsageError(
             f'--num_replicas={config.num_replicas}: without GPUs a worker has one replica; start more workers.'
         )
@@ -82,7 +82,7 @@ def _inter_op_threads(plan) -> int:
     """A synchronous task's server answers the others on these threads as well, heartbeats included: on
     a single core there would be one, which any operation that waits takes away. sync.all_reduce counts on these too."""
     threads = plan.config.inter_op_threads
-    if plan.strategy != 'multi_worker_mirrored':
+    if not plan.is_multi_worker:
         return threads
     return max(_LEAST_SYNC_THREADS, threads or len(os.sched_getaffinity(0)))
 
@@ -92,10 +92,10 @@ def _gpus() -> list:
 
 
 def _train_strategy(plan):
-    if not plan.trains or plan.strategy not in ('mirrored', 'multi_worker_mirrored'):
-        return None
-    if plan.strategy == 'mirrored':
+    if plan.trains and plan.is_mirrored:
         return _mirrored(plan)
+    if not plan.trains or not plan.is_multi_worker:
+        return None
     unlocked.install()  # so that the lifeline runs while this task waits for the others
     with heartbeat.put_off():
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -141,7 +141,7 @@ def _session_config(plan):
     session.gpu_options.allow_growth = True
     if not _gpus():
         session.device_count['CPU'] = config.num_replicas
-    if plan.strategy == 'parameter_server' and plan.trains:
+    if plan.uses_parameter_servers and plan.trains:
         # Its workers need not hear of each other, only of the parameter servers.
         session.device_filters.extend(['/job:ps', f'/job:{plan.task.role}/task:{plan.task.index}'])
     return session

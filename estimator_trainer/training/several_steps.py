@@ -36,12 +36,12 @@ def _train(setup, original, estimator, spec, worker_hooks, hooks, global_step, s
             calls = _Calls(setup, spec, wait)
         except step_loop.CannotLoop as error:
             why = str(error)
-    if setup.plan.strategy == 'multi_worker_mirrored' and setup.plan.num_training_tasks > 1:
+    if setup.plan.in_sync:
         why = _of_all(setup.plan, why)
     if why is not None:
         if why and setup.plan.is_chief:
             _log.info('one step a call: %s', why)
-        if setup.plan.strategy == 'parameter_server':
+        if setup.plan.uses_parameter_servers:
             transfers.bundle([spec.train_op, spec.loss])
         waits.now_of_call(wait)
         return original(spec, worker_hooks, hooks, global_step, saving_listeners)
@@ -63,9 +63,9 @@ def _why_single(plan, hooks, loss) -> str | None:
     """Why each call takes one step, '' if it was asked for; None: it may take several."""
     if plan.config.steps_per_call == '1':
         return ''
-    if plan.strategy == 'parameter_server':
+    if plan.uses_parameter_servers:
         return 'the variables are on parameter servers'
-    if plan.strategy == 'multi_worker_mirrored' and agreement.in_step() is None:
+    if plan.is_multi_worker and agreement.in_step() is None:
         return 'the loss is not added up over the workers'
     if loss.dtype not in (tf.float32, tf.float64):
         return f'the loss is of type {loss.dtype.name}'

@@ -8,7 +8,7 @@ from estimator_trainer.evaluation import evaluation, exact_evaluation, progress
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle.lifeline import Lifeline
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 from estimator_trainer.training import runtime
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.waits import Waits
@@ -85,7 +85,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     input_fn = exact_evaluation.input_fn(setup.input_fn, params, setup.run_configs.local)
 
     def started():
-        setup.lifeline.enter(protocol.EVALUATING)
+        setup.lifeline.enter(training_file.EVALUATING)
 
     replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
     shown = progress.EvaluationProgress(
@@ -96,7 +96,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
         same_data = setup.dataset is not None or setup.job.same_eval_data
         return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started, same_data, shown)
     strategy = setup.run_configs.local.eval_distribute
-    if strategy and plan.strategy == 'mirrored' and setup.run_configs.own.train_distribute:
+    if strategy and plan.is_mirrored and setup.run_configs.own.train_distribute:
         strategy = setup.run_configs.own.train_distribute  # the collectives of a second one would get in its way
     return keras_evaluator.KerasEvaluator(
         setup.job, params.as_dict(), config.model_dir, input_fn, config.eval_steps, strategy, started, shown

@@ -8,17 +8,17 @@ import pytest
 
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.lifecycle import signal_inbox
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
 
 LOOKS = 4 * 60 * 5  # five minutes of them
 
 
 def test_the_lifeline_leaves_no_garbage(tmp_path, monkeypatch):
     monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0)
-    monkeypatch.setattr(protocol, 'BEAT_SECS', 0)
+    monkeypatch.setattr(training_file, 'BEAT_SECS', 0)
     now = [0.0]
     lifeline = lifelines.Lifeline('worker:0', lifelines.Bounds(), {}, lambda: now[0], leave=None)
-    lifeline.write_training_file(str(tmp_path / 'training.json'), 1000)
+    lifeline.write_training_file(str(tmp_path), 1000)
 
     def look(times):
         for _ in range(times):

@@ -8,11 +8,11 @@ import tensorflow as tf
 from estimator_trainer.evaluation import continuous_evaluation, estimator_evaluator, evaluation
 from estimator_trainer.evaluation.continuous_evaluation import ContinuousEvaluation, TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import checkpoints, metrics_log, protocol
+from estimator_trainer.run_dir import checkpoints, metrics_log, training_file
 
 v1 = tf.compat.v1
-TRAINING, ENDED, STOPPED = protocol.TRAINING, protocol.ENDED, protocol.STOPPED
-STARTING, LOST, ABSENT = protocol.STARTING, training_watch.LOST, training_watch.ABSENT
+TRAINING, ENDED, STOPPED = training_file.TRAINING, training_file.ENDED, training_file.STOPPED
+STARTING, LOST, ABSENT = training_file.STARTING, training_watch.LOST, training_watch.ABSENT
 MAX_STEPS = 100
 
 

@@ -80,11 +80,11 @@ class Run:
                 *flags,
             ]
         )
-        job_params = jobs.typed_params(self.job.params, config.param)
-        self.params = {**job_params, 'batch_size': batch_size, 'seed': config.seed}
+        plan = planning.with_job(planning.make(config, {}))
+        self.params = {**plan.job_params, 'batch_size': batch_size, 'seed': config.seed}
         with pytest.MonkeyPatch.context() as patch, lifelines.Lifeline('trainer', lifelines.Bounds()) as lifeline:
             patch.setattr(runtime, 'set_devices', lambda plan: None)  # the process of the tests has its devices
-            assert run_task.run_task(planning.make(config, {}), self.job, job_params, lifeline, {}) is None
+            assert run_task.run_task(plan, lifeline, {}) is None
         line = metrics_log.MetricsLog(self.eval_log).read()[-1]
         return Outcome(checkpoints.last_step(self.model_dir), line)
 

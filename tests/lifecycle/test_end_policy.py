@@ -7,10 +7,10 @@ import pytest
 from estimator_trainer.lifecycle import end_policy
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, Snapshot
 from estimator_trainer.lifecycle.peers import Gone
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-STARTING, TRAINING, EVALUATING = protocol.STARTING, protocol.TRAINING, protocol.EVALUATING
+STARTING, TRAINING, EVALUATING = training_file.STARTING, training_file.TRAINING, training_file.EVALUATING
 STEP, GRACE = 1800, 25
 LONG = 10**9
 

@@ -18,12 +18,12 @@ import pytest
 from estimator_trainer.lifecycle import clock, ending, peers, signal_inbox
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.lifecycle.probes import Answer
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
 INT, TERM = signal.SIGINT, signal.SIGTERM
-STARTING, TRAINING, EVALUATING = protocol.STARTING, protocol.TRAINING, protocol.EVALUATING
+STARTING, TRAINING, EVALUATING = training_file.STARTING, training_file.TRAINING, training_file.EVALUATING
 CLOSING, SERVING = lifelines.CLOSING, lifelines.SERVING
 STEP, GRACE = 1800, 25
 START = 1000
@@ -219,7 +219,7 @@ class Board:
     def __init__(self, folder, phase=STARTING, **environ):
         self.path = folder / 'training.json'
         self.task = Task(phase, environ)
-        self.task.lifeline.write_training_file(str(self.path), 100)
+        self.task.lifeline.write_training_file(str(self.path.parent), 100)
 
     def read(self):
         return json.loads(self.path.read_text())
@@ -246,7 +246,7 @@ def test_the_board_says_what_is_known(tmp_path):
 
 def test_the_board_tells_how_much_of_the_data_is_prepared(tmp_path):
     lifeline = Task().lifeline
-    lifeline.write_training_file(str(tmp_path / 'training.json'), None)
+    lifeline.write_training_file(str(tmp_path), None)
     for amount in (None, 7, None):
         lifeline.heard_prepared(amount)
         lifeline._write_training_file()
@@ -267,10 +267,10 @@ def test_the_board_tells_of_waits_and_peers(tmp_path):
     'phase, state', [(STARTING, STARTING), (TRAINING, TRAINING), (CLOSING, TRAINING), (EVALUATING, EVALUATING)]
 )
 def test_states_of_the_board(tmp_path, phase, state):
-    assert Board(tmp_path, phase).read()['state'] == state in protocol.STATES
+    assert Board(tmp_path, phase).read()['state'] == state in training_file.STATES
 
 
-@pytest.mark.parametrize('state, why', [(protocol.ENDED, 'max_steps'), (protocol.STOPPED, None)])
+@pytest.mark.parametrize('state, why', [(training_file.ENDED, 'max_steps'), (training_file.STOPPED, None)])
 def test_what_is_final_stays(tmp_path, state, why):
     board = Board(tmp_path, TRAINING)
     board.task.lifeline.finish(state, why)
@@ -283,8 +283,8 @@ def test_what_is_final_stays(tmp_path, state, why):
 @pytest.mark.parametrize(
     'phase, end, state',
     [
-        (STARTING, lambda task: task.signal(TERM), protocol.STOPPED),
-        (EVALUATING, lambda task: task.signal(INT), protocol.STOPPED),
+        (STARTING, lambda task: task.signal(TERM), training_file.STOPPED),
+        (EVALUATING, lambda task: task.signal(INT), training_file.STOPPED),
         (TRAINING, lambda task: task.signal(TERM).at(GRACE), TRAINING),  # not saved: a failure
         (TRAINING, lambda task: task.lose(True), TRAINING),
         (TRAINING, lambda task: task.at(STEP), TRAINING),
@@ -300,7 +300,7 @@ def test_how_the_board_ends(tmp_path, phase, end, state):
 
 def test_without_a_board_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Task(TRAINING).lifeline.finish(protocol.ENDED)
+    Task(TRAINING).lifeline.finish(training_file.ENDED)
     assert os.listdir(tmp_path) == []
 
 
@@ -337,9 +337,9 @@ def test_after_it_the_handlers_are_as_they_were():
 
 
 def test_the_board_beats(live, tmp_path, monkeypatch):
-    monkeypatch.setattr(protocol, 'BEAT_SECS', 0)
+    monkeypatch.setattr(training_file, 'BEAT_SECS', 0)
     monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0.01)
-    live().lifeline.write_training_file(str(tmp_path / 'training.json'), 100)
+    live().lifeline.write_training_file(str(tmp_path), 100)
     until(lambda: protocol.read_json(str(tmp_path / 'training.json'))['beat'] > 3)
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from estimator_trainer.lifecycle import clock as training_clock
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 
 MAX_STEPS, JOIN, LOST = 100, 60, 30
-STARTING, ENDED, STOPPED = protocol.STARTING, protocol.ENDED, protocol.STOPPED
-TRAINING, EVALUATING = protocol.TRAINING, protocol.EVALUATING
+STARTING, ENDED, STOPPED = training_file.STARTING, training_file.ENDED, training_file.STOPPED
+TRAINING, EVALUATING = training_file.TRAINING, training_file.EVALUATING
 LOST_STATE, ABSENT = training_watch.LOST, training_watch.ABSENT
 START = 1000
 

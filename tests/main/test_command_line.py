@@ -231,7 +231,7 @@ def test_an_unknown_flag_may_be_a_param(tmp_path, argv, said):
 @pytest.mark.parametrize('argv', [(), ('--dry_run',)], ids=['run', 'dry_run'])
 def test_a_model_dir_of_another_run(tmp_path, argv):
     old = planning.make(config.parse(['trainer', *GIVEN, '--seed=2']), {})
-    config_file.write(str(tmp_path / 'model'), config_file.resolved(old, {}, {}))
+    config_file.write(str(tmp_path / 'model'), config_file.resolved(old, {}))
     (tmp_path / 'model' / 'model.ckpt-5.index').touch()
     before = (tmp_path / 'model' / 'config.json').read_bytes()
     done = run(tmp_path, *GIVEN, *argv)

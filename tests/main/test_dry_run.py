@@ -1,5 +1,6 @@
 """What --dry_run shows of a run, without a run."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import pytest
 from estimator_trainer import config as trainer_config
 from estimator_trainer.data import prepared_sets
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import Job, Prepared
+from estimator_trainer.jobs import Job
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.training import dry_run
 from estimator_trainer.training import plan as planning
@@ -23,7 +24,8 @@ OWN = Job(model_fn=print, input_fn=print, num_train_examples=1000)
 
 def shown(tmp_path, *argv, job=JOB, sizes=prepared_sets.Sizes(4000, 1000), url=''):
     config = trainer_config.parse(['trainer', f'--model_dir={tmp_path}', *argv])
-    return dry_run.lines(planning.make(config, {}), job and Prepared(job, dict(job.params)), sizes, url)
+    plan = dataclasses.replace(planning.make(config, {}), job=job, job_params=dict(job.params))
+    return dry_run.lines(plan, sizes, url)
 
 
 CASES = {  # flags, the job, the lines

@@ -1,5 +1,6 @@
 """config.json: written whole, read back, and what may not change under a run."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -27,7 +28,8 @@ def resolved(*argv, workers=0, **params):
                 'task': {'type': 'worker', 'index': 0},
             }
         )
-    return config_file.resolved(planning.make(config, environ), {**PARAMS, **params}, {'tensorflow': '2'})
+    plan = dataclasses.replace(planning.make(config, environ), job_params={**PARAMS, **params})
+    return config_file.resolved(plan, {'tensorflow': '2'})
 
 
 @pytest.fixture

@@ -11,28 +11,27 @@ import tempfile
 import launch
 import pytest
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
 from tests.chaos import faults, files
 from tests.chaos.stage import JOB, SAVING
-from tests.submit import virtual_environment
+from tests.submit import engines
 from tests.submit.hosts import Hosts
 
 pytestmark = pytest.mark.slow
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
-REQUIREMENTS = ('ray==2.60.0', 'pyyaml', 'absl-py')  # no TensorFlow: the trainer runs in our environment
 BOUND_SECS = 300
 EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
 PROGRAM = pathlib.Path(__file__).parent / 'programs' / 'two_raylets.py'
 
 
 @pytest.fixture(scope='module')
-def ray_python(can_have_hosts, tmp_path_factory):
-    python, problem = virtual_environment.make(tmp_path_factory.mktemp('ray'), *REQUIREMENTS)
-    if problem:
-        pytest.skip(f'Ray: {problem}')
-    return python
+def ray_python(can_have_hosts, pytestconfig):
+    try:
+        return engines.python(pytestconfig.option.engines, 'ray')
+    except FileNotFoundError as error:
+        pytest.skip(f'Ray: {error}')
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def raylets(job) -> int:
 
 
 def wait_for_step(model_dir, step, driver) -> None:
-    board = os.path.join(model_dir, protocol.TRAINING_FILE)
+    board = os.path.join(model_dir, training_file.NAME)
     faults.until(
         lambda: (protocol.read_json(board).get('step') or 0) >= step or driver.poll() is not None,
         f'no step {step}',

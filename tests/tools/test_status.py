@@ -86,12 +86,6 @@ def now(**known) -> reading.Now:
             143,
         ),
         (
-            {'training': {**TRAINING, 'time': NOW - 1000}},
-            'run is gone: no process has the model_dir, and training.json was last written at 2023-11-14 21:58:20 UTC. '
-            'It was killed or it failed; the same command resumes. Step 950 of 4,000 (23 %); checkpoint at step 900',
-            4,
-        ),
-        (
             {'training': {**TRAINING, 'exit': None, 'time': NOW - 1000}},
             'run is gone: no process has the model_dir, and training.json was last written at 2023-11-14 21:58:20 UTC. '
             'It recorded no failure, so it was killed or its machine went down; the same command resumes. '

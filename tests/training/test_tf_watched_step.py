@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.run_dir import checkpoints, protocol
+from estimator_trainer.run_dir import checkpoints, training_file
 from estimator_trainer.training import watched_step
 
 v1 = tf.compat.v1
@@ -221,7 +221,8 @@ def test_an_evaluation_is_no_place_to_wait_in(tmp_path, line, signum, codes):
         line._received(signum)
     config = tf.estimator.RunConfig(str(tmp_path))
     estimator = tf.estimator.Estimator(model_fn, config=config, params={})
-    estimator_evaluator.EstimatorEvaluator(estimator, input_fn, 1, lambda: line.enter(protocol.EVALUATING)).evaluate(
-        estimator.latest_checkpoint()
+    evaluator = estimator_evaluator.EstimatorEvaluator(
+        estimator, input_fn, 1, lambda: line.enter(training_file.EVALUATING)
     )
-    assert line.codes == codes and line._snapshot.phase == protocol.EVALUATING
+    evaluator.evaluate(estimator.latest_checkpoint())
+    assert line.codes == codes and line._snapshot.phase == training_file.EVALUATING

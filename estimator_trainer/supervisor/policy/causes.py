@@ -6,7 +6,7 @@ import signal
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 
 GOOD_ORDER = frozenset((exit_codes.INTERRUPTED, exit_codes.TERMINATED))
 ORDERS = (signal.SIGTERM, signal.SIGINT)  # that ask a task to save and end
@@ -237,6 +237,6 @@ def code_of_stopped(outcome: GangOutcome, state: str | None) -> int:
     last = {task.name: task for task in outcome.ended}
     chief = last.get('chief:0') or last.get('worker:0')
     well = chief is None or chief.code == 0 or chief.how is EndedBy.STOPPED
-    if outcome.end.kind is GangEndKind.SIGNALLED and state == protocol.TRAINING and not well:
+    if outcome.end.kind is GangEndKind.SIGNALLED and state == training_file.TRAINING and not well:
         return exit_codes.NOT_SAVED
     return 128 + outcome.signum

@@ -5,8 +5,8 @@ import pathlib
 import signal
 from collections.abc import Mapping
 
+from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import EndedBy, GangOutcome
-from estimator_trainer.supervisor.reports.training_status import TrainingStatus
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from estimator_trainer.log import duration, number
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 from estimator_trainer.supervisor.reports import status as states
 
 DOING = {  # by the state in status.json or training.json
@@ -13,11 +13,11 @@ DOING = {  # by the state in status.json or training.json
     states.EVALUATING: 'evaluates and exports; training is over',
     states.BACKING_OFF: 'waits before it restarts the tasks',
     states.STOPPING: 'stops',
-    protocol.ENDED: 'ends; training is over',
-    protocol.STOPPED: 'stops',
+    training_file.ENDED: 'ends; training is over',
+    training_file.STOPPED: 'stops',
 }
 _IS = {'failed': 'has failed', 'stopped': 'was stopped'}
-_AHEAD_SECS = 2 * protocol.BEAT_SECS  # that training.json may be behind metrics.jsonl
+_AHEAD_SECS = 2 * training_file.BEAT_SECS  # that training.json may be behind metrics.jsonl
 _HEAD, _STEPS, _TASKS = range(3)  # groups
 LATER = _TASKS + 1  # the first group that is free for others
 

@@ -22,9 +22,9 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import EndedBy, TaskEnd
-from estimator_trainer.supervisor.reports.training_status import TrainingStatus
 
 STATUS_FILE = 'status.json'
 EVERY_SECS = 2
@@ -89,10 +89,10 @@ def state(view: View, training: TrainingStatus | None) -> str:
     if view.draining:
         return EVALUATING
     return {
-        protocol.TRAINING: TRAINING,
-        protocol.EVALUATING: EVALUATING,
-        protocol.ENDED: EVALUATING,
-        protocol.STOPPED: STOPPING,
+        training_file.TRAINING: TRAINING,
+        training_file.EVALUATING: EVALUATING,
+        training_file.ENDED: EVALUATING,
+        training_file.STOPPED: STOPPING,
     }.get(training.state if training else '', STARTING)
 
 

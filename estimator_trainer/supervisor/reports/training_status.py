@@ -1,53 +1,12 @@
-"""How training goes, from the chief's training.json (protocol.py)."""
+"""How training goes, from the chief's training.json."""
 
 import collections
-import dataclasses
-import os
-from collections.abc import Mapping
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
+from estimator_trainer.run_dir.training_file import TrainingStatus
 
 LOOK_SECS = 1  # between two looks at the file
 _PACE_SECS = 60  # over which the speed is measured
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingStatus:
-    """One version of the file. None: not known."""
-
-    state: str
-    step: int | None = None
-    max_steps: int | None = None
-    checkpoint_step: int | None = None
-    examples_per_sec: float | None = None
-    generation: str = ''
-    prepared: int | None = None
-    why: str | None = None  # training has ended
-
-    @classmethod
-    def of(cls, value: Mapping) -> 'TrainingStatus | None':
-        """From the file's content; None if that is not one."""
-        if value.get('state') not in protocol.STATES:
-            return None
-        rate = value.get('examples_per_sec')
-        return cls(
-            state=value['state'],
-            step=_whole(value.get('step')),
-            max_steps=_whole(value.get('max_steps')),
-            checkpoint_step=_whole(value.get('checkpoint_step')),
-            examples_per_sec=rate if type(rate) in (int, float) else None,
-            generation=str(value.get('generation', '')),
-            prepared=_whole(value.get('prepared')),
-            why=value.get('why') if isinstance(value.get('why'), str) else None,
-        )
-
-
-def read(model_dir: str) -> TrainingStatus | None:
-    return TrainingStatus.of(protocol.read_json(os.path.join(model_dir, protocol.TRAINING_FILE)))
-
-
-def _whole(value) -> int | None:
-    return value if type(value) is int else None
 
 
 class StallClock:
@@ -70,7 +29,7 @@ class StallClock:
         self._still += min(now - self._looked_at, self.MOST_SECS)
         self._looked_at = now
         at = (training.state, training.step, training.prepared) if training else None
-        runs = training is None or training.state in (protocol.STARTING, protocol.TRAINING)
+        runs = training is None or training.state in (training_file.STARTING, training_file.TRAINING)
         if at != self._seen or not runs:
             self._seen, self._still = at, 0.0
         return self._still
@@ -88,7 +47,7 @@ class StepPace:
 
     def secs_left(self, training: TrainingStatus | None, now: float) -> float | None:
         """None: nobody knows."""
-        if training is None or training.step is None or training.state != protocol.TRAINING:
+        if training is None or training.step is None or training.state != training_file.TRAINING:
             self._seen.clear()
             self._start = None
             return None
@@ -139,6 +98,6 @@ class TrainingFollower:
         return True
 
     def look_now(self) -> None:
-        found = read(self._model_dir) if self._model_dir is not None else None
+        found = training_file.read(self._model_dir) if self._model_dir is not None else None
         if found and found.generation == self._generation:
             self.training = found

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_trainer.config import TrainerConfig
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.metrics_log import MetricsLog
 from estimator_trainer.tools.inspection.facts import Evaluation, OwnRun
 
@@ -87,7 +87,7 @@ def own_run(root: str) -> tuple[OwnRun | None, str]:
         config.get('dataset') or '',
         _command(config['flags'], root),
         config,
-        protocol.read_json(os.path.join(root, protocol.TRAINING_FILE)),
+        training_file.content(root),
         lines[-1] if lines else {},
     )
     return run, ''

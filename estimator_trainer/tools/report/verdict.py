@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 from estimator_trainer.supervisor.reports import progress_line
 from estimator_trainer.tools.report.words import day
 
@@ -60,32 +60,30 @@ def of(training: Mapping, status: Mapping, report: Mapping, alive: Alive, now: f
         return told
     if alive.cluster:
         return Verdict(ALIVE, progress_line.DOING.get(status.get('state'), 'starts'))
-    over = state in (protocol.ENDED, protocol.STOPPED, None) or exit_code(training) is not None
+    over = state in (training_file.ENDED, training_file.STOPPED, None) or exit_code(training) is not None
     if alive.trainer or (now - written < FRESH_SECS and not over):
         return Verdict(ALIVE, progress_line.DOING.get(state, 'starts'))
-    if state == protocol.ENDED:
+    if state == training_file.ENDED:
         if alive.evaluator:
             return Verdict(ALIVE, 'evaluates and exports; training is over')
         return done
     code = exit_code(training)
-    if state == protocol.STOPPED:
+    if state == training_file.STOPPED:
         told = code if type(code) is int else exit_codes.TERMINATED
         return Verdict(STOPPED, f'was told to stop, and saved; {_HOW_TO_GO_ON}', told)
     if type(code) is int:
         return Verdict(
             FAILED, f'failed with exit code {code} ({_meaning(code)}): {_phrase(training["exit"].get("message"))}', code
         )
-    if state in protocol.STATES:
+    if state in training_file.STATES:
         text = f'is gone: no process has the model_dir, and training.json was last written at {day(written)}'
-        why = 'It was killed or it failed'
-        if 'exit' in training:  # files of earlier versions do not have it
-            why = 'It recorded no failure, so it was killed or its machine went down'
+        why = 'It recorded no failure, so it was killed or its machine went down'
         return Verdict(LOST, f'{text}. {why}; {_HOW_TO_GO_ON}')
     return Verdict(UNKNOWN, 'has no training.json, so its files do not say how it ended')
 
 
 def exit_code(training: Mapping) -> int | None:
-    """With which the chief said that it ends; None while it lives, where it was killed, and in older files."""
+    """With which the chief said that it ends; None while it lives, and where it was killed."""
     left = training.get('exit')
     code = left.get('code') if isinstance(left, dict) else None
     return code if type(code) is int else None

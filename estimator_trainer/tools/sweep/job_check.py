@@ -14,7 +14,6 @@ import sys
 from estimator_trainer import config as trainer_config
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.errors import DatasetError, UsageError
-from estimator_trainer.jobs import loading
 from estimator_trainer.training import plan as planning
 
 
@@ -22,18 +21,17 @@ def main(argv) -> int:
     texts, flags = json.loads(argv[0]), argv[1:]
     try:
         config = trainer_config.parse(['sweep', *flags])
-        planning.make(config, os.environ)
-        ready = jobs.prepare(config, early=True)
-        if ready is None:  # its modules import TensorFlow
+        plan = planning.with_job(planning.make(config, os.environ), early=True)
+        if plan.job is None:  # its modules import TensorFlow
             from estimator_trainer import compat
 
             compat.bring_up()
-            ready = jobs.prepare(config)
+            plan = planning.with_job(plan)
+        job = plan.job
         for text in texts:
-            if text.partition('=')[0] in ready.job.params:
-                _check(ready, config, text)
-        best = [ready.job.best_metric, ready.job.best_mode]
-        print(json.dumps({'params': dict(ready.job.params), 'best': best}), flush=True)
+            if text.partition('=')[0] in job.params:
+                _check(job, config, text)
+        print(json.dumps({'params': dict(job.params), 'best': [job.best_metric, job.best_mode]}), flush=True)
         return exit_codes.OK
     except (UsageError, jobs.JobError) as error:
         print(f'error: {error}', file=sys.stderr)
@@ -43,13 +41,11 @@ def main(argv) -> int:
         return exit_codes.NO_DATA
 
 
-def _check(ready, config, text) -> None:
-    params = loading.typed_params(ready.job.params, [*config.param, text])
-    if ready.job.check is not None:
-        try:
-            ready.job.check(params)
-        except ValueError as error:
-            raise UsageError(f'--param_space: {text}: {error}') from error
+def _check(job, config, text) -> None:
+    try:
+        jobs.checked_params(job, [*config.param, text])
+    except UsageError as error:
+        raise UsageError(f'--param_space: {text}: {error}') from error
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@ from multiprocessing import connection
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.run_dir import locks, metrics_log, ownership, protocol
+from estimator_trainer.run_dir import locks, metrics_log, ownership, training_file
 from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.tools.sweep import evaluations, report, trial
@@ -144,7 +144,7 @@ class Sweep:
             self._end(running, code)
 
     def _judge(self, running: '_Running') -> None:
-        training = protocol.read_json(os.path.join(running.model_dir, protocol.TRAINING_FILE))
+        training = training_file.content(running.model_dir)
         lines = running.read_lines()
         if not lines or not isinstance(training.get('max_steps'), int):
             return

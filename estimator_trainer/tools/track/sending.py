@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.tools.track import reading, tracker
 from estimator_trainer.tools.track import state as states
 from estimator_trainer.tools.track.tracker import Away, Gone, Refused
@@ -176,5 +176,5 @@ def _bounded(secs: float) -> Iterator[None]:
 def ended_at(model_dir: str, now: float) -> float:
     """When a run that has ended did so, as far as its files say."""
     report = protocol.read_json(os.path.join(model_dir, 'report.json'))
-    training = protocol.read_json(os.path.join(model_dir, protocol.TRAINING_FILE))
+    training = training_file.content(model_dir)
     return next((value for value in (report.get('ended'), training.get('time')) if type(value) in (int, float)), now)

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy import causes, restarts
 from estimator_trainer.supervisor.policy.causes import (
     Cause,
@@ -20,7 +21,6 @@ from estimator_trainer.supervisor.policy.causes import (
 from estimator_trainer.supervisor.policy.restarts import Decision, Reason, Rules
 from estimator_trainer.supervisor.reports import report_file, wording
 from estimator_trainer.supervisor.reports.attempt import Attempt
-from estimator_trainer.supervisor.reports.training_status import TrainingStatus
 
 
 def ends(*codes, peers=None):

@@ -4,17 +4,18 @@ import json
 
 import pytest
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import TaskEnd
 from estimator_trainer.supervisor.processes import oom
 from estimator_trainer.supervisor.reports import status
 from estimator_trainer.supervisor.reports.status import View
-from estimator_trainer.supervisor.reports.training_status import StallClock, StepPace, TrainingFollower, TrainingStatus
+from estimator_trainer.supervisor.reports.training_status import StallClock, StepPace, TrainingFollower
 
 
 def board(folder, **values):
     value = {'state': 'training', 'step': 1, 'generation': 'g', **values}
-    protocol.write_json(str(folder / protocol.TRAINING_FILE), value)
+    protocol.write_json(str(folder / training_file.NAME), value)
 
 
 @pytest.mark.parametrize(

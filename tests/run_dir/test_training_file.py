@@ -1,4 +1,4 @@
-"""lifecycle.training_file: what training.json holds."""
+"""run_dir.training_file: what training.json holds."""
 
 import json
 import os
@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from estimator_trainer.lifecycle import training_file
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import training_file
 
 
 @pytest.fixture
@@ -17,16 +16,16 @@ def path(tmp_path):
 
 @pytest.fixture
 def file(path):
-    return training_file.TrainingFile(str(path), 100, 'g1')
+    return training_file.TrainingFile(str(path.parent), 100, 'g1')
 
 
 def test_all_that_it_holds(path, file):
     before = time.time()
-    file.write(protocol.TRAINING, 8, 6, 12.5)
+    file.write(training_file.TRAINING, 8, 6, 12.5)
     told = json.loads(path.read_text())
     assert before <= told.pop('time') <= time.time()
     assert told == {
-        'state': protocol.TRAINING,
+        'state': training_file.TRAINING,
         'why': None,
         'exit': None,
         'step': 8,
@@ -37,10 +36,10 @@ def test_all_that_it_holds(path, file):
         'generation': 'g1',
         'beat': 1,
     }
-    file.write(protocol.STARTING, None, None, None)
+    file.write(training_file.STARTING, None, None, None)
     told = json.loads(path.read_text())
     assert [told[key] for key in ('state', 'step', 'checkpoint_step', 'examples_per_sec', 'beat')] == [
-        protocol.STARTING,
+        training_file.STARTING,
         None,
         None,
         None,
@@ -49,17 +48,17 @@ def test_all_that_it_holds(path, file):
     assert os.listdir(path.parent) == ['training.json']
 
 
-@pytest.mark.parametrize('state, why', [(protocol.ENDED, 'max_steps'), (protocol.STOPPED, None)])
+@pytest.mark.parametrize('state, why', [(training_file.ENDED, 'max_steps'), (training_file.STOPPED, None)])
 def test_what_is_final_stays(path, file, state, why):
     file.finish(state, why)
     assert not path.exists()
     for beat in (1, 2):
-        file.write(protocol.EVALUATING, 8, 6, None)
+        file.write(training_file.EVALUATING, 8, 6, None)
         told = json.loads(path.read_text())
         assert (told['state'], told['why'], told['step'], told['beat']) == (state, why, 8, beat)
 
 
 def test_a_file_that_cannot_be_written_stops_nobody(path, file):
     path.mkdir()
-    file.write(protocol.TRAINING, 8, 6, None)
+    file.write(training_file.TRAINING, 8, 6, None)
     assert os.listdir(path.parent) == ['training.json']

@@ -1,0 +1,142 @@
+"""training.json of a model_dir, in which the chief says how training goes: its format, its readers and its writer.
+
+The chief writes it at least every BEAT_SECS while it lives:
+
+    state            one of the STATES below
+    step, max_steps  global steps; step is the last one that was finished
+    checkpoint_step  global step of the last checkpoint, null before the first
+    examples_per_sec null before it is known
+    input_wait_secs, peer_wait_secs
+                     that its steps have waited for their batches, and for other workers, since it was
+                     started; absent where that is not measured
+    prepared         of data that are being prepared: a number that grows as long as anything happens there;
+                     absent otherwise
+    peer_silence_secs  by task that the chief watches: for how long it has not answered; absent
+                     without such tasks
+    why              of 'ended': max_steps, early_stopping, max_secs, end_of_data
+    exit             of a chief that ends with anything but 0, as in its error file: code, message,
+                     traceback; null before, and where it was killed
+    generation       of the gang, as in the environment; '' without
+    beat             a counter: as long as it moves, the chief lives
+    pid, time        of the writer; seconds since the epoch
+"""
+
+import contextlib
+import dataclasses
+import os
+import time
+import types
+from collections.abc import Mapping
+
+from estimator_trainer.run_dir import protocol
+
+NAME = 'training.json'
+BEAT_SECS = 2
+
+STARTING = 'starting'  # looking for the others, loading data, building the graph
+TRAINING = 'training'
+EVALUATING = 'evaluating'  # after the last step, where there is no evaluator
+ENDED = 'ended'  # nothing is left to train
+STOPPED = 'stopped'  # by a signal; the same command resumes
+STATES = (STARTING, TRAINING, EVALUATING, ENDED, STOPPED)
+
+
+def content(model_dir: str) -> dict:
+    """What the file holds; {} where there is none."""
+    return protocol.read_json(os.path.join(model_dir, NAME))
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingStatus:
+    """What the file tells a supervisor. None: not known."""
+
+    state: str
+    step: int | None = None
+    max_steps: int | None = None
+    checkpoint_step: int | None = None
+    examples_per_sec: float | None = None
+    generation: str = ''
+    prepared: int | None = None
+    why: str | None = None  # training has ended
+
+    @classmethod
+    def of(cls, value: Mapping) -> 'TrainingStatus | None':
+        """From the file's content; None if that is not one."""
+        if value.get('state') not in STATES:
+            return None
+        rate = value.get('examples_per_sec')
+        return cls(
+            state=value['state'],
+            step=_whole(value.get('step')),
+            max_steps=_whole(value.get('max_steps')),
+            checkpoint_step=_whole(value.get('checkpoint_step')),
+            examples_per_sec=rate if type(rate) in (int, float) else None,
+            generation=str(value.get('generation', '')),
+            prepared=_whole(value.get('prepared')),
+            why=value.get('why') if isinstance(value.get('why'), str) else None,
+        )
+
+
+def read(model_dir: str) -> TrainingStatus | None:
+    return TrainingStatus.of(content(model_dir))
+
+
+def _whole(value) -> int | None:
+    return value if type(value) is int else None
+
+
+class TrainingFile:
+    """Writes the file of a model_dir. One process does so.
+
+    Args:
+        max_steps: where training ends; None: that is not known yet.
+        generation: of the gang, '' without one.
+    """
+
+    def __init__(self, model_dir: str, max_steps: int | None, generation: str):
+        self._path, self._max_steps, self._generation = os.path.join(model_dir, NAME), max_steps, generation
+        self._final: tuple[str, str | None] | None = None  # (state, why)
+        self._exit: Mapping | None = None  # of a process that fails or is stopped
+        self._beat = 0
+
+    def finish(self, state: str, why: str | None = None) -> None:
+        """From here on the file tells this state: training has ended, or was stopped."""
+        self._final = state, why
+
+    def exits(self, recorded: Mapping) -> None:
+        """From here on the file tells why its writer ends: code, message and traceback."""
+        self._exit = recorded
+
+    def write(
+        self,
+        state: str,
+        step: int | None,
+        checkpoint_step: int | None,
+        examples_per_sec: float | None,
+        more: Mapping = types.MappingProxyType({}),
+    ) -> None:
+        """Writes the file. Does nothing if the disk is full: the next checkpoint will fail, and say so.
+
+        Args:
+            more: what is known of waits and peers.
+        """
+        state, why = self._final or (state, None)
+        self._beat += 1
+        with contextlib.suppress(OSError):
+            protocol.write_json(
+                self._path,
+                {
+                    'state': state,
+                    'why': why,
+                    'exit': self._exit,
+                    'step': step,
+                    'max_steps': self._max_steps,
+                    'checkpoint_step': checkpoint_step,
+                    'examples_per_sec': examples_per_sec,
+                    **more,
+                    'generation': self._generation,
+                    'beat': self._beat,
+                    'pid': os.getpid(),
+                    'time': time.time(),
+                },
+            )
