@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 
 from estimator_trainer.tools.parity.compare import Difference
+from tf_config import tables
 
 NOTE = (
     'Largest relative difference: of a variable, the largest difference of two elements over the '
@@ -36,8 +37,7 @@ def table(found: Sequence[Difference]) -> str:
         )
         for pair in found
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return '\n'.join('  '.join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]]) for row in rows)
+    return '\n'.join(tables.aligned(rows))
 
 
 def number(value: float) -> str:

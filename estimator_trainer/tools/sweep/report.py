@@ -11,6 +11,7 @@ from estimator_trainer.tools.sweep.evaluations import Evaluation
 from estimator_trainer.tools.sweep.plan import Plan
 from estimator_trainer.tools.sweep.space import shown
 from estimator_trainer.tools.sweep.trial import State, Trial
+from tf_config import tables
 
 NAME = 'sweep.json'
 _NUMBERED = ('final', 'best')  # exports, the one that the metric is of first
@@ -81,8 +82,7 @@ def table(all_trials: Sequence[Trial], plan: Plan) -> str:
                 '' if trial.secs is None else duration(trial.secs),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ['  '.join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines = tables.aligned(rows, right=True)
     causes: dict[str, list[str]] = {}
     for trial in all_trials:
         if trial.state is State.FAILED:

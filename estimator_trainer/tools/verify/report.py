@@ -9,6 +9,7 @@ from estimator_trainer.tools.verify import judge, traces
 from estimator_trainer.tools.verify.compare import UPDATES
 from estimator_trainer.tools.verify.judge import Row
 from estimator_trainer.tools.verify.traces import Key
+from tf_config import tables
 
 WORDS = {
     judge.EQUAL: 'equal bit for bit',
@@ -96,8 +97,7 @@ def text(report: Report) -> str:
 def _table(rows: Sequence[Row]) -> list[str]:
     lines = [('what', 'values', 'difference', 'chance', 'rounding', 'verdict')]
     lines += [cells(row) for row in rows if row.count]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return ['  ' + '  '.join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    return [f'  {line}' for line in tables.aligned(lines)]
 
 
 def cells(row: Row) -> tuple[str, ...]:
