@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tf_config import addresses, streams
+from tf_config import addresses, streams, tables
 from tf_config.cluster import ROLES, STRATEGIES, make, render
 from tf_config.lint import TfConfigError, auto_strategy
 from tf_config.resolvers import SOURCES, read_layout, resolve
@@ -106,8 +106,7 @@ def _show(args):
         address = cluster.address(task) if task in cluster else '(not in the cluster)'
         marks = [mark for mark, whose in (('chief', cluster.chief_task), ('this task', me)) if whose == task]
         rows.append((task.role, str(task.index), address, ', '.join(marks)))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return '\n'.join('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return '\n'.join(tables.aligned(rows))
 
 
 def _make(args):

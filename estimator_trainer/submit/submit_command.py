@@ -18,13 +18,13 @@ from estimator_trainer.submit import description as descriptions
 ENGINES = {'slurm': 'slurm_script', 'kubernetes': 'kubernetes_objects', 'ray': 'ray_job'}
 
 
-class _Parser(argparse.ArgumentParser):
+class _UsageParser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(exit_codes.USAGE, f'{self.prog}: {message}\n')
 
 
 def _parser():
-    parser = _Parser(
+    parser = _UsageParser(
         prog='python -m estimator_trainer submit',
         allow_abbrev=False,
         description='Writes or submits what an engine needs to run a job on its cluster.',

@@ -5,12 +5,12 @@ import os
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from estimator_trainer import tables
 from estimator_trainer.tools.inspection import layers, optimizers, roles, sentence
 from estimator_trainer.tools.inspection.checkpoint import CHECKSUMS, NO_INDEX
 from estimator_trainer.tools.inspection.facts import Evaluation, Export
 from estimator_trainer.tools.inspection.findings import Findings
 from estimator_trainer.tools.inspection.sentence import count
+from tf_config import tables
 
 _WIDTH = 110
 _ROWS = 40  # of a table, unless all are asked for
@@ -217,7 +217,7 @@ def _table(title: str, rows: Iterable[tuple[str, ...]], most: int | None) -> lis
         return []
     left = len(rows) - 1 - most if most else 0
     rows = rows[: most + 1] if most else rows
-    lines = [f'  {line}' for line in tables.lines(rows)]
+    lines = [f'  {line}' for line in tables.aligned(rows)]
     return ['', f'{title}:', *lines, *([f'  and {left} more; --variables lists all variables'] if left > 0 else [])]
 
 

@@ -7,7 +7,7 @@ An Estimator's checkpoint is a table: `conv/kernel`, `conv/kernel/Adam` (the fir
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import tables
+from tf_config import tables
 
 WEIGHT, SLOT, STEP, POWER = 'weight', 'slot', 'step', 'power'
 MATCHED = 'matched'
@@ -92,4 +92,4 @@ def table(lines: Sequence[Line]) -> str:
         (line.estimator or '-', line.keras or '-', 'x'.join(map(str, line.shape)) or 'scalar', line.status)
         for line in lines
     ]
-    return '\n'.join(tables.lines(rows))
+    return '\n'.join(tables.aligned(rows))

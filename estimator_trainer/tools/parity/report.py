@@ -4,8 +4,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from estimator_trainer import tables
 from estimator_trainer.tools.parity.compare import Difference
+from tf_config import tables
 
 NOTE = (
     'Largest relative difference: of a variable, the largest difference of two elements over the '
@@ -37,7 +37,7 @@ def table(found: Sequence[Difference]) -> str:
         )
         for pair in found
     ]
-    return '\n'.join(tables.lines(rows))
+    return '\n'.join(tables.aligned(rows))
 
 
 def number(value: float) -> str:

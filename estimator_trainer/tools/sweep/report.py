@@ -11,6 +11,7 @@ from estimator_trainer.tools.sweep.evaluations import Evaluation
 from estimator_trainer.tools.sweep.plan import Plan
 from estimator_trainer.tools.sweep.space import shown
 from estimator_trainer.tools.sweep.trial import State, Trial
+from tf_config import tables
 
 NAME = 'sweep.json'
 _NUMBERED = ('final', 'best')  # exports, the one that the metric is of first
@@ -86,7 +87,7 @@ def table(all_trials: Sequence[Trial], plan: Plan) -> str:
         if trial.state is State.FAILED:
             causes.setdefault(_in_short(trial), []).append(str(trial.number))
     failed = (f'failed: trial {", ".join(which)}: {cause}' for cause, which in causes.items())
-    return '\n'.join([*tables.lines(rows, to_the_right=True), *failed])
+    return '\n'.join([*tables.aligned(rows, right=True), *failed])
 
 
 def conclusion(all_trials: Sequence[Trial], plan: Plan, folder: str, flags_of: Callable[[Mapping], list[str]]) -> str:

@@ -5,11 +5,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from estimator_trainer import tables
 from estimator_trainer.tools.verify import judge, traces
 from estimator_trainer.tools.verify.compare import UPDATES
 from estimator_trainer.tools.verify.judge import Row
 from estimator_trainer.tools.verify.traces import Key
+from tf_config import tables
 
 WORDS = {
     judge.EQUAL: 'equal bit for bit',
@@ -97,7 +97,7 @@ def text(report: Report) -> str:
 def _table(rows: Sequence[Row]) -> list[str]:
     lines = [('what', 'values', 'difference', 'chance', 'rounding', 'verdict')]
     lines += [cells(row) for row in rows if row.count]
-    return [f'  {line}' for line in tables.lines(lines)]
+    return [f'  {line}' for line in tables.aligned(lines)]
 
 
 def cells(row: Row) -> tuple[str, ...]:
