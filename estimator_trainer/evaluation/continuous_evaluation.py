@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import evaluation as evaluations
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import checkpoints, ownership, protocol, training_file
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, ownership, protocol, training_file
 
 _log = logging.getLogger('estimator_trainer')
 _POLL_SECS = 1
@@ -86,9 +86,9 @@ class ContinuousEvaluation:
         try:
             self._evaluation.of(checkpoint, ended or checkpoints.step_of(checkpoint) >= self._max_steps)
             self._evaluated = checkpoint
-        except checkpoints.UNREADABLE as error:
+        except checkpoint_errors.UNREADABLE as error:
             if checkpoints.damage(checkpoint) is None:
-                if checkpoint == self._tried_again or not checkpoints.was_refused(error, checkpoint):
+                if checkpoint == self._tried_again or not checkpoint_errors.was_refused(error, checkpoint):
                     raise
                 self._tried_again, self._done = checkpoint, None  # it can be read by now
                 return

@@ -5,8 +5,6 @@ checkpoint is set aside. A file that the operating system does not let us read n
 file system that is away, too many open files) is left where it is.
 """
 
-import errno
-import functools
 import hashlib
 import logging
 import os
@@ -17,12 +15,11 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import eager_mode
-from estimator_trainer.run_dir import bundle, file_errors
+from estimator_trainer.run_dir import bundle, checkpoint_errors
 
 _log = logging.getLogger('estimator_trainer')
 _FOLDER = 'damaged'
 _STATE = 'checkpoint'  # the file that names the newest one
-UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)  # what a damaged one raises
 _VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
 _LOOK_SECS = 0.5
 _STEP = 'global_step'  # in Estimator's checkpoints
@@ -30,46 +27,13 @@ _STEP_OF_OBJECTS = 'global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of tf.tr
 _STEP_OF_KERAS = 'estimator_global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of model_to_estimator
 _STEPS = (_STEP_OF_OBJECTS, _STEP_OF_KERAS, _STEP)
 NO_STEP = 'it has no global_step'
-_PAUSES_SECS = (1, 2, 4, 8)  # before a file is tried again whose error may pass
 
 
 class NoGoodCheckpoint(ValueError):
     """There are checkpoints, and none can be read."""
 
 
-class CannotRead(OSError):
-    """The operating system does not let us read a checkpoint now. That says nothing of its contents.
-
-    `errno` is 0 where TensorFlow does not tell it.
-    """
-
-    @classmethod
-    def because(cls, error: BaseException, path: str) -> 'CannotRead':
-        number = error.errno if isinstance(error, OSError) else file_errors.number_in(str(error))
-        return cls(number or 0, os.strerror(number) if number else _one_line(error), path)
-
-
-def _patient(function):
-    """Tries again, a few times, where a file cannot be read for a reason that may pass."""
-
-    @functools.wraps(function)
-    def tries(path, *args):
-        for secs in _PAUSES_SECS:
-            try:
-                return function(path, *args)
-            except CannotRead as error:
-                if error.errno not in file_errors.MAY_PASS:
-                    raise
-                _log.warning(
-                    'WARNING: %s cannot be read (%s): tries again in %d s', error.filename, error.strerror, secs
-                )
-                time.sleep(secs)
-        return function(path, *args)
-
-    return tries
-
-
-@_patient
+@checkpoint_errors.patient
 def latest(model_dir: str) -> str | None:
     """The prefix of the newest checkpoint, which the file `checkpoint` names; None: there is none.
 
@@ -81,7 +45,7 @@ def latest(model_dir: str) -> str | None:
     if prefix is None:
         named = _named(model_dir)
         if named:
-            _exists(f'{named}.index')
+            checkpoint_errors.exists(f'{named}.index')
     return prefix
 
 
@@ -130,7 +94,7 @@ def newest(model_dir: str, at_least: int | None = None) -> str | None:
         time.sleep(_LOOK_SECS)
 
 
-@_patient
+@checkpoint_errors.patient
 def step_of(prefix: str) -> int:
     """The global step of a checkpoint of any loop.
 
@@ -141,8 +105,8 @@ def step_of(prefix: str) -> int:
     try:
         reader = tf.train.load_checkpoint(prefix)
         return int(reader.get_tensor(next((name for name in _STEPS if reader.has_tensor(name)), _STEP)))
-    except UNREADABLE as error:
-        _raise_if_refused(error, prefix)
+    except checkpoint_errors.UNREADABLE as error:
+        checkpoint_errors.raise_if_refused(error, prefix)
         raise
 
 
@@ -217,7 +181,7 @@ def remove_unfinished(model_dir: str) -> None:
 
     An index is written last: data without one were never a checkpoint.
     """
-    names = _names(model_dir)
+    names = checkpoint_errors.names(model_dir)
     for name in names:
         part = re.match(r'(model\.ckpt-.*?)(\.data-|\.index\.tempstate)', name)
         if part and f'{part[1]}.index' not in names:
@@ -226,7 +190,7 @@ def remove_unfinished(model_dir: str) -> None:
             shutil.rmtree(os.path.join(model_dir, name))
 
 
-@_patient
+@checkpoint_errors.patient
 def damage(prefix: str) -> str | None:
     """What is wrong with the contents of a checkpoint, in one line; None if nothing is.
 
@@ -240,7 +204,7 @@ def damage(prefix: str) -> str | None:
     """
     reading = ''
     try:
-        if not _exists(f'{prefix}.index'):
+        if not checkpoint_errors.exists(f'{prefix}.index'):
             return 'its index is missing'
         dtypes = tf.train.load_checkpoint(prefix).get_variable_to_dtype_map()
         index = bundle.read(prefix)
@@ -257,51 +221,13 @@ def damage(prefix: str) -> str | None:
                         dtypes=[dtypes[reading].base_dtype],
                     )
     except OSError as error:
-        raise CannotRead.because(error, error.filename or prefix) from error
-    except UNREADABLE as error:
-        _raise_if_refused(error, prefix)
+        raise checkpoint_errors.CannotRead.because(error, error.filename or prefix) from error
+    except checkpoint_errors.UNREADABLE as error:
+        checkpoint_errors.raise_if_refused(error, prefix)
         if isinstance(error, tf.errors.ResourceExhaustedError):  # of memory: that says nothing of the contents
             raise
-        return f'{reading}: {_one_line(error)}' if reading else _one_line(error)
+        return f'{reading}: {checkpoint_errors.one_line(error)}' if reading else checkpoint_errors.one_line(error)
     return None if any(name in dtypes for name in _STEPS) else NO_STEP
-
-
-def was_refused(error: BaseException, prefix: str) -> bool:
-    """Whether an error of TensorFlow's says that the operating system would not let it read a checkpoint. A
-    file that is not there is another thing: it is gone."""
-    text = str(error)
-    return prefix in text and file_errors.number_in(text) not in (None, errno.ENOENT)
-
-
-def _raise_if_refused(error, prefix) -> None:
-    if was_refused(error, prefix):
-        raise CannotRead.because(error, prefix + str(error).partition(prefix)[2].partition(';')[0]) from error
-
-
-def _one_line(error) -> str:
-    text = re.sub(r'^\{\{.*?\}\} |TensorBundle at \S+ (?=shard )| \[Op:.*$', '', str(error).strip().splitlines()[0])
-    return text or type(error).__name__
-
-
-def _exists(path) -> bool:
-    """Unlike os.path.exists it does not take for absent what it may not look at."""
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise CannotRead.because(error, path) from error
-    return True
-
-
-def _names(folder) -> list:
-    """Of the files in a folder; [] where it is not there."""
-    try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise CannotRead.because(error, folder) from error
 
 
 def _read_state(model_dir) -> None:
@@ -312,10 +238,10 @@ def _read_state(model_dir) -> None:
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
-        raise CannotRead.because(error, path) from error
+        raise checkpoint_errors.CannotRead.because(error, path) from error
 
 
-@_patient
+@checkpoint_errors.patient
 def _named(model_dir) -> str | None:
     _read_state(model_dir)  # TensorFlow takes a file that it may not read for one that is not there
     try:
@@ -325,11 +251,11 @@ def _named(model_dir) -> str | None:
     return state.model_checkpoint_path if state and state.model_checkpoint_path else None
 
 
-@_patient
+@checkpoint_errors.patient
 def _prefixes(model_dir) -> list:
     paths = [
         os.path.join(model_dir, name[: -len('.index')])
-        for name in _names(model_dir)
+        for name in checkpoint_errors.names(model_dir)
         if name.startswith('model.ckpt-') and name.endswith('.index')
     ]
     return [path for path in paths if _step_of(path) >= 0]
@@ -344,6 +270,6 @@ def _move(model_dir, prefix) -> None:
     folder = os.path.join(model_dir, _FOLDER)
     os.makedirs(folder, exist_ok=True)
     start = f'{os.path.basename(prefix)}.'
-    for name in _names(model_dir):
+    for name in checkpoint_errors.names(model_dir):
         if name.startswith(start):
             os.replace(os.path.join(model_dir, name), os.path.join(folder, name))

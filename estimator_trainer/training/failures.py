@@ -13,7 +13,7 @@ from estimator_trainer.compat.patches import unlocked
 from estimator_trainer.errors import BadExample, DatasetError, StoreAway
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
-from estimator_trainer.run_dir import checkpoints, file_errors, protocol
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
 from estimator_trainer.sync import agreed_start, all_reduce
 from estimator_trainer.training import blame, broken_input, what_failed
 from estimator_trainer.training.watched_step import NotFiniteError
@@ -61,7 +61,7 @@ def explain(error: BaseException, plan, lifeline) -> End:
         return End(
             code, f'{text}; restart all tasks: they resume', peer=str(plan.cluster.chief_task) if plan.cluster else None
         )
-    if isinstance(error, checkpoints.CannotRead):
+    if isinstance(error, checkpoint_errors.CannotRead):
         return End(
             file_errors.exit_code(error.errno),
             f'{error.filename} cannot be read ({error.strerror}), and '

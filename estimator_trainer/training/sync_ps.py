@@ -19,7 +19,7 @@ import tensorflow as tf
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import applied_gradients
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import checkpoints
+from estimator_trainer.run_dir import checkpoint_errors
 from estimator_trainer.sync import ps_meeting
 from estimator_trainer.training import parameter_server
 
@@ -119,8 +119,8 @@ class _Begins(tf.estimator.SessionRunHook):
 
     Raises:
         agreed_start.Refused: a worker has not come in time.
-        checkpoints.CannotRead: this task has found another checkpoint than the chief, and would read the examples of
-            other steps than it trains.
+        CannotRead: this task has found another checkpoint than the chief, and would read the examples of other steps
+            than it trains.
     """
 
     def __init__(self, start, left_overs, step):
@@ -133,7 +133,7 @@ class _Begins(tf.estimator.SessionRunHook):
         self._start.meet(session, lambda: self._take_left_overs(session))
         step = int(session.run(self._global_step))
         if step != self._step:
-            raise checkpoints.CannotRead(errno.EIO, f'the chief is at step {step}', f'checkpoint {self._step}')
+            raise checkpoint_errors.CannotRead(errno.EIO, f'the chief is at step {step}', f'checkpoint {self._step}')
 
     def _take_left_overs(self, session):
         for number, take in self._left_overs:

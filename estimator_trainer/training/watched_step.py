@@ -11,7 +11,7 @@ import tensorflow as tf
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import sync_training
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.run_dir import checkpoints
+from estimator_trainer.run_dir import checkpoint_errors
 
 EARLY_STOPPING = 'early_stopping'
 MAX_SECS = 'max_secs'
@@ -57,11 +57,11 @@ class StepWatch:
         """Training begins, or goes on, after this step.
 
         Raises:
-            checkpoints.CannotRead: the checkpoint was not restored. Where TensorFlow may not read the file that
+            checkpoint_errors.CannotRead: the checkpoint was not restored. Where TensorFlow may not read the file that
                 names it, it starts from the beginning without a word.
         """
         if step < self._start_step and not self.asynchronous:
-            raise checkpoints.CannotRead(
+            raise checkpoint_errors.CannotRead(
                 errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {self._start_step}'
             )
         self._lifeline.trains_from(step)

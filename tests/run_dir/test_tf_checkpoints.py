@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from estimator_trainer.config import parse
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import bundle, checkpoints
+from estimator_trainer.run_dir import bundle, checkpoint_errors, checkpoints
 
 v1 = tf.compat.v1
 STEPS = (10, 20, 30)
@@ -315,9 +315,9 @@ def link_to_itself(path):
 def test_what_cannot_be_read_now_is_left_where_it_is(model_dir, refuse, kind, number, warnings):
     before = content(model_dir)
     with refuse(model_dir / kind if kind == 'checkpoint' else part(model_dir, kind)):
-        with pytest.raises(checkpoints.CannotRead) as caught:
+        with pytest.raises(checkpoint_errors.CannotRead) as caught:
             checkpoints.set_aside_damaged(str(model_dir))
-        with pytest.raises(checkpoints.CannotRead):
+        with pytest.raises(checkpoint_errors.CannotRead):
             checkpoints.last_step(str(model_dir))
     assert caught.value.errno == number
     assert content(model_dir) == before and not any('moved to' in warning for warning in warnings())
@@ -332,7 +332,7 @@ def test_what_may_pass_is_tried_again(model_dir, monkeypatch, warnings):
         monkeypatch.setattr(checkpoints.bundle, 'missing_data', lambda prefix, index: None)
         refused.enter_context(input_output_error(part(model_dir, 'data')))
         monkeypatch.setattr(
-            checkpoints.time, 'sleep', lambda secs: (pauses.append(secs), len(pauses) == 2 and refused.close())
+            checkpoint_errors.time, 'sleep', lambda secs: (pauses.append(secs), len(pauses) == 2 and refused.close())
         )
         checkpoints.set_aside_damaged(str(model_dir))
     assert pauses == [1, 2] and content(model_dir) == before
@@ -342,8 +342,8 @@ def test_what_may_pass_is_tried_again(model_dir, monkeypatch, warnings):
 def test_what_does_not_pass_is_an_error(model_dir, monkeypatch):
     pauses = []
     monkeypatch.setattr(checkpoints.bundle, 'missing_data', lambda prefix, index: None)
-    monkeypatch.setattr(checkpoints.time, 'sleep', pauses.append)
-    with input_output_error(part(model_dir, 'data')), pytest.raises(checkpoints.CannotRead) as caught:
+    monkeypatch.setattr(checkpoint_errors.time, 'sleep', pauses.append)
+    with input_output_error(part(model_dir, 'data')), pytest.raises(checkpoint_errors.CannotRead) as caught:
         checkpoints.set_aside_damaged(str(model_dir))
     assert (caught.value.errno, pauses) == (errno.EIO, [1, 2, 4, 8])
     assert caught.value.filename == str(part(model_dir, 'data'))

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_trainer import config as trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
-from estimator_trainer.run_dir import checkpoints
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints
 from estimator_trainer.training import keras_fit, plan, run_task, training_run, waits, watched_step
 from estimator_trainer.training.trainer import Setup
 
@@ -90,14 +90,14 @@ def test_a_checkpoint_of_step_0_is_restored(tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch):
-    refused = checkpoints.CannotRead(errno.EIO, 'Input/output error', 'checkpoint')
+    refused = checkpoint_errors.CannotRead(errno.EIO, 'Input/output error', 'checkpoint')
     monkeypatch.setattr(checkpoints, '_read_state', mock.Mock(side_effect=refused))
-    monkeypatch.setattr(checkpoints, '_PAUSES_SECS', ())
-    with pytest.raises(checkpoints.CannotRead):
+    monkeypatch.setattr(checkpoint_errors, 'PAUSES_SECS', ())
+    with pytest.raises(checkpoint_errors.CannotRead):
         training_run.TrainingRun(setup(tmp_path), lambda step: None)
     trainer, evaluation = mock.Mock(evaluates_first_checkpoint=True), mock.Mock()
     saved = run_task._evaluate_on_the_way(setup(tmp_path), trainer, evaluation, lambda: True, mock.Mock())
-    with pytest.raises(checkpoints.CannotRead):
+    with pytest.raises(checkpoint_errors.CannotRead):
         saved(3)
     evaluation.of.assert_not_called()
 

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 from tensorflow.core.util import saved_tensor_slice_pb2
 
-from estimator_trainer.run_dir import bundle, checkpoints, sstable
+from estimator_trainer.run_dir import bundle, checkpoint_errors, checkpoints, sstable
 from estimator_trainer.tools.inspection import folder, roles
 from estimator_trainer.tools.inspection.facts import Checkpoint, Variable
 
@@ -26,7 +26,7 @@ def read(root: str, name: str, files: list[str], checksums: bool) -> Checkpoint:
         checksums: whether to read the data, which verifies their checksums, or to compare sizes only.
 
     Raises:
-        checkpoints.CannotRead, OSError: the operating system does not let us read it now.
+        checkpoint_errors.CannotRead, OSError: the operating system does not let us read it now.
     """
     prefix = os.path.join(root, name)
     stats = [os.stat(os.path.join(root, each)) for each in files]
@@ -50,7 +50,7 @@ def read(root: str, name: str, files: list[str], checksums: bool) -> Checkpoint:
     if not damage:
         try:
             step, settings = _values(prefix, variables)
-        except checkpoints.UNREADABLE as error:  # sizes alone did not find it
+        except checkpoint_errors.UNREADABLE as error:  # sizes alone did not find it
             damage = str(error).splitlines()[0]
     return Checkpoint(
         name, step, 'V1' if old else 'V2', size, time, damage, checked, of_objects, tuple(variables), settings
@@ -86,7 +86,7 @@ def _object_names(prefix: str) -> dict[str, str]:
     """Key -> name of the variable, for a checkpoint of objects whose data can be read."""
     try:
         serialized = tf.train.load_checkpoint(prefix).get_tensor(_OBJECT_GRAPH)
-    except checkpoints.UNREADABLE:
+    except checkpoint_errors.UNREADABLE:
         return {}
     graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(serialized)
     return {

@@ -106,14 +106,14 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
 
     compat.bring_up()
     from estimator_trainer.errors import DatasetError
-    from estimator_trainer.run_dir import checkpoints, file_errors
+    from estimator_trainer.run_dir import checkpoint_errors, file_errors
 
     try:
         return _with_tensorflow(values, model_dir, to, shown)
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.NO_DATA
-    except checkpoints.CannotRead as error:
+    except checkpoint_errors.CannotRead as error:
         print(
             f'error: {shown(error.filename)} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
             file=sys.stderr,
