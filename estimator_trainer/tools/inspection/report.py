@@ -5,6 +5,7 @@ import os
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from estimator_trainer import tables
 from estimator_trainer.tools.inspection import layers, optimizers, roles, sentence
 from estimator_trainer.tools.inspection.checkpoint import CHECKSUMS, NO_INDEX
 from estimator_trainer.tools.inspection.facts import Evaluation, Export
@@ -216,8 +217,7 @@ def _table(title: str, rows: Iterable[tuple[str, ...]], most: int | None) -> lis
         return []
     left = len(rows) - 1 - most if most else 0
     rows = rows[: most + 1] if most else rows
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    lines = ['  ' + '  '.join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]]) for row in rows]
+    lines = [f'  {line}' for line in tables.lines(rows)]
     return ['', f'{title}:', *lines, *([f'  and {left} more; --variables lists all variables'] if left > 0 else [])]
 
 

@@ -7,6 +7,8 @@ An Estimator's checkpoint is a table: `conv/kernel`, `conv/kernel/Adam` (the fir
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from estimator_trainer import tables
+
 WEIGHT, SLOT, STEP, POWER = 'weight', 'slot', 'step', 'power'
 MATCHED = 'matched'
 
@@ -90,5 +92,4 @@ def table(lines: Sequence[Line]) -> str:
         (line.estimator or '-', line.keras or '-', 'x'.join(map(str, line.shape)) or 'scalar', line.status)
         for line in lines
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return '\n'.join('  '.join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]]) for row in rows)
+    return '\n'.join(tables.lines(rows))

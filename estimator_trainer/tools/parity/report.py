@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from estimator_trainer import tables
 from estimator_trainer.tools.parity.compare import Difference
 
 NOTE = (
@@ -36,8 +37,7 @@ def table(found: Sequence[Difference]) -> str:
         )
         for pair in found
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return '\n'.join('  '.join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]]) for row in rows)
+    return '\n'.join(tables.lines(rows))
 
 
 def number(value: float) -> str:

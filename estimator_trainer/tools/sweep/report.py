@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from estimator_trainer import exit_codes
+from estimator_trainer import exit_codes, tables
 from estimator_trainer.log import duration
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep.evaluations import Evaluation
@@ -81,13 +81,12 @@ def table(all_trials: Sequence[Trial], plan: Plan) -> str:
                 '' if trial.secs is None else duration(trial.secs),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ['  '.join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     causes: dict[str, list[str]] = {}
     for trial in all_trials:
         if trial.state is State.FAILED:
             causes.setdefault(_in_short(trial), []).append(str(trial.number))
-    return '\n'.join([*lines, *(f'failed: trial {", ".join(which)}: {cause}' for cause, which in causes.items())])
+    failed = (f'failed: trial {", ".join(which)}: {cause}' for cause, which in causes.items())
+    return '\n'.join([*tables.lines(rows, to_the_right=True), *failed])
 
 
 def conclusion(all_trials: Sequence[Trial], plan: Plan, folder: str, flags_of: Callable[[Mapping], list[str]]) -> str:

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from estimator_trainer import tables
 from estimator_trainer.tools.verify import judge, traces
 from estimator_trainer.tools.verify.compare import UPDATES
 from estimator_trainer.tools.verify.judge import Row
@@ -96,8 +97,7 @@ def text(report: Report) -> str:
 def _table(rows: Sequence[Row]) -> list[str]:
     lines = [('what', 'values', 'difference', 'chance', 'rounding', 'verdict')]
     lines += [cells(row) for row in rows if row.count]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return ['  ' + '  '.join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    return [f'  {line}' for line in tables.lines(lines)]
 
 
 def cells(row: Row) -> tuple[str, ...]:
