@@ -7,6 +7,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_metric
 from estimator_trainer.data import batch
 from estimator_trainer.jobs import first_weights
+from estimator_trainer.run_dir import checkpoint_file
 
 
 def input_fn(of_job, params, run_config):
@@ -68,6 +69,8 @@ def with_exact_loss(model_fn):
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
         with keras_seeds.begun_anew(seed), first_weights.of_seed(seed):
             spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
+        if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief and not checkpoint_file.are_there(config.model_dir):
+            tf.autograph.experimental.do_not_convert(first_weights.warn_of_undecided)()
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
             return spec
         examples = tf.cast(batch.size(labels, features), tf.float32)

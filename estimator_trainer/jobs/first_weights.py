@@ -5,7 +5,15 @@ would depend on the operations before it: on the number of replicas, and on the 
 """
 
 import copy
+import logging
+import re
+import weakref
 import zlib
+
+from estimator_trainer.compat.patches import unseeded_operations
+
+_log = logging.getLogger('estimator_trainer')
+_told: weakref.WeakSet = weakref.WeakSet()  # graphs
 
 
 def of_seed(seed: int):
@@ -13,6 +21,7 @@ def of_seed(seed: int):
     import tensorflow as tf
 
     v1 = tf.compat.v1
+    unseeded_operations.install()
 
     def get_variable(getter, name, *args, initializer=None, dtype=tf.float32, **kwargs):
         if initializer is None and tf.as_dtype(dtype or tf.float32).is_floating:
@@ -26,6 +35,41 @@ def of_seed(seed: int):
 
 def of_name(seed: int, name: str) -> int:
     return zlib.crc32(f'{seed} {name}'.encode()) & 0x7FFFFFFF
+
+
+def warn_of_undecided() -> None:
+    """Names the variables of this graph that begin with values of random operations without a seed, once."""
+    import tensorflow as tf
+
+    graph = tf.compat.v1.get_default_graph()
+    if graph in _told:
+        return
+    _told.add(graph)
+    unseeded = unseeded_operations.of(graph)
+    variables = (each for each in tf.compat.v1.global_variables() if _comes_from(each, unseeded))
+    found = {re.sub(r'(/replica_\d+)?:0$', '', each.name) for each in variables}
+    if found:
+        _log.warning(
+            'WARNING: --seed alone does not decide the first values of %s: they come from a random operation without a '
+            'seed, and are others with another number of replicas; give the operation a seed, or use '
+            'tf.compat.v1.get_variable',
+            ', '.join(sorted(found)),
+        )
+
+
+def _comes_from(variable, operations) -> bool:
+    """Whether the first value of a variable depends on any of these operations."""
+    first = getattr(variable, 'values', (variable,))[0].initial_value  # of a replica, where there are several
+    seen: set = set()
+    waiting = [] if first is None else [first.op]
+    while waiting:
+        operation = waiting.pop()
+        if operation in operations:
+            return True
+        if operation not in seen:
+            seen.add(operation)
+            waiting += [each.op for each in operation.inputs]
+    return False
 
 
 def _seeded(initializer, seed: int):

@@ -1,5 +1,7 @@
 """compat.patches.keras_seeds and jobs.first_weights: the weights a graph begins with if nobody has given a seed."""
 
+import logging
+
 import pytest
 import tensorflow as tf
 
@@ -54,3 +56,30 @@ def test_a_job_that_seeds_keras_itself(tmp_path):
     tf.keras.utils.set_random_seed(5)
     other = first_weights(tmp_path / 'b', 2)
     assert first.pop('kernel') != other.pop('kernel') and first == other
+
+
+@pytest.mark.parametrize('replicas', [1, 2])
+def test_variables_whose_first_values_the_seed_does_not_decide_alone_are_named(tmp_path, caplog, replicas):
+    def model_fn(features, labels, mode):
+        outputs = tf.nn.dropout(features, 0.5) + v1.get_variable('get_variable', [4])
+        outputs += tf.Variable(tf.random.normal([4]), name='random') + tf.Variable(tf.ones([4]), name='constant')
+        outputs += tf.Variable(lambda: 2 * tf.random.uniform([4]), name='function')
+        outputs += tf.Variable(tf.random.normal([4], seed=1), name='seeded')
+        outputs = tf.keras.layers.Dense(3)(outputs)
+        loss = tf.reduce_mean(outputs)
+        train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def batches():
+        return tf.data.Dataset.from_tensors((tf.ones([2, 4]), tf.ones([2]))).repeat()
+
+    caplog.set_level(logging.WARNING, 'estimator_trainer')
+    strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'][:replicas], tf.distribute.ReductionToOneDevice())
+    config = tf.estimator.RunConfig(
+        str(tmp_path), tf_random_seed=1, train_distribute=strategy if replicas > 1 else None
+    )
+    for steps in (1, 2):  # the second one goes on from a checkpoint
+        estimator = tf.estimator.Estimator(exact_evaluation.with_exact_loss(model_fn), config=config)
+        estimator.train(batches, max_steps=steps)
+    (warning,) = (record.getMessage() for record in caplog.records if '--seed' in record.getMessage())
+    assert 'first values of function, random:' in warning
