@@ -105,9 +105,8 @@ def began(tmp_path):
     [
         (None, [], 2),
         (dict(global_batch_size=16, num_replicas=2, initial_replicas=4), ['--batch_size=8'], 4),
-        (dict(global_batch_size=16, num_replicas=4), ['--batch_size=8'], 4),  # of a version without the other
-        (dict(global_batch_size=16, num_replicas=4, initial_replicas='4'), ['--batch_size=8'], 4),
-        (dict(global_batch_size=16, num_replicas=True), ['--batch_size=8'], 2),
+        (dict(global_batch_size=16, num_replicas=4, initial_replicas='4'), ['--batch_size=8'], 2),
+        (dict(global_batch_size=16, initial_replicas=True), ['--batch_size=8'], 2),
         (dict(global_batch_size=32, num_replicas=4, initial_replicas=4), ['--batch_size=8'], 2),  # begins anew
     ],
 )
@@ -212,16 +211,6 @@ def test_a_model_dir_below_a_file(model_dir):
 def test_another_loop_is_another_run(model_dir):
     with pytest.raises(UsageError, match="loop: 'estimator' there, 'keras_fit' now"):
         config_file.check(model_dir, resolved('--seed=3', '--loop=keras_fit'))
-
-
-def test_a_run_from_before_there_were_loops_is_estimators(tmp_path):
-    checkpoint(tmp_path)
-    old = resolved('--seed=3')
-    del old['loop']
-    config_file.write(str(tmp_path), old)
-    assert config_file.check(str(tmp_path), resolved('--seed=3'))
-    with pytest.raises(UsageError, match='loop'):
-        config_file.check(str(tmp_path), resolved('--seed=3', '--loop=custom_loop'))
 
 
 def test_how_many_examples_a_run_has_trained_when_its_global_batch_has_changed(tmp_path):

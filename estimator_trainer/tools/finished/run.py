@@ -98,8 +98,9 @@ def taken_up(values, here: places.Places, only_evaluates: bool) -> Iterator[Fini
 
     compat.bring_up()
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
-    job = jobs.load(config['job'])
-    _check(model_dir, config, job, trainer)
+    if job is None:
+        job = jobs.load(config['job'])
+        _check(model_dir, config, job, trainer)
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:
         yield _finished(prefix, step, job, config, trainer, folder)
@@ -118,11 +119,7 @@ def _trainer_config(config: dict, model_dir: str, only_evaluates: bool) -> Train
     flags_of_run = config['flags']
     known = {field.name: flags_of_run.get(field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
     known.update(
-        job=config['job'],
-        loop=config.get('loop', 'estimator'),
-        seed=config['seed'],
-        dataset=config['dataset'],
-        model_dir=model_dir,
+        job=config['job'], loop=config['loop'], seed=config['seed'], dataset=config['dataset'], model_dir=model_dir
     )
     if only_evaluates and known['train_files']:  # they may be large, and elsewhere by now
         known['train_files'] = known['eval_files']

@@ -36,7 +36,7 @@ def read_config(model_dir: str) -> dict:
     try:
         with open(path, encoding='utf-8') as file:
             config = json.load(file)
-        missing = {'job', 'params', 'flags', 'global_batch_size', 'seed'} - set(config)
+        missing = {'job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'} - set(config)
         if missing:
             raise ValueError(f'{", ".join(sorted(missing))} is not there')
     except OSError as error:
