@@ -61,7 +61,7 @@ def resolved(plan, versions, replicas=None, environ=None) -> dict:
     }
 
 
-def check(model_dir: str, new: dict) -> bool:
+def refuse_another_run(model_dir: str, new: dict) -> bool:
     """Compares a run with the one that the model_dir holds. Without a checkpoint nothing has been trained, and any run
     may begin there: the first start may have failed because of what has now been corrected.
 

@@ -135,7 +135,7 @@ def _check(model_dir, config, job, trainer) -> None:
         from estimator_trainer.data.files import dataset
 
         dataset.listed('eval_files', trainer.eval_files, trainer.file_format)
-    job_data.check(job, trainer)
+    job_data.look_for(job, trainer)
 
 
 def _check_checkpoint(prefix, trainer, here) -> None:

@@ -105,7 +105,7 @@ def _refuse_what_the_run_sends(folder: str, targets) -> None:
 
 
 def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
-    found = trackers.check(given) if given else _targets_of_the_run(folder)
+    found = trackers.targets(given) if given else _targets_of_the_run(folder)
     if not found:
         raise UsageError(f'--to is missing: the run has no --track; name a tracker: {trackers.SHAPES}.')
     return found
@@ -113,7 +113,7 @@ def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
 
 def _targets_of_the_run(folder: str) -> tuple[trackers.Target, ...]:
     config = protocol.read_json(os.path.join(folder, 'config.json'))
-    return trackers.check((config.get('flags') or {}).get('track') or ())
+    return trackers.targets((config.get('flags') or {}).get('track') or ())
 
 
 def _send(target, sender: sending.Sender, status: str | None, at: float) -> bool:
