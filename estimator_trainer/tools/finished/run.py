@@ -20,7 +20,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.storage import needs, urls
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.finished import checkpoint
 from estimator_trainer.tools.migrate import run as runs
 
@@ -58,7 +58,7 @@ class Finished(NamedTuple):
     evaluator: Any
 
 
-def command(argv, name: str, usage: str, config: type, work: Callable[[Any, places.Places], Any]) -> int:
+def command(argv, name: str, usage: str, config: type, work: Callable[[Any, local_copies.LocalCopies], Any]) -> int:
     """Runs `evaluate` or `export`. What `work` returns is all that is printed to stdout: text, or else JSON."""
 
     def run() -> int:
@@ -66,7 +66,7 @@ def command(argv, name: str, usage: str, config: type, work: Callable[[Any, plac
         if not values.model_dir:
             raise UsageError('--model_dir is missing: name the folder of a run.')
         log.set_up()
-        with _stdout_for_the_result() as tell, places.Places() as here:
+        with _stdout_for_the_result() as tell, local_copies.LocalCopies() as here:
             found = work(values, here)
             tell(found if isinstance(found, str) else json.dumps(found))
         return exit_codes.OK
@@ -75,7 +75,7 @@ def command(argv, name: str, usage: str, config: type, work: Callable[[Any, plac
 
 
 @contextlib.contextmanager
-def taken_up(values, here: places.Places, only_evaluates: bool) -> Iterator[Finished]:
+def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> Iterator[Finished]:
     """The run of --model_dir for the checkpoint of --checkpoint_step.
 
     Args:
