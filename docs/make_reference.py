@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT))
 
 from estimator_trainer import exit_codes, flags  # noqa: E402
 from estimator_trainer.config import TrainerConfig  # noqa: E402
-from estimator_trainer.run_dir import contents  # noqa: E402
+from estimator_trainer.run_dir import written_files  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
 from estimator_trainer.tools.assess.command import AssessFlags  # noqa: E402
 from estimator_trainer.tools.finished.evaluate import EvaluateFlags  # noqa: E402
@@ -157,7 +157,9 @@ def text() -> str:
     """The whole page."""
     codes = [(f'{code}', _cell(meaning)) for code, meaning in exit_codes.MEANINGS.items()]
     codes.append(('128 + N', 'killed by signal N'))
-    files = [(', '.join(f'`{path}`' for path in file.paths), file.writer, _cell(file.what)) for file in contents.FILES]
+    files = [
+        (', '.join(f'`{path}`' for path in file.paths), file.writer, _cell(file.what)) for file in written_files.FILES
+    ]
     return TEXT.format(
         trainer=_flags(TrainerConfig),
         cluster=_flags(ClusterFlags),

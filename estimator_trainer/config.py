@@ -246,9 +246,9 @@ def _resolved(config: TrainerConfig) -> TrainerConfig:
         model_dir=urls.normal(os.path.expanduser(config.model_dir)),
         data_dir=urls.normal(os.path.expanduser(config.data_dir)),
         data_cache_dir=os.path.expanduser(config.data_cache_dir),
-        track=tuple(map(str, trackers.check(config.track))),
+        track=tuple(map(str, trackers.targets(config.track))),
     )
-    config_checks.check(config)
+    config_checks.refuse_contradictions(config)
     # Absolute from here on: the job's code may change the current folder.
     folders = {
         name: os.path.abspath(vars(config)[name])

@@ -8,7 +8,7 @@ from estimator_trainer.profiles import wanted
 from estimator_trainer.storage import urls
 
 
-def check(config) -> None:
+def refuse_contradictions(config) -> None:
     """Judges a TrainerConfig, each value of which is within its range.
 
     Raises:

@@ -28,7 +28,7 @@ FOLLOW = 'follow'  # what a sender is told on its stdin: this, and later the exi
 def of(values: Sequence[str], model_dir: str | None) -> 'Senders':
     """The senders of a run; none without a model_dir, or if --track is wrong: the trainer will say what is wrong."""
     try:
-        targets = trackers.check(values) if model_dir else ()
+        targets = trackers.targets(values) if model_dir else ()
     except UsageError:
         targets = ()
     return Senders(targets, model_dir or '')

@@ -57,7 +57,7 @@ def parse(text: str) -> Target:
     return Target(kind)
 
 
-def check(values: Sequence[str]) -> tuple[Target, ...]:
+def targets(values: Sequence[str]) -> tuple[Target, ...]:
     """The trackers that --track names, each once, in order.
 
     Raises:

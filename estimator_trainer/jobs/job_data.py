@@ -38,7 +38,7 @@ def load(job, job_params, config):
     return dataset
 
 
-def check(job, config) -> None:
+def look_for(job, config) -> None:
     """Looks for the files, without TensorFlow. A set of TFDS is looked for if --data_dir is a URL.
 
     Raises:

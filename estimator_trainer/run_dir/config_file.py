@@ -8,7 +8,6 @@ from estimator_trainer.run_dir import checkpoint_file, protocol
 
 _NAME = 'config.json'
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
-_BEFORE = {'loop': 'estimator'}  # where a run was made before there were others
 
 
 def initial_replicas(plan, environ) -> int:
@@ -18,10 +17,9 @@ def initial_replicas(plan, environ) -> int:
     rate, where it is scaled, stays what it was. With another global batch a run begins anew.
     """
     old = protocol.read_json(os.path.join(plan.config.model_dir, _NAME))
-    if old.get('global_batch_size') == plan.global_batch_size:
-        for name in ('initial_replicas', 'num_replicas'):  # older runs have the second only
-            if type(old.get(name)) is int and old[name] > 0:
-                return old[name]
+    began = old.get('initial_replicas')
+    if old.get('global_batch_size') == plan.global_batch_size and type(began) is int and began > 0:
+        return began
     workers = environ.get(protocol.WORKERS, '')
     if workers.isdecimal() and int(workers) > plan.num_training_tasks and not plan.asynchronous:
         return int(workers) * plan.config.num_replicas  # it was killed before it had written config.json
@@ -63,7 +61,7 @@ def resolved(plan, versions, replicas=None, environ=None) -> dict:
     }
 
 
-def check(model_dir: str, new: dict) -> bool:
+def refuse_another_run(model_dir: str, new: dict) -> bool:
     """Compares a run with the one that the model_dir holds. Without a checkpoint nothing has been trained, and any run
     may begin there: the first start may have failed because of what has now been corrected.
 
@@ -134,7 +132,7 @@ def write(model_dir: str, new: dict) -> None:
 def _differences(old, new) -> list:
     found = []
     for name in _MATTERS:
-        was, now = old.get(name, _BEFORE.get(name)), new[name]
+        was, now = old.get(name), new[name]
         if isinstance(now, dict):
             was = was or {}
             found += [

@@ -288,8 +288,8 @@ def with_job(plan: Plan, early: bool = False) -> Plan:
             f'--loop={config.loop}: job {config.job} has no make_model, only Estimator can '
             'train it; give it make_model and parts, or use --loop=estimator.'
         )
-    job_data.check(job, config)
+    job_data.look_for(job, config)
     plan = dataclasses.replace(plan, job=job, job_params=params)
     _ = plan.stop_rule  # refuses a metric of which nobody says whether lower is better
-    config_file.check(config.model_dir, config_file.resolved(plan, {}))
+    config_file.refuse_another_run(config.model_dir, config_file.resolved(plan, {}))
     return plan

@@ -45,7 +45,7 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
     initial_replicas = config_file.initial_replicas(plan, os.environ)
     resolved = config_file.resolved(plan, versions, initial_replicas, os.environ)
     resolved['machine'] = machine.facts()
-    config_file.check(model_dir, resolved)
+    config_file.refuse_another_run(model_dir, resolved)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
         lifeline.write_training_file(model_dir, None)
 

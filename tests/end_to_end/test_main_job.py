@@ -8,7 +8,7 @@ import time
 import launch
 import pytest
 
-from estimator_trainer.run_dir import contents
+from estimator_trainer.run_dir import written_files
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def test_writes_its_files(trained):
 
 def test_every_file_it_writes_is_one_of_the_reference(trained):
     model_dir, _ = trained
-    known = [path.replace('<time>', '*') for file in contents.FILES for path in file.paths]
+    known = [path.replace('<time>', '*') for file in written_files.FILES for path in file.paths]
     patterns = [pattern + end for pattern in known for end in ('', '/*')]
     written = [str(path.relative_to(model_dir)) for path in model_dir.rglob('*') if path.is_file()]
     assert written

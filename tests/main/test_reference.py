@@ -9,7 +9,7 @@ import pytest
 
 from estimator_trainer import commands, exit_codes, flags
 from estimator_trainer.config import TrainerConfig
-from estimator_trainer.run_dir import contents
+from estimator_trainer.run_dir import written_files
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.tools.assess.command import AssessFlags
 from estimator_trainer.tools.inspection.command import InspectFlags
@@ -48,7 +48,7 @@ def test_the_page_has_every_flag_with_its_default_every_code_and_every_file():
         found = [row for row in rows if row[0] == f'`--{flag.name}`']
         assert found and (flag.unset or flag.repeated or f'`{flag.shown_default}`' in [row[1] for row in found])
     assert {int(cell) for cell in first if cell.isdigit()} == set(exit_codes.MEANINGS)
-    assert all(any(f'`{path}`' in cell for cell in first) for file in contents.FILES for path in file.paths)
+    assert all(any(f'`{path}`' in cell for cell in first) for file in written_files.FILES for path in file.paths)
 
 
 def test_the_readme_is_short():

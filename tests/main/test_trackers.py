@@ -65,14 +65,14 @@ def test_a_password_is_refused_and_not_repeated(uri):
 
 def test_packages_that_are_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(trackers, '_installed', lambda name: False)
-    assert trackers.check(['tensorboard-hparams', 'tensorboard-hparams']) == (Target('tensorboard-hparams'),)
+    assert trackers.targets(['tensorboard-hparams', 'tensorboard-hparams']) == (Target('tensorboard-hparams'),)
     for text, cure in (
         ('wandb', "--track=wandb: needs wandb: pip install 'estimator-trainer[wandb]'"),
         ('mlflow:http://h', "needs mlflow: pip install 'estimator-trainer[mlflow]'"),
         ('mlflow:sqlite:////a', "pip install 'estimator-trainer[mlflow]' sqlalchemy alembic"),
     ):
         with pytest.raises(UsageError) as caught:
-            trackers.check([text])
+            trackers.targets([text])
         assert str(caught.value).endswith(cure)
 
 

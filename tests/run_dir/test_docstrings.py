@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from estimator_trainer.run_dir import contents
+from estimator_trainer.run_dir import written_files
 from estimator_trainer.submit import slurm_script
 
 ROOT = pathlib.Path(__file__).parents[2] / 'estimator_trainer'
@@ -32,7 +32,7 @@ def test_run_dir_imports_what_its_docstring_says():
         assert ours <= below, path
         if any(name.partition('.')[0] == 'tensorflow' for name in imported(path)):
             tensorflow.add(path.stem)
-    assert tensorflow == {'checkpoints', 'summaries'}
+    assert tensorflow == {'checkpoint_errors', 'checkpoints', 'summaries'}
 
 
 @pytest.mark.parametrize('package', ['tools/parity', 'run_dir'])
@@ -45,7 +45,7 @@ def test_the_modules_that_a_docstring_names_are_there(package):
 
 def test_the_files_of_a_run_under_slurm_are_listed():
     written = re.findall(r'/logs.*?/(slurm-)\$SLURM_JOB_ID', pathlib.Path(slurm_script.__file__).read_text())
-    assert written and any(path.startswith('logs/slurm-') for file in contents.FILES for path in file.paths)
+    assert written and any(path.startswith('logs/slurm-') for file in written_files.FILES for path in file.paths)
 
 
 def test_every_command_has_the_main_that_is_promised():

@@ -9,21 +9,10 @@ Processes started with `python -I`, `-E` or `-S`, or with an environment without
 reached.
 """
 
+import importlib.machinery
+import importlib.util
 import os
 import sys
-
-
-def _run_the_other() -> None:
-    """Imports the sitecustomize that this one hides, if there is one."""
-    ours = sys.modules.pop('sitecustomize', None)
-    try:
-        import sitecustomize  # noqa: F401
-    except ImportError as error:
-        if error.name != 'sitecustomize':
-            raise
-    finally:
-        if ours is not None:
-            sys.modules.setdefault('sitecustomize', ours)
 
 
 def _bring_estimators() -> None:
@@ -49,5 +38,8 @@ def _bring_estimators() -> None:
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
-_run_the_other()
+_other = importlib.machinery.PathFinder.find_spec('sitecustomize')  # which this one hides
+if _other and _other.origin:
+    sys.modules['sitecustomize'] = importlib.util.module_from_spec(_other)
+    _other.loader.exec_module(sys.modules['sitecustomize'])
 _bring_estimators()

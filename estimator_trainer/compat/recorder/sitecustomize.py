@@ -5,26 +5,17 @@ is run first, as if this one were not there: that of `compat`, which brings tf.e
 interpreter may have no estimator_trainer, and a Python as old as 3.8.
 """
 
+import importlib.machinery
+import importlib.util
 import os
 import sys
-
-
-def _run_the_other():
-    """Imports the sitecustomize that this one hides, if there is one."""
-    ours = sys.modules.pop('sitecustomize', None)
-    try:
-        import sitecustomize  # noqa: F401
-    except ImportError as error:
-        if error.name != 'sitecustomize':
-            raise
-    finally:
-        if ours is not None:
-            sys.modules.setdefault('sitecustomize', ours)
-
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 import estimator_recorder  # noqa: E402
 
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
-_run_the_other()
+_other = importlib.machinery.PathFinder.find_spec('sitecustomize')  # which this one hides
+if _other and _other.origin:
+    sys.modules['sitecustomize'] = importlib.util.module_from_spec(_other)
+    _other.loader.exec_module(sys.modules['sitecustomize'])
 estimator_recorder.install()

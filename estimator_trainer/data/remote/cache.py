@@ -97,7 +97,7 @@ class Cache:
             if file is None:
                 raise self._no_room(path)
             for start in range(0, path.size, _PART_BYTES):
-                threads.check()
+                threads.raise_if_ending()
                 file.write(path.read(start, min(start + _PART_BYTES, path.size)))
                 preparing.advance(_PART_BYTES)
             file.flush()

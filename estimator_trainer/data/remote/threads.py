@@ -32,7 +32,7 @@ def submit(function, *arguments) -> concurrent.futures.Future:
     return future
 
 
-def check() -> None:
+def raise_if_ending() -> None:
     """Raises StoreAway where this process ends: a task of many requests asks between two of them."""
     if _ending.is_set():
         raise StoreAway('this process ends')

@@ -6,7 +6,7 @@ import json
 from estimator_trainer import exit_codes, flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.assess import findings, report, sources
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS
 
@@ -45,7 +45,7 @@ def _assess(values, paths) -> int:
     if not paths:
         raise UsageError('name the programs or folders that are assessed.')
     page = _page() if values.html else None
-    with places.Places() as here:
+    with local_copies.LocalCopies() as here:
         html, json_file = here.file(values.html, '--html'), here.file(values.json, '--json')
         found = findings.assess([sources.read(path) for path in sources.find(paths)])
         print(report.text(found))

@@ -20,7 +20,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.storage import needs, urls
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.finished import checkpoint
 from estimator_trainer.tools.migrate import run as runs
 
@@ -58,7 +58,7 @@ class Finished(NamedTuple):
     evaluator: Any
 
 
-def command(argv, name: str, usage: str, config: type, work: Callable[[Any, places.Places], Any]) -> int:
+def command(argv, name: str, usage: str, config: type, work: Callable[[Any, local_copies.LocalCopies], Any]) -> int:
     """Runs `evaluate` or `export`. What `work` returns is all that is printed to stdout: text, or else JSON."""
 
     def run() -> int:
@@ -66,7 +66,7 @@ def command(argv, name: str, usage: str, config: type, work: Callable[[Any, plac
         if not values.model_dir:
             raise UsageError('--model_dir is missing: name the folder of a run.')
         log.set_up()
-        with _stdout_for_the_result() as tell, places.Places() as here:
+        with _stdout_for_the_result() as tell, local_copies.LocalCopies() as here:
             found = work(values, here)
             tell(found if isinstance(found, str) else json.dumps(found))
         return exit_codes.OK
@@ -75,7 +75,7 @@ def command(argv, name: str, usage: str, config: type, work: Callable[[Any, plac
 
 
 @contextlib.contextmanager
-def taken_up(values, here: places.Places, only_evaluates: bool) -> Iterator[Finished]:
+def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> Iterator[Finished]:
     """The run of --model_dir for the checkpoint of --checkpoint_step.
 
     Args:
@@ -98,8 +98,9 @@ def taken_up(values, here: places.Places, only_evaluates: bool) -> Iterator[Fini
 
     compat.bring_up()
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
-    job = jobs.load(config['job'])
-    _check(model_dir, config, job, trainer)
+    if job is None:
+        job = jobs.load(config['job'])
+        _check(model_dir, config, job, trainer)
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:
         yield _finished(prefix, step, job, config, trainer, folder)
@@ -118,11 +119,7 @@ def _trainer_config(config: dict, model_dir: str, only_evaluates: bool) -> Train
     flags_of_run = config['flags']
     known = {field.name: flags_of_run.get(field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
     known.update(
-        job=config['job'],
-        loop=config.get('loop', 'estimator'),
-        seed=config['seed'],
-        dataset=config['dataset'],
-        model_dir=model_dir,
+        job=config['job'], loop=config['loop'], seed=config['seed'], dataset=config['dataset'], model_dir=model_dir
     )
     if only_evaluates and known['train_files']:  # they may be large, and elsewhere by now
         known['train_files'] = known['eval_files']
@@ -138,7 +135,7 @@ def _check(model_dir, config, job, trainer) -> None:
         from estimator_trainer.data.files import dataset
 
         dataset.listed('eval_files', trainer.eval_files, trainer.file_format)
-    job_data.check(job, trainer)
+    job_data.look_for(job, trainer)
 
 
 def _check_checkpoint(prefix, trainer, here) -> None:

@@ -10,7 +10,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs, urls
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.inspection import folder
 
 USAGE = """\
@@ -49,7 +49,7 @@ def main(argv) -> int:
 def _inspect(values, paths) -> int:
     if not paths:
         raise UsageError('name the folders that are inspected.')
-    with places.Places() as here:
+    with local_copies.LocalCopies() as here:
         out = here.file(values.json, '--json')
         there = [folder.find(_found(path, here, values.verify)) for path in paths]  # before TensorFlow is imported
         code = _report([place._replace(path=here.shown(place.path)) for place in there], values, out, here)
@@ -57,7 +57,7 @@ def _inspect(values, paths) -> int:
     return code
 
 
-def _found(path: str, here: places.Places, verify: str) -> str:
+def _found(path: str, here: local_copies.LocalCopies, verify: str) -> str:
     """A folder, or the prefix or a file of a checkpoint; of a copy, if it is in a store."""
     if not urls.is_url(path):
         return path
@@ -70,7 +70,7 @@ def _found(path: str, here: places.Places, verify: str) -> str:
     return os.path.join(above.folder, name) if above.found else copy.folder
 
 
-def _report(there: list[folder.Place], values, out: str, here: places.Places) -> int:
+def _report(there: list[folder.Place], values, out: str, here: local_copies.LocalCopies) -> int:
     from estimator_trainer import compat
 
     compat.bring_up()

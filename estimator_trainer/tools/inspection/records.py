@@ -76,14 +76,16 @@ def own_run(root: str) -> tuple[OwnRun | None, str]:
             config = json.load(file)
     except ValueError as error:
         return None, f'config.json: it is no JSON ({error}).'
-    if not isinstance(config, dict) or not {'job', 'params', 'flags', 'global_batch_size', 'seed'} <= set(config):
+    if not isinstance(config, dict) or not {'job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'} <= set(
+        config
+    ):
         return None, ''
     if not isinstance(config['flags'], dict) or not isinstance(config['params'], dict):
         return None, 'config.json: its flags or params are no objects.'
     lines = [line for line in MetricsLog(os.path.join(root, 'metrics.jsonl')).read() if line.get('kind') == 'train']
     run = OwnRun(
         str(config['job']),
-        str(config.get('loop', 'estimator')),
+        str(config['loop']),
         config.get('dataset') or '',
         _command(config['flags'], root),
         config,

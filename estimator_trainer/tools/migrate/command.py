@@ -12,7 +12,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.migrate import names
 from estimator_trainer.tools.migrate import run as runs
 from estimator_trainer.tools.migrate.canned import command as canned
@@ -83,7 +83,7 @@ def _migrate(values) -> int:
         raise UsageError('--to is missing: name a folder.')
     if values.program and values.from_keras:
         raise UsageError('--from_keras takes the folder that migrate has made, as --model_dir, and no --program.')
-    with places.Places() as here:
+    with local_copies.LocalCopies() as here:
         to = os.path.expanduser(here.folder(values.to, '--to'))
         if not here.is_empty(to, REPORT):  # which a refusal has left
             raise UsageError(f'--to={to}: is not empty; name a new folder.')
@@ -94,7 +94,7 @@ def _migrate(values) -> int:
 
 
 def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) -> int:
-    """`shown`: of Places."""
+    """`shown`: of LocalCopies."""
     if not values.program and not (values.from_keras and canned.is_result(model_dir)):
         runs.read_config(model_dir)  # before TensorFlow is imported
     try:

@@ -15,7 +15,7 @@ from estimator_trainer.jobs import input_fns, job_data, run_params
 CONFIG = 'config.json'
 
 
-class Run(NamedTuple):
+class LoadedRun(NamedTuple):
     """`params` are the job's, with the run's; `features` is a batch of the evaluation, as arrays, for a job with
     make_model; `input_fn` is (mode, params, input_context) -> tf.data.Dataset."""
 
@@ -36,7 +36,7 @@ def read_config(model_dir: str) -> dict:
     try:
         with open(path, encoding='utf-8') as file:
             config = json.load(file)
-        missing = {'job', 'params', 'flags', 'global_batch_size', 'seed'} - set(config)
+        missing = {'job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'} - set(config)
         if missing:
             raise ValueError(f'{", ".join(sorted(missing))} is not there')
     except OSError as error:
@@ -87,7 +87,7 @@ def config_for(config: dict, loop: str) -> dict:
     return {**config, 'loop': loop, 'flags': {**config['flags'], 'loop': loop}}
 
 
-def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
+def load(model_dir: str, start_step: int, data_dir: str = '') -> LoadedRun:
     """The run of a model_dir. `tf.estimator` is in place already.
 
     Args:
@@ -119,4 +119,4 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> Run:
     if job.make_model is not None:
         batch = next(iter(input_fn(tf.estimator.ModeKeys.EVAL, dict(params), None).take(1)))
         features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)
-    return Run(job, params, features, config, input_fn)
+    return LoadedRun(job, params, features, config, input_fn)

@@ -12,7 +12,7 @@ from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.tools import bounded, command_line, places
+from estimator_trainer.tools import bounded, command_line, local_copies
 from estimator_trainer.tools.parity import compare, report, run_list, runs
 
 USAGE = """\
@@ -134,7 +134,7 @@ def _check(values) -> None:
 def _parity(values) -> int:
     values = dataclasses.replace(values, loops=_loops(values))
     _check(values)
-    with places.Places() as here:
+    with local_copies.LocalCopies() as here:
         out = here.folder(values.out, '--out')
         code = _in_folder(dataclasses.replace(values, out=out))
         here.send()

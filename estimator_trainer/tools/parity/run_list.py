@@ -23,7 +23,7 @@ _FLAGS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """One run of the trainer: what it is called, where it writes, and the command that starts it."""
 
     name: str
@@ -34,7 +34,7 @@ class Run:
 
 def runs(
     loops: Sequence[str], layouts: Sequence[str], folder: str, global_batch: int, trainer_flags: Sequence[str]
-) -> list[Run]:
+) -> list[PlannedRun]:
     """Every loop in every layout; the first one is what the others are held against.
 
     Args:
@@ -52,7 +52,7 @@ def replicas(layouts: Sequence[str]) -> int:
     return max(_REPLICAS[layout] for layout in layouts)
 
 
-def _run(loop, layout, folder, global_batch, trainer_flags) -> Run:
+def _run(loop, layout, folder, global_batch, trainer_flags) -> PlannedRun:
     model_dir = os.path.join(folder, f'{loop}-{layout}')
     flags = [
         *trainer_flags,
@@ -68,4 +68,4 @@ def _run(loop, layout, folder, global_batch, trainer_flags) -> Run:
         flags += ['--strategy=mirrored', '--num_replicas=2']
     else:
         flags += ['--strategy=none']
-    return Run(f'{loop}, {LAYOUTS[layout]}', loop, model_dir, tuple([*module, *flags]))
+    return PlannedRun(f'{loop}, {LAYOUTS[layout]}', loop, model_dir, tuple([*module, *flags]))

@@ -5,10 +5,10 @@ import os
 
 from estimator_trainer import exit_codes
 from estimator_trainer.tools import bounded
-from estimator_trainer.tools.parity.run_list import Run
+from estimator_trainer.tools.parity.run_list import PlannedRun
 
 
-def start(run: Run, timeout_secs: float) -> None:
+def start(run: PlannedRun, timeout_secs: float) -> None:
     """Runs one command to its end, its output in `<model_dir>.log`.
 
     Raises:

@@ -12,7 +12,7 @@ from estimator_trainer.data.files import FORMATS, listing
 from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.storage import needs
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.predict import exports, store_result
 from estimator_trainer.tools.predict.plan import Plan
 
@@ -77,7 +77,7 @@ class PredictFlags:
 
 def _predict(values) -> int:
     _check(values)
-    with places.Places() as here, store_result.of(values.out, os.environ) as result:
+    with local_copies.LocalCopies() as here, store_result.of(values.out, os.environ) as result:
         plan = _plan(values, here)
         out = result.path(plan) if result else os.path.abspath(os.path.expanduser(values.out))
         from estimator_trainer.tools.predict import run  # needs NumPy
@@ -98,7 +98,7 @@ def _predict(values) -> int:
     return exit_codes.OK
 
 
-def _plan(values, here: places.Places) -> Plan:
+def _plan(values, here: local_copies.LocalCopies) -> Plan:
     flag_, place = ('--export', values.export) if values.export else ('--model_dir', values.model_dir)
     folder = here.run(place, flag_, needs.of_exports)
     export = ''

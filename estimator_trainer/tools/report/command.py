@@ -9,7 +9,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.report_page import NAME, NEEDED, missing
 from estimator_trainer.run_dir import files
 from estimator_trainer.storage import needs, urls
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 
 USAGE = """\
 usage: python -m estimator_trainer report MODEL_DIR... [--out=FILE]
@@ -46,7 +46,7 @@ def _report(values, paths) -> int:
     if missing():
         raise UsageError(f'the page needs {" and ".join(missing())}: pip install {" ".join(NEEDED)}')
     out = values.out or (os.path.join(paths[0], NAME) if len(paths) == 1 else NAME)
-    with places.Places() as here:
+    with local_copies.LocalCopies() as here:
         page = os.path.expanduser(here.file(out, '--out'))
         if os.path.isdir(page):
             raise UsageError(f'--out={out}: is a folder; name a file.')

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from estimator_trainer.tools.report import summary
-from estimator_trainer.tools.report.facts import Run
+from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.sections import shown
 from estimator_trainer.tools.report.words import duration, number, whole
 
@@ -32,20 +32,20 @@ def names(paths: Sequence[str]) -> list[str]:
     return [f'{"/".join(each)} ({place + 1})' for place, each in enumerate(parts)]
 
 
-def title(runs: Sequence[Run], sweep: Mapping) -> str:
+def title(runs: Sequence[RunFiles], sweep: Mapping) -> str:
     """`sweep`: sweep.json, {} where the runs are not the trials of one."""
     if not sweep:
         return f'{len(runs)} runs compared'
     return f'Sweep {os.path.basename(os.path.dirname(runs[0].shown))}: {len(runs)} trials'
 
 
-def metrics(runs: Sequence[Run]) -> list[str]:
+def metrics(runs: Sequence[RunFiles]) -> list[str]:
     """The metrics of evaluations that any of the runs has."""
     found = {name: None for run in runs for name in summary.metrics(summary.main_evaluations(run))}
     return sorted(found, key=lambda name: (name in ('loss', 'average_loss'), name))[:MOST_METRICS]
 
 
-def finals(runs: Sequence[Run]) -> Table:
+def finals(runs: Sequence[RunFiles]) -> Table:
     """A row for each run: how it is, and the last number of each metric."""
     of_evaluations = metrics(runs)
     head = ('run', 'state', 'step', *of_evaluations, 'loss of training', 'examples/s', 'time')
@@ -84,7 +84,7 @@ def _best(runs, of_evaluations, values) -> frozenset:
     return frozenset(found)
 
 
-def differences(runs: Sequence[Run]) -> Table:
+def differences(runs: Sequence[RunFiles]) -> Table:
     """Flags, params, versions and the like that are not the same in all runs: a row for each of them, or a row for each
     run where the runs are more than the differences and many."""
     told: list[dict[str, str]] = []

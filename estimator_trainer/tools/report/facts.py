@@ -34,7 +34,7 @@ class File(NamedTuple):
 
 
 @dataclasses.dataclass
-class Run:
+class RunFiles:
     """One model_dir. Whatever is missing or damaged is empty, and `notes` say so.
 
     Attributes:

@@ -10,7 +10,7 @@ import markupsafe
 from estimator_trainer.storage import urls
 from estimator_trainer.tools import drawing
 from estimator_trainer.tools.report import comparison, plots, reading, sections, summary, sweeps, timeline, times, words
-from estimator_trainer.tools.report.facts import Run
+from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.log import Log
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -18,7 +18,7 @@ _MOST_CURVES = 12  # of the metrics of evaluations
 _MANY = 5  # runs, whose table says enough of those that are done
 
 
-def page(runs: Sequence[Run], out: str) -> str:
+def page(runs: Sequence[RunFiles], out: str) -> str:
     """The page of one run, or of several runs compared.
 
     Args:
@@ -37,7 +37,7 @@ def page(runs: Sequence[Run], out: str) -> str:
     return environment.get_template('runs.html.jinja').render(**_of_runs(runs, out))
 
 
-def _of_run(run: Run, out: str) -> dict:
+def _of_run(run: RunFiles, out: str) -> dict:
     line, parts, settings = timeline.of(run), times.of(run), sections.settings(run)
     base = _way(run, out)
     return {
@@ -63,7 +63,7 @@ def _of_run(run: Run, out: str) -> dict:
     }
 
 
-def _curves(run: Run) -> list[tuple[str, markupsafe.Markup]]:
+def _curves(run: RunFiles) -> list[tuple[str, markupsafe.Markup]]:
     """(title, plot) of each metric."""
     found, signs = [], _signs(run)
     evaluations, last = summary.main_evaluations(run), _last_step([run])
@@ -82,13 +82,13 @@ def _curves(run: Run) -> list[tuple[str, markupsafe.Markup]]:
     return [(title, plot) for title, plot in found if plot]
 
 
-def _last_step(runs: Sequence[Run]) -> float:
+def _last_step(runs: Sequence[RunFiles]) -> float:
     """The last step of any curve: all plots of a page have the same axis."""
     logs = [log for run in runs for log in (run.train, *run.evaluations.values())]
     return max((series.last[0] for log in logs for series in log.series.values() if len(series)), default=0)
 
 
-def _signs(run: Run) -> list[plots.Sign]:
+def _signs(run: RunFiles) -> list[plots.Sign]:
     signs = []
     kept = tuple(each.step for each in run.checkpoints if each.step is not None and not each.damaged)
     if kept:
@@ -110,7 +110,7 @@ def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[plot
     return [plots.Line(label, series.points(), number)] if series and len(series) else []
 
 
-def _of_runs(runs: Sequence[Run], out: str) -> dict:
+def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
     curves = [('Loss of training', _overlaid(runs, 'loss', [run.train for run in runs]))]
     for name in comparison.metrics(runs):
         logs = [summary.main_evaluations(run) for run in runs]
@@ -136,13 +136,13 @@ def _overlaid(runs, name: str, logs, prefix: str = 'train') -> markupsafe.Markup
     return plots.curves(f'{prefix}-{_id(name)}', ylabel, lines, (), _last_step(runs))
 
 
-def _page_of(run: Run, out: str) -> str:
+def _page_of(run: RunFiles, out: str) -> str:
     """Where the page of one of several runs is, relative to this one; '' where it has none."""
     there = os.path.exists(os.path.join(run.path, 'report.html'))
     return os.path.join(_way(run, out), 'report.html') if there else ''
 
 
-def _way(run: Run, out: str) -> str:
+def _way(run: RunFiles, out: str) -> str:
     """From the page to the model_dir: a relative path, '' if the page lies in it, or a URL."""
     if urls.is_url(run.shown) or urls.is_url(out):
         return '' if os.path.dirname(out) == run.shown else run.shown

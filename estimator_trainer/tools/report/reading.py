@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, protocol, training_file
 from estimator_trainer.tools.report import event_file, metrics_file, variables
-from estimator_trainer.tools.report.facts import Checkpoint, Export, File, Run
+from estimator_trainer.tools.report.facts import Checkpoint, Export, File, RunFiles
 from estimator_trainer.tools.report.log import Log
 from estimator_trainer.tools.report.verdict import Alive
 
@@ -23,11 +23,11 @@ _MOST_LOGS = 400
 _MOST_STARTS = 300
 
 
-def read(model_dir: str, name: str = '', now: float | None = None, shown: str = '') -> Run:
+def read(model_dir: str, name: str = '', now: float | None = None, shown: str = '') -> RunFiles:
     """Reads a run.
 
     Args:
-        name, shown: as of Run; '' for those that the path gives.
+        name, shown: as of RunFiles; '' for those that the path gives.
         now: seconds since the epoch; None: the clock's.
 
     Raises:
@@ -42,7 +42,7 @@ def read(model_dir: str, name: str = '', now: float | None = None, shown: str = 
     indexed = [each for each in names if each.endswith('.index')]
     if not (set(_SIGNS) & set(names) or events or indexed or os.path.isdir(os.path.join(root, 'eval'))):
         raise UsageError(f'{model_dir}: holds no run: none of {", ".join(_SIGNS[:4])}, no checkpoint and no events.')
-    run = Run(root, shown or root, name or os.path.basename(root) or root, time.time() if now is None else now)
+    run = RunFiles(root, shown or root, name or os.path.basename(root) or root, time.time() if now is None else now)
     for field, path in (
         ('config', 'config.json'),
         ('training', training_file.NAME),
@@ -70,14 +70,14 @@ def read(model_dir: str, name: str = '', now: float | None = None, shown: str = 
     return run
 
 
-def sweep_of(runs: Sequence[Run]) -> dict:
+def sweep_of(runs: Sequence[RunFiles]) -> dict:
     """sweep.json of the sweep whose trials these are; {} where they are not of one."""
     folders = {os.path.dirname(run.path) for run in runs}
     found = protocol.read_json(os.path.join(folders.pop(), 'sweep.json')) if len(folders) == 1 else {}
     return found if isinstance(found.get('trials'), list) else {}
 
 
-def _object(run: Run, path: str) -> dict:
+def _object(run: RunFiles, path: str) -> dict:
     try:
         with open(os.path.join(run.path, path), encoding='utf-8') as file:
             value = json.load(file)
@@ -95,7 +95,7 @@ def _object(run: Run, path: str) -> dict:
     return value
 
 
-def _log(run: Run, folder: str, events: list[str]) -> Log:
+def _log(run: RunFiles, folder: str, events: list[str]) -> Log:
     path = os.path.join(folder, 'metrics.jsonl')
     log = Log()
     try:
@@ -188,7 +188,7 @@ def _natural(path: str) -> list:
     return [int(part) if part.isdigit() else part for part in re.split(r'(\d+)', path)]
 
 
-def _read_variables(run: Run) -> None:
+def _read_variables(run: RunFiles) -> None:
     for each in reversed(run.checkpoints):
         folder = os.path.join(run.path, 'damaged') if each.damaged else run.path
         try:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from estimator_trainer import flags
 from estimator_trainer.config import TrainerConfig
-from estimator_trainer.tools.report.facts import Run
+from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.words import day, number, size, whole
 
 _OF_THE_PLACE = ('model_dir', 'dry_run', 'progress', 'param')  # the table of params has the last one
@@ -29,7 +29,7 @@ class Link(NamedTuple):
     cells: tuple[str, ...] = ()
 
 
-def settings(run: Run) -> list[Setting]:
+def settings(run: RunFiles) -> list[Setting]:
     """Every flag of a run, those that differ from the default first."""
     declared = {flag.name: flag for flag in flags.declared(TrainerConfig)}
     found = []
@@ -45,7 +45,7 @@ def settings(run: Run) -> list[Setting]:
     return sorted(found, key=lambda each: not each.changed)
 
 
-def params(run: Run) -> list[tuple[str, str, bool]]:
+def params(run: RunFiles) -> list[tuple[str, str, bool]]:
     """Params of the job: name, value, and whether --param gave it."""
     told = run.config.get('params')
     given = {str(each).partition('=')[0] for each in run.flags.get('param') or ()}
@@ -55,7 +55,7 @@ def params(run: Run) -> list[tuple[str, str, bool]]:
     return sorted(found, key=lambda each: not each[2])
 
 
-def plan(run: Run) -> list[tuple[str, str]]:
+def plan(run: RunFiles) -> list[tuple[str, str]]:
     """What followed from the flags: strategy, batch, tasks."""
     found = [(name.replace('_', ' '), shown(run.config[name])) for name in _TOP if name in run.config]
     cluster = run.config.get('cluster')
@@ -65,7 +65,7 @@ def plan(run: Run) -> list[tuple[str, str]]:
     return found
 
 
-def versions(run: Run) -> list[tuple[str, str]]:
+def versions(run: RunFiles) -> list[tuple[str, str]]:
     """Packages, and the machine of the chief."""
     found: list[tuple[str, str]] = []
     for part in ('versions', 'machine'):
@@ -78,7 +78,7 @@ def versions(run: Run) -> list[tuple[str, str]]:
     return found
 
 
-def data(run: Run) -> list[tuple[str, str]]:
+def data(run: RunFiles) -> list[tuple[str, str]]:
     """Data set or files, and the position in them."""
     found, files = [], run.config.get('files')
     for name in ('train_files', 'eval_files'):
@@ -109,7 +109,7 @@ def data(run: Run) -> list[tuple[str, str]]:
     return found
 
 
-def checkpoints(run: Run) -> list[tuple[str, str, str, str]]:
+def checkpoints(run: RunFiles) -> list[tuple[str, str, str, str]]:
     """Name, step, size and time of each checkpoint that is there, newest first."""
     return [
         (f'damaged/{each.name}' if each.damaged else each.name, whole(each.step), size(each.bytes), day(each.time))
@@ -117,7 +117,7 @@ def checkpoints(run: Run) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def exports(run: Run, base: str) -> list[Link]:
+def exports(run: RunFiles, base: str) -> list[Link]:
     """`base`: the path from the page to the model_dir, or its URL; '' where the page lies in it."""
     found = []
     for each in run.exports:
@@ -126,11 +126,11 @@ def exports(run: Run, base: str) -> list[Link]:
     return found
 
 
-def logs(run: Run, base: str) -> list[Link]:
+def logs(run: RunFiles, base: str) -> list[Link]:
     return [Link(each.path, _href(base, each.path), (size(each.bytes),)) for each in run.logs]
 
 
-def variables(run: Run) -> list[tuple[str, ...]]:
+def variables(run: RunFiles) -> list[tuple[str, ...]]:
     """Name, shape, type, size, partitions, and the size of the slots of each weight."""
     if run.table is None:
         return []

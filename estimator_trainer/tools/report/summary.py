@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from estimator_trainer.tools.report import times, verdict
-from estimator_trainer.tools.report.facts import Run
+from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.log import Log
 from estimator_trainer.tools.report.series import Points
 from estimator_trainer.tools.report.words import duration, number, whole
@@ -18,11 +18,11 @@ class Tile(NamedTuple):
     note: str = ''
 
 
-def judge(run: Run) -> verdict.Verdict:
+def judge(run: RunFiles) -> verdict.Verdict:
     return verdict.of(run.training, run.status, run.report, run.alive, run.read_at, run.stop)
 
 
-def main_evaluations(run: Run) -> Log | None:
+def main_evaluations(run: RunFiles) -> Log | None:
     """The evaluations that the page shows first: those in eval/, else those with the most lines."""
     if 'eval' in run.evaluations:
         return run.evaluations['eval']
@@ -37,7 +37,7 @@ def metrics(log: Log | None) -> list[str]:
     return sorted(names, key=lambda name: (name in _LAST, name))
 
 
-def seconds(run: Run) -> float | None:
+def seconds(run: RunFiles) -> float | None:
     """How long the run took, or has taken."""
     if type(run.report.get('secs')) in (int, float):
         return float(run.report['secs'])
@@ -52,7 +52,7 @@ def seconds(run: Run) -> float | None:
     return last - min(begins) if begins and last else None
 
 
-def speed(run: Run) -> float | None:
+def speed(run: RunFiles) -> float | None:
     """The median examples/s of the curve: the last value alone may be of a pause."""
     series = run.train.series.get('examples_per_sec')
     if series and len(series):
@@ -66,14 +66,14 @@ def median(points: Points) -> float:
     return ordered[len(ordered) // 2]
 
 
-def best(run: Run, name: str) -> tuple[float, int] | None:
+def best(run: RunFiles, name: str) -> tuple[float, int] | None:
     """The best value of a metric of the evaluations and its step, as export/best goes by it."""
     if run.best.get('metric') == name and type(run.best.get('value')) is float:
         return run.best['value'], run.best.get('step') or 0
     return None
 
 
-def tiles(run: Run) -> list[Tile]:
+def tiles(run: RunFiles) -> list[Tile]:
     """The numbers at the head of the page."""
     most = run.training.get('max_steps')
     found = [Tile('step', whole(run.last_step), f'of {most:,}' if type(most) is int else '')]

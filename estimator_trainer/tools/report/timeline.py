@@ -5,7 +5,7 @@ from typing import Any
 
 from estimator_trainer import exit_codes
 from estimator_trainer.tools.report import attempts, verdict
-from estimator_trainer.tools.report.facts import Run
+from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.lanes import (
     BEST,
     CHECKPOINT,
@@ -28,7 +28,7 @@ _MOST_EVENTS = 200
 _MOST_MARKS = 300  # of evaluations and checkpoints on a lane
 
 
-def of(run: Run) -> Timeline | None:
+def of(run: RunFiles) -> Timeline | None:
     """The timeline of a run; None where no time is known."""
     lanes: dict[str, Lane] = {}
     events: list[Event] = []
@@ -55,7 +55,7 @@ def of(run: Run) -> Timeline | None:
     return Timeline(min(times), max(times), tuple(lanes.values()), tuple(kept), len(events) - len(kept))
 
 
-def _now(run: Run, lanes: dict[str, Lane]) -> None:
+def _now(run: RunFiles, lanes: dict[str, Lane]) -> None:
     """The tasks of the attempt that goes on."""
     began = _number(run.status.get('attempt_started'))
     tasks = run.status.get('tasks')
@@ -68,7 +68,7 @@ def _now(run: Run, lanes: dict[str, Lane]) -> None:
             lane.bars.append(Bar(began, _number(run.status.get('time')) or began, RUNS))
 
 
-def _alone(run: Run, lane: Lane, events: list[Event]) -> None:
+def _alone(run: RunFiles, lane: Lane, events: list[Event]) -> None:
     """Of a process without a supervisor: it is known when it began, and when it trained."""
     stretches = run.train.stretches.found
     starts = sorted({*run.starts}) or [each.began for each in stretches[:1]]
@@ -92,7 +92,7 @@ def _alone(run: Run, lane: Lane, events: list[Event]) -> None:
         events.append(Event(starts[-1], f'About {again:,} steps were trained a second time after restarts.', True))
 
 
-def _work(run: Run, lanes: dict[str, Lane], chief: str, events: list[Event]) -> None:
+def _work(run: RunFiles, lanes: dict[str, Lane], chief: str, events: list[Event]) -> None:
     lane = lanes.setdefault(chief, Lane(chief))
     for each in run.train.stretches.found:
         lane.bars.append(Bar(each.began, each.ended, TRAINS))
@@ -124,7 +124,7 @@ def _work(run: Run, lanes: dict[str, Lane], chief: str, events: list[Event]) -> 
         events.append(Event(log.ended, f'Early stopping was decided: {said} of step {run.stop.get("best_step")}.'))
 
 
-def _end(run: Run, events: list[Event]) -> None:
+def _end(run: RunFiles, events: list[Event]) -> None:
     ended, code = _number(run.report.get('ended')), run.report.get('exit_code')
     if ended is not None and type(code) is int:
         restarts = run.report.get('restarts') or 0
@@ -146,7 +146,7 @@ def _end(run: Run, events: list[Event]) -> None:
         events.append(Event(run.training['time'], f'{how} at step {whole(step)}.'))
 
 
-def _chief(run: Run, lanes: Mapping[str, Lane]) -> str:
+def _chief(run: RunFiles, lanes: Mapping[str, Lane]) -> str:
     for name in ('chief:0', 'worker:0'):
         if name in lanes:
             return name

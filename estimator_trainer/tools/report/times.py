@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from estimator_trainer.tools.report.facts import Run
+from estimator_trainer.tools.report.facts import RunFiles
 
 
 class Part(NamedTuple):
@@ -35,7 +35,7 @@ class _Span(NamedTuple):
     failed: bool
 
 
-def of(run: Run) -> list[Part]:
+def of(run: RunFiles) -> list[Part]:
     """The parts, which add up to the time of the run; [] where too little is known."""
     pace, spans = secs_per_step(run), _spans(run)
     if not pace or not spans:
@@ -78,7 +78,7 @@ def of(run: Run) -> list[Part]:
     return [part for part in parts if part.secs >= 0.05]
 
 
-def _without_waits(run: Run, usual: float, pauses: float) -> tuple[float, float, list[Part]]:
+def _without_waits(run: RunFiles, usual: float, pauses: float) -> tuple[float, float, list[Part]]:
     """(time of steps at their usual pace, time beyond it, the waits that both have had in them).
 
     A wait as long as that of most reports is part of the usual pace.
@@ -95,7 +95,7 @@ def _without_waits(run: Run, usual: float, pauses: float) -> tuple[float, float,
     return usual, pauses, found
 
 
-def secs_per_step(run: Run) -> float | None:
+def secs_per_step(run: RunFiles) -> float | None:
     """The usual seconds of a step: the median of the time between reports, by step."""
     points = run.train.clock.points()
     advances, waits = np.diff(points.steps), np.diff(points.values)
@@ -103,12 +103,12 @@ def secs_per_step(run: Run) -> float | None:
     return float(np.median(waits[good] / advances[good])) if good.any() else None
 
 
-def _interval(run: Run) -> int:
+def _interval(run: RunFiles) -> int:
     every = run.flags.get('log_every_steps')
     return every if type(every) is int else 0
 
 
-def _spans(run: Run) -> list[_Span]:
+def _spans(run: RunFiles) -> list[_Span]:
     if run.attempts:
         found = [
             _Span(each['started'], each['started'] + each['secs'], each.get('checkpoint_before') or 0, _failed(each))

@@ -11,7 +11,7 @@ from estimator_trainer import exit_codes, flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.storage import needs, urls
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.status import line, reading, sweep
 
 USAGE = f"""\
@@ -62,7 +62,7 @@ def _status(values, paths) -> int:
         raise UsageError(f'{" ".join(paths) or "status"}: name one model_dir.')
     show = _Shown(sys.stdout, redraw=values.follow and sys.stdout.isatty())
     pause = max(values.every_secs, _STORE_SECS) if urls.is_url(paths[0]) else values.every_secs
-    with places.Places() as here, contextlib.closing(show):
+    with local_copies.LocalCopies() as here, contextlib.closing(show):
         folder = here.run(paths[0], 'MODEL_DIR', needs.of_status)
         while True:
             text, code = _look(folder, paths[0])

@@ -193,7 +193,7 @@ def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
         for one in study.trials():
             if one.state is not trials.State.RUNNING:  # of the others the sweep tells
                 metrics.write(_lines(folder, one.number))
-        bounds = runs.Bounds(values.trials, values.parallel, values.max_failed)
+        bounds = runs.SweepBounds(values.trials, values.parallel, values.max_failed)
         sweep = runs.Sweep(
             folder, plan, bounds, study, rule, start, cores, lambda number, lines: metrics.write(lines), keep
         )

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from estimator_trainer import exit_codes, tables
+from estimator_trainer import exit_codes
 from estimator_trainer.log import duration
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep.evaluations import Evaluation

@@ -25,7 +25,7 @@ _LEFT_SECS = 60  # for what a sweep that was killed has left: the kernel is endi
 
 
 @dataclasses.dataclass(frozen=True)
-class Bounds:
+class SweepBounds:
     """`trials`: of the whole sweep. `parallel`: at a time. `failed`: in a row at the start, after which it ends."""
 
     trials: int
@@ -49,7 +49,7 @@ class Sweep:
         self,
         folder: str,
         plan: Plan,
-        bounds: Bounds,
+        bounds: SweepBounds,
         study,
         rule: early_stopping.Rule | None,
         start: Callable[[str, Mapping, Sequence[int]], Child],

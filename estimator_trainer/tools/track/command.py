@@ -11,7 +11,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs, urls
-from estimator_trainer.tools import command_line, places
+from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.report import verdict
 from estimator_trainer.tools.status import line
 from estimator_trainer.tools.status import reading as status_reading
@@ -67,7 +67,7 @@ def main(argv) -> int:
 def _track(values, paths) -> int:
     if len(paths) != 1:
         raise UsageError(f'{" ".join(paths) or "track"}: name one model_dir.')
-    with places.Places() as here, contextlib.ExitStack() as held:
+    with local_copies.LocalCopies() as here, contextlib.ExitStack() as held:
         given = here.run(paths[0], 'MODEL_DIR', needs.of_tracking, writes=True)
         now = status_reading.read(given)  # is there a run?
         folder = os.path.abspath(os.path.expanduser(given))
@@ -105,7 +105,7 @@ def _refuse_what_the_run_sends(folder: str, targets) -> None:
 
 
 def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
-    found = trackers.check(given) if given else _targets_of_the_run(folder)
+    found = trackers.targets(given) if given else _targets_of_the_run(folder)
     if not found:
         raise UsageError(f'--to is missing: the run has no --track; name a tracker: {trackers.SHAPES}.')
     return found
@@ -113,7 +113,7 @@ def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
 
 def _targets_of_the_run(folder: str) -> tuple[trackers.Target, ...]:
     config = protocol.read_json(os.path.join(folder, 'config.json'))
-    return trackers.check((config.get('flags') or {}).get('track') or ())
+    return trackers.targets((config.get('flags') or {}).get('track') or ())
 
 
 def _send(target, sender: sending.Sender, status: str | None, at: float) -> bool:

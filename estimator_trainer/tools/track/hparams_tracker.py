@@ -12,7 +12,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from estimator_trainer.run_dir import files
 from estimator_trainer.tools.track.reading import Line
-from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, Run
+from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, TrackedRun
 
 # TensorBoard reads the files of a folder in the order of their names, and leaves one for good when it finds a later
 # one. Behind the file of the training, this one would end the curves of a TensorBoard that is open.
@@ -24,7 +24,7 @@ class HparamsTracker:
 
     confirms = True
 
-    def begin(self, run: Run, entry: str) -> str:
+    def begin(self, run: TrackedRun, entry: str) -> str:
         self._path, self._began = os.path.join(run.folder, NAME), run.began
         self._start = summary_v2.hparams_pb(run.facts.params, trial_id=run.shown, start_time_secs=run.began)
         self._write(self._start)

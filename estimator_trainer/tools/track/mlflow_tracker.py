@@ -18,7 +18,7 @@ from mlflow.entities import Metric, Param, RunTag  # noqa: E402
 from mlflow.exceptions import MlflowException, RestException  # noqa: E402
 
 from estimator_trainer.tools.track.reading import Line  # noqa: E402
-from estimator_trainer.tools.track.tracker import RUNNING, Away, Gone, Refused, Run, words_of  # noqa: E402
+from estimator_trainer.tools.track.tracker import RUNNING, Away, Gone, Refused, TrackedRun, words_of  # noqa: E402
 
 _KEY = 'estimator_trainer.run'  # the tag by which a run is found whose making was interrupted
 _EXPERIMENT = 'MLFLOW_EXPERIMENT_NAME'
@@ -36,7 +36,7 @@ class MlflowTracker:
         self._client = self._ask(MlflowClient, uri)
         self._run_id = ''
 
-    def begin(self, run: Run, entry: str) -> str:
+    def begin(self, run: TrackedRun, entry: str) -> str:
         try:
             found = self._ask(self._client.get_run, entry) if entry else self._make(run)
         except Refused as error:
@@ -70,7 +70,7 @@ class MlflowTracker:
         if status != RUNNING:
             self._ask(self._client.set_terminated, self._run_id, status, int(at * 1000))
 
-    def _make(self, run: Run):
+    def _make(self, run: TrackedRun):
         name = os.environ.get(_EXPERIMENT) or run.group
         experiment = self._ask(self._client.get_experiment_by_name, name)
         if experiment is None:

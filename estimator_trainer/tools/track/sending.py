@@ -104,10 +104,10 @@ class Sender:
             self._say(f'{self._target}: the run is there as {self._state.entry}')
         self._tracker = made
 
-    def _run(self) -> tracker.Run:
+    def _run(self) -> tracker.TrackedRun:
         facts = reading.facts(self._folder, self._shown)
         parent, name = os.path.split(facts.tags['model_dir'].rstrip('/'))
-        return tracker.Run(
+        return tracker.TrackedRun(
             key=self._state.key,
             name=name or 'run',
             group=os.path.basename(parent) or 'runs',

@@ -22,7 +22,7 @@ class Refused(Exception):
     """The tracker will never take this. The rest goes on without it."""
 
 
-class Run(NamedTuple):
+class TrackedRun(NamedTuple):
     """What an entry is made of.
 
     Attributes:
@@ -53,7 +53,7 @@ class Tracker(Protocol):
 
     confirms: bool
 
-    def begin(self, run: Run, entry: str) -> str:
+    def begin(self, run: TrackedRun, entry: str) -> str:
         """Continues `entry`, or makes one if that is ''. Its id. Raises Gone."""
 
     def lines(self, lines: Sequence[Line]) -> None:

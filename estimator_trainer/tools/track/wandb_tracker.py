@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import wandb
 
 from estimator_trainer.tools.track.reading import Line
-from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, Away, Run, words_of
+from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, Away, TrackedRun, words_of
 
 _INIT_SECS = 30
 
@@ -17,7 +17,7 @@ class WandbTracker:
 
     confirms = False
 
-    def begin(self, run: Run, entry: str) -> str:
+    def begin(self, run: TrackedRun, entry: str) -> str:
         settings = wandb.Settings(
             init_timeout=_INIT_SECS,
             reinit='create_new',  # one that went wrong before is left alone

@@ -13,7 +13,7 @@ from estimator_trainer import exit_codes, flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.storage import urls
-from estimator_trainer.tools import bounded, command_line, places
+from estimator_trainer.tools import bounded, command_line, local_copies
 from estimator_trainer.tools.verify import interpreters, runs
 
 USAGE = """\
@@ -80,7 +80,7 @@ def main(argv) -> int:
 
     def command():
         values, program = _program(mine)
-        with bounded.ended_by_signals(), places.Places() as here:
+        with bounded.ended_by_signals(), local_copies.LocalCopies() as here:
             files = {name: here.file(getattr(values, name), f'--{name}') for name in ('html', 'json')}
             code = _verify(dataclasses.replace(values, **files), program, theirs)
             here.send()

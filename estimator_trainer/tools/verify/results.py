@@ -28,7 +28,7 @@ class Results(NamedTuple):
 def compare_runs(
     folder: str, sides: tuple[runs.Side, runs.Side], continued: bool, steps: int, tolerance: float
 ) -> Results:
-    """The results of the runs in `folder`, of which each has the name of its `runs.Run`."""
+    """The results of the runs in `folder`, of which each has the name of its `runs.ProgramRun`."""
     found = {run.name: traces.read(os.path.join(folder, run.name)) for run in runs.plan(*sides, continued)}
     first = found[runs.FROM]
     pairs = {other: compare.differences(first, found[other]) for other in (runs.TO, runs.AGAIN, runs.ROUNDED)}

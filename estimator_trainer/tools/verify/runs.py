@@ -45,7 +45,7 @@ class Side:
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class ProgramRun:
     """One run. `after`: the name of the run whose checkpoints it continues."""
 
     name: str
@@ -59,25 +59,25 @@ FROM, TO, AGAIN, ROUNDED = 'from', 'to', 'again', 'rounded'
 FROM_FROM, FROM_TO, TO_TO, TO_FROM = 'from-from', 'from-to', 'to-to', 'to-from'
 
 
-def plan(one: Side, other: Side, continued: bool) -> list[Run]:
+def plan(one: Side, other: Side, continued: bool) -> list[ProgramRun]:
     """The runs of a comparison, those first that may fail."""
     found = [
-        Run(FROM, one, '--from'),
-        Run(TO, other, '--to'),
-        Run(AGAIN, one, '--from, once more'),
-        Run(ROUNDED, one, f'--from, with initial weights changed by up to {PERTURB:g}', perturb=PERTURB),
+        ProgramRun(FROM, one, '--from'),
+        ProgramRun(TO, other, '--to'),
+        ProgramRun(AGAIN, one, '--from, once more'),
+        ProgramRun(ROUNDED, one, f'--from, with initial weights changed by up to {PERTURB:g}', perturb=PERTURB),
     ]
     if continued:
         found += [
-            Run(FROM_FROM, one, '--from, continued in --from', after=FROM),
-            Run(FROM_TO, other, '--from, continued in --to', after=FROM),
-            Run(TO_TO, other, '--to, continued in --to', after=TO),
-            Run(TO_FROM, one, '--to, continued in --from', after=TO),
+            ProgramRun(FROM_FROM, one, '--from, continued in --from', after=FROM),
+            ProgramRun(FROM_TO, other, '--from, continued in --to', after=FROM),
+            ProgramRun(TO_TO, other, '--to, continued in --to', after=TO),
+            ProgramRun(TO_FROM, one, '--to, continued in --from', after=TO),
         ]
     return found
 
 
-def start(run: Run, folder: str, settings: Mapping, timeout_secs: float, keeps_files: bool = True) -> str:
+def start(run: ProgramRun, folder: str, settings: Mapping, timeout_secs: float, keeps_files: bool = True) -> str:
     """Runs the program once; returns the folder `folder/NAME` with what was recorded, the log and the files.
 
     Args:

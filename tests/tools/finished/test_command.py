@@ -10,7 +10,15 @@ from estimator_trainer.storage import needs
 from estimator_trainer.storage.needs import Need
 from estimator_trainer.tools.finished import checkpoint, evaluate, export
 
-CONFIG = {'job': 'own:job', 'params': {}, 'flags': {}, 'global_batch_size': 4, 'seed': 1, 'dataset': 'mnist_5k'}
+CONFIG = {
+    'job': 'own:job',
+    'loop': 'estimator',
+    'params': {},
+    'flags': {},
+    'global_batch_size': 4,
+    'seed': 1,
+    'dataset': 'mnist_5k',
+}
 JOB = """
 from estimator_trainer.jobs import Job
 job = Job(model_fn=lambda features: None, input_fn=lambda: None)

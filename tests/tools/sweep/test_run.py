@@ -105,7 +105,7 @@ class Folder:
         for name in ('begin', 'report', 'end'):
             setattr(study, name, crashes.around(getattr(study, name)))
         started = crashes.around(lambda model_dir, params, cores: start(model_dir, params, code(params)))
-        bounds = runs.Bounds(**{'trials': trials, 'parallel': 1, 'failed': 3, **more})
+        bounds = runs.SweepBounds(**{'trials': trials, 'parallel': 1, 'failed': 3, **more})
         return runs.Sweep(self.path, PLAN, bounds, study, RULE, started, (0, 1)).run()
 
     @property

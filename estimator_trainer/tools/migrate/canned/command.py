@@ -25,7 +25,7 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
 
     Args:
         source: run.Source.
-        shown: of Places.
+        shown: of LocalCopies.
 
     Raises:
         UsageError: it cannot be migrated.

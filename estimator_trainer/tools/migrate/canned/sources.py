@@ -12,7 +12,7 @@ from estimator_trainer.tools.migrate import run as runs
 from estimator_trainer.tools.migrate.canned.run import Source
 
 
-def of_run(run: runs.Run, checkpoint: str) -> Source:
+def of_run(run: runs.LoadedRun, checkpoint: str) -> Source:
     """Of a job with make_estimator."""
     import tensorflow as tf
 

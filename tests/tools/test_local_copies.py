@@ -11,7 +11,7 @@ obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.errors import UsageError  # noqa: E402
 from estimator_trainer.storage import connection, needs, store  # noqa: E402
-from estimator_trainer.tools.places import Places  # noqa: E402
+from estimator_trainer.tools.local_copies import LocalCopies  # noqa: E402
 
 URL = 's3://bucket/run'
 
@@ -43,7 +43,7 @@ def put(remote, *found):
 
 
 def test_what_is_no_url_is_left_as_it_is():
-    with Places() as here:
+    with LocalCopies() as here:
         assert here.run('~/runs/a', '--model_dir', needs.of_report) == '~/runs/a'
         assert (here.file('a.html', '--out'), here.folder('', '--to')) == ('a.html', '')
         assert here.files('a, b*', '--files') == ['a', 'b*']
@@ -55,7 +55,7 @@ def test_what_is_no_url_is_left_as_it_is():
 @pytest.mark.parametrize('error', [UsageError, KeyboardInterrupt, OSError])
 def test_errors_name_the_url_and_the_folder_vanishes(remote, tmp_path, error):
     put(remote, 'config.json')
-    with pytest.raises(error) as caught, Places() as here:
+    with pytest.raises(error) as caught, LocalCopies() as here:
         folder = here.run(URL, 'MODEL_DIR', needs.of_status)
         assert os.listdir(folder) == ['config.json'] and folder.startswith(str(tmp_path))
         assert os.path.basename(folder) == 'run'
@@ -68,7 +68,7 @@ def test_errors_name_the_url_and_the_folder_vanishes(remote, tmp_path, error):
 
 def test_a_signal_ends_it_as_an_error_does(remote, tmp_path):
     put(remote, 'config.json')
-    with pytest.raises(SystemExit), Places() as here:
+    with pytest.raises(SystemExit), LocalCopies() as here:
         here.run(URL, 'MODEL_DIR', needs.of_status)
         os.kill(os.getpid(), signal.SIGTERM)
         signal.pause()
@@ -76,12 +76,12 @@ def test_a_signal_ends_it_as_an_error_does(remote, tmp_path):
 
 
 def test_a_run_that_is_not_there_is_one_error(remote):
-    with pytest.raises(UsageError, match='MODEL_DIR=s3://bucket/run: nothing is there'), Places() as here:
+    with pytest.raises(UsageError, match='MODEL_DIR=s3://bucket/run: nothing is there'), LocalCopies() as here:
         here.run(URL, 'MODEL_DIR', needs.of_status)
 
 
 def test_results_are_sent_in_an_order_in_which_nothing_is_half_visible(remote):
-    with Places() as here:
+    with LocalCopies() as here:
         folder = here.folder(URL, '--to')
         assert here.is_empty(folder, 'migrate.json')
         names = ['checkpoint', 'model.ckpt-3.index', 'model.ckpt-3.data-00000-of-00001', 'saved_model/saved_model.pb']
@@ -99,7 +99,7 @@ def test_results_are_sent_in_an_order_in_which_nothing_is_half_visible(remote):
 
 
 def test_a_file_is_sent_by_itself(remote):
-    with Places() as here:
+    with LocalCopies() as here:
         path = here.file(f'{URL}/report.html', '--out')
         with open(path, 'w') as file:
             file.write('page')
@@ -107,19 +107,19 @@ def test_a_file_is_sent_by_itself(remote):
             file.write('')
         here.send()
     assert remote.put == ['report.html'] and remote.read('report.html')[0] == b'page'
-    with pytest.raises(UsageError, match='name a file'), Places() as here:
+    with pytest.raises(UsageError, match='name a file'), LocalCopies() as here:
         here.file(f'{URL}/', '--out')
-    with pytest.raises(UsageError, match='must lie in a folder, such as s3://bucket/out/a.html'), Places() as here:
+    with pytest.raises(UsageError, match='must lie in a folder, such as s3://bucket/out/a.html'), LocalCopies() as here:
         here.file('s3://bucket/a.html', '--out')
-    with pytest.raises(UsageError, match='leave out what follows'), Places() as here:
+    with pytest.raises(UsageError, match='leave out what follows'), LocalCopies() as here:
         here.file(f'{URL}/report.html?x', '--out')
 
 
 def test_escaped_characters_are_themselves(remote):
-    with Places() as here:
+    with LocalCopies() as here:
         assert os.path.basename(here.file('S3://bucket/run/a%20page.html', '--out')) == 'a page.html'
     put(remote, 'a b.csv')
-    with Places() as here:
+    with LocalCopies() as here:
         assert here.shown(here.files('S3://bucket/run/a%20*.csv', '--files')) == [f'{URL}/a b.csv']
 
 
@@ -127,7 +127,7 @@ def test_files_by_globs(remote):
     put(remote, 'part-0.csv', 'part-1.csv', 'part-1.txt', 'more/part-2.csv', 'part-[1].csv')
 
     def found(pattern):
-        with Places() as here:
+        with LocalCopies() as here:
             return here.shown(here.files(pattern, '--files'))
 
     assert found(f'local.csv,{URL}/part-*.csv') == [

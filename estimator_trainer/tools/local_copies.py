@@ -1,6 +1,6 @@
 """What the arguments of a tool name: folders and files of this machine, or copies of those in a store.
 
-    with places.Places() as here:
+    with local_copies.LocalCopies() as here:
         model_dir = here.run(values.model_dir, '--model_dir', needs.of_report)
         out = here.file(values.out, '--out')
         ...
@@ -31,7 +31,7 @@ from estimator_trainer.storage.needs import Need, Needs
 from estimator_trainer.tools import bounded
 
 
-class Places:
+class LocalCopies:
     """A context for one command. Main thread only: once there is a URL, SIGTERM and SIGHUP end it as Ctrl-C does."""
 
     def __init__(self, environ=os.environ):
@@ -41,7 +41,7 @@ class Places:
         self._results: list[_Result] = []
         self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> 'Places':
+    def __enter__(self) -> 'LocalCopies':
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
