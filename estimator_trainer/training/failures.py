@@ -16,7 +16,7 @@ from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
 from estimator_trainer.sync import agreed_start, all_reduce
 from estimator_trainer.training import blame, broken_input, what_failed
-from estimator_trainer.training.watched_step import NotFiniteError
+from estimator_trainer.training.loop import NotFiniteError
 from estimator_trainer.training.what_failed import short
 
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}

@@ -68,6 +68,11 @@ class Plan:
         return self.trains and self.num_training_tasks == 1 and not self.cluster.ps
 
     @property
+    def in_sync(self) -> bool:
+        """Whether this task trains with others in collective operations."""
+        return self.trains and self.strategy == 'multi_worker_mirrored' and self.num_training_tasks > 1
+
+    @property
     def training_index(self) -> int:
         """This task's place among the chief and the workers; 0 for every other task."""
         if self.task is None or self.task.role != 'worker':

@@ -16,7 +16,8 @@ from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
 from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol
 from estimator_trainer.sync import agreed_start, all_reduce, barriers, first_batches
-from estimator_trainer.training import messages, parameter_server, runtime, waits, watched_step
+from estimator_trainer.training import loop as loops
+from estimator_trainer.training import messages, parameter_server, runtime, waits
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')
@@ -72,7 +73,6 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     run_configs = runtime.make_run_configs(plan, lifeline)
 
     # 5. Look at the checkpoints, and agree with the other tasks on the step to start from.
-    in_sync = plan.trains and plan.strategy == 'multi_worker_mirrored' and plan.num_training_tasks > 1
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
@@ -80,12 +80,12 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
         batches = config_file.batches(model_dir, plan.global_batch_size, checkpoints.last_step(model_dir))
         resolved |= {'files': contents} if contents else {}
         config_file.write(model_dir, resolved | ({'batches': batches} if len(batches) > 1 else {}))
-        if in_sync:
+        if plan.in_sync:
             agreed_start.announce(plan, contents)
     memory = None
     if plan.trains:
-        start_step = agreed_start.agree(plan, contents) if in_sync else checkpoints.last_step(model_dir)
-        memory = all_reduce.connect(plan) if in_sync else None
+        start_step = agreed_start.agree(plan, contents) if plan.in_sync else checkpoints.last_step(model_dir)
+        memory = all_reduce.connect(plan) if plan.in_sync else None
         expected, params = params.max_steps, _started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
             lifeline.write_training_file(os.path.join(model_dir, protocol.TRAINING_FILE), params.max_steps)
@@ -103,21 +103,13 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
     if plan.trains:
         lifeline.when_asked_to_profile(profiler.ask)
     input_fn, after_call = input_fns.by_name(job.input_fn or dataset.input_fn), lambda: None
-    if in_sync and job.input_fn:
+    if plan.in_sync and job.input_fn:
         together = first_batches.FirstBatches(plan)
         input_fn, after_call = together.watched(input_fn), together.after_call
-    watch = watched_step.StepWatch(
-        lifeline,
-        plan.is_chief,
-        plan.asynchronous,
-        _reason_to_stop(config, rule),
-        params.start_step,
-        profiler,
-        after_call,
-    )
+    loop = loops.Loop(plan, params, lifeline, _reason_to_stop(config, rule), profiler, after_call)
     waited = waits.Waits(memory and memory.waited_secs)
     lifeline.hear_waits(waited.totals)
-    setup = Setup(plan, lifeline, job, params, run_configs, input_fn, watch, waited, dataset)
+    setup = Setup(plan, lifeline, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)
     serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
@@ -146,16 +138,16 @@ def run_task(plan, job, job_params, lifeline, versions) -> ending.End | None:
 
     # 8. Part from the other tasks. The chief evaluates the last checkpoint where there is no evaluator.
     if plan.trains and not plan.trains_alone:
-        _part(plan, in_sync, lifeline, evaluation)
+        _part(plan, lifeline, evaluation)
 
     # 9. Say what was reached, to the evaluator, the supervisor and the user.
     if plan.trains and lifeline.stopped_by:
         lifeline.finish(protocol.STOPPED)
     step, why = checkpoints.last_step(model_dir), None
-    if in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
+    if plan.in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
         step = max(step, lifeline.step or 0)
     if plan.trains:
-        why = 'max_steps' if step >= params.max_steps else watch.why or 'end_of_data'
+        why = 'max_steps' if step >= params.max_steps else loop.why or 'end_of_data'
         if not lifeline.stopped_by:
             lifeline.finish(protocol.ENDED, why)
         if why == 'end_of_data' and not lifeline.stopped_by and plan.is_chief:
@@ -211,9 +203,9 @@ def _reason_to_stop(config, rule):
 
     def reason():
         if config.max_secs and time.time() - started >= config.max_secs:
-            return watched_step.MAX_SECS
+            return loops.MAX_SECS
         if rule and early_stopping.decided(rule, config.model_dir):
-            return watched_step.EARLY_STOPPING
+            return loops.EARLY_STOPPING
         return None
 
     return reason
@@ -226,7 +218,7 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
 
     def saved(step):
         nonlocal evaluate_at
-        is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.watch.why is not None
+        is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.loop.why is not None
         if is_last or time.monotonic() < evaluate_at:
             return
         if not is_ours():
@@ -241,9 +233,9 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     return saved
 
 
-def _part(plan, in_sync, lifeline, evaluation) -> None:
+def _part(plan, lifeline, evaluation) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
-    if in_sync:
+    if plan.in_sync:
         barriers.wait_for_all('trained', _TRAINED_SECS)
     else:
         if plan.config.sync_ps:
@@ -251,7 +243,7 @@ def _part(plan, in_sync, lifeline, evaluation) -> None:
             lifeline.release_peers()
         parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not lifeline.stopped_by)
     chief_evaluates = not lifeline.stopped_by and not plan.has_evaluator
-    if plan.is_chief or not in_sync or not chief_evaluates:
+    if plan.is_chief or not plan.in_sync or not chief_evaluates:
         lifeline.release_peers()  # the chief evaluates alone
     if not chief_evaluates:
         return
@@ -260,7 +252,7 @@ def _part(plan, in_sync, lifeline, evaluation) -> None:
         with evaluation.held() as is_ours:
             if is_ours():
                 evaluation.of_last()
-    if in_sync:  # the others stay until the chief has evaluated: it would take them for lost
+    if plan.in_sync:  # the others stay until the chief has evaluated: it would take them for lost
         _wait_until_evaluated(plan)
     lifeline.release_peers()
 

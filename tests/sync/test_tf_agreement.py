@@ -34,17 +34,25 @@ class Clock:
         self.now += self._secs.pop(0) if len(self._secs) > 1 else self._secs[0]
 
 
+class Given(EagerAgreement):
+    """Adds up by `_sum`, without a strategy."""
+
+    _own_replicas = 1
+
+    def _build(self, strategy, numbers):
+        pass
+
+
 def meetings(clock, steps):
     """At which of the steps a task meets the others, as its clock has it."""
-    mine = EagerAgreement(1, True, clock)
-    mine._alone, mine._own_replicas, mine._sum = False, 1, lambda values: values
-    mine.meet([False])
+    mine = Given(1, True, clock)
+    mine._sum = lambda values: values
+    assert mine.agree(lambda: [False], 1) == [False]
     met = []
     for step in range(1, steps + 1):
         clock.step()
-        if mine.due():
+        if mine.agree(lambda: [False], 1):
             met.append(step)
-            mine.meet([False])
     return met
 
 
@@ -59,13 +67,6 @@ def test_steps_that_become_slow():
     after = next(step for step in met if step > 60)
     assert after <= 70
     assert met[-5:] == [96, 97, 98, 99, 100]
-
-
-@pytest.mark.parametrize('wishes', [[False, False], [True, False], [None, 3]])
-def test_alone_one_agrees_with_oneself_in_every_step(wishes):
-    mine = EagerAgreement(2, True)
-    assert mine.meet(wishes) == [bool(wish) for wish in wishes]
-    assert mine.due() and mine.due() and mine.due(5)
 
 
 class Gang:
@@ -87,17 +88,17 @@ class Gang:
 
     def task(self, number, clock, wants_at, steps):
         """(steps at which it met, step at which it was told of a wish)."""
-        mine = EagerAgreement(2, number == 0, clock)
-        mine._alone, mine._own_replicas, mine._sum = False, self._own_replicas, self.sum(number)
+        mine = Given(2, number == 0, clock)
+        mine._own_replicas, mine._sum = self._own_replicas, self.sum(number)
         met = []
-        mine.meet([False, False])
+        mine.agree(lambda: [False, False], 1)
         for step in range(1, steps + 1):
             clock.step()
-            if mine.due():
+            agreed = mine.agree(lambda: [False, wants_at is not None and step >= wants_at], 1)
+            if agreed is not None:
                 met.append(step)
-                wants = wants_at is not None and step >= wants_at
-                if mine.meet([False, wants]) == [False, True]:
-                    return met, step
+            if agreed == [False, True]:
+                return met, step
         return met, None
 
     def run(self, tasks):
@@ -152,14 +153,15 @@ def test_what_is_reduced_is_the_wish_of_all_replicas(as_workers, monkeypatch):
     monkeypatch.setattr(eager_agreement, '_EVERY_SECS', 0.55)
     with as_workers.scope():
         mine = EagerAgreement(2, True, clock)
-    assert mine.meet([False, True]) == [False, True]
-    assert mine.meet([False, False]) == [False, False]
-    for _ in range(3):
+    assert mine.agree(lambda: [False, True], 1) == [False, True]
+    assert mine.agree(lambda: [False, False], 1) == [False, False]
+    for _ in range(9):  # no time has passed between these two
         clock.step()
-        mine.due()
-    assert mine.meet([1, 1]) == [True, True]
-    due = [mine.due() for _ in range(5)]
-    assert due == [False] * 4 + [True]  # the chief's number of steps, not the sum of both replicas'
+        assert mine.agree(lambda: [1, 1], 1) is None
+    clock.step()
+    assert mine.agree(lambda: [1, 1], 1) == [True, True]
+    agreed = [mine.agree(lambda: [1, 0], 1) for _ in range(5)]
+    assert agreed == [None] * 4 + [[True, False]]  # the chief's number of steps, not the sum of both replicas'
 
 
 class Wishing(v1.train.SessionRunHook):

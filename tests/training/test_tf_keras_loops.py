@@ -51,7 +51,12 @@ def trained(strategy, way):
             fitted = keras_fit.Fitted(model, job.parts, PARAMS)
             fitted.compile(optimizer=optimizer)
         if way.endswith('several'):
-            fitted.take_several(types.SimpleNamespace(strategy=strategy, steps_to_call=lambda: 2, waits=waits.Waits()))
+            setup = types.SimpleNamespace(
+                loop=types.SimpleNamespace(step=0, next_due=lambda step, alone: 2),
+                plan=types.SimpleNamespace(trains_alone=True, config=types.SimpleNamespace(most_steps_per_call=None)),
+                waits=waits.Waits(),
+            )
+            fitted.take_several(setup, strategy)
         losses = []
         heard = tf.keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: losses.extend(np.atleast_1d(logs['step_loss']))

@@ -14,7 +14,7 @@ from estimator_trainer import config as trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoints
-from estimator_trainer.training import keras_fit, plan, run_task, training_run, waits, watched_step
+from estimator_trainer.training import keras_fit, loop, plan, run_task, training_run, waits
 from estimator_trainer.training.trainer import Setup
 
 RATES = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]  # of the steps 1 to 6
@@ -59,11 +59,10 @@ def setup(model_dir, *flags, start_step=0):
         seed=1,
         start_step=start_step,
     )
-    watch = watched_step.StepWatch(lifeline, True, False, lambda: None, start_step)
+    task = plan.make(config, {})
     run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
-    return Setup(
-        plan.make(config, {}), lifeline, JOB, params, run_configs, input_fns.by_name(input_fn), watch, waits.Waits()
-    )
+    given = loop.Loop(task, params, lifeline, lambda: None)
+    return Setup(task, lifeline, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
 
 
 def summaries(folder):
@@ -85,7 +84,7 @@ def test_a_checkpoint_of_step_0_is_restored(tmp_path):
         run._manager.save(checkpoint_number=0)  # such as `migrate` writes one, for a warm start
     saved = []
     with training_run.TrainingRun(setup(tmp_path), saved.append) as run:
-        assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and run.goes_on
+        assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and not run.told.stop
     assert saved == [] and not all(np.all(weight == 7) for weight in first)
 
 
