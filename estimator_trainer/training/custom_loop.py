@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.training import eager_calls, waits
-from estimator_trainer.training.training_run import TrainingRun
+from estimator_trainer.training.keras_training import KerasTraining
 
 
 class CustomLoopTrainer:
@@ -20,12 +20,12 @@ class CustomLoopTrainer:
         self._setup = setup
 
     def train(self, saved) -> None:
-        with TrainingRun(self._setup, saved) as run:
+        with KerasTraining(self._setup, saved) as run:
             setup, loop, told = self._setup, self._setup.loop, run.told
             if told.stop:
                 return
             batches, params = run.batches(), setup.params.as_dict()
-            steps = Steps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
+            steps = ModelSteps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
             if setup.plan.config.most_steps_per_call == 1:
                 in_time = waits.measured(iter(batches), setup.waits.for_input, time.perf_counter)
                 calls = ([steps.one(batch)] for batch in in_time)
@@ -45,7 +45,7 @@ class CustomLoopTrainer:
                     first, rate = loop.step, run.rate()
 
 
-class Steps:
+class ModelSteps:
     """Training steps of a model under a strategy.
 
     Metrics are of single examples, since `results` was last asked for.

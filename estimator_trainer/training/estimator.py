@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.sync import barriers
+from estimator_trainer.sync import coordination
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import reports, several_steps, sync_ps, transfers, waits
 
@@ -36,7 +36,7 @@ class EstimatorTrainer:
                 plan.training_index,
                 plan.num_training_tasks,
                 setup.params.start_step,
-                plan.config.step_timeout_secs or barriers.UNBOUNDED_SECS,
+                plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS,
             )
         train_by_loop(estimator, setup, saved)
         max_steps = setup.params.max_steps
@@ -152,9 +152,9 @@ class _Training:
 def _of_all(plan, has_savers: bool, why: str | None) -> tuple:
     """Whether any of the synchronous tasks has a CheckpointSaverHook of the job's, and what any of them has against
     calls of several steps: all of them do the same. A job may have hooks on the chief alone."""
-    barriers.tell(f'calls/{plan.training_index}', json.dumps([has_savers, why]))
-    barriers.wait_for_all('calls', plan.config.step_timeout_secs or barriers.UNBOUNDED_SECS)
-    told = [json.loads(barriers.told(f'calls/{index}')) for index in range(plan.num_training_tasks)]
+    coordination.tell(f'calls/{plan.training_index}', json.dumps([has_savers, why]))
+    coordination.wait_for_all('calls', plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS)
+    told = [json.loads(coordination.told(f'calls/{index}')) for index in range(plan.num_training_tasks)]
     return any(has for has, _ in told), next((reason for _, reason in told if reason is not None), None)
 
 
@@ -179,8 +179,8 @@ class LoopHook(tf.estimator.SessionRunHook):
         self._global_step = v1.train.get_global_step()
         losses = self._calls.losses if self._calls else v1.get_collection(v1.GraphKeys.LOSSES)[-1:]  # Estimator's
         self._fetches = [losses, waits.of_call(), [self._global_step] if self._plan.asynchronous else []]
-        voice = agreement.join(self._wishes, loops.WISHES + bool(self._calls))
-        self._voice = None if agreement.in_step() is None else voice  # there are other tasks
+        participant = agreement.join(self._wishes, loops.WISHES + bool(self._calls))
+        self._participant = None if agreement.in_step() is None else participant  # there are other tasks
         if self.saver:
             self.saver.begin()
 
@@ -191,7 +191,7 @@ class LoopHook(tf.estimator.SessionRunHook):
                 self._setup, saver_hooks.scalar_writer(self._plan.config.model_dir, 'examples_per_sec')
             )
         dues = self._calls.dues if self._calls else ()
-        agree = self._agree if self._voice else None
+        agree = self._agree if self._participant else None
         told = self._loop.begin(self._read_step(), self._saves, agree, reported, dues, self._read_step)
         if told.stop:
             coord.request_stop()
@@ -203,7 +203,7 @@ class LoopHook(tf.estimator.SessionRunHook):
     def before_run(self, run_context):
         self._loop.begins_call()
         length = self._calls.begin() if self._calls else {}
-        fetches, feeds = self._voice.before_run() if self._voice else ([], None)
+        fetches, feeds = self._participant.before_run() if self._participant else ([], None)
         return tf.estimator.SessionRunArgs([self._fetches, fetches], {**length, **(feeds or {})})
 
     def after_run(self, run_context, run_values):
@@ -216,7 +216,7 @@ class LoopHook(tf.estimator.SessionRunHook):
         if told.save and self.saver:
             self.saver.save(run_context.session, self._read_step() if step else self._loop.step)
         if self._calls:
-            self._calls.plan_next(self._voice)
+            self._calls.plan_next(self._participant)
         if told.stop:
             run_context.request_stop()
 
@@ -236,9 +236,9 @@ class LoopHook(tf.estimator.SessionRunHook):
     def _agree(self, wishes, steps) -> list:
         """Before the first step the tasks ask each other; later they have heard it with the losses."""
         if self._heard is None:
-            agreed = self._voice.meet(self._session, [*wishes(), *([0] if self._calls else [])])
+            agreed = self._participant.meet(self._session, [*wishes(), *([0] if self._calls else [])])
         else:
-            agreed = self._voice.after_run(self._heard)
+            agreed = self._participant.after_run(self._heard)
         return agreed[: loops.WISHES]
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import summaries
 from estimator_trainer.training import eager_calls
-from estimator_trainer.training.training_run import TrainingRun
+from estimator_trainer.training.keras_training import KerasTraining
 
 
 class KerasFitTrainer:
@@ -21,7 +21,7 @@ class KerasFitTrainer:
         self._setup = setup
 
     def train(self, saved) -> None:
-        with TrainingRun(self._setup, saved, default_save_epochs=1) as run:
+        with KerasTraining(self._setup, saved, default_save_epochs=1) as run:
             setup, plan, loop = self._setup, self._setup.plan, self._setup.loop
             report = _Report(run, loop)
             if report.told.stop:

@@ -15,7 +15,7 @@ from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
 from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol
-from estimator_trainer.sync import agreed_start, all_reduce, barriers, first_batches
+from estimator_trainer.sync import agreed_start, all_reduce, coordination, first_batches
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import messages, parameter_server, runtime, waits
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
@@ -236,7 +236,7 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
 def _part(plan, lifeline, evaluation) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
     if plan.in_sync:
-        barriers.wait_for_all('trained', _TRAINED_SECS)
+        coordination.wait_for_all('trained', _TRAINED_SECS)
     else:
         if plan.config.sync_ps:
             parameter_server.wait_for_all(plan.cluster.ps, plan.training_index, plan.num_training_tasks, _TRAINED_SECS)
@@ -259,7 +259,7 @@ def _part(plan, lifeline, evaluation) -> None:
 
 def _wait_until_evaluated(plan) -> None:
     try:
-        barriers.wait_for_all('evaluated', _EVALUATED_SECS)
+        coordination.wait_for_all('evaluated', _EVALUATED_SECS)
     except tf.errors.OpError as error:
         if not plan.is_chief:
             raise

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat.patches import forked_session, heartbeat, python_functions, unlocked
+from estimator_trainer.compat.patches import forked_session, heartbeat, python_functions, python_lock
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.training import broken_input, loop
@@ -95,7 +95,7 @@ def _train_strategy(plan):
         return None
     if plan.strategy == 'mirrored':
         return _mirrored(plan)
-    unlocked.install()  # so that the lifeline runs while this task waits for the others
+    python_lock.install()  # so that the lifeline runs while this task waits for the others
     with heartbeat.put_off():
         return tf.distribute.MultiWorkerMirroredStrategy()
 

@@ -132,12 +132,12 @@ class Calls:
         if self._clock:
             self._clock.ended(self._session, early=self._left > 0)
 
-    def plan_next(self, voice) -> None:
-        """What was due after the call is done. `voice`: compat.agreement.Voice, whose last number is `next_length`."""
+    def plan_next(self, participant) -> None:
+        """What was due after the call is done. The last number of `participant` is `next_length`."""
         if self._clock:
             self._next, self._left = self._lengths.of_call_after(self.step), 0
         else:
-            self._next = max(1, voice.numbers()[-1])
+            self._next = max(1, participant.numbers()[-1])
 
     def stop(self) -> None:
         """Training is over."""

@@ -63,7 +63,7 @@ def trained(strategy, way):
         )
         fitted.fit(keras_fit.Continued(batches), steps_per_epoch=2, verbose=0, callbacks=[heard])
     else:
-        steps = custom_loop.Steps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec)
+        steps = custom_loop.ModelSteps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec)
         if way == 'dataset':
             losses = [steps.one(batch).numpy() for batch in batches]
         else:

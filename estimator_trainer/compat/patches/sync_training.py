@@ -141,7 +141,9 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             for saver in self._savers:
                 saver.begin()
         self._global_step = tf.compat.v1.train.get_global_step()
-        self._voice = agreement.join(lambda: [self._is_due_by_clock()] + [False] * (_BITS_AT_ONCE - 1), _BITS_AT_ONCE)
+        self._participant = agreement.join(
+            lambda: [self._is_due_by_clock()] + [False] * (_BITS_AT_ONCE - 1), _BITS_AT_ONCE
+        )
 
     def after_create_session(self, session, coord):
         self._step = self._first = int(session.run(self._global_step))
@@ -152,12 +154,12 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         self._save(session, self._savers, lambda saver: saver.after_create_session(session, coord))
 
     def before_run(self, run_context):
-        fetches, feeds = self._voice.before_run()
+        fetches, feeds = self._participant.before_run()
         return tf.compat.v1.train.SessionRunArgs(fetches, feeds)
 
     def after_run(self, run_context, run_values):
         self._step += 1  # not the global step, which may be from before the call
-        by_clock = any(self._voice.after_run(run_values.results))
+        by_clock = any(self._participant.after_run(run_values.results))
         by_steps = bool(self._every_steps) and (self._step - self._first) % self._every_steps == 0
         if not (by_steps or by_clock):
             return
@@ -201,7 +203,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
 
     def _hear_digit(self, session, digit) -> int:
         """The chief's `digit`; the others say 0."""
-        agreed = self._voice.meet(session, [bool(digit >> bit & 1) for bit in range(_BITS_AT_ONCE)])
+        agreed = self._participant.meet(session, [bool(digit >> bit & 1) for bit in range(_BITS_AT_ONCE)])
         return sum(1 << bit for bit, is_set in enumerate(agreed) if is_set)
 
     def _save(self, session, savers, save) -> bool:

@@ -1,4 +1,4 @@
-"""training.training_run and keras_fit: where training begins, and what TensorBoard is told."""
+"""training.keras_training and keras_fit: where training begins, and what TensorBoard is told."""
 
 import errno
 import glob
@@ -14,7 +14,7 @@ from estimator_trainer import config as trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoints
-from estimator_trainer.training import keras_fit, loop, plan, run_task, training_run, waits
+from estimator_trainer.training import keras_fit, keras_training, loop, plan, run_task, waits
 from estimator_trainer.training.trainer import Setup
 
 RATES = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]  # of the steps 1 to 6
@@ -77,13 +77,13 @@ def summaries(folder):
 
 
 def test_a_checkpoint_of_step_0_is_restored(tmp_path):
-    with training_run.TrainingRun(setup(tmp_path), lambda step: None) as run:  # the first thing that it saves
+    with keras_training.KerasTraining(setup(tmp_path), lambda step: None) as run:  # the first thing that it saves
         first = [weight.numpy() for weight in run.model.weights]
         for weight in run.model.weights:
             weight.assign(tf.fill(weight.shape, 7.0))
         run._manager.save(checkpoint_number=0)  # such as `migrate` writes one, for a warm start
     saved = []
-    with training_run.TrainingRun(setup(tmp_path), saved.append) as run:
+    with keras_training.KerasTraining(setup(tmp_path), saved.append) as run:
         assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and not run.told.stop
     assert saved == [] and not all(np.all(weight == 7) for weight in first)
 
@@ -93,7 +93,7 @@ def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch
     monkeypatch.setattr(checkpoints, '_read_state', mock.Mock(side_effect=refused))
     monkeypatch.setattr(checkpoints, '_PAUSES_SECS', ())
     with pytest.raises(checkpoints.CannotRead):
-        training_run.TrainingRun(setup(tmp_path), lambda step: None)
+        keras_training.KerasTraining(setup(tmp_path), lambda step: None)
     trainer, evaluation = mock.Mock(evaluates_first_checkpoint=True), mock.Mock()
     saved = run_task._evaluate_on_the_way(setup(tmp_path), trainer, evaluation, lambda: True, mock.Mock())
     with pytest.raises(checkpoints.CannotRead):

@@ -11,17 +11,17 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
-from estimator_trainer.sync.agreement import EagerAgreement
+from estimator_trainer.sync.eager_agreement import EagerAgreement
 from estimator_trainer.training import broken_input, loop, reports
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
 
 
-class TrainingRun:
+class KerasTraining:
     """The training of one task, from its checkpoint to its last step.
 
-        with TrainingRun(setup, saved) as run:
+        with KerasTraining(setup, saved) as run:
             told = run.told
             while not told.stop:
                 told = setup.loop.after(...)

@@ -1,6 +1,6 @@
-"""compat.agreement and sync.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
+"""compat.agreement and sync.eager_agreement: tasks with clocks of their own meet at the same steps, and hear the same.
 
-And compat.patches.unlocked: a task that waits for another still runs its own threads.
+And compat.patches.python_lock: a task that waits for another still runs its own threads.
 """
 
 import json
@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
-from estimator_trainer.compat.patches import unlocked
+from estimator_trainer.compat.patches import python_lock
 from estimator_trainer.supervisor import ports
-from estimator_trainer.sync import agreement as eager_agreement
-from estimator_trainer.sync.agreement import EagerAgreement
+from estimator_trainer.sync import eager_agreement
+from estimator_trainer.sync.eager_agreement import EagerAgreement
 
 v1 = tf.compat.v1
 
@@ -175,16 +175,16 @@ class Wishing(v1.train.SessionRunHook):
         return [len(self.heard) >= step for step in self._from_steps]
 
     def begin(self):
-        self._voice = agreement.join(self._wishes, len(self._from_steps))
+        self._participant = agreement.join(self._wishes, len(self._from_steps))
 
     def after_create_session(self, session, coord):
-        self.apart = self._voice.meet(session, [step == 0 for step in self._from_steps])
+        self.apart = self._participant.meet(session, [step == 0 for step in self._from_steps])
 
     def before_run(self, run_context):
-        return v1.train.SessionRunArgs(*self._voice.before_run())
+        return v1.train.SessionRunArgs(*self._participant.before_run())
 
     def after_run(self, run_context, run_values):
-        self.heard.append(self._voice.after_run(run_values.results))
+        self.heard.append(self._participant.after_run(run_values.results))
 
 
 def model_fn(features, labels, mode):
@@ -245,11 +245,11 @@ def test_without_a_loss_to_travel_with_they_travel_alone(as_workers):
     with tf.Graph().as_default(), as_workers.scope():
         hook.begin()
         with v1.Session() as session:
-            assert hook._voice.meet(session, [True]) == [True]
+            assert hook._participant.meet(session, [True]) == [True]
             heard = []
             for _ in range(3):
-                fetches, feeds = hook._voice.before_run()
-                heard.append(hook._voice.after_run(session.run(fetches, feeds)))
+                fetches, feeds = hook._participant.before_run()
+                heard.append(hook._participant.after_run(session.run(fetches, feeds)))
                 hook.heard.append(None)
     assert heard == [[False], [False], [True]]
 
@@ -258,8 +258,8 @@ _WAITING = """
 import json, os, socket, sys, threading, time
 import tensorflow as tf
 from tensorflow.python.eager import context
-from estimator_trainer.compat.patches import unlocked
-assert unlocked.install() and unlocked.install()
+from estimator_trainer.compat.patches import python_lock
+assert python_lock.install() and python_lock.install()
 folder = sys.argv[1]
 config = json.loads(os.environ['TF_CONFIG'])
 def until(condition):
@@ -320,7 +320,7 @@ def test_threads_run_while_their_task_connects_and_waits(tmp_path):
 
 
 def test_a_tensorflow_that_is_built_in_another_way_keeps_its_own(monkeypatch):
-    before = unlocked.pywrap_tfe.TFE_WaitAtBarrier
-    monkeypatch.setattr(unlocked, '_LIBRARY', 'no_such.so')
-    assert not unlocked.install()
-    assert unlocked.pywrap_tfe.TFE_WaitAtBarrier is before
+    before = python_lock.pywrap_tfe.TFE_WaitAtBarrier
+    monkeypatch.setattr(python_lock, '_LIBRARY', 'no_such.so')
+    assert not python_lock.install()
+    assert python_lock.pywrap_tfe.TFE_WaitAtBarrier is before
