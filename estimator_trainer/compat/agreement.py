@@ -6,8 +6,8 @@ For: the trainer and every program
 
 A task that stops or saves alone leaves the others in a collective operation that never ends. So each
 says what it wishes, the wishes are added up over all tasks, and everybody does what any of them wishes.
-Programs that run under `compat` need this as well as the trainer's Estimators. `sync/agreement.py` is the same for
-loops without a session.
+Programs that run under `compat` need this as well as the trainer's Estimators. `sync/eager_agreement.py` is the same
+for loops without a session.
 """
 
 import numpy as np
@@ -23,17 +23,17 @@ def placeholder():
     return tf.compat.v1.placeholder_with_default(np.zeros(_MOST_WISHES, np.float32), [_MOST_WISHES], name='wishes')
 
 
-def join(wishes, count: int) -> 'Voice':
-    """The voice of one hook, called in its `begin`, in the strategy's scope, in every task.
+def join(wishes, count: int) -> 'Participant':
+    """For one hook, called in its `begin`, in the strategy's scope, in every task.
 
     Args:
         wishes: () -> `count` values, each true where this task wishes it now, or a number that one task alone says
-            (`Voice.numbers`). Called in each step.
+            (`Participant.numbers`). Called in each step.
     """
     graph, strategy = tf.compat.v1.get_default_graph(), tf.distribute.get_strategy()
     if not hasattr(graph, '_agreement'):
         if not worker_mode.is_of_several(strategy):
-            return Voice(None, wishes, slice(0, count))
+            return Participant(None, wishes, slice(0, count))
         mine = placeholder()  # nobody reduces a loss here
         of_graph(lambda: add_up(strategy, mine), mine, None)
     return graph._agreement.join(wishes, count)
@@ -75,10 +75,10 @@ class Agreement:
     def __init__(self, add_up, mine, in_step):
         self._mine, self.in_step = mine, in_step
         self._add_up, self._apart = add_up, None
-        self._voices, self._count = [], 0
+        self._participants, self._count = [], 0
         self.sums = None  # of the wishes of all tasks before the last step
 
-    def join(self, wishes, count) -> 'Voice':
+    def join(self, wishes, count) -> 'Participant':
         if self._apart is None:
             self._apart = self._add_up()
             if self.in_step is None:
@@ -86,29 +86,29 @@ class Agreement:
         places = slice(self._count, self._count + count)
         self._count = places.stop
         assert self._count <= _MOST_WISHES
-        self._voices.append(Voice(self, wishes, places))
-        return self._voices[-1]
+        self._participants.append(Participant(self, wishes, places))
+        return self._participants[-1]
 
-    def before_run(self, voice) -> tuple:
-        """(what is to be fetched, what is to be fed): the first voice's part is that of all."""
-        if voice is not self._voices[0]:
+    def before_run(self, participant) -> tuple:
+        """(what is to be fetched, what is to be fed): the first one's part is that of all."""
+        if participant is not self._participants[0]:
             return [], None
         mine = np.zeros(_MOST_WISHES, np.float32)
-        for each in self._voices:
+        for each in self._participants:
             mine[each.places] = [float(wish) for wish in each.wishes()]
         return self.in_step, {self._mine: mine}
 
-    def after_run(self, voice, fetched) -> None:
-        if voice is self._voices[0]:
+    def after_run(self, participant, fetched) -> None:
+        if participant is self._participants[0]:
             self.sums = np.asarray(fetched, np.float64)
 
-    def meet(self, session, voice, wishes) -> list:
+    def meet(self, session, participant, wishes) -> list:
         mine = np.zeros(_MOST_WISHES, np.float32)
-        mine[voice.places] = [bool(wish) for wish in wishes]
-        return [value > 0 for value in session.run(self._apart, {self._mine: mine})[voice.places]]
+        mine[participant.places] = [bool(wish) for wish in wishes]
+        return [value > 0 for value in session.run(self._apart, {self._mine: mine})[participant.places]]
 
 
-class Voice:
+class Participant:
     """What one hook has to say, and hears. Alone there is nobody to agree with, and nothing is reduced.
 
     Attributes:

@@ -13,7 +13,7 @@ import selectors
 import socket
 import time
 
-from estimator_trainer.lifecycle.names import Names
+from estimator_trainer.lifecycle.addresses import Addresses
 
 PROBE_SECS = 3
 _LATE_ROUNDS, _LATE_SECS = 2, 0.1  # one round to send, one to receive
@@ -40,14 +40,14 @@ _ERRORS = {
 
 
 class Prober:
-    """Probes addresses 'host:port'. It never waits for the name server: Names asks that one in threads.
+    """Probes addresses 'host:port'. It never waits for the name server: Addresses asks that one in threads.
 
     Args:
         may_move: a server that has greeted may come back with the same name on another machine.
     """
 
     def __init__(self, may_move: bool = False, names=None):
-        self._may_move, self._names = may_move, names or Names()
+        self._may_move, self._names = may_move, names or Addresses()
         self._greeted = set()
 
     def __call__(self, addresses) -> dict[str, Answer]:

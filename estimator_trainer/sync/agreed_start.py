@@ -19,7 +19,7 @@ import tensorflow as tf
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
-from estimator_trainer.sync import barriers
+from estimator_trainer.sync import coordination
 
 FILE = '.start.json'
 _LOOK_SECS = 0.5
@@ -52,7 +52,7 @@ def announce(plan, files=None) -> dict:
         'files': files,
     }
     protocol.write_json(os.path.join(model_dir, FILE), start)
-    barriers.tell('start', json.dumps(start))
+    coordination.tell('start', json.dumps(start))
     return start
 
 
@@ -73,26 +73,26 @@ def agree(plan, files=None) -> int:
         tf.errors.OpError: a task was lost.
     """
     config = plan.config
-    verify_secs = config.step_timeout_secs or barriers.UNBOUNDED_SECS
+    verify_secs = config.step_timeout_secs or coordination.UNBOUNDED_SECS
     try:
-        barriers.wait_for_all('checkpoints', verify_secs)
+        coordination.wait_for_all('checkpoints', verify_secs)
     except tf.errors.DeadlineExceededError as error:
         raise Refused(
             exit_codes.STALLED,
             f'the chief has not verified its checkpoint within {verify_secs:g} s (--step_timeout_secs)',
         ) from error
-    start = json.loads(barriers.told('start'))
+    start = json.loads(coordination.told('start'))
     code, problem = exit_codes.OK, ''
     if not plan.is_chief:
         code, problem = look(config.model_dir, start, config.join_timeout_secs)
         if not code and start['files'] != files:
             code, problem = exit_codes.FILES_AWAY, _other_files(files, start['files'])
-        barriers.tell(f'found/{plan.training_index}', json.dumps([code, problem]))
-    barriers.wait_for_all('looked', config.join_timeout_secs + _ANSWER_SECS)
+        coordination.tell(f'found/{plan.training_index}', json.dumps([code, problem]))
+    coordination.wait_for_all('looked', config.join_timeout_secs + _ANSWER_SECS)
     if plan.is_chief:
-        barriers.tell('outcome', json.dumps(_outcome(plan)))
-    barriers.wait_for_all('outcome', _ANSWER_SECS)
-    task, their_code, their_problem = json.loads(barriers.told('outcome'))
+        coordination.tell('outcome', json.dumps(_outcome(plan)))
+    coordination.wait_for_all('outcome', _ANSWER_SECS)
+    task, their_code, their_problem = json.loads(coordination.told('outcome'))
     if their_code:
         _wait_until_heard()
         if not code:
@@ -168,7 +168,7 @@ def _outcome(plan):
     tasks = list(plan.cluster.training_tasks)
     for index, task in enumerate(tasks):
         if index != plan.training_index:
-            code, problem = json.loads(barriers.told(f'found/{index}'))
+            code, problem = json.loads(coordination.told(f'found/{index}'))
             if code:
                 return str(task), code, problem
     return '', exit_codes.OK, ''
@@ -176,6 +176,6 @@ def _outcome(plan):
 
 def _wait_until_heard() -> None:
     try:
-        barriers.wait_for_all('refusal', _HEARD_SECS)
+        coordination.wait_for_all('refusal', _HEARD_SECS)
     except tf.errors.OpError:  # one has left already
         pass

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat.patches import python_all_reduce
 from estimator_trainer.profiles.names import ADD_UP
-from estimator_trainer.sync import barriers, shared_memory
+from estimator_trainer.sync import coordination, shared_memory
 
 _log = logging.getLogger('estimator_trainer')
 _annotation = tf.profiler.experimental.Trace
@@ -30,9 +30,9 @@ def connect(plan) -> shared_memory.SharedMemory | None:
         listener = shared_memory.Listener() if place else None
     except OSError:  # this system allows no such socket
         place = None
-    barriers.tell(f'memory/{plan.training_index}', json.dumps((place, place and listener.address)))
-    barriers.wait_for_all('memory', plan.config.join_timeout_secs)
-    told = [json.loads(barriers.told(f'memory/{index}')) for index in range(plan.num_training_tasks)]
+    coordination.tell(f'memory/{plan.training_index}', json.dumps((place, place and listener.address)))
+    coordination.wait_for_all('memory', plan.config.join_timeout_secs)
+    told = [json.loads(coordination.told(f'memory/{index}')) for index in range(plan.num_training_tasks)]
     if len({place for place, _ in told}) > 1 or place is None:
         return None
     addresses = [address for _, address in told]
@@ -40,9 +40,9 @@ def connect(plan) -> shared_memory.SharedMemory | None:
         memory, problem = listener.connect(plan.training_index, addresses, plan.config.join_timeout_secs), None
     except OSError as error:  # two containers may look like one place, and may be kept apart all the same
         memory, problem = None, repr(error)
-    barriers.tell(f'memory_connected/{plan.training_index}', json.dumps(problem))
-    barriers.wait_for_all('memory_connected', 2 * plan.config.join_timeout_secs)
-    problems = [json.loads(barriers.told(f'memory_connected/{index}')) for index in range(plan.num_training_tasks)]
+    coordination.tell(f'memory_connected/{plan.training_index}', json.dumps(problem))
+    coordination.wait_for_all('memory_connected', 2 * plan.config.join_timeout_secs)
+    problems = [json.loads(coordination.told(f'memory_connected/{index}')) for index in range(plan.num_training_tasks)]
     if any(problems):
         if plan.is_chief:
             _log.info('gradients go over the network: shared memory failed (%s)', next(filter(None, problems)))

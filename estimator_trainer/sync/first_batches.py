@@ -11,7 +11,7 @@ import logging
 import tensorflow as tf
 
 from estimator_trainer.data import first_batch
-from estimator_trainer.sync import barriers
+from estimator_trainer.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
 _KEY = 'first_batch'
@@ -22,10 +22,10 @@ class FirstBatches:
 
     Args:
         plan: training.plan.Plan of a task that trains with others in step.
-        tell, told: as those of sync.barriers.
+        tell, told: as those of sync.coordination.
     """
 
-    def __init__(self, plan, tell=barriers.tell, told=barriers.told):
+    def __init__(self, plan, tell=coordination.tell, told=coordination.told):
         self._plan, self._tell, self._told = plan, tell, told
         self._own = ''  # the fingerprint
         self._calls = 0

@@ -12,22 +12,19 @@ class CallLengths:
 
     Args:
         steps: of a call, at most; None: as many as take 0.2 s.
-        end: the last step of the training.
-        dues: (step, every) of all that has to be done right after certain steps: after `step`, and then after each
-            further `every` steps.
+        next_due: (step) -> the next step after it after which a call has to end.
         longest: steps of a call at most where `steps` is None.
         clock: seconds, monotonic.
     """
 
-    def __init__(self, steps: int | None, end: int, dues, longest: int = MOST_STEPS, clock=time.monotonic):
-        self._steps, self._end, self._dues, self._longest, self._clock = steps, end, list(dues), longest, clock
+    def __init__(self, steps: int | None, next_due, longest: int = MOST_STEPS, clock=time.monotonic):
+        self._steps, self._next_due, self._longest, self._clock = steps, next_due, longest, clock
         self._wanted = steps or 1
         self._began: float | None = None
 
     def of_call_after(self, step: int) -> int:
         """The steps of the call that begins after `step`: at least 1."""
-        ends = [self._end, step + self._wanted, *(self._next(step, *due) for due in self._dues)]
-        return max(1, min(ends) - step)
+        return max(1, min(self._next_due(step) - step, self._wanted))
 
     def begin(self) -> None:
         """A call begins."""
@@ -39,8 +36,3 @@ class CallLengths:
             return
         fit = int(_CALL_SECS / max((self._clock() - self._began) / max(1, steps), 1e-9))
         self._wanted = max(1, min(2 * self._wanted, fit, self._longest))
-
-    @staticmethod
-    def _next(step: int, first: int, every: int) -> int:
-        """The first step after `step` after which it is due."""
-        return first if step < first else step + every - (step - first) % every

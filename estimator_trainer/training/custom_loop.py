@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.training import eager_calls, waits
-from estimator_trainer.training.training_run import TrainingRun
+from estimator_trainer.training.keras_training import KerasTraining
 
 
 class CustomLoopTrainer:
@@ -20,38 +20,32 @@ class CustomLoopTrainer:
         self._setup = setup
 
     def train(self, saved) -> None:
-        with TrainingRun(self._setup, saved) as run:
-            if not run.goes_on:
+        with KerasTraining(self._setup, saved) as run:
+            setup, loop, told = self._setup, self._setup.loop, run.told
+            if told.stop:
                 return
-            setup, batches = self._setup, run.batches()
-            params = setup.params.as_dict()
-            steps = Steps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
+            batches, params = run.batches(), setup.params.as_dict()
+            steps = ModelSteps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
             if setup.plan.config.most_steps_per_call == 1:
-                in_time = waits.measured(iter(batches), run.waits.for_input, time.perf_counter)
-                losses_of_calls = ([steps.one(batch)] for batch in in_time)
+                in_time = waits.measured(iter(batches), setup.waits.for_input, time.perf_counter)
+                calls = ([steps.one(batch)] for batch in in_time)
             else:
-                losses_of_calls = eager_calls.losses_of_calls(run, steps.replica_step, iter(batches))
-            first, rate = run.step, run.rate()
-            for step_losses in _announced(run, losses_of_calls):
-                run.stepped(np.asarray(step_losses))
-                if not run.goes_on or run.is_at_end_of_epoch:
+                calls = eager_calls.losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
+            first, rate = loop.step, run.rate()
+            while not told.stop:
+                loop.begins_call()
+                losses = next(calls, None)
+                if losses is None:
+                    break  # the data have ended
+                told = loop.after(loop.step + len(losses), np.asarray(losses))
+                if told.save:
+                    run.save(loop.step)
+                if told.stop or run.is_at_end_of_epoch:
                     run.say_epoch(first, rate, steps.results())
-                    first, rate = run.step, run.rate()
-                if not run.goes_on:
-                    break
+                    first, rate = loop.step, run.rate()
 
 
-def _announced(run, losses_of_calls):
-    """The same calls; the run is told before each of them."""
-    while True:
-        run.begins_call()
-        try:
-            yield next(losses_of_calls)
-        except StopIteration:
-            return
-
-
-class Steps:
+class ModelSteps:
     """Training steps of a model under a strategy.
 
     Metrics are of single examples, since `results` was last asked for.

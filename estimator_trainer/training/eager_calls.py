@@ -9,19 +9,22 @@ from estimator_trainer.training import waits
 from estimator_trainer.training.call_lengths import LONGEST_CALL_SECS
 
 
-def losses_of_calls(run, replica_step, iterator):
+def losses_of_calls(setup, strategy, replica_step, iterator):
     """Trains; yields the losses of the steps of each call. It ends with the data; the caller may end it before.
 
     Args:
-        run: training_run.TrainingRun. Its `steps_to_call` says how long each call is.
+        setup: trainer.Setup. Its loop says how long each call is.
         replica_step: (features, labels) -> a replica's share of the loss; trains one step.
         iterator: over the distributed data set.
     """
-    take_steps = of_replica_step(run.strategy, replica_step)
+    take_steps = of_replica_step(strategy, replica_step)
+    loop, most, alone = setup.loop, setup.plan.config.most_steps_per_call, setup.plan.trains_alone
     while True:
-        losses, waited, ended = take_steps(iterator, tf.constant(run.steps_to_call()), LONGEST_CALL_SECS)
+        wanted = loop.next_due(loop.step, alone) - loop.step
+        count = wanted if most is None else min(most, wanted)
+        losses, waited, ended = take_steps(iterator, tf.constant(count), LONGEST_CALL_SECS)
         if len(losses):
-            run.waits.for_input(float(waited))
+            setup.waits.for_input(float(waited))
             yield losses.numpy()
         if ended:
             return

@@ -1,15 +1,21 @@
 """Trains a job with an Estimator: one call of train, or of train_and_evaluate in a cluster."""
 
-import os
+import contextlib
+import json
+import logging
 
+import numpy as np
 import tensorflow as tf
 
-from estimator_trainer import log
-from estimator_trainer.compat.patches import estimators, sync_training, training_end
+from estimator_trainer.compat import agreement
+from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.run_dir import metrics_log
-from estimator_trainer.sync import barriers
-from estimator_trainer.training import progress, several_steps, sync_ps, watched_step
+from estimator_trainer.sync import coordination
+from estimator_trainer.training import loop as loops
+from estimator_trainer.training import reports, several_steps, sync_ps, transfers, waits
+
+_log = logging.getLogger('estimator_trainer')
+v1 = tf.compat.v1
 
 
 class EstimatorTrainer:
@@ -21,75 +27,245 @@ class EstimatorTrainer:
         self._setup = setup
 
     def train(self, saved) -> None:
-        setup = self._setup
+        setup, plan = self._setup, self._setup.plan
         estimator = exact_evaluation.estimator_of(setup.job, setup.params, setup.run_configs.own)
-        if setup.plan.config.sync_ps:
+        if plan.config.sync_ps:
             estimators.wrap_model_fn(
                 estimator,
                 sync_ps.with_sync_updates,
-                setup.plan.training_index,
-                setup.plan.num_training_tasks,
+                plan.training_index,
+                plan.num_training_tasks,
                 setup.params.start_step,
-                setup.plan.config.step_timeout_secs or barriers.UNBOUNDED_SECS,
+                plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS,
             )
-        several_steps.install(estimator, setup)
-        spec = self._train_spec(saved)
-        if not (setup.plan.is_multi_worker or setup.plan.uses_parameter_servers):
-            estimator.train(
-                spec.input_fn,
-                hooks=list(spec.hooks),
-                max_steps=spec.max_steps,
-                saving_listeners=list(spec.saving_listeners),
-            )
+        train_by_loop(estimator, setup, saved)
+        max_steps = setup.params.max_steps
+        if not (plan.is_multi_worker or plan.uses_parameter_servers):
+            estimator.train(self._input_fn, max_steps=max_steps)
         else:  # it brings up this task's server, and evaluates nothing
             sync_training.raise_when_a_task_is_lost()
             training_end.withhold()  # our evaluator reads training.json
             eval_input_fn = exact_evaluation.input_fn(setup.input_fn, setup.params, setup.run_configs.own)
-            eval_spec = tf.estimator.EvalSpec(eval_input_fn)
-            tf.estimator.train_and_evaluate(estimator, spec, eval_spec)
-
-    def _train_spec(self, saved):
-        setup, plan, config = self._setup, self._setup.plan, self._setup.plan.config
-        hooks, listeners = [watched_step.WatchedStepHook(setup.watch)], []
-        if plan.is_chief:
-            listeners += [watched_step.SavedListener(setup.lifeline), _LaterCheckpoints(saved)]
-            hooks.append(
-                progress.ProgressHook(
-                    max_steps=setup.params.max_steps,
-                    batch_size=plan.global_batch_size,
-                    every_steps=config.log_every_steps,
-                    metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, 'metrics.jsonl')),
-                    summary_dir=config.model_dir,
-                    bar=log.wants_bar(config.progress),
-                    heard=setup.lifeline.heard_rate,
-                    counts=setup.counts,
-                    waited=setup.waits.for_input,
-                )
+            tf.estimator.train_and_evaluate(
+                estimator,
+                tf.estimator.TrainSpec(self._input_fn, max_steps=max_steps),
+                tf.estimator.EvalSpec(eval_input_fn),
             )
-        own_context = None
-        if plan.uses_parameter_servers:  # no tf.distribute strategy gives one
-            own_context = tf.distribute.InputContext(
+
+    def _input_fn(self, input_context=None):
+        setup, plan = self._setup, self._setup.plan
+        if plan.uses_parameter_servers and not input_context:  # no tf.distribute strategy gives one
+            input_context = tf.distribute.InputContext(
                 num_input_pipelines=plan.num_training_tasks,
                 input_pipeline_id=plan.training_index,
                 num_replicas_in_sync=plan.num_replicas,
             )
+        return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context, setup.run_configs.own)
 
-        def input_fn(input_context=None):
-            context = input_context or own_context
-            return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), context, setup.run_configs.own)
 
-        return tf.estimator.TrainSpec(
-            input_fn, max_steps=setup.params.max_steps, hooks=hooks, saving_listeners=listeners
+def train_by_loop(estimator, setup, saved) -> None:
+    """From here on `estimator` trains as `setup.loop` says.
+
+    Args:
+        setup: trainer.Setup.
+        saved: (step) -> None, called on the chief when it has saved a checkpoint after the first one, which holds what
+            training began with.
+    """
+    training = _Training(setup, saved)
+    estimators.replace_training(estimator, training.prepare, training.in_step)
+
+
+class _Training:
+    """What our Estimator does in place of upstream's private methods."""
+
+    def __init__(self, setup, saved):
+        self._setup, self._plan, self._saved = setup, setup.plan, saved
+
+    def prepare(self, original, estimator, spec, worker_hooks, hooks, global_step, saving_listeners):
+        """The graph of a step is there. `original` makes a session, and trains; with a MultiWorkerMirroredStrategy
+        it calls `in_step` for that."""
+        plan, config = self._plan, estimator.config
+        hooks_of_job = [*worker_hooks, *hooks, *spec.training_hooks, *spec.training_chief_hooks]
+        has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
+        wait = waits.for_input_of_step(spec.loss.graph) if plan.is_chief else None
+        calls, why = several_steps.make(self._setup, spec, hooks_of_job, wait)
+        if plan.in_sync:
+            has_savers, why = _of_all(plan, has_savers, why)
+        summaries = []
+        if why is None:
+            spec, wait, summaries = calls.take_over(estimator)
+        elif why and plan.is_chief:
+            _log.info('one step a call: %s', why)
+        if plan.uses_parameter_servers:
+            transfers.bundle([spec.train_op, spec.loss])
+        waits.now_of_call(wait)
+        self._hook = LoopHook(self._setup, config, calls if why is None else None)
+        listeners = [SavedListener(self._setup.loop, self._saved)] if plan.is_chief or plan.in_sync else []
+        if not has_savers and (config.save_checkpoints_steps or config.save_checkpoints_secs):
+            if listeners:
+                self._hook.saver = saver_hooks.CheckpointSaver(
+                    estimator.model_dir, spec.scaffold, listeners, plan.is_chief, config.checkpoint_save_graph_def
+                )
+            listeners = []
+            estimators.replace_config(estimator, save_checkpoints_steps=None, save_checkpoints_secs=None)
+        return original(spec, worker_hooks, [self._hook, *summaries, *hooks], global_step, listeners)
+
+    def in_step(self, estimator, spec, worker_hooks, saving_listeners):
+        """Trains under a MultiWorkerMirroredStrategy until a hook asks to stop or the data end.
+
+        Summaries and checkpoints may hold collective operations, so that every task computes them at the same steps.
+        Only the chief writes them.
+        """
+        config, hooks, chief_hooks = estimator.config, list(worker_hooks), spec.training_chief_hooks
+        if saving_listeners:  # the job has savers of its own, at least in another task
+            hooks, chief_hooks, savers = sync_training.without_savers(hooks, chief_hooks)
+            hooks.append(
+                sync_training.AgreedCheckpointSaverHook(savers, self._plan.is_chief, spec.scaffold, saving_listeners)
+            )
+        if config.save_summary_steps:
+            where = saver_hooks.summaries_of_all(estimator.model_dir, self._plan.is_chief)
+            hooks.append(v1.train.SummarySaverHook(config.save_summary_steps, scaffold=spec.scaffold, **where))
+        session = v1.train.MonitoredTrainingSession(
+            master=config.master,
+            is_chief=config.is_chief,
+            checkpoint_dir=estimator.model_dir,
+            scaffold=spec.scaffold,
+            hooks=hooks,
+            chief_only_hooks=tuple(chief_hooks),
+            save_checkpoint_secs=None,  # by the hooks above
+            save_checkpoint_steps=None,
+            save_summaries_steps=None,
+            save_summaries_secs=None,
+            config=config.session_config,
+            max_wait_secs=config.session_creation_timeout_secs,
+            log_step_count_steps=config.log_step_count_steps,
         )
+        loss = None
+        with contextlib.suppress(tf.errors.OutOfRangeError):  # the data have ended
+            while not session.should_stop():
+                _, loss = session.run([spec.train_op, spec.loss])
+        # A session that has failed is left to the end of the process: to close it may mean to wait for a lost task.
+        session.close()
+        return loss
 
 
-class _LaterCheckpoints(tf.estimator.CheckpointSaverListener):
-    """Tells `saved(step)` of each checkpoint but the first, which holds what training began with."""
+def _of_all(plan, has_savers: bool, why: str | None) -> tuple:
+    """Whether any of the synchronous tasks has a CheckpointSaverHook of the job's, and what any of them has against
+    calls of several steps: all of them do the same. A job may have hooks on the chief alone."""
+    coordination.tell(f'calls/{plan.training_index}', json.dumps([has_savers, why]))
+    coordination.wait_for_all('calls', plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS)
+    told = [json.loads(coordination.told(f'calls/{index}')) for index in range(plan.num_training_tasks)]
+    return any(has for has, _ in told), next((reason for _, reason in told if reason is not None), None)
 
-    def __init__(self, saved):
-        self._saved, self._began = saved, False
+
+class LoopHook(tf.estimator.SessionRunHook):
+    """Brings a Loop into a session, and does what it says.
+
+    Args:
+        setup: trainer.Setup.
+        config: RunConfig of the Estimator.
+        calls: several_steps.Calls; None: each call takes one step.
+
+    Attributes:
+        saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
+    """
+
+    def __init__(self, setup, config, calls=None):
+        self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
+        self._saves = loops.Saves(config.save_checkpoints_steps, config.save_checkpoints_secs)
+        self.saver = None
+
+    def begin(self):
+        self._global_step = v1.train.get_global_step()
+        losses = self._calls.losses if self._calls else v1.get_collection(v1.GraphKeys.LOSSES)[-1:]  # Estimator's
+        self._fetches = [losses, waits.of_call(), [self._global_step] if self._plan.asynchronous else []]
+        participant = agreement.join(self._wishes, loops.WISHES + bool(self._calls))
+        self._participant = None if agreement.in_step() is None else participant  # there are other tasks
+        if self.saver:
+            self.saver.begin()
+
+    def after_create_session(self, session, coord):
+        self._session, self._heard, reported = session, None, None
+        if self._plan.is_chief:
+            reported = reports.make(
+                self._setup, saver_hooks.scalar_writer(self._plan.config.model_dir, 'examples_per_sec')
+            )
+        dues = self._calls.dues if self._calls else ()
+        agree = self._agree if self._participant else None
+        told = self._loop.begin(self._read_step(), self._saves, agree, reported, dues, self._read_step)
+        if told.stop:
+            coord.request_stop()
+        if self._calls:
+            self._calls.start(session)
+        if self.saver:
+            self.saver.after_create_session(session, coord)
+
+    def before_run(self, run_context):
+        self._loop.begins_call()
+        length = self._calls.begin() if self._calls else {}
+        fetches, feeds = self._participant.before_run() if self._participant else ([], None)
+        return tf.estimator.SessionRunArgs([self._fetches, fetches], {**length, **(feeds or {})})
+
+    def after_run(self, run_context, run_values):
+        (losses, waited, step), self._heard = run_values.results
+        if self._calls:
+            self._calls.took(len(losses))
+        for secs in waited:
+            self._setup.waits.for_input(secs)
+        told = self._loop.after(int(step[0]) if step else self._loop.step + len(losses), losses)
+        if told.save and self.saver:
+            self.saver.save(run_context.session, self._read_step() if step else self._loop.step)
+        if self._calls:
+            self._calls.plan_next(self._participant)
+        if told.stop:
+            run_context.request_stop()
+
+    def end(self, session):
+        if self.saver:
+            self.saver.end(session)
+        self._loop.finish(int(session.run(self._global_step)))
+        if self._calls:
+            self._calls.stop()
+
+    def _read_step(self) -> int:
+        return int(self._session.run(self._global_step))
+
+    def _wishes(self) -> list:
+        return [*self._loop.wishes(), *([self._calls.next_length()] if self._calls else [])]
+
+    def _agree(self, wishes, steps) -> list:
+        """Before the first step the tasks ask each other; later they have heard it with the losses."""
+        if self._heard is None:
+            agreed = self._participant.meet(self._session, [*wishes(), *([0] if self._calls else [])])
+        else:
+            agreed = self._participant.after_run(self._heard)
+        return agreed[: loops.WISHES]
+
+
+class SavedListener(tf.estimator.CheckpointSaverListener):
+    """Lets no weight that is not finite into a checkpoint, and tells of each.
+
+    Args:
+        loop: loop.Loop.
+        saved: (step) -> None, is told of each but the first, which holds what training began with.
+    """
+
+    def __init__(self, loop, saved):
+        self._loop, self._saved, self._began = loop, saved, False
+
+    def begin(self):
+        self._finite = {
+            variable.op.name: tf.reduce_all(tf.math.is_finite(variable))
+            for variable in v1.trainable_variables()
+            if variable.dtype.base_dtype.is_floating
+        }
+
+    def before_save(self, session, global_step_value):
+        finite = session.run(self._finite)
+        loops.refuse_weights(int(global_step_value), [(name, np.all(finite[name])) for name in sorted(finite)])
 
     def after_save(self, session, global_step_value):
+        self._loop.saved(int(global_step_value))
         if self._began:
             self._saved(int(global_step_value))
         self._began = True

@@ -9,14 +9,14 @@ import traceback
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
-from estimator_trainer.compat.patches import unlocked
+from estimator_trainer.compat.patches import python_lock
 from estimator_trainer.errors import BadExample, DatasetError, StoreAway
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
 from estimator_trainer.sync import agreed_start, all_reduce
 from estimator_trainer.training import blame, broken_input, what_failed
-from estimator_trainer.training.watched_step import NotFiniteError
+from estimator_trainer.training.loop import NotFiniteError
 from estimator_trainer.training.what_failed import short
 
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -29,7 +29,7 @@ _TAKEN_TEXT = 'Could not start gRPC server'
 # Where TensorFlow raises what its runtime reports.
 _RAISING = (
     os.path.join(os.path.dirname(tf.__file__), 'python', ''),
-    os.path.abspath(unlocked.__file__),
+    os.path.abspath(python_lock.__file__),
     os.path.abspath(all_reduce.__file__),
 )
 

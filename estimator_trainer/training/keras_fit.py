@@ -8,7 +8,7 @@ import tensorflow as tf
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import summaries
 from estimator_trainer.training import eager_calls
-from estimator_trainer.training.training_run import TrainingRun
+from estimator_trainer.training.keras_training import KerasTraining
 
 
 class KerasFitTrainer:
@@ -21,20 +21,20 @@ class KerasFitTrainer:
         self._setup = setup
 
     def train(self, saved) -> None:
-        with TrainingRun(self._setup, saved, default_save_epochs=1) as run:
-            if not run.goes_on:
+        with KerasTraining(self._setup, saved, default_save_epochs=1) as run:
+            setup, plan, loop = self._setup, self._setup.plan, self._setup.loop
+            report = _Report(run, loop)
+            if report.told.stop:
                 return
-            setup, plan = self._setup, self._setup.plan
             with run.strategy.scope():
                 fitted = Fitted(run.model, setup.job.parts, setup.params.as_dict())
                 fitted.compile(optimizer=run.optimizer)
             if plan.config.most_steps_per_call != 1:
-                fitted.take_several(run)
+                fitted.take_several(setup, run.strategy)
             batches = Continued(run.batches())
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
-            report = _Report(run)
-            while run.goes_on:
-                wanted, first = run.steps_of_epoch(), run.step
+            while not report.told.stop:
+                wanted, first = run.steps_of_epoch(), loop.step
                 epoch, rate = run.epoch, run.rate()
                 report.last_step = first + wanted
                 try:
@@ -47,11 +47,11 @@ class KerasFitTrainer:
                         callbacks=[report, *([board] if board else [])],
                     )
                 except ValueError as error:
-                    if run.step > first or 'Empty logs' not in str(error):
+                    if loop.step > first or 'Empty logs' not in str(error):
                         raise
                     break  # the data had ended with the last epoch
                 run.say_epoch(first, rate, report.results)
-                if run.step - first < wanted:
+                if loop.step - first < wanted:
                     break  # stopped, or the data have ended
             if board:
                 board.close()
@@ -78,13 +78,13 @@ class Fitted(tf.keras.Model):
         metrics = {'loss': self._loss_metric, **self._of_examples}
         return {name: float(metric.result()) for name, metric in metrics.items()}
 
-    def take_several(self, run) -> None:
+    def take_several(self, setup, strategy) -> None:
         """From here on a call of train_function takes several steps. Each call of fit brings the same iterator
         (`Continued`)."""
         self._calls = None
 
         def train_function(iterator):
-            self._calls = self._calls or eager_calls.losses_of_calls(run, self._replica_step, iterator)
+            self._calls = self._calls or eager_calls.losses_of_calls(setup, strategy, self._replica_step, iterator)
             losses = next(self._calls, None)
             if losses is None:
                 raise StopIteration  # as the iterator of a data set does
@@ -122,24 +122,28 @@ class Continued(tf.distribute.DistributedDataset):
 
 
 class _Report(tf.keras.callbacks.Callback):
-    """Tells the run of each step, and stops fit when the run says so.
+    """Tells the loop of each call, and does what it says.
 
     Attributes:
+        told: by the loop.
         last_step: of this call of fit, which counts calls of train_function.
         results: the metrics of the last epoch, over its examples. Every task asks for them, once in an
             epoch: a result that train_step returned would be all-reduced in every step.
     """
 
-    def __init__(self, run):
+    def __init__(self, run, loop):
         super().__init__()
-        self._run = run
+        self._run, self._loop, self.told = run, loop, run.told
 
     def on_train_batch_begin(self, batch, logs=None):
-        self._run.begins_call()
+        self._loop.begins_call()
 
     def on_train_batch_end(self, batch, logs=None):
-        self._run.stepped(np.atleast_1d(logs['step_loss']))
-        if not self._run.goes_on or self._run.step >= self.last_step:
+        losses = np.atleast_1d(logs['step_loss'])
+        self.told = self._loop.after(self._loop.step + len(losses), losses)
+        if self.told.save:
+            self._run.save(self._loop.step)
+        if self.told.stop or self._loop.step >= self.last_step:
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch, logs=None):

@@ -15,8 +15,9 @@ from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.profiles import profiler as profilers
 from estimator_trainer.profiles import wanted
 from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol, training_file
-from estimator_trainer.sync import agreed_start, all_reduce, barriers, first_batches
-from estimator_trainer.training import messages, parameter_server, runtime, waits, watched_step
+from estimator_trainer.sync import agreed_start, all_reduce, coordination, first_batches
+from estimator_trainer.training import loop as loops
+from estimator_trainer.training import messages, parameter_server, runtime, waits
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')
@@ -37,7 +38,7 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
         None when the part is done; an End when the task was stopped on the way.
     """
     config, model_dir, job = plan.config, plan.config.model_dir, plan.job
-    rule, in_sync = plan.stop_rule, plan.in_sync
+    rule = plan.stop_rule
     if not plan.trains:
         lifeline.when_asked_to_profile(messages.say_nothing_to_profile)
 
@@ -78,12 +79,12 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
         batches = config_file.batches(model_dir, plan.global_batch_size, checkpoints.last_step(model_dir))
         resolved |= {'files': contents} if contents else {}
         config_file.write(model_dir, resolved | ({'batches': batches} if len(batches) > 1 else {}))
-        if in_sync:
+        if plan.in_sync:
             agreed_start.announce(plan, contents)
     memory = None
     if plan.trains:
-        start_step = agreed_start.agree(plan, contents) if in_sync else checkpoints.last_step(model_dir)
-        memory = all_reduce.connect(plan) if in_sync else None
+        start_step = agreed_start.agree(plan, contents) if plan.in_sync else checkpoints.last_step(model_dir)
+        memory = all_reduce.connect(plan) if plan.in_sync else None
         expected, params = params.max_steps, _started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
             lifeline.write_training_file(model_dir, params.max_steps)
@@ -101,21 +102,13 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
     if plan.trains:
         lifeline.when_asked_to_profile(profiler.ask)
     input_fn, after_call = input_fns.by_name(job.input_fn or dataset.input_fn), lambda: None
-    if in_sync and job.input_fn:
+    if plan.in_sync and job.input_fn:
         together = first_batches.FirstBatches(plan)
         input_fn, after_call = together.watched(input_fn), together.after_call
-    watch = watched_step.StepWatch(
-        lifeline,
-        plan.is_chief,
-        plan.asynchronous,
-        _reason_to_stop(config, rule),
-        params.start_step,
-        profiler,
-        after_call,
-    )
+    loop = loops.Loop(plan, params, lifeline, _reason_to_stop(config, rule), profiler, after_call)
     waited = waits.Waits(memory and memory.waited_secs)
     lifeline.hear_waits(waited.totals)
-    setup = Setup(plan, lifeline, job, params, run_configs, input_fn, watch, waited, dataset)
+    setup = Setup(plan, lifeline, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)
     serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
@@ -150,10 +143,10 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
     if plan.trains and lifeline.stopped_by:
         lifeline.finish(training_file.STOPPED)
     step, why = checkpoints.last_step(model_dir), None
-    if in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
+    if plan.in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
         step = max(step, lifeline.step or 0)
     if plan.trains:
-        why = 'max_steps' if step >= params.max_steps else watch.why or 'end_of_data'
+        why = 'max_steps' if step >= params.max_steps else loop.why or 'end_of_data'
         if not lifeline.stopped_by:
             lifeline.finish(training_file.ENDED, why)
         if why == 'end_of_data' and not lifeline.stopped_by and plan.is_chief:
@@ -209,9 +202,9 @@ def _reason_to_stop(config, rule):
 
     def reason():
         if config.max_secs and time.time() - started >= config.max_secs:
-            return watched_step.MAX_SECS
+            return loops.MAX_SECS
         if rule and early_stopping.decided(rule, config.model_dir):
-            return watched_step.EARLY_STOPPING
+            return loops.EARLY_STOPPING
         return None
 
     return reason
@@ -224,7 +217,7 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
 
     def saved(step):
         nonlocal evaluate_at
-        is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.watch.why is not None
+        is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.loop.why is not None
         if is_last or time.monotonic() < evaluate_at:
             return
         if not is_ours():
@@ -242,7 +235,7 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
 def _part(plan, lifeline, evaluation) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
     if plan.in_sync:
-        barriers.wait_for_all('trained', _TRAINED_SECS)
+        coordination.wait_for_all('trained', _TRAINED_SECS)
     else:
         if plan.config.sync_ps:
             parameter_server.wait_for_all(plan.cluster.ps, plan.training_index, plan.num_training_tasks, _TRAINED_SECS)
@@ -265,7 +258,7 @@ def _part(plan, lifeline, evaluation) -> None:
 
 def _wait_until_evaluated(plan) -> None:
     try:
-        barriers.wait_for_all('evaluated', _EVALUATED_SECS)
+        coordination.wait_for_all('evaluated', _EVALUATED_SECS)
     except tf.errors.OpError as error:
         if not plan.is_chief:
             raise

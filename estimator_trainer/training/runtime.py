@@ -9,12 +9,11 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat.patches import forked_session, heartbeat, python_functions, unlocked
+from estimator_trainer.compat.patches import forked_session, heartbeat, python_functions, python_lock
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.training import broken_input
+from estimator_trainer.training import broken_input, loop
 
-_SAVE_SECS = 600
 _LEAST_SYNC_THREADS = 4
 
 
@@ -96,7 +95,7 @@ def _train_strategy(plan):
         return _mirrored(plan)
     if not plan.trains or not plan.is_multi_worker:
         return None
-    unlocked.install()  # so that the lifeline runs while this task waits for the others
+    python_lock.install()  # so that the lifeline runs while this task waits for the others
     with heartbeat.put_off():
         return tf.distribute.MultiWorkerMirroredStrategy()
 
@@ -112,16 +111,13 @@ def _mirrored(plan):
 
 def _run_config(plan, train_strategy):
     config = plan.config
-    save_secs = config.save_checkpoints_secs
-    if save_secs is None and config.save_checkpoints_steps is None:
-        save_secs = _SAVE_SECS
     return tf.estimator.RunConfig(
         model_dir=config.model_dir,
         tf_random_seed=config.seed,
         train_distribute=train_strategy,
         eval_distribute=_mirrored(plan) if config.eval_strategy == 'mirrored' else None,
         save_checkpoints_steps=config.save_checkpoints_steps,
-        save_checkpoints_secs=save_secs,
+        save_checkpoints_secs=loop.save_secs(config),
         save_summary_steps=config.save_summary_steps,
         keep_checkpoint_max=config.keep_checkpoints,
         log_step_count_steps=None,  # the trainer's own hook reports

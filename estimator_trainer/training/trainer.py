@@ -10,9 +10,9 @@ from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle.lifeline import Lifeline
 from estimator_trainer.run_dir import training_file
 from estimator_trainer.training import runtime
+from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.waits import Waits
-from estimator_trainer.training.watched_step import StepWatch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Setup:
 
     Attributes:
         input_fn: (mode, params, input_context, config) -> tf.data.Dataset; the job's own or the data set's.
-        watch: is told of each step, and knows when to stop.
+        loop: is told of each call, and says what follows.
         waits: is told how long the steps have waited.
         dataset: of jobs.job_data; None for a job with an input_fn of its own.
     """
@@ -32,7 +32,7 @@ class Setup:
     params: RunParams
     run_configs: runtime.RunConfigs
     input_fn: Callable
-    watch: StepWatch
+    loop: Loop
     waits: Waits
     dataset: Any = None
 
@@ -52,7 +52,7 @@ class Trainer(Protocol):
     evaluates_first_checkpoint: bool
 
     def train(self, saved: Callable[[int], None]) -> None:
-        """Trains from params.start_step to the end, or until `watch` says to stop, and saves the last step.
+        """Trains from params.start_step to the end, or until `loop` says to stop, and saves the last step.
 
         Args:
             saved: called on the chief with the step of each checkpoint that it has saved.

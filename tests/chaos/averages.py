@@ -11,7 +11,7 @@ _scene = Scene.of_this_task()
 
 
 def _audit(event, args):
-    if event == 'tempfile.mkdtemp' and _scene and 'estimator_trainer.training.training_run' in sys.modules:
+    if event == 'tempfile.mkdtemp' and _scene and 'estimator_trainer.training.keras_training' in sys.modules:
         _scene.happened(TEMPORARY)
 
 

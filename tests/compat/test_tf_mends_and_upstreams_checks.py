@@ -111,7 +111,7 @@ class Saver:
 
 
 class Chief:
-    """A voice that keeps what it says; `Worker` hears it."""
+    """A participant that keeps what it says; `Worker` hears it."""
 
     def __init__(self):
         self.said = []
@@ -133,14 +133,14 @@ class Worker:
 @pytest.mark.parametrize('count', [0, 1, 4, 14, 15, 16, 31])
 def test_a_job_may_have_any_number_of_savers(count, monkeypatch):
     chief = sync_training.AgreedCheckpointSaverHook([Saver() for _ in range(count)], True, None)
-    chief._voice, saved = Chief(), []
+    chief._participant, saved = Chief(), []
     assert chief._save(None, chief._savers, lambda one: saved.append(one) or one is chief._savers[-1]) == bool(count)
     assert saved == chief._savers
     worker, computed = sync_training.AgreedCheckpointSaverHook([], False, None), []
-    worker._voice = Worker(chief._voice)
+    worker._participant = Worker(chief._participant)
     monkeypatch.setattr(worker, '_values', computed.append)
     assert worker._save(mock.Mock(), [], None) == bool(count)
-    assert computed == list(range(count)) and not worker._voice._left
+    assert computed == list(range(count)) and not worker._participant._left
 
 
 @pytest.mark.parametrize(
@@ -148,5 +148,5 @@ def test_a_job_may_have_any_number_of_savers(count, monkeypatch):
 )
 def test_savers_may_save_every_1e3_steps(every, divisor):
     chief = sync_training.AgreedCheckpointSaverHook([Saver(steps) for steps in every], True, None)
-    chief._voice = Chief()
+    chief._participant = Chief()
     assert chief._hear_frequency(None) == divisor

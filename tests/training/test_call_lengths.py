@@ -37,7 +37,7 @@ def test_a_call_ends_at_each_step_after_which_something_is_due(start, steps):
         | {start + 100 * n for n in range(9)}
         | {start + 45 * n for n in range(1, 9)}
     )
-    lengths = CallLengths(steps, start + 333, [(start + 1, 70), (start, 100), (start + 45, 45)], clock=clock)
+    lengths = CallLengths(steps, lambda step: min(each for each in (*due, start + 333) if each > step), clock=clock)
     ends = calls(lengths, clock, start, start + 333)
     assert ends[-1] == start + 333
     assert {step for step in due if start < step <= start + 333} <= set(ends)
@@ -46,7 +46,7 @@ def test_a_call_ends_at_each_step_after_which_something_is_due(start, steps):
 @pytest.mark.parametrize(('secs', 'longest'), [(1e-5, MOST_STEPS), (0.001, 200), (0.03, 6), (0.3, 1), (7.0, 1)])
 def test_calls_grow_until_they_take_a_fifth_of_a_second(secs, longest):
     clock = Clock(secs)
-    ends = calls(CallLengths(None, 20_000, [], clock=clock), clock, 0, 20_000 if secs < 0.01 else 500)
+    ends = calls(CallLengths(None, lambda step: 20_000, clock=clock), clock, 0, 20_000 if secs < 0.01 else 500)
     sizes = [b - a for a, b in zip([0, *ends], ends)][:-1]
     assert sizes[0] == 1 and sizes[-1] == longest == max(sizes)
     assert all(b <= 2 * a for a, b in zip(sizes, sizes[1:]))
@@ -54,7 +54,7 @@ def test_calls_grow_until_they_take_a_fifth_of_a_second(secs, longest):
 
 def test_they_shrink_where_steps_become_slow():
     clock = Clock(0.001)
-    lengths = CallLengths(None, 10**6, [], clock=clock)
+    lengths = CallLengths(None, lambda step: 10**6, clock=clock)
     calls(lengths, clock, 0, 5000)
     clock.secs = 0.1
     calls(lengths, clock, 5000, 5001)
@@ -63,6 +63,6 @@ def test_they_shrink_where_steps_become_slow():
 
 def test_a_bound_for_workers_in_step():
     clock = Clock(0.001)
-    lengths = CallLengths(None, 10**6, [], 10, clock=clock)
+    lengths = CallLengths(None, lambda step: 10**6, 10, clock=clock)
     calls(lengths, clock, 0, 100)
     assert lengths.of_call_after(100) == 10

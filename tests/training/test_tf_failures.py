@@ -18,7 +18,7 @@ from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import checkpoints
 from estimator_trainer.training import failures
 from estimator_trainer.training import plan as planning
-from estimator_trainer.training.watched_step import NotFiniteError
+from estimator_trainer.training.loop import NotFiniteError
 
 errors = tf.errors
 WORKERS = {'worker': ['host0:1', 'host1:2']}

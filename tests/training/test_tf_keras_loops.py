@@ -51,14 +51,19 @@ def trained(strategy, way):
             fitted = keras_fit.Fitted(model, job.parts, PARAMS)
             fitted.compile(optimizer=optimizer)
         if way.endswith('several'):
-            fitted.take_several(types.SimpleNamespace(strategy=strategy, steps_to_call=lambda: 2, waits=waits.Waits()))
+            setup = types.SimpleNamespace(
+                loop=types.SimpleNamespace(step=0, next_due=lambda step, alone: 2),
+                plan=types.SimpleNamespace(trains_alone=True, config=types.SimpleNamespace(most_steps_per_call=None)),
+                waits=waits.Waits(),
+            )
+            fitted.take_several(setup, strategy)
         losses = []
         heard = tf.keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: losses.extend(np.atleast_1d(logs['step_loss']))
         )
         fitted.fit(keras_fit.Continued(batches), steps_per_epoch=2, verbose=0, callbacks=[heard])
     else:
-        steps = custom_loop.Steps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec)
+        steps = custom_loop.ModelSteps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec)
         if way == 'dataset':
             losses = [steps.one(batch).numpy() for batch in batches]
         else:

@@ -1,4 +1,4 @@
-"""several_steps in a real Estimator: what happens at which step stays the same."""
+"""training.several_steps in a real Estimator: what happens at which step stays the same."""
 
 import glob
 import logging
@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from estimator_trainer.config import parse
 from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.training import estimator as training
+from estimator_trainer.training import loop, waits
 from estimator_trainer.training import plan as planning
-from estimator_trainer.training import several_steps, watched_step
 
 v1 = tf.compat.v1
 STEPS = 50
@@ -51,14 +52,6 @@ class Line(lifelines.Lifeline):
         super().__init__('trainer', lifelines.Bounds(), {}, leave=lambda code: None)
 
 
-class Saved(v1.train.CheckpointSaverListener):
-    def __init__(self):
-        self.steps = []
-
-    def after_save(self, session, global_step_value):
-        self.steps.append(int(global_step_value))
-
-
 def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
     """-> (steps of checkpoints, {step: loss in the summaries}, last weights, step after each call, {step: loss})."""
     flags = [
@@ -76,25 +69,34 @@ def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
     estimator = tf.estimator.Estimator(model_fn, config=run_config, params=params)
     calls, losses = [], {}
 
-    class Watch(watched_step.StepWatch):
-        def stepped(self, step, some):
+    class Loop(loop.Loop):
+        def after(self, step, some):
+            told = super().after(step, some)
             calls.append(step)
             losses.update(enumerate(some, step - len(some) + 1))
-            super().stepped(step, some)
+            return told
 
-    watch = Watch(Line(), True, False, lambda: None, profiler=profiler)
-    setup = types.SimpleNamespace(plan=plan, params=types.SimpleNamespace(max_steps=steps), watch=watch)
-    several_steps.install(estimator, setup)
-    saved = Saved()
-    estimator.train(input_fn, hooks=[watched_step.WatchedStepHook(watch)], max_steps=steps, saving_listeners=[saved])
+    line, saved = Line(), []
+    line.saved = saved.append
+    params = types.SimpleNamespace(max_steps=steps, start_step=0)
+    setup = types.SimpleNamespace(
+        plan=plan,
+        params=params,
+        loop=Loop(plan, params, line, lambda: None, profiler),
+        lifeline=line,
+        waits=waits.Waits(),
+        counts=dict,
+    )
+    training.train_by_loop(estimator, setup, lambda step: None)
+    estimator.train(input_fn, max_steps=steps)
     events = {}
     for path in glob.glob(f'{folder}/events*'):
         for event in v1.train.summary_iterator(path):
-            if event.summary.value:
-                values = {value.tag: value.simple_value for value in event.summary.value}
+            values = {value.tag: value.simple_value for value in event.summary.value}
+            if 'loss' in values:
                 assert values['twice'] == 2 * values['loss']
                 events[event.step] = values['loss']
-    return saved.steps, events, estimator.get_variable_value('weights'), calls, losses
+    return saved, events, estimator.get_variable_value('weights'), calls, losses
 
 
 def test_the_same_at_the_same_steps(tmp_path):
@@ -120,7 +122,7 @@ def test_it_goes_on_from_a_checkpoint(tmp_path):
 
 @pytest.mark.parametrize('steps_per_call', [1, 'auto', 1000])
 def test_a_nan_is_found_at_its_step(tmp_path, steps_per_call):
-    with pytest.raises(watched_step.NotFiniteError, match='the loss is nan at step 33'):
+    with pytest.raises(loop.NotFiniteError, match='the loss is nan at step 33'):
         trained(tmp_path, steps_per_call, nan_at=33)
 
 

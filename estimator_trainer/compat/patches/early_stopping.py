@@ -66,19 +66,21 @@ def _agreed_hook_class():
 
         def begin(self):
             self._global_step = tf.compat.v1.train.get_global_step()
-            self._voice = agreement.join(lambda: [not self._every_steps and self._is_time() and self._should_stop()], 1)
+            self._participant = agreement.join(
+                lambda: [not self._every_steps and self._is_time() and self._should_stop()], 1
+            )
 
         def after_create_session(self, session, coord):
             self._step = int(session.run(self._global_step))
 
         def before_run(self, run_context):
-            return tf.compat.v1.train.SessionRunArgs(*self._voice.before_run())
+            return tf.compat.v1.train.SessionRunArgs(*self._participant.before_run())
 
         def after_run(self, run_context, run_values):
             self._step += 1
-            (stop,) = self._voice.after_run(run_values.results)
+            (stop,) = self._participant.after_run(run_values.results)
             if self._every_steps and self._step % self._every_steps == 0:
-                (stop,) = self._voice.meet(run_context.session, [self._should_stop()])
+                (stop,) = self._participant.meet(run_context.session, [self._should_stop()])
             if stop:
                 tf.compat.v1.logging.info('Stops early at step %d.', self._step)
                 run_context.request_stop()

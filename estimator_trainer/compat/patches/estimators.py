@@ -1,14 +1,11 @@
 """An Estimator that a job has made: its model_fn, how it trains, and where.
 
-Touches: Estimator._model_fn, _call_model_fn, _train_with_estimator_spec, _config, _model_dir, _train_distribution,
-  _eval_distribution and _warm_start_settings, and Scaffold._summary_op
+Touches: Estimator._model_fn, _call_model_fn, _train_with_estimator_spec, _train_with_estimator_spec_distributed,
+  _config, _model_dir, _train_distribution, _eval_distribution and _warm_start_settings, and Scaffold._summary_op
 Without it: an Estimator that a job has made cannot be evaluated exactly, trained several steps a call or with
   --sync_ps, nor migrated
 For: the trainer and `migrate`
 """
-
-import functools
-import types
 
 
 def wrap_model_fn(estimator, wrap, *args) -> None:
@@ -21,15 +18,26 @@ def call_model_fn(estimator, features, labels, mode):
     return estimator._call_model_fn(features, labels, mode, estimator.config)
 
 
-def replace_training(estimator, train) -> None:
-    """From here on it trains by train(original, estimator, spec, worker_hooks, hooks, global_step, saving_listeners),
-    where `original` takes what follows `estimator`."""
+def replace_training(estimator, prepare, in_step) -> None:
+    """From here on it is of a subclass of its class, which trains by other functions.
 
-    def train_in_place(estimator, *args):
-        original = functools.partial(type(estimator)._train_with_estimator_spec, estimator)
-        return train(original, estimator, *args)
+    Args:
+        prepare: (original, estimator, spec, worker_hooks, hooks, global_step, saving_listeners) -> the last loss. It is
+            called once the graph of a step is there; `original` takes what follows `estimator`.
+        in_step: (estimator, spec, worker_hooks, saving_listeners) -> the last loss, which `original` calls under a
+            MultiWorkerMirroredStrategy.
+    """
+    its = type(estimator)
 
-    estimator._train_with_estimator_spec = types.MethodType(train_in_place, estimator)
+    class Replaced(its):
+        def _train_with_estimator_spec(self, *args):
+            return prepare(super()._train_with_estimator_spec, self, *args)
+
+        def _train_with_estimator_spec_distributed(self, *args):
+            return in_step(self, *args)
+
+    Replaced.__name__, Replaced.__qualname__ = its.__name__, its.__qualname__
+    estimator.__class__ = Replaced
 
 
 def replace_config(estimator, **changes) -> None:

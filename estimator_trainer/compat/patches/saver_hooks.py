@@ -1,8 +1,9 @@
-"""Hooks that save and write summaries after a call of several steps.
+"""Hooks that save and write summaries when their owner says so, in every task that has a part in it.
 
-Touches: CheckpointSaverHook._timer and _save, SummarySaverHook._next_step
-Without it: these hooks would have to ask the session for the step after each call, and would miss steps within one
-For: the trainer
+Touches: CheckpointSaverHook._timer, _get_saver and _save, SummarySaverHook._next_step
+Without it: these hooks ask the session for the step after each call, miss steps within one, and one task alone computes
+  what needs all of them
+For: the trainer and every program
 """
 
 import tensorflow as tf
@@ -11,14 +12,61 @@ v1 = tf.compat.v1
 
 
 class CheckpointSaver(v1.train.CheckpointSaverHook):
-    """Upstream's, told of the steps by its owner."""
+    """Upstream's, whose owner says when it saves.
 
-    def save_if_due(self, run_context, step: int) -> None:
-        """Saves after this step, if its steps or seconds say so."""
-        if self._timer.should_trigger_for_step(step):
-            self._timer.update_last_triggered_step(step)
-            if self._save(run_context.session, step):
-                run_context.request_stop()
+    Args:
+        folder: of the checkpoints.
+        scaffold: of the training.
+        listeners: CheckpointSaverListeners.
+        writes: whether this task writes. Others compute what the one that writes saves: a variable that is averaged
+            over the replicas as it is saved needs all of them.
+        graph_too: whether the graph is written as well.
+    """
+
+    def __init__(self, folder: str, scaffold, listeners, writes: bool, graph_too: bool):
+        super().__init__(folder, save_steps=1, scaffold=scaffold, listeners=listeners, save_graph_def=graph_too)
+        self._writes = writes
+
+    def begin(self):
+        if self._writes:
+            super().begin()
+
+    def after_create_session(self, session, coord):
+        if self._writes:
+            super().after_create_session(session, coord)
+        else:
+            session.run(values_of(self))
+            self._timer.update_last_triggered_step(int(session.run(v1.train.get_global_step())))
+
+    def save(self, session, step: int) -> None:
+        """Saves after this step. Every task that takes part calls it."""
+        self._timer.update_last_triggered_step(step)
+        self._save(session, step)
+
+    def _save(self, session, step):
+        if self._writes:
+            return super()._save(session, step)
+        session.run(values_of(self))
+        return False
+
+    def end(self, session):
+        step = int(session.run(v1.train.get_global_step()))
+        if step != self._timer.last_triggered_step():
+            self._save(session, step)
+        if self._writes:
+            for listener in self._listeners:
+                listener.end(session, step)
+
+
+def values_of(saver) -> list:
+    """What a CheckpointSaverHook of the task that writes reads, in this task's graph. None: of any saver there."""
+    scope = saver._get_saver().saver_def.save_tensor_name.rpartition('/')[0] if saver else ''
+    return [
+        value.op
+        for op in v1.get_default_graph().get_operations()
+        if op.type == 'SaveV2' and op.name.startswith(scope and f'{scope}/')
+        for value in op.inputs[3:]
+    ]
 
 
 class SummarySaver(v1.train.SummarySaverHook):
@@ -28,3 +76,27 @@ class SummarySaver(v1.train.SummarySaverHook):
         """The next call ends with this step."""
         if self._next_step is not None:
             self._next_step = step
+
+
+class _NoWriter:
+    """A summary writer that keeps nothing: only the computing of a summary counts."""
+
+    def add_summary(self, *args, **kwargs):
+        pass
+
+    add_session_log = add_graph = add_meta_graph = flush = close = add_summary
+
+
+def summaries_of_all(folder: str, writes: bool) -> dict:
+    """Arguments of a SummarySaverHook that every task has, and of which one writes: summaries may hold collectives."""
+    return {'output_dir': folder} if writes else {'summary_writer': _NoWriter()}
+
+
+def scalar_writer(folder: str, tag: str):
+    """(step, value) -> None, writes a number into the events of a session."""
+
+    def write(step, value):
+        summary = v1.Summary(value=[v1.Summary.Value(tag=tag, simple_value=value)])
+        v1.summary.FileWriterCache.get(folder).add_summary(summary, step)
+
+    return write

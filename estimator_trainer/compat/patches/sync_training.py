@@ -15,8 +15,8 @@ from tensorflow.python.distribute import distribute_coordinator_context
 from tensorflow.python.training import monitored_session
 
 from estimator_trainer.compat import agreement
+from estimator_trainer.compat.patches import saver_hooks
 
-LOSSES_OF_CALL = 'estimator_trainer/losses_of_call'  # a collection: where a call takes several steps
 _BITS = 40  # of a number of steps that the chief tells
 _BITS_AT_ONCE = 4
 _LAST_DIGIT = 2**_BITS_AT_ONCE - 1
@@ -43,16 +43,11 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
             tf.compat.v1.train.StepCounterHook(output_dir=self._model_dir, every_n_steps=config.log_step_count_steps)
         )
     if config.save_summary_steps:
-        writer = None if is_chief else NoWriter()
+        where = saver_hooks.summaries_of_all(self._model_dir, is_chief)
         hooks.append(
-            tf.compat.v1.train.SummarySaverHook(
-                scaffold=estimator_spec.scaffold,
-                save_steps=config.save_summary_steps,
-                output_dir=self._model_dir if is_chief else None,
-                summary_writer=writer,
-            )
+            tf.compat.v1.train.SummarySaverHook(config.save_summary_steps, scaffold=estimator_spec.scaffold, **where)
         )
-    hooks, chief_hooks, savers = _without_savers(hooks, estimator_spec.training_chief_hooks)
+    hooks, chief_hooks, savers = without_savers(hooks, estimator_spec.training_chief_hooks)
     if not savers and (config.save_checkpoints_steps or config.save_checkpoints_secs):
         savers = [
             tf.compat.v1.train.CheckpointSaverHook(
@@ -98,15 +93,6 @@ def _closed_if_well(session):
     session.close()
 
 
-class NoWriter:
-    """A summary writer that keeps nothing: only the computing of a summary counts."""
-
-    def add_summary(self, *args, **kwargs):
-        pass
-
-    add_session_log = add_graph = add_meta_graph = flush = close = add_summary
-
-
 def raise_when_a_task_is_lost() -> None:
     """Lets a session raise what upstream takes for a preemption it can recover from.
 
@@ -116,7 +102,7 @@ def raise_when_a_task_is_lost() -> None:
     monitored_session._PREEMPTION_ERRORS = ()
 
 
-def _without_savers(hooks, chief_hooks):
+def without_savers(hooks, chief_hooks):
     """(hooks, chief_hooks, savers): the CheckpointSaverHooks of a job's own apart from its other hooks."""
 
     def is_saver(hook):
@@ -155,8 +141,9 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             for saver in self._savers:
                 saver.begin()
         self._global_step = tf.compat.v1.train.get_global_step()
-        self._losses = tf.compat.v1.get_collection(LOSSES_OF_CALL)
-        self._voice = agreement.join(lambda: [self._is_due_by_clock()] + [False] * (_BITS_AT_ONCE - 1), _BITS_AT_ONCE)
+        self._participant = agreement.join(
+            lambda: [self._is_due_by_clock()] + [False] * (_BITS_AT_ONCE - 1), _BITS_AT_ONCE
+        )
 
     def after_create_session(self, session, coord):
         self._step = self._first = int(session.run(self._global_step))
@@ -167,13 +154,12 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         self._save(session, self._savers, lambda saver: saver.after_create_session(session, coord))
 
     def before_run(self, run_context):
-        fetches, feeds = self._voice.before_run()
-        return tf.compat.v1.train.SessionRunArgs([self._losses, fetches], feeds)
+        fetches, feeds = self._participant.before_run()
+        return tf.compat.v1.train.SessionRunArgs(fetches, feeds)
 
     def after_run(self, run_context, run_values):
-        losses, fetched = run_values.results
-        self._step += len(losses[0]) if losses else 1  # not the global step, which may be from before the call
-        by_clock = any(self._voice.after_run(fetched))
+        self._step += 1  # not the global step, which may be from before the call
+        by_clock = any(self._participant.after_run(run_values.results))
         by_steps = bool(self._every_steps) and (self._step - self._first) % self._every_steps == 0
         if not (by_steps or by_clock):
             return
@@ -217,7 +203,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
 
     def _hear_digit(self, session, digit) -> int:
         """The chief's `digit`; the others say 0."""
-        agreed = self._voice.meet(session, [bool(digit >> bit & 1) for bit in range(_BITS_AT_ONCE)])
+        agreed = self._participant.meet(session, [bool(digit >> bit & 1) for bit in range(_BITS_AT_ONCE)])
         return sum(1 << bit for bit, is_set in enumerate(agreed) if is_set)
 
     def _save(self, session, savers, save) -> bool:
@@ -237,15 +223,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
 
     def _values(self, number):
         """What the chief's saver of this number reads, in this task's graph."""
-        scope = ''
-        if number < len(self._savers):
-            scope = self._savers[number]._get_saver().saver_def.save_tensor_name.rpartition('/')[0]
-        return [
-            value.op
-            for op in tf.compat.v1.get_default_graph().get_operations()
-            if op.type == 'SaveV2' and op.name.startswith(scope and f'{scope}/')
-            for value in op.inputs[3:]
-        ]
+        return saver_hooks.values_of(self._savers[number] if number < len(self._savers) else None)
 
 
 def _whole(steps) -> int:

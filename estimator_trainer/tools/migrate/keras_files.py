@@ -1,14 +1,14 @@
-"""Checkpoints in the form of `--loop=keras_fit` and `--loop=custom_loop`; see training.training_run."""
+"""Checkpoints in the form of `--loop=keras_fit` and `--loop=custom_loop`; see training.keras_training."""
 
 import tensorflow as tf
 
-from estimator_trainer.training import training_run
+from estimator_trainer.training import keras_training
 
 
 def write(model_dir: str, companion) -> str:
     """Writes the model and its optimizer as the newest checkpoint of a model_dir; its prefix."""
     manager = tf.train.CheckpointManager(
-        _checkpoint(companion), model_dir, max_to_keep=None, checkpoint_name=training_run.CHECKPOINT_NAME
+        _checkpoint(companion), model_dir, max_to_keep=None, checkpoint_name=keras_training.CHECKPOINT_NAME
     )
     return manager.save(checkpoint_number=companion.step)
 

@@ -12,7 +12,7 @@ import tensorflow as tf  # noqa: E402
 
 import tf_config  # noqa: E402
 from estimator_trainer.compat.patches import heartbeat  # noqa: E402
-from estimator_trainer.sync import all_reduce, barriers, shared_memory  # noqa: E402
+from estimator_trainer.sync import all_reduce, coordination, shared_memory  # noqa: E402
 
 STEPS, BOUND_SECS = 20, 60
 
@@ -22,9 +22,9 @@ cluster, task = given.cluster, given.task
 with heartbeat.put_off():
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 listener = shared_memory.Listener()
-barriers.tell(f'address/{task.index}', listener.address)
-barriers.wait_for_all('addresses', BOUND_SECS)
-memory = listener.connect(task.index, [barriers.told(f'address/{index}') for index in (0, 1)], BOUND_SECS)
+coordination.tell(f'address/{task.index}', listener.address)
+coordination.wait_for_all('addresses', BOUND_SECS)
+memory = listener.connect(task.index, [coordination.told(f'address/{index}') for index in (0, 1)], BOUND_SECS)
 add_up, at_once, made = memory.add_up, [0], []
 
 
@@ -68,4 +68,4 @@ def step(x):
 for number in range(STEPS):
     found = step(tf.fill([100], float(number)))
 print('sum', float(found[0]), 'made', len(made), 'at once', max(made), flush=True)
-barriers.wait_for_all('end', BOUND_SECS)
+coordination.wait_for_all('end', BOUND_SECS)

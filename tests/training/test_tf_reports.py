@@ -1,46 +1,43 @@
-"""training.progress with a clock of its own."""
+"""training.reports with a clock of its own."""
 
 import logging
 import os
+import types
+from unittest import mock
 
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.run_dir import metrics_log
-from estimator_trainer.training import progress
+from estimator_trainer.training import loop, reports
 
 v1 = tf.compat.v1
 
 
 def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
-    """Drives the hook; the loss at a step is the step halved. Returns the hook."""
+    """Drives a Loop that reports every two steps of this task; the loss at a step is the step halved."""
     clock = iter(times)
+    shown = reports.Reports(
+        max_steps=10,
+        batch_size=64,
+        metrics=metrics_log.MetricsLog(os.path.join(folder, 'metrics.jsonl')),
+        bar=bar,
+        clock=lambda: next(clock),
+        rate=saver_hooks.scalar_writer(str(folder), 'examples_per_sec'),
+    )
+    config = types.SimpleNamespace(log_every_steps=2, save_summary_steps=0)
+    plan = types.SimpleNamespace(config=config, is_chief=True, asynchronous=steps_each_run > 1)
+    params = types.SimpleNamespace(max_steps=10**6, start_step=start)
+    its = loop.Loop(plan, params, mock.Mock(signum=None), lambda: None)
     with tf.Graph().as_default():
-        step = v1.train.get_or_create_global_step()
-        v1.add_to_collection(v1.GraphKeys.LOSSES, tf.constant(-1.0))
-        loss = tf.cast(step.read_value(), tf.float32) / 2
-        v1.add_to_collection(v1.GraphKeys.LOSSES, loss)
-        with tf.control_dependencies([loss]):
-            train_op = step.assign_add(steps_each_run)
-        hook = progress.ProgressHook(
-            max_steps=10,
-            batch_size=64,
-            every_steps=2,
-            bar=bar,
-            summary_dir=str(folder),
-            metrics=metrics_log.MetricsLog(os.path.join(folder, 'metrics.jsonl')),
-            clock=lambda: next(clock),
-        )
-        scaffold = v1.train.Scaffold(
-            init_op=step.assign(start),
-            ready_op=tf.constant([], tf.string),
-            ready_for_local_init_op=tf.constant([], tf.string),
-        )
-        with v1.train.SingularMonitoredSession(hooks=[hook], scaffold=scaffold) as session:
-            for _ in range(runs):
-                session.run(train_op)
+        its.begin(start, loop.Saves(None, None), reports=shown, read_step=lambda: step)
+        step = start
+        for _ in range(runs):
+            step += steps_each_run
+            its.after(step, [(step - steps_each_run) / 2])
+        its.finish(step)
     v1.summary.FileWriterCache.clear()
-    return hook
 
 
 def lines(folder):
@@ -64,9 +61,8 @@ def lines(folder):
 )
 @pytest.mark.parametrize('bar', [False, True])
 def test_metrics_lines(tmp_path, start, steps_each_run, expected, bar):
-    hook = train(tmp_path, [100.0, 102.0, 103.0, 105.0], start, steps_each_run, bar=bar)
+    train(tmp_path, [100.0, 102.0, 103.0, 105.0], start, steps_each_run, bar=bar)
     assert lines(tmp_path) == expected
-    assert hook.last_loss == expected[-1][2]
     events = [
         value
         for path in tmp_path.glob('events*')
@@ -97,10 +93,10 @@ def test_log_lines_and_bar(tmp_path, capsys, caplog):
 def test_one_step_gives_no_speed_and_no_step_is_beyond_the_end(tmp_path, caplog):
     caplog.set_level(logging.INFO, 'estimator_trainer')
     clock = iter([0.0, 5.0, 6.0, 7.0])
-    shown = progress.Progress(3, 64, 1, metrics_log.MetricsLog(str(tmp_path / 'm')), False, clock=lambda: next(clock))
+    shown = reports.Reports(3, 64, metrics_log.MetricsLog(str(tmp_path / 'm')), False, clock=lambda: next(clock))
     shown.start(0)
     for step in (1, 3, 4):  # another worker with parameter servers moves the step as well
-        shown.stepped([0.5], lambda step=step: step)
+        shown.write([(step, 0.5)])
     assert [record.getMessage() for record in caplog.records] == [
         'step 1/3  loss 0.5000',
         'step 3/3  loss 0.5000  128 examples/s  0s left',

@@ -1,4 +1,4 @@
-"""lifecycle.names: who is asked for an address when, by a name server and a clock of the test's."""
+"""lifecycle.addresses: who is asked for an address when, by a name server and a clock of the test's."""
 
 import socket
 import threading
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from estimator_trainer.lifecycle.names import Names
+from estimator_trainer.lifecycle.addresses import Addresses
 
 
 class NameServer:
@@ -41,7 +41,7 @@ def wait_for(condition):
 
 def names():
     server, clock = NameServer(), Time()
-    return server, clock, Names(server, clock)
+    return server, clock, Addresses(server, clock)
 
 
 def test_a_name_is_resolved_in_the_background_and_once():
@@ -85,7 +85,7 @@ def test_few_threads_wait_for_a_name_server():
 
 @pytest.mark.parametrize('name', ['a..b:1', f'{"x" * 64}:1', 'a', 'a:b'])
 def test_a_name_that_is_none(name):
-    known = Names()
+    known = Addresses()
     assert known.of(name) == []
     wait_for(lambda: known._threads == 0)
     assert known.of(name) == []

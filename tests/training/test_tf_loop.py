@@ -1,16 +1,19 @@
-"""training.watched_step in real training of a tiny model, with a lifeline that only listens."""
+"""training.loop in real training of a tiny model, with a lifeline that only listens."""
 
 import math
 import signal
+import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.config import parse
 from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints, training_file
-from estimator_trainer.training import watched_step
+from estimator_trainer.training import estimator as training
+from estimator_trainer.training import loop, waits
 
 v1 = tf.compat.v1
 TERM, INT = signal.SIGTERM, signal.SIGINT
@@ -72,7 +75,7 @@ class At(tf.estimator.SessionRunHook):
 
 @pytest.fixture(autouse=True)
 def asks_for_reasons_in_every_step(monkeypatch):
-    monkeypatch.setattr(watched_step, '_ASK_SECS', 0)
+    monkeypatch.setattr(loop, '_ASK_SECS', 0)
 
 
 @pytest.fixture
@@ -92,22 +95,27 @@ def train(
     strategy=None,
     **params,
 ):
-    """Returns the watch."""
-    config = tf.estimator.RunConfig(
+    """Returns the loop."""
+    run_config = tf.estimator.RunConfig(
         str(folder),
         save_checkpoints_steps=save_steps,
         log_step_count_steps=None,
         save_summary_steps=0,
         train_distribute=strategy,
     )
-    watch = watched_step.StepWatch(line, is_chief, asynchronous, reason)
-    tf.estimator.Estimator(model_fn, config=config, params=params).train(
-        input_fn,
-        hooks=[*hooks, watched_step.WatchedStepHook(watch)],
-        max_steps=max_steps,
-        saving_listeners=[watched_step.SavedListener(line)],
+    config = parse(['trainer', f'--model_dir={folder}', '--steps_per_call=1', f'--max_steps={max_steps}'])
+    plan = types.SimpleNamespace(
+        config=config, is_chief=is_chief, asynchronous=asynchronous, in_sync=False, strategy='none', global_batch_size=1
     )
-    return watch
+    run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
+    its = loop.Loop(plan, run_params, line, reason)
+    setup = types.SimpleNamespace(
+        plan=plan, params=run_params, loop=its, lifeline=line, waits=waits.Waits(), counts=dict
+    )
+    estimator = tf.estimator.Estimator(model_fn, config=run_config, params=params)
+    training.train_by_loop(estimator, setup, lambda step: None)
+    estimator.train(input_fn, hooks=list(hooks), max_steps=max_steps)
+    return its
 
 
 def last_step(folder):
@@ -115,10 +123,10 @@ def last_step(folder):
 
 
 def test_the_lifeline_is_told_of_steps_and_checkpoints(tmp_path, line):
-    watch = train(tmp_path, line, save_steps=3)
+    its = train(tmp_path, line, save_steps=3)
     assert line.told == [1, 2, 3, 4, 5, 6, 7, 8] and line.step == 8
     assert line.checkpoints == [0, 3, 6, 8] and line.checkpoint_step == 8
-    assert (watch.why, line.stopped_by, line._snapshot.phase) == (None, None, lifelines.CLOSING)
+    assert (its.why, line.stopped_by, line._snapshot.phase) == (None, None, lifelines.CLOSING)
 
 
 def test_a_resumed_run_counts_on(tmp_path, line):
@@ -129,31 +137,31 @@ def test_a_resumed_run_counts_on(tmp_path, line):
 
 @pytest.mark.parametrize('signum', [TERM, INT])
 def test_a_signal_stops_and_saves(tmp_path, line, signum):
-    watch = train(tmp_path, line, hooks=[At(4, lambda: line._received(signum))])
-    assert (line.told, line.stopped_by, watch.why) == ([1, 2, 3, 4], signum, None)
+    its = train(tmp_path, line, hooks=[At(3, lambda: line._received(signum))])
+    assert (line.told, line.stopped_by, its.why) == ([1, 2, 3, 4], signum, None)
     assert last_step(tmp_path) == line.checkpoint_step == 4
 
 
-@pytest.mark.parametrize('reason', [watched_step.EARLY_STOPPING, watched_step.MAX_SECS])
+@pytest.mark.parametrize('reason', [loop.EARLY_STOPPING, loop.MAX_SECS])
 def test_a_reason_stops_and_saves(tmp_path, line, reason):
-    watch = train(tmp_path, line, reason=lambda: reason if line.step >= 4 else None)
-    assert (line.told, line.stopped_by, watch.why) == ([1, 2, 3, 4], None, reason)
+    its = train(tmp_path, line, reason=lambda: reason if line.step >= 4 else None)
+    assert (line.told, line.stopped_by, its.why) == ([1, 2, 3, 4], None, reason)
     assert last_step(tmp_path) == 4
 
 
 def test_a_signal_is_stronger_than_a_reason(tmp_path, line):
     line._received(TERM)
-    watch = train(tmp_path, line, reason=lambda: watched_step.MAX_SECS)
-    assert (line.stopped_by, watch.why) == (TERM, None)
+    its = train(tmp_path, line, reason=lambda: loop.MAX_SECS)
+    assert (line.stopped_by, its.why) == (TERM, None)
 
 
-@pytest.mark.parametrize('signum, reason', [(TERM, None), (None, watched_step.EARLY_STOPPING)])
+@pytest.mark.parametrize('signum, reason', [(TERM, None), (None, loop.EARLY_STOPPING)])
 def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, line, signum, reason):
     train(tmp_path, Line(), 3)
     if signum:
         line._received(signum)
-    watch = train(tmp_path, line, reason=lambda: reason)
-    assert (line.told, line.stopped_by, watch.why) == ([], signum, reason)
+    its = train(tmp_path, line, reason=lambda: reason)
+    assert (line.told, line.stopped_by, its.why) == ([], signum, reason)
     assert last_step(tmp_path) == line.step == 3
 
 
@@ -162,22 +170,22 @@ def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, line, 
     [(True, False, True), (True, True, True), (False, True, True), (False, False, False)],
 )
 def test_who_is_asked_for_reasons(tmp_path, line, is_chief, asynchronous, asked):
-    watch = train(tmp_path, line, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: watched_step.MAX_SECS)
-    assert watch.why == (watched_step.MAX_SECS if asked else None)
+    its = train(tmp_path, line, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: loop.MAX_SECS)
+    assert its.why == (loop.MAX_SECS if asked else None)
     assert len(line.told) == (0 if asked else 8)
 
 
 def test_reasons_are_asked_for_twice_a_second(tmp_path, line, monkeypatch):
     now, asked = [1000.0], []
-    monkeypatch.setattr(watched_step, '_ASK_SECS', 0.5)
-    monkeypatch.setattr(watched_step.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(loop, '_ASK_SECS', 0.5)
+    monkeypatch.setattr(loop.time, 'monotonic', lambda: now[0])
 
     def passes():
         now[0] += 0.1
 
     hooks = [At(steps, passes) for steps in range(1, 21)]
     train(tmp_path, line, 20, reason=lambda: asked.append(line.step), hooks=hooks)
-    assert asked == [0, 5, 10, 15, 20]
+    assert asked == [0, 6, 11, 16]
 
 
 def test_steps_that_others_make_as_well(tmp_path, line):
@@ -188,7 +196,7 @@ def test_steps_that_others_make_as_well(tmp_path, line):
 
 @pytest.mark.parametrize('value', [NAN, INF, -INF])
 def test_a_loss_that_is_not_finite(tmp_path, line, value):
-    with pytest.raises(watched_step.NotFiniteError, match=f'the loss is {value} at step 5'):
+    with pytest.raises(loop.NotFiniteError, match=f'the loss is {value} at step 5'):
         train(tmp_path, line, save_steps=2, loss_at=(5, value))
     assert line.told == [1, 2, 3, 4]
     assert last_step(tmp_path) == line.checkpoint_step == 4
@@ -207,7 +215,7 @@ def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, line, val
     if good == 8:  # it was finite again when it was saved
         train_it()
     else:
-        with pytest.raises(watched_step.NotFiniteError, match=f'weight is not finite at step {at}'):
+        with pytest.raises(loop.NotFiniteError, match=f'weight is not finite at step {at}'):
             train_it()
     assert last_step(tmp_path) == line.checkpoint_step == good
     assert checkpoints.damage(tf.train.latest_checkpoint(str(tmp_path))) is None

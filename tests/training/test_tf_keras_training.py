@@ -1,4 +1,4 @@
-"""training.training_run and keras_fit: where training begins, and what TensorBoard is told."""
+"""training.keras_training and keras_fit: where training begins, and what TensorBoard is told."""
 
 import errno
 import glob
@@ -14,7 +14,7 @@ from estimator_trainer import config as trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints
-from estimator_trainer.training import keras_fit, plan, run_task, training_run, waits, watched_step
+from estimator_trainer.training import keras_fit, keras_training, loop, plan, run_task, waits
 from estimator_trainer.training.trainer import Setup
 
 RATES = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]  # of the steps 1 to 6
@@ -59,11 +59,10 @@ def setup(model_dir, *flags, start_step=0):
         seed=1,
         start_step=start_step,
     )
-    watch = watched_step.StepWatch(lifeline, True, False, lambda: None, start_step)
+    task = plan.make(config, {})
     run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
-    return Setup(
-        plan.make(config, {}), lifeline, JOB, params, run_configs, input_fns.by_name(input_fn), watch, waits.Waits()
-    )
+    given = loop.Loop(task, params, lifeline, lambda: None)
+    return Setup(task, lifeline, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
 
 
 def summaries(folder):
@@ -78,14 +77,14 @@ def summaries(folder):
 
 
 def test_a_checkpoint_of_step_0_is_restored(tmp_path):
-    with training_run.TrainingRun(setup(tmp_path), lambda step: None) as run:  # the first thing that it saves
+    with keras_training.KerasTraining(setup(tmp_path), lambda step: None) as run:  # the first thing that it saves
         first = [weight.numpy() for weight in run.model.weights]
         for weight in run.model.weights:
             weight.assign(tf.fill(weight.shape, 7.0))
         run._manager.save(checkpoint_number=0)  # such as `migrate` writes one, for a warm start
     saved = []
-    with training_run.TrainingRun(setup(tmp_path), saved.append) as run:
-        assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and run.goes_on
+    with keras_training.KerasTraining(setup(tmp_path), saved.append) as run:
+        assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and not run.told.stop
     assert saved == [] and not all(np.all(weight == 7) for weight in first)
 
 
@@ -94,7 +93,7 @@ def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch
     monkeypatch.setattr(checkpoints, '_read_state', mock.Mock(side_effect=refused))
     monkeypatch.setattr(checkpoint_errors, 'PAUSES_SECS', ())
     with pytest.raises(checkpoint_errors.CannotRead):
-        training_run.TrainingRun(setup(tmp_path), lambda step: None)
+        keras_training.KerasTraining(setup(tmp_path), lambda step: None)
     trainer, evaluation = mock.Mock(evaluates_first_checkpoint=True), mock.Mock()
     saved = run_task._evaluate_on_the_way(setup(tmp_path), trainer, evaluation, lambda: True, mock.Mock())
     with pytest.raises(checkpoint_errors.CannotRead):

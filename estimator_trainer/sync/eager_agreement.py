@@ -4,8 +4,6 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import worker_mode
-
 _EVERY_SECS = 0.5
 _MOST_STEPS = 10  # ten steps that have become slow have to fit into the grace period
 
@@ -15,10 +13,9 @@ class EagerAgreement:
 
     To meet is a call of its own, of about 1.5 ms between local processes. So the tasks meet about twice a
     second, but in every tenth step at the latest: steps may become slower at any time. The chief's clock
-    decides on the next meeting, and tells it in this one. A process alone looks at every step.
+    decides on the next meeting, and tells it in this one.
 
-    Make it in the strategy's scope, in every task; then ask in each step whether it is `due`, and `meet`
-    if so.
+    Make it in the strategy's scope, in every task; then call `agree` after each step or call of several.
 
     Args:
         wishes: how many there are.
@@ -30,30 +27,30 @@ class EagerAgreement:
         self._left = 1  # steps until the tasks meet
         self._met = None  # (steps, time) at the last meeting
         self._steps = 0
-        strategy = tf.distribute.get_strategy()
-        self._alone = not worker_mode.is_of_several(strategy)
-        if not self._alone:
-            self._own_replicas = len(strategy.extended.worker_devices)  # each adds what it is fed
-            self._build(strategy, wishes + 1)
+        self._build(tf.distribute.get_strategy(), wishes + 1)
 
     def _build(self, strategy, numbers) -> None:
+        self._own_replicas = len(strategy.extended.worker_devices)  # each adds what it is fed
+
         @tf.function(input_signature=[tf.TensorSpec([numbers], tf.float32)])
         def add_up(mine):
             return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(tf.identity, (mine,)), axis=None)
 
         self._add_up = add_up
 
-    def due(self, steps: int = 1) -> bool:
-        """Counts steps. Whether the tasks meet now; if so, every one must call `meet`."""
+    def agree(self, wishes, steps: int) -> list | None:
+        """Which of the wishes any task has; None where the tasks do not meet after these steps.
+
+        Args:
+            wishes: () -> this task's, where they meet.
+            steps: since the last call of this.
+        """
         self._steps += steps
         self._left -= steps
-        return self._alone or self._left <= 0
+        return self._meet(wishes()) if self._left <= 0 else None
 
-    def meet(self, wishes) -> list:
-        """Which of the wishes any task has. Every task must be here at the same step."""
+    def _meet(self, wishes) -> list:
         mine = [float(bool(wish)) for wish in wishes]
-        if self._alone:
-            return [bool(wish) for wish in mine]
         # Only the chief's number counts: rates are not the same in every task, and a task that met
         # at another step than the others would wait for ever.
         *sums, steps = self._sum([*mine, float(self._next()) if self._is_chief else 0.0])

@@ -1,6 +1,6 @@
-"""compat.agreement and sync.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
+"""compat.agreement and sync.eager_agreement: tasks with clocks of their own meet at the same steps, and hear the same.
 
-And compat.patches.unlocked: a task that waits for another still runs its own threads.
+And compat.patches.python_lock: a task that waits for another still runs its own threads.
 """
 
 import json
@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
-from estimator_trainer.compat.patches import unlocked
+from estimator_trainer.compat.patches import python_lock
 from estimator_trainer.supervisor.processes import ports
-from estimator_trainer.sync import agreement as eager_agreement
-from estimator_trainer.sync.agreement import EagerAgreement
+from estimator_trainer.sync import eager_agreement
+from estimator_trainer.sync.eager_agreement import EagerAgreement
 
 v1 = tf.compat.v1
 
@@ -34,17 +34,25 @@ class Clock:
         self.now += self._secs.pop(0) if len(self._secs) > 1 else self._secs[0]
 
 
+class Given(EagerAgreement):
+    """Adds up by `_sum`, without a strategy."""
+
+    _own_replicas = 1
+
+    def _build(self, strategy, numbers):
+        pass
+
+
 def meetings(clock, steps):
     """At which of the steps a task meets the others, as its clock has it."""
-    mine = EagerAgreement(1, True, clock)
-    mine._alone, mine._own_replicas, mine._sum = False, 1, lambda values: values
-    mine.meet([False])
+    mine = Given(1, True, clock)
+    mine._sum = lambda values: values
+    assert mine.agree(lambda: [False], 1) == [False]
     met = []
     for step in range(1, steps + 1):
         clock.step()
-        if mine.due():
+        if mine.agree(lambda: [False], 1):
             met.append(step)
-            mine.meet([False])
     return met
 
 
@@ -59,13 +67,6 @@ def test_steps_that_become_slow():
     after = next(step for step in met if step > 60)
     assert after <= 70
     assert met[-5:] == [96, 97, 98, 99, 100]
-
-
-@pytest.mark.parametrize('wishes', [[False, False], [True, False], [None, 3]])
-def test_alone_one_agrees_with_oneself_in_every_step(wishes):
-    mine = EagerAgreement(2, True)
-    assert mine.meet(wishes) == [bool(wish) for wish in wishes]
-    assert mine.due() and mine.due() and mine.due(5)
 
 
 class Gang:
@@ -87,17 +88,17 @@ class Gang:
 
     def task(self, number, clock, wants_at, steps):
         """(steps at which it met, step at which it was told of a wish)."""
-        mine = EagerAgreement(2, number == 0, clock)
-        mine._alone, mine._own_replicas, mine._sum = False, self._own_replicas, self.sum(number)
+        mine = Given(2, number == 0, clock)
+        mine._own_replicas, mine._sum = self._own_replicas, self.sum(number)
         met = []
-        mine.meet([False, False])
+        mine.agree(lambda: [False, False], 1)
         for step in range(1, steps + 1):
             clock.step()
-            if mine.due():
+            agreed = mine.agree(lambda: [False, wants_at is not None and step >= wants_at], 1)
+            if agreed is not None:
                 met.append(step)
-                wants = wants_at is not None and step >= wants_at
-                if mine.meet([False, wants]) == [False, True]:
-                    return met, step
+            if agreed == [False, True]:
+                return met, step
         return met, None
 
     def run(self, tasks):
@@ -152,14 +153,15 @@ def test_what_is_reduced_is_the_wish_of_all_replicas(as_workers, monkeypatch):
     monkeypatch.setattr(eager_agreement, '_EVERY_SECS', 0.55)
     with as_workers.scope():
         mine = EagerAgreement(2, True, clock)
-    assert mine.meet([False, True]) == [False, True]
-    assert mine.meet([False, False]) == [False, False]
-    for _ in range(3):
+    assert mine.agree(lambda: [False, True], 1) == [False, True]
+    assert mine.agree(lambda: [False, False], 1) == [False, False]
+    for _ in range(9):  # no time has passed between these two
         clock.step()
-        mine.due()
-    assert mine.meet([1, 1]) == [True, True]
-    due = [mine.due() for _ in range(5)]
-    assert due == [False] * 4 + [True]  # the chief's number of steps, not the sum of both replicas'
+        assert mine.agree(lambda: [1, 1], 1) is None
+    clock.step()
+    assert mine.agree(lambda: [1, 1], 1) == [True, True]
+    agreed = [mine.agree(lambda: [1, 0], 1) for _ in range(5)]
+    assert agreed == [None] * 4 + [[True, False]]  # the chief's number of steps, not the sum of both replicas'
 
 
 class Wishing(v1.train.SessionRunHook):
@@ -173,16 +175,16 @@ class Wishing(v1.train.SessionRunHook):
         return [len(self.heard) >= step for step in self._from_steps]
 
     def begin(self):
-        self._voice = agreement.join(self._wishes, len(self._from_steps))
+        self._participant = agreement.join(self._wishes, len(self._from_steps))
 
     def after_create_session(self, session, coord):
-        self.apart = self._voice.meet(session, [step == 0 for step in self._from_steps])
+        self.apart = self._participant.meet(session, [step == 0 for step in self._from_steps])
 
     def before_run(self, run_context):
-        return v1.train.SessionRunArgs(*self._voice.before_run())
+        return v1.train.SessionRunArgs(*self._participant.before_run())
 
     def after_run(self, run_context, run_values):
-        self.heard.append(self._voice.after_run(run_values.results))
+        self.heard.append(self._participant.after_run(run_values.results))
 
 
 def model_fn(features, labels, mode):
@@ -243,11 +245,11 @@ def test_without_a_loss_to_travel_with_they_travel_alone(as_workers):
     with tf.Graph().as_default(), as_workers.scope():
         hook.begin()
         with v1.Session() as session:
-            assert hook._voice.meet(session, [True]) == [True]
+            assert hook._participant.meet(session, [True]) == [True]
             heard = []
             for _ in range(3):
-                fetches, feeds = hook._voice.before_run()
-                heard.append(hook._voice.after_run(session.run(fetches, feeds)))
+                fetches, feeds = hook._participant.before_run()
+                heard.append(hook._participant.after_run(session.run(fetches, feeds)))
                 hook.heard.append(None)
     assert heard == [[False], [False], [True]]
 
@@ -256,8 +258,8 @@ _WAITING = """
 import json, os, socket, sys, threading, time
 import tensorflow as tf
 from tensorflow.python.eager import context
-from estimator_trainer.compat.patches import heartbeat, unlocked
-assert unlocked.install() and unlocked.install()
+from estimator_trainer.compat.patches import heartbeat, python_lock
+assert python_lock.install() and python_lock.install()
 folder = sys.argv[1]
 config = json.loads(os.environ['TF_CONFIG'])
 def until(condition):
@@ -319,7 +321,7 @@ def test_threads_run_while_their_task_connects_and_waits(tmp_path):
 
 
 def test_a_tensorflow_that_is_built_in_another_way_keeps_its_own(monkeypatch):
-    before = unlocked.pywrap_tfe.TFE_WaitAtBarrier
-    monkeypatch.setattr(unlocked, '_LIBRARY', 'no_such.so')
-    assert not unlocked.install()
-    assert unlocked.pywrap_tfe.TFE_WaitAtBarrier is before
+    before = python_lock.pywrap_tfe.TFE_WaitAtBarrier
+    monkeypatch.setattr(python_lock, '_LIBRARY', 'no_such.so')
+    assert not python_lock.install()
+    assert python_lock.pywrap_tfe.TFE_WaitAtBarrier is before

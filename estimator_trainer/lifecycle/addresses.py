@@ -11,7 +11,7 @@ _AGAIN_SECS = 5  # between two questions for the same name
 _MOST_ADDRESSES = 8  # of one name
 
 
-class Names:
+class Addresses:
     """Keeps the answers of the name server, and the socket addresses that have worked.
 
     A few threads ask the name server while there is something to ask. An answer is kept until a newer one comes:

@@ -1,0 +1,186 @@
+"""What keras_fit and custom_loop have in common: the model, its checkpoints, its epochs and its data."""
+
+import concurrent.futures
+import dataclasses
+import logging
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import optimizer_settings, replica_averages
+from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import checkpoints, summaries
+from estimator_trainer.sync.eager_agreement import EagerAgreement
+from estimator_trainer.training import broken_input, loop, reports
+
+_log = logging.getLogger('estimator_trainer')
+CHECKPOINT_NAME = 'model.ckpt'
+
+
+class KerasTraining:
+    """The training of one task, from its checkpoint to its last step.
+
+        with KerasTraining(setup, saved) as run:
+            told = run.told
+            while not told.stop:
+                told = setup.loop.after(...)
+                if told.save:
+                    run.save()
+
+    Args:
+        setup: trainer.Setup.
+        saved: (step) -> None, called on the chief when it has saved a checkpoint.
+        default_save_epochs: epochs between checkpoints where no flag says it; None: not by epochs.
+
+    Attributes:
+        model, optimizer: made in the strategy's scope, and restored.
+        told: loop.Next, whether there is anything to train.
+    """
+
+    def __init__(self, setup, saved, default_save_epochs=None):
+        plan, config, job, params = setup.plan, setup.plan.config, setup.job, setup.params
+        tf.keras.utils.set_random_seed(config.seed)
+        self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
+        self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
+        self._saved = saved
+        self._saves = loop.Saves(
+            config.save_checkpoints_steps,
+            loop.save_secs(config),
+            config.save_checkpoints_epochs or default_save_epochs,
+            params,
+        )
+        with self.strategy.scope():
+            self.model = job.make_model(params.as_dict())
+            self.optimizer = job.parts.make_optimizer(params.as_dict())
+            optimizer_settings.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
+            agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
+        self._agree = agreement and agreement.agree
+        self._checkpoint = tf.train.Checkpoint(
+            model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
+        )
+        self._restore(config.model_dir)
+        self._manager = self._writer = None
+        if plan.is_chief:
+            self._manager = tf.train.CheckpointManager(
+                self._checkpoint,
+                config.model_dir,
+                max_to_keep=config.keep_checkpoints or None,
+                checkpoint_name=CHECKPOINT_NAME,
+            )
+            self._writer = summaries.Scalars(config.model_dir)
+
+    def _restore(self, model_dir) -> None:
+        # All tasks have agreed on the checkpoint to start from, which may be of step 0, such as one of `migrate`.
+        # None can save before all have restored: the first save comes after a meeting (`__enter__`).
+        checkpoint = checkpoints.latest(model_dir)
+        self._is_new = checkpoint is None
+        if checkpoint is None:
+            return  # Loop.begin refuses what should have been restored
+        if not checkpoints.is_of_objects(checkpoint):
+            raise UsageError(
+                f"--model_dir={model_dir}: {os.path.basename(checkpoint)} is an Estimator's "
+                'checkpoint; python -m estimator_trainer migrate makes a Keras one of it.'
+            )
+        status = self._checkpoint.restore(checkpoint)
+        status.assert_existing_objects_matched()
+
+    def __enter__(self):
+        step, reported = self._steps_taken(), None
+        if self._writer:
+            reported = reports.make(
+                self._setup,
+                rate=lambda step, rate: self._writer.write(step, {'examples_per_sec': rate}),
+                summarise=lambda step, loss: self._writer.write(
+                    step, {'loss': loss, 'learning_rate': self.rate(step - 1)}
+                ),
+            )
+        dues = [self._end_of_epoch_after, loop.every(step, self._plan.config.save_summary_steps)]
+        self.told = self._loop.begin(step, self._saves, self._agree, reported, dues)
+        if self._is_new:
+            self.save(step)
+        return self
+
+    def __exit__(self, kind, error, traceback) -> bool:
+        """After the last step, in every task; or where the input of the next step has failed (see broken_input)."""
+        of_the_data, step = None, self._loop.step
+        if error is not None:
+            of_the_data = broken_input.of_the_data(error)
+            if not (
+                self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._setup.lifeline))
+            ):
+                return False
+            step = self._steps_taken()  # the call may have taken some of its steps
+        if step > self._loop.saved_step:
+            self.save(step)
+        self._loop.finish(step)
+        if self._writer:
+            self._writer.close()
+        return error is not None and not of_the_data
+
+    def batches(self):
+        """The distributed data set of the training, from the next step on."""
+        params = dataclasses.replace(self._params, start_step=self._loop.step).as_dict()
+        setup = self._setup
+        return self.strategy.distribute_datasets_from_function(
+            lambda context: setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, context, setup.run_configs.own)
+        )
+
+    def _steps_taken(self) -> int:
+        return int(self.optimizer.iterations.numpy())
+
+    # -- epochs and steps
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that have been trained."""
+        return self._params.epochs_at(self._loop.step)
+
+    @property
+    def is_at_end_of_epoch(self) -> bool:
+        return self._params.end_of_epoch(self.epoch) == self._loop.step
+
+    def _end_of_epoch_after(self, step: int) -> int:
+        return self._params.end_of_epoch(self._params.epochs_at(step) + 1)
+
+    def steps_of_epoch(self) -> int:
+        """Steps that are left of this epoch, at least 1."""
+        step = self._loop.step
+        return max(1, min(self._params.max_steps, self._end_of_epoch_after(step)) - step)
+
+    def rate(self, step: int | None = None) -> float:
+        """The learning rate of a step that follows `step` others; by default of the next one."""
+        rate = optimizer_settings.settings(self.optimizer)['learning_rate']
+        done = self._loop.step if step is None else step
+        return float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
+
+    def say_epoch(self, first: int, rate: float, results) -> None:
+        """Logs an epoch, or the part of one that was trained, from step `first` on."""
+        step = self._loop.step
+        if self._plan.is_chief and step > first:
+            shown = ', '.join(f'{name} {float(value):.4f}' for name, value in results.items())
+            number = self.epoch if self.is_at_end_of_epoch else self.epoch + 1
+            _log.info('epoch %d, steps %d to %d: %s, learning rate %.3g', number, first, step, shown, rate)
+
+    # -- checkpoints
+
+    def save(self, step: int) -> None:
+        """Every task: what is averaged over the replicas as it is saved, such as the averages of a
+        BatchNormalization, needs all of them."""
+        with replica_averages.read_beforehand(self.model.variables):
+            if not self._plan.is_chief:
+                return
+            weights = self.model.trainable_variables
+            loop.refuse_weights(step, ((weight.name, np.all(np.isfinite(weight.numpy()))) for weight in weights))
+            self._manager.save(checkpoint_number=step)
+        self._loop.saved(step)
+        self._tell_saved(step)
+
+    def _tell_saved(self, step) -> None:
+        """`fit` saves within the scope of the training's strategy, where no other strategy can evaluate; the
+        scope is the thread's."""
+        if not tf.distribute.has_strategy():
+            self._saved(step)
+            return
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            thread.submit(self._saved, step).result()

@@ -1,0 +1,277 @@
+"""What a task does after each call of steps: `Loop.after` is the list. All three trainers call it.
+
+told = loop.begin(step, saves, agree)
+while not told.stop:
+    loop.begins_call()
+    told = loop.after(step, losses)  # a call has taken some steps, the last of them `step`
+    if told.save:
+        ...  # save a checkpoint, and say so by `loop.saved`
+loop.finish()
+"""
+
+import errno
+import math
+import signal
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.run_dir import checkpoint_errors
+
+EARLY_STOPPING = 'early_stopping'
+MAX_SECS = 'max_secs'
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_REASONS = (EARLY_STOPPING, MAX_SECS)
+_ASK_SECS = 0.5  # between two looks for a reason, which reads a file
+WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
+_SAVE_SECS = 600  # between checkpoints where no flag says it
+
+
+class NotFiniteError(ArithmeticError):
+    """The loss or a weight is NaN or infinite. Its text says what and at which step."""
+
+
+class Next(NamedTuple):
+    """What follows a call.
+
+    Attributes:
+        stop: no other call.
+        save: a checkpoint of this step is due, in every task that takes part in one.
+    """
+
+    stop: bool
+    save: bool
+
+
+class Saves:
+    """When a checkpoint is due: so many steps or seconds after the last one, or at the ends of epochs.
+
+    Args:
+        steps, secs: between two checkpoints, or None.
+        epochs: between two checkpoints, or None.
+        params: RunParams, which know the epochs.
+    """
+
+    def __init__(self, steps: int | None, secs: float | None, epochs: int | None = None, params=None):
+        self._steps, self._secs, self._epochs, self._params = steps, secs, epochs, params
+
+    def saved(self, step: int) -> None:
+        """A checkpoint of this step is saved, or training begins after it."""
+        self.step, self._at = step, time.monotonic()
+
+    def due_by_clock(self) -> bool:
+        return bool(self._secs) and time.monotonic() - self._at >= self._secs
+
+    def due_after(self, step: int) -> bool:
+        """Whether one is due after this step, whatever the clock says."""
+        if self._steps and step >= self.step + self._steps:
+            return True
+        if not self._epochs:
+            return False
+        epoch = self._params.epochs_at(step)
+        return epoch % self._epochs == 0 and self._params.end_of_epoch(epoch) == step
+
+    def next(self, step: int) -> int | None:
+        """The step after `step` after which one is due by steps, or None."""
+        return every(self.step, self._steps)(step)
+
+
+def save_secs(config) -> int | None:
+    """The seconds between checkpoints that the flags say; None: the steps or the epochs count."""
+    by_steps_or_epochs = config.save_checkpoints_steps or config.save_checkpoints_epochs
+    return config.save_checkpoints_secs or (None if by_steps_or_epochs else _SAVE_SECS)
+
+
+class Loop:
+    """Knows what all synchronous tasks do after a call of steps.
+
+    Args:
+        plan: of the task.
+        params: RunParams.
+        lifeline: lifecycle.lifeline.Lifeline, which is told of each call.
+        reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
+            task, about twice a second.
+        profiler: profiles.profiler.Profiler; is told of each call.
+        after_call: called after each call, when its steps are known.
+
+    Attributes:
+        step: the last one.
+        why: the reason that stopped training, None if none did.
+    """
+
+    def __init__(self, plan, params, lifeline, reason, profiler=None, after_call=lambda: None):
+        self._plan, self._params, self._lifeline = plan, params, lifeline
+        self._reason, self._profiler, self._after_call = reason, profiler, after_call
+        self._asked = self._asked_at = None
+        self.why = None
+
+    def begin(self, step: int, saves: Saves, agree=None, reports=None, dues: Iterable = (), read_step=None) -> Next:
+        """Training begins, or goes on, after this step. Whether it stops at once: what ended the last run may still
+        stand.
+
+        Args:
+            agree: (() -> this task's wishes, steps since it was last called) -> which of them any task has; None
+                where the tasks do not ask each other after this call. Without it this task trains alone.
+            reports: reports.Reports of the chief.
+            dues: (step) -> the next one after which a call of several steps has to end, or None.
+            read_step: () -> the global step, which other tasks move as well; None: it is the one that `after` is told.
+
+        Raises:
+            checkpoint_errors.CannotRead: the checkpoint was not restored. Where TensorFlow may not read the file that
+                names it, it starts from the beginning without a word.
+        """
+        start = self._params.start_step
+        if step < start and not self._plan.asynchronous:
+            raise checkpoint_errors.CannotRead(
+                errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {start}'
+            )
+        self.step = self._first = step
+        self._agree, self._saves, self._reports, self._read_step = agree, saves, reports, read_step
+        self._dues, self._taken, self._last_loss = list(dues), 0, None
+        saves.saved(step)
+        self._lifeline.trains_from(step)
+        if self._profiler:
+            self._profiler.start(step)
+        if reports:
+            reports.start(step)
+        stop, _ = self._agreed(1)
+        return Next(stop or step >= self._params.max_steps, False)
+
+    def begins_call(self) -> None:
+        """A call of TensorFlow begins, which takes some steps."""
+        if self._profiler:
+            self._profiler.begins_call()
+
+    def after(self, step: int, losses) -> Next:
+        """A call has taken some steps, the last of them `step`.
+
+        Args:
+            losses: of each of the steps, over the global batch.
+
+        Raises:
+            NotFiniteError: a loss is not.
+        """
+        # 1. Is every loss finite? If not, nothing of these steps is told or saved.
+        for number, loss in enumerate(losses, step - len(losses) + 1):
+            if not math.isfinite(loss):
+                raise NotFiniteError(f'the loss is {float(loss)} at step {number}')
+
+        # 2. The task lives: tell those who watch it.
+        self.step = step
+        self._lifeline.stepped(step)
+        if self._profiler:
+            self._profiler.stepped(step, len(losses))
+        self._after_call()
+
+        # 3. Is a report due?
+        if self._reports:
+            self._report(losses)
+
+        # 4. Was a task told to stop? Synchronous tasks agree on it, and on what the chief's clock says.
+        stop, save = self._agreed(len(losses))
+
+        # 5. Is a checkpoint due?
+        if self._plan.is_chief or not self._plan.asynchronous:
+            save = save or self._saves.due_after(step)
+        if save:
+            self._saves.saved(step)
+
+        return Next(stop or step >= self._params.max_steps, save)
+
+    def saved(self, step: int) -> None:
+        """The chief has written a checkpoint of this step."""
+        self._lifeline.saved(step)
+
+    @property
+    def saved_step(self) -> int:
+        """Of the last checkpoint that was due, or of the one that training began with."""
+        return self._saves.step
+
+    def finish(self, step: int | None = None) -> None:
+        """Training is over and saved, after `step`, by default the last one of which it was told."""
+        self.step = self.step if step is None else step
+        if self._reports:
+            self._reports.finish(self.step, self._last_loss)
+        if self._profiler:
+            self._profiler.finish()
+        self._lifeline.enter(lifelines.CLOSING)
+
+    # -- several steps in a call
+
+    def next_due(self, step: int, alone: bool) -> int:
+        """The next step after `step` after which a call has to end: something is due, or training ends.
+
+        Args:
+            alone: whether this task may end its calls where other tasks do not.
+        """
+        dues = [self._saves.next(step), every(self._first, self._plan.config.log_every_steps)(step)]
+        dues += [due(step) for due in self._dues]
+        dues.append(self._profiler.border(step, alone) if self._profiler else None)
+        return max(step + 1, min([self._params.max_steps, *(due for due in dues if due is not None)]))
+
+    # -- reports
+
+    def _report(self, losses) -> None:
+        """Every so many steps of this task, wherever other tasks have moved the global step."""
+        before, self._taken = self._taken, self._taken + len(losses)
+        self._last_loss = losses[-1]
+        if self._reports.bar is not None:
+            self._reports.bar.update(len(losses))
+        due = self._due(before, self._plan.config.log_every_steps)
+        if due:
+            now = self._read_step() if self._read_step else self.step
+            self._reports.write([(now - self._taken + number, float(losses[number - before - 1])) for number in due])
+        if self._reports.summarise:
+            for number in self._due(before, self._plan.config.save_summary_steps):
+                self._reports.summarise(self._first + number, losses[number - before - 1])
+
+    def _due(self, before: int, frequency: int) -> range:
+        """Which of the steps after the first `before` of this task are due."""
+        return range(before - before % frequency + frequency, self._taken + 1, frequency) if frequency else range(0)
+
+    # -- what the tasks agree on
+
+    def wishes(self) -> list:
+        """This task's, of which there are WISHES."""
+        signum = self._lifeline.signum
+        now = time.monotonic()
+        asks = self._plan.is_chief or self._plan.asynchronous
+        if asks and (self._asked_at is None or now - self._asked_at >= _ASK_SECS):
+            self._asked, self._asked_at = self._reason(), now
+        by_clock = self._plan.is_chief and self._saves.due_by_clock()
+        return [*(signum == number for number in _SIGNALS), *(self._asked == name for name in _REASONS), by_clock]
+
+    def _agreed(self, steps: int) -> tuple[bool, bool]:
+        """Whether the tasks stop, and whether they save by the chief's clock."""
+        agreed = self._agree(self.wishes, steps) if self._agree else self.wishes()
+        if agreed is None:
+            return False, False
+        signals, reasons, save = agreed[: len(_SIGNALS)], agreed[len(_SIGNALS) : -1], agreed[-1]
+        if any(signals):
+            self._lifeline.obey(_SIGNALS[signals.index(True)])
+        elif any(reasons):
+            self.why = _REASONS[reasons.index(True)]
+        return any(signals) or any(reasons), save
+
+
+def every(first: int, frequency: int) -> Callable:
+    """(step) -> the next step after it that is a multiple of `frequency` steps after `first`; None: never."""
+
+    def next_(step):
+        if not frequency:
+            return None
+        return first if step < first else step + frequency - (step - first) % frequency
+
+    return next_
+
+
+def refuse_weights(step: int, weights: Iterable) -> None:
+    """Lets no weight that is not finite into a checkpoint. `weights`: (name, whether all of it is finite).
+
+    Raises:
+        NotFiniteError: one is not.
+    """
+    for name, is_finite in weights:
+        if not is_finite:
+            raise NotFiniteError(f'{name} is not finite at step {step}')
