@@ -281,7 +281,7 @@ def test_a_task_that_was_never_started_says_why():
 def test_a_stall_points_to_the_stacks():
     stalled = Attempt(1, 'g', 1, {}, pathlib.Path('/logs'), 0, Outcome(Stop(Why.STALLED, Cause('', 195)), (), 9))
     assert messages.closing(stalled, None, ()).splitlines() == [
-        'no step was finished in the time allowed: the first to fail',
+        'no step was finished within the time limit: the first to fail',
         'the stacks of all tasks are in /logs',
     ]
 
