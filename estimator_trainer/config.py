@@ -31,7 +31,7 @@ class TrainerConfig:
 
     job: str = _job(
         'mnist',
-        'A built-in job (mnist, fashion_mnist), or package.module:attribute of your own.',
+        'A built-in job (mnist, fashion_mnist, wide_and_deep), or package.module:attribute of your own.',
         why='its data need no download',
     )
     param: tuple = _job((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)
@@ -43,9 +43,9 @@ class TrainerConfig:
     )
     steps_per_call: str = _job(
         'auto',
-        'So many training steps are taken by one call of TensorFlow: a number, or auto. A call ends where anything is '
-        'due: a report, a checkpoint, a summary, the end. auto: as many steps as take 0.2 s, and 10 at most for '
-        'an Estimator with several workers.',
+        'Number of training steps in one call of TensorFlow, or auto. A call ends at a step after which a report, a '
+        'checkpoint, a summary or the end is due. auto: as many steps as take 0.2 s, and at most 10 for an Estimator '
+        'with several workers.',
         why='each call costs Python about a millisecond, in which small models train several steps',
     )
     model_dir: str = _job(
@@ -56,8 +56,8 @@ class TrainerConfig:
     )
     scratch_dir: str = _job(
         '',
-        'For a --model_dir with a URL: folder of this machine in which the run works, and from which it is sent to the '
-        'store.',
+        'For a --model_dir with a URL: the folder of this machine in which the run works. What it writes there is sent '
+        'to the store.',
         unset='a folder of that URL in ~/.cache/estimator_trainer',
     )
     allow_config_change: bool = _job(
@@ -80,8 +80,9 @@ class TrainerConfig:
     )
     in_memory_mb: int = _data(
         1024,
-        'The training split of --dataset is held in memory, and read in an exact order, if it takes at most so much '
-        'when decoded. A larger one is streamed. Of files: what decoded row groups and compressed files may take.',
+        'The training split of --dataset is held in memory, and read in an exact order, if it takes at most this much '
+        'memory when decoded. A larger one is streamed. For files, this bounds the memory of decoded row groups and of '
+        'compressed files.',
         unit='MiB',
         least=0,
         why='MNIST takes 45 MiB, CIFAR-10 146 MiB; much larger sets leave too little for the model',
@@ -89,8 +90,8 @@ class TrainerConfig:
 
     train_files: str = _data(
         '',
-        'Files to train on: names and globs, or such URLs of an object store (s3://bucket/data/*.tfrecord, gs://, '
-        'az://), separated by commas. For jobs with a file_spec.',
+        'Files to train on: names, globs or URLs of an object store (s3://bucket/data/*.tfrecord, gs://, az://), '
+        'separated by commas. For jobs with a file_spec.',
         unset='none',
     )
     eval_files: str = _data('', 'Files to evaluate on, as --train_files.', unset='none')
@@ -103,27 +104,27 @@ class TrainerConfig:
     shuffle: str = _data(
         'auto',
         'Order of the training files in each epoch. records: all examples are shuffled. blocks: blocks of neighbours '
-        'are shuffled, and the examples of 16 blocks or 256 MiB together. none: as the files have them. auto: records '
-        'if the files can be entered anywhere or fit into --in_memory_mb, else blocks.',
+        'are shuffled, and then the examples of 16 blocks, or of 256 MiB, together. none: the order of the files. '
+        'auto: records if the files can be read from any position or fit into --in_memory_mb, else blocks.',
         choices=('auto', 'records', 'blocks', 'none'),
         why='a full shuffle is best for training; Parquet and compressed files have to be decoded by the block',
     )
     max_bad_examples: int = _data(
         0,
-        'So many damaged or incomplete examples of the files are left out, in each task; one more ends the run.',
+        'Each task leaves out up to this many damaged or incomplete examples of the files; one more ends the run.',
         least=0,
         why='a damaged file should be noticed',
     )
 
     data_cache_dir: str = _data(
         '',
-        'Folder of this machine for what is read from object stores; the runs of a user may share it.',
+        'Folder of this machine that holds copies of the data of object stores; the runs of a user may share it.',
         unset='~/.cache/estimator_trainer/data',
     )
     data_cache_mib: int = _data(
         urls.DATA_CACHE_MIB,
-        'So much of what is read from object stores is held there. Files that fit are fetched whole before training '
-        'begins, others by the block while it runs. What was used least recently is removed first.',
+        'Largest size of --data_cache_dir. Files that fit into it are fetched whole before training begins, others '
+        'block by block while it runs. The blocks and files that were used least recently are removed first.',
         unit='MiB',
         least=1,
         why='room for the data of most jobs, and most disks have it',
@@ -228,9 +229,9 @@ class TrainerConfig:
     )
     max_secs: int | None = _training(
         None,
-        'Training stops after so much wall time, and its last step is saved, evaluated and exported. The time counts '
-        'from the start of run_local_cluster.sh, or of the job of Slurm or Ray, with all restarts; from each start of '
-        'the trainer by itself, on Kubernetes, and under Slurm with an object store.',
+        'Training stops after this much wall time, and its last step is saved, evaluated and exported. Under '
+        'run_local_cluster.sh, Slurm and Ray the time counts from the start of the cluster or of the job, and includes '
+        'all restarts. Elsewhere (the trainer alone, Kubernetes, Slurm with an object store) each start counts anew.',
         unit='s',
         least=1,
         unset='no bound',
@@ -256,7 +257,7 @@ class TrainerConfig:
     )
     stop_mode: str | None = _early(
         None,
-        'Whether lower (min) or higher (max) is better. Needed for a metric of which neither is known.',
+        'Whether lower (min) or higher (max) is better. Needed if neither the job nor the name of the metric says it.',
         choices=('min', 'max'),
         unset="the job's, if it is its best_metric; else as the name says: min for a loss or an error, max for "
         'accuracy, AUC, precision or recall',
@@ -281,13 +282,14 @@ class TrainerConfig:
     )
     lost_peer_secs: int = _bound(
         30,
-        'A task that has been silent for so long is lost, and the other tasks end.',
+        'A task that has not answered for this time is lost, and the other tasks end.',
         least=5,
         why='longer than a loaded machine pauses, and short beside a restart',
     )
     step_timeout_secs: int = _bound(
         1800,
-        'Longest time of one step with its checkpoint, and for the chief to verify the newest checkpoint. 0: no bound.',
+        'Longest time of one step with its checkpoint. Also the longest time in which the chief verifies the newest '
+        'checkpoint. 0: no bound.',
         least=0,
         why='no ordinary step takes half an hour',
     )
@@ -300,7 +302,7 @@ class TrainerConfig:
 
     max_unpushed_secs: int = _bound(
         3600,
-        'For a --model_dir with a URL: training goes on for so long while the store does not answer, and then ends.',
+        'For a --model_dir with a URL: training ends if no checkpoint could be sent to the store for this time.',
         least=1,
         why='an outage of an hour is rare, and what was not sent is lost with the machine',
     )
@@ -308,8 +310,8 @@ class TrainerConfig:
     eval_steps: int | None = _evaluation(None, 'Batches of one evaluation.', least=1, unset='the whole eval split')
     eval_throttle_secs: int = _evaluation(
         600,
-        'In a process that both trains and evaluates: at most one evaluation in so much time. The last checkpoint is '
-        'always evaluated.',
+        'In a process that both trains and evaluates: the shortest time between two evaluations. The last checkpoint '
+        'is always evaluated.',
         unit='s',
         least=0,
         why='the default of tf.estimator.EvalSpec',
@@ -377,7 +379,7 @@ class TrainerConfig:
     )
     profile_steps: str = _progress(
         '',
-        'AFTER,TO: profiles the steps after step AFTER, up to step TO; at most 100 of them. Without the flag as well, '
+        'AFTER,TO: profiles the steps after step AFTER, up to step TO; at most 100 of them. With or without this flag, '
         'SIGUSR2 makes a task profile its next 20 steps.',
         unset='nothing is profiled',
     )
@@ -388,15 +390,16 @@ class TrainerConfig:
     )
     metrics_port: str = _progress(
         '',
-        'Serves metrics for Prometheus at http://127.0.0.1:PORT/metrics: a port, 0 for one that is free, or HOST:PORT '
-        'to listen elsewhere than on loopback. The chief serves them; run_local_cluster.sh those of the whole cluster.',
+        'Serves metrics for Prometheus at http://127.0.0.1:PORT/metrics: a port, 0 for a free port, or HOST:PORT to '
+        'listen at another address. The chief serves the metrics; under run_local_cluster.sh, the supervisor serves '
+        'those of the whole cluster.',
         unset='no port',
         why='a port that nobody asked for is a risk',
     )
     dry_run: bool = _progress(
         False,
         'Print the resolved run to stdout, and stop: data, steps, checkpoints, exports, where it would resume.',
-        why='the usual wish is to train',
+        why='a command usually trains',
     )
 
     @property

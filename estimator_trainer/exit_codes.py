@@ -1,9 +1,9 @@
 """The exit codes of every program of this package: an API, listed in docs/reference.md.
 
 If a code is below 128, the failure is permanent: the same command would fail the same way. If it is 128 or more, the
-same command is worth another try. Our own supervisor also tries again after code 1, because an exception may be bad
-luck. Kubeflow's `restartPolicy: ExitCode` draws the same border, so an engine that knows only the number does the
-right thing. Our own retryable codes begin at 193: 128 + N is taken by signals, of which Linux has 64.
+same command may succeed. Our own supervisor also restarts after code 1, because the cause of an exception may be
+temporary. Kubeflow's `restartPolicy: ExitCode` makes the same distinction, so an engine that knows only the number
+decides correctly. Our own retryable codes begin at 193: 128 + N is taken by signals, of which Linux has 64.
 """
 
 import signal

@@ -213,8 +213,7 @@ INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[
         (
             CLOSING,
             dict(secs=120, step=60),
-            'saving the last step and closing the session took over 120 s (--step_timeout_secs); '
-            'the stacks are above',
+            'saving the last step and closing the session took over 120 s (--step_timeout_secs); the stacks are above',
         ),
     ],
 )
