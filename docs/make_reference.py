@@ -54,10 +54,10 @@ TEXT = """\
 
 `python -m estimator_trainer` takes these flags. Write `--name=value`; for a switch also `--name` and `--noname`.
 `--flagfile=FILE` reads flags from a file, one on each line; `#` at the beginning of a line or after a blank begins a
-comment. A flag on the command line counts more than one in a flagfile; of two in the same place the last one counts.
+comment. A flag on the command line overrides one in a flagfile. If both are in the same place, the last one counts.
 This also holds for flags that exclude each other: `--flagfile=FILE --max_steps=300` trains 300 steps, although the file
-has `--epochs`. The first lines of a run say what was overridden. `--epochs=` takes back a value; so does any flag that
-may be without one, and `--param=` takes back all params before it.
+has `--epochs`. The first lines of a run say what was overridden. An empty value, such as `--epochs=`, unsets a flag
+that need not have a value; `--param=` unsets all params before it.
 
 {trainer}
 ## Flags of the cluster
@@ -133,19 +133,20 @@ command and its exit codes.
 
 `--param=name=value` sets them. `mnist` and `fashion_mnist` have the same ones: `optimizer` (`sgd`, `momentum`, `adam`),
 `learning_rate`, `schedule` (`constant`; `step` with `decay_epochs` and `decay_factor`; `cosine`), `warmup_steps`,
-`scale_rate_with_replicas`, `l2`, `shift_pixels`, `classes`. `--dry_run` shows their values.
+`scale_rate_with_replicas`, `l2`, `shift_pixels`, `classes`. `--dry_run` shows their values, and the params of
+`wide_and_deep` ([flights.md](flights.md)).
 
 ## Exit codes
 
 If the code is below 128, the failure is permanent: the same command would fail the same way. If it is 128 or more, the
-same command may succeed, and resumes at the last checkpoint. Kubeflow's `ExitCode` policy draws the same border. The
-local supervisor also tries again after code 1, because an exception may be bad luck.
+same command may succeed, and resumes at the last checkpoint. Kubeflow's `ExitCode` policy makes the same distinction.
+The local supervisor also restarts after code 1, because the cause of an exception may be temporary.
 
 {codes}
 ## Files of a run
 
 Every file has one writer at a time. A file that is replaced is written under a temporary name first and then renamed;
-logs and `metrics.jsonl` grow. Paths are relative to the model_dir; `--log_dir` moves `logs/`.
+lines are added to logs and to `metrics.jsonl`. Paths are relative to the model_dir; `--log_dir` moves `logs/`.
 
 {files}
 An exported image model takes `image`, uint8 [batch, height, width, channels], and returns `logits`, `probabilities` and

@@ -49,9 +49,9 @@ class TrainerConfig(JobFlags):
     )
     max_secs: int | None = _training(
         None,
-        'Training stops after so much wall time, and its last step is saved, evaluated and exported. The time counts '
-        'from the start of run_local_cluster.sh, or of the job of Slurm or Ray, with all restarts; from each start of '
-        'the trainer by itself, on Kubernetes, and under Slurm with an object store.',
+        'Training stops after this much wall time, and its last step is saved, evaluated and exported. Under '
+        'run_local_cluster.sh, Slurm and Ray the time counts from the start of the cluster or of the job, and includes '
+        'all restarts. Elsewhere (the trainer alone, Kubernetes, Slurm with an object store) each start counts anew.',
         unit='s',
         least=1,
         unset='no bound',
@@ -77,7 +77,7 @@ class TrainerConfig(JobFlags):
     )
     stop_mode: str | None = _early(
         None,
-        'Whether lower (min) or higher (max) is better. Needed for a metric of which neither is known.',
+        'Whether lower (min) or higher (max) is better. Needed if neither the job nor the name of the metric says it.',
         choices=('min', 'max'),
         unset="the job's, if it is its best_metric; else as the name says: min for a loss or an error, max for "
         'accuracy, AUC, precision or recall',
@@ -102,13 +102,14 @@ class TrainerConfig(JobFlags):
     )
     lost_peer_secs: int = _bound(
         30,
-        'A task that has been silent for so long is lost, and the other tasks end.',
+        'A task that has not answered for this time is lost, and the other tasks end.',
         least=5,
         why='longer than a loaded machine pauses, and short beside a restart',
     )
     step_timeout_secs: int = _bound(
         1800,
-        'Longest time of one step with its checkpoint, and for the chief to verify the newest checkpoint. 0: no bound.',
+        'Longest time of one step with its checkpoint. Also the longest time in which the chief verifies the newest '
+        'checkpoint. 0: no bound.',
         least=0,
         why='no ordinary step takes half an hour',
     )
@@ -121,7 +122,7 @@ class TrainerConfig(JobFlags):
 
     max_unpushed_secs: int = _bound(
         3600,
-        'For a --model_dir with a URL: training goes on for so long while the store does not answer, and then ends.',
+        'For a --model_dir with a URL: training ends if no checkpoint could be sent to the store for this time.',
         least=1,
         why='an outage of an hour is rare, and what was not sent is lost with the machine',
     )
@@ -129,8 +130,8 @@ class TrainerConfig(JobFlags):
     eval_steps: int | None = _evaluation(None, 'Batches of one evaluation.', least=1, unset='the whole eval split')
     eval_throttle_secs: int = _evaluation(
         600,
-        'In a process that both trains and evaluates: at most one evaluation in so much time. The last checkpoint is '
-        'always evaluated.',
+        'In a process that both trains and evaluates: the shortest time between two evaluations. The last checkpoint '
+        'is always evaluated.',
         unit='s',
         least=0,
         why='the default of tf.estimator.EvalSpec',
@@ -198,7 +199,7 @@ class TrainerConfig(JobFlags):
     )
     profile_steps: str = _progress(
         '',
-        'AFTER,TO: profiles the steps after step AFTER, up to step TO; at most 100 of them. Without the flag as well, '
+        'AFTER,TO: profiles the steps after step AFTER, up to step TO; at most 100 of them. With or without this flag, '
         'SIGUSR2 makes a task profile its next 20 steps.',
         unset='nothing is profiled',
     )
@@ -209,15 +210,16 @@ class TrainerConfig(JobFlags):
     )
     metrics_port: str = _progress(
         '',
-        'Serves metrics for Prometheus at http://127.0.0.1:PORT/metrics: a port, 0 for one that is free, or HOST:PORT '
-        'to listen elsewhere than on loopback. The chief serves them; run_local_cluster.sh those of the whole cluster.',
+        'Serves metrics for Prometheus at http://127.0.0.1:PORT/metrics: a port, 0 for a free port, or HOST:PORT to '
+        'listen at another address. The chief serves the metrics; under run_local_cluster.sh, the supervisor serves '
+        'those of the whole cluster.',
         unset='no port',
         why='a port that nobody asked for is a risk',
     )
     dry_run: bool = _progress(
         False,
         'Print the resolved run to stdout, and stop: data, steps, checkpoints, exports, where it would resume.',
-        why='the usual wish is to train',
+        why='a command usually trains',
     )
 
 

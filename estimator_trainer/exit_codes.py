@@ -1,9 +1,9 @@
 """The exit codes of every program of this package: an API, listed in docs/reference.md.
 
 If a code is below 128, the failure is permanent: the same command would fail the same way. If it is 128 or more, the
-same command is worth another try. Our own supervisor also tries again after code 1, because an exception may be bad
-luck. Kubeflow's `restartPolicy: ExitCode` draws the same border, so an engine that knows only the number does the
-right thing. Our own retryable codes begin at 193: 128 + N is taken by signals, of which Linux has 64.
+same command may succeed. Our own supervisor also restarts after code 1, because the cause of an exception may be
+temporary. Kubeflow's `restartPolicy: ExitCode` makes the same distinction, so an engine that knows only the number
+decides correctly. Our own retryable codes begin at 193: 128 + N is taken by signals, of which Linux has 64.
 """
 
 import signal
@@ -31,27 +31,28 @@ NOT_SENT = 201
 MEANINGS = {
     OK: 'done',
     FAILED: 'failed: an exception in the job, in TensorFlow or in the trainer; it has printed its traceback',
-    USAGE: 'usage: a flag, a job, TF_CONFIG, or a model_dir that contradicts the flags or is in use; '
+    USAGE: 'usage error: a flag, the job or TF_CONFIG is wrong, or the model_dir contradicts the flags or is in use; '
     'nothing was started',
-    DAMAGED: 'no checkpoint of the model_dir can be read, or an example of the data cannot be used; '
-    '`inspect` has found a damaged file',
-    NO_DATA: 'the data set is not there and cannot be had',
+    DAMAGED: 'no checkpoint of the model_dir can be read, or an example of the data cannot be used; of `inspect`: a '
+    'file is damaged',
+    NO_DATA: 'the data set or a data file is missing, has changed or cannot be read',
     NOT_FINITE: 'the loss or a weight is NaN or infinite',
     OUT_OF_MEMORY: 'out of memory',
     CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or too many open files',
     INTERRUPTED: 'interrupted (Ctrl-C); the same command goes on from what is saved',
     TERMINATED: 'preempted (SIGTERM or SIGHUP); the same command goes on from what is saved',
     LOST_PEER: 'another task of the cluster was lost',
-    NO_PEER: 'another task of the cluster never came',
-    STALLED: 'no step was finished in the time allowed',
-    NOT_SAVED: 'told to stop, and could not save in time; the same command goes on from what is saved',
+    NO_PEER: 'another task of the cluster never answered',
+    STALLED: 'no step was finished within the time limit',
+    NOT_SAVED: 'told to stop, and ended before its last step was saved; the same command goes on from what is saved',
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
-    MODEL_DIR_TAKEN: 'a trainer or evaluator on another machine has the model_dir, or is lost and about to lose it',
-    FILES_AWAY: 'the file system of the model_dir fails for now (input/output error, stale file handle), or its store '
-    'or that of the data does not answer, or the process that prepares the data stands still',
-    NOT_SENT: 'the last checkpoint was saved on this machine and could not be sent to the store of the model_dir; the '
-    'same command on this machine sends it',
+    MODEL_DIR_TAKEN: 'a trainer or an evaluator on another machine uses the model_dir; if that machine is lost, its '
+    'lock expires after a while',
+    FILES_AWAY: 'files cannot be used at the moment: the file system fails (input/output error, stale file handle), a '
+    'store does not answer, the process that prepares the data makes no progress, or tasks see different files',
+    NOT_SENT: 'the last checkpoint was saved on this machine, but could not be sent to the store of the model_dir; '
+    'the same command on this machine sends it',
 }
 
 # A task ends with these codes because another task failed.
@@ -59,8 +60,8 @@ SYMPTOMS = frozenset((LOST_PEER, NO_PEER))
 
 
 def was_stopped(code: int | None) -> bool:
-    """Whether this is the code of a run or a task that was told to stop. A supervisor tells SIGHUP by a code of its
-    own; a task counts it as SIGTERM."""
+    """Whether this is the code of a run or a task that was told to stop. After SIGHUP a supervisor ends with
+    128 + SIGHUP; a task ends with the code of SIGTERM."""
     return code in (128 + signal.SIGHUP, INTERRUPTED, TERMINATED)
 
 

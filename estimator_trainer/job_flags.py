@@ -20,7 +20,7 @@ class JobFlags:
 
     job: str = _job(
         'mnist',
-        'A built-in job (mnist, fashion_mnist), or package.module:attribute of your own.',
+        'A built-in job (mnist, fashion_mnist, wide_and_deep), or package.module:attribute of your own.',
         why='its data need no download',
     )
     param: tuple = _job((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)
@@ -32,9 +32,9 @@ class JobFlags:
     )
     steps_per_call: str = _job(
         'auto',
-        'So many training steps are taken by one call of TensorFlow: a number, or auto. A call ends where anything is '
-        'due: a report, a checkpoint, a summary, the end. auto: as many steps as take 0.2 s, and 10 at most for '
-        'an Estimator with several workers.',
+        'Number of training steps in one call of TensorFlow, or auto. A call ends at a step after which a report, a '
+        'checkpoint, a summary or the end is due. auto: as many steps as take 0.2 s, and at most 10 for an Estimator '
+        'with several workers.',
         why='each call costs Python about a millisecond, in which small models train several steps',
     )
     model_dir: str = _job(
@@ -45,8 +45,8 @@ class JobFlags:
     )
     scratch_dir: str = _job(
         '',
-        'For a --model_dir with a URL: folder of this machine in which the run works, and from which it is sent to the '
-        'store.',
+        'For a --model_dir with a URL: the folder of this machine in which the run works. What it writes there is sent '
+        'to the store.',
         unset='a folder of that URL in ~/.cache/estimator_trainer',
     )
     allow_config_change: bool = _job(
@@ -69,8 +69,9 @@ class JobFlags:
     )
     in_memory_mb: int = _data(
         1024,
-        'The training split of --dataset is held in memory, and read in an exact order, if it takes at most so much '
-        'when decoded. A larger one is streamed. Of files: what decoded row groups and compressed files may take.',
+        'The training split of --dataset is held in memory, and read in an exact order, if it takes at most this much '
+        'memory when decoded. A larger one is streamed. For files, this bounds the memory of decoded row groups and of '
+        'compressed files.',
         unit='MiB',
         least=0,
         why='MNIST takes 45 MiB, CIFAR-10 146 MiB; much larger sets leave too little for the model',
@@ -78,8 +79,8 @@ class JobFlags:
 
     train_files: str = _data(
         '',
-        'Files to train on: names and globs, or such URLs of an object store (s3://bucket/data/*.tfrecord, gs://, '
-        'az://), separated by commas. For jobs with a file_spec.',
+        'Files to train on: names, globs or URLs of an object store (s3://bucket/data/*.tfrecord, gs://, az://), '
+        'separated by commas. For jobs with a file_spec.',
         unset='none',
     )
     eval_files: str = _data('', 'Files to evaluate on, as --train_files.', unset='none')
@@ -92,27 +93,27 @@ class JobFlags:
     shuffle: str = _data(
         'auto',
         'Order of the training files in each epoch. records: all examples are shuffled. blocks: blocks of neighbours '
-        'are shuffled, and the examples of 16 blocks or 256 MiB together. none: as the files have them. auto: records '
-        'if the files can be entered anywhere or fit into --in_memory_mb, else blocks.',
+        'are shuffled, and then the examples of 16 blocks, or of 256 MiB, together. none: the order of the files. '
+        'auto: records if the files can be read from any position or fit into --in_memory_mb, else blocks.',
         choices=('auto', 'records', 'blocks', 'none'),
         why='a full shuffle is best for training; Parquet and compressed files have to be decoded by the block',
     )
     max_bad_examples: int = _data(
         0,
-        'So many damaged or incomplete examples of the files are left out, in each task; one more ends the run.',
+        'Each task leaves out up to this many damaged or incomplete examples of the files; one more ends the run.',
         least=0,
         why='a damaged file should be noticed',
     )
 
     data_cache_dir: str = _data(
         '',
-        'Folder of this machine for what is read from object stores; the runs of a user may share it.',
+        'Folder of this machine that holds copies of the data of object stores; the runs of a user may share it.',
         unset='~/.cache/estimator_trainer/data',
     )
     data_cache_mib: int = _data(
         urls.DATA_CACHE_MIB,
-        'So much of what is read from object stores is held there. Files that fit are fetched whole before training '
-        'begins, others by the block while it runs. What was used least recently is removed first.',
+        'Largest size of --data_cache_dir. Files that fit into it are fetched whole before training begins, others '
+        'block by block while it runs. The blocks and files that were used least recently are removed first.',
         unit='MiB',
         least=1,
         why='room for the data of most jobs, and most disks have it',

@@ -40,7 +40,7 @@ class Snapshot:
         stopped_by: the signal that all tasks have agreed to obey.
         follows: another task received that signal, and this one did not.
         told_at: when this task learned that it has to stop. The grace period begins here.
-        gone: a peer that is lost, or that never came.
+        gone: a peer that is lost, or that has never answered.
     """
 
     phase: str
@@ -114,7 +114,8 @@ def _end_by_signal(snapshot, bounds, now) -> End | None:
         return End(128 + signum, f'stopped by {name}')
     return End(
         exit_codes.NOT_SAVED,
-        f'{name} was not obeyed within {bounds.grace:g} s (--grace_secs): the step takes longer, or is stuck; {last}',
+        f'the last step was not saved within {bounds.grace:g} s of {name} (--grace_secs): it takes longer, or it is '
+        f'stuck; {last}',
     )
 
 
@@ -125,7 +126,7 @@ def _end_without_peer(snapshot) -> End | None:
     if gone.ever_seen:
         code, what, cure = exit_codes.LOST_PEER, 'has not answered for', 'restart all tasks: they resume'
     else:
-        code, what = exit_codes.NO_PEER, 'has never answered, in'
+        code, what = exit_codes.NO_PEER, 'did not answer within'
         cure = 'start it, or give it more time (--join_timeout_secs)'
     return End(code, f'{gone.name} at {gone.address} {what} {gone.secs:.0f} s; {cure}', peer=gone.name)
 
@@ -142,7 +143,7 @@ def _end_stalled(snapshot, bounds, now) -> End | None:
     if snapshot.phase == CLOSING and secs >= close_secs:
         return End(
             exit_codes.STALLED,
-            f'the last step was not saved and the session closed in {close_secs:g} s (--step_timeout_secs); '
+            f'saving the last step and closing the session took over {close_secs:g} s (--step_timeout_secs); '
             'the stacks are above',
         )
     return None

@@ -26,7 +26,7 @@ FILES = (
     File(
         ('.start.json',),
         _CHIEF,
-        'the checkpoint from which the last start went on; the workers look for this file to see that they share the '
+        'the checkpoint from which the last start resumed; the workers read this file to check that they share the '
         'folder',
     ),
     File(
@@ -50,20 +50,21 @@ FILES = (
     File(('eval/events.*',), _EVALUATOR, 'TensorBoard summaries of the evaluations'),
     File(('export/best/<time>', 'export/best/best.json'), _EVALUATOR, 'the best SavedModel so far, across restarts'),
     File(('export/final/<time>',), _EVALUATOR, 'the SavedModel of the end of training'),
+    File(('export/step_N/<time>',), '`export`', 'a SavedModel of the checkpoint of step N'),
     File(
         ('logs/attempt-N/<task>.out', 'logs/attempt-N/<task>.err'),
         _CLUSTER,
-        'the output of each task; <task>.2.err is that of its second life, if it was restarted alone; <task>.err.1 is '
-        'the older half of a long one',
+        'the output of each task; <task>.2.err is that of its second start, if it was restarted alone; <task>.err.1 '
+        'is the older half of a long output',
     ),
     File(('logs/attempt-N/<task>.error.json',), 'each task', 'why the task ended'),
     File(
         ('logs/slurm-JOBID/RESTART/RANK.error.json', 'logs/slurm-JOBID/started'),
         'each task under Slurm; its batch script',
-        'the same for a job of Slurm and each of its restarts; when the job was first started',
+        'why a task of a job of Slurm ended, for each restart of the job; when the job was first started',
     ),
-    File(('status.json',), _CLUSTER, 'how the run goes, while it goes'),
-    File(('report.json',), _CLUSTER, 'the whole story, when it has ended'),
+    File(('status.json',), _CLUSTER, 'the state of the run, renewed while it lives'),
+    File(('report.json',), _CLUSTER, 'every attempt, how its tasks ended, and why; written at the end of the run'),
     File(
         ('report.html',),
         'run_local_cluster.sh; without it the evaluator, or the chief if there is none; `report`',
@@ -90,10 +91,8 @@ FILES = (
         'where the records of TFRecord and CSV files begin, if that cannot be written beside these files',
     ),
     File(('.trainer.lock',), _CHIEF, 'held by the process that trains here'),
-    File(
-        ('.trainer.lease',), _CHIEF, 'only in an object store: who trains there; changes as long as that trainer lives'
-    ),
-    File(('.evaluator.lease',), 'evaluator', 'the same for an evaluator that was started by itself'),
+    File(('.trainer.lease',), _CHIEF, 'only in an object store: which process trains there; renewed while it lives'),
+    File(('.evaluator.lease',), 'evaluator', 'the same for an evaluator that has a scratch folder of its own'),
     File(('eval/.lock',), _EVALUATOR, 'held by the process that evaluates here'),
     File(('.cluster.lock',), _CLUSTER, 'held by the supervisor of this run'),
     File(

@@ -195,7 +195,7 @@ INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[
         (
             TRAINING,
             dict(LATE, checkpoint_step=6),
-            'SIGTERM was not obeyed within 25 s (--grace_secs): the step takes longer, or is stuck; '
+            'the last step was not saved within 25 s of SIGTERM (--grace_secs): it takes longer, or it is stuck; '
             'the last checkpoint is at step 6',
         ),
         (SERVING, LATE, 'stopped by SIGTERM'),
@@ -207,13 +207,13 @@ INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[
         (
             TRAINING,
             dict(gone=Gone('ps:0', 'host:1', False, 31.4)),
-            'ps:0 at host:1 has never answered, in 31 s; start it, or give it more time (--join_timeout_secs)',
+            'ps:0 at host:1 did not answer within 31 s; start it, or give it more time (--join_timeout_secs)',
         ),
         (TRAINING, dict(secs=60, step=60), 'no step was finished in 60 s (--step_timeout_secs); the stacks are above'),
         (
             CLOSING,
             dict(secs=120, step=60),
-            'the last step was not saved and the session closed in 120 s (--step_timeout_secs); the stacks are above',
+            'saving the last step and closing the session took over 120 s (--step_timeout_secs); the stacks are above',
         ),
     ],
 )

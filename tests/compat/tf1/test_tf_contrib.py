@@ -42,7 +42,7 @@ def test_each_name_of_the_table_is_found():
     [
         ('learn.Experiment', 'use tf.estimator.train_and_evaluate with'),
         ('learn.python.learn.learn_runner', 'use tf.estimator.train_and_evaluate'),
-        ('distribute.Monitor', 'tf.contrib.distribute.Monitor went with TensorFlow 1: use tf.distribute.'),
+        ('distribute.Monitor', 'tf.contrib.distribute.Monitor was removed in TensorFlow 2: use tf.distribute.'),
         ('learn.datasets.load_iris', 'use the package tensorflow-datasets'),
         ('layers.real_valued_column', 'tf.feature_column.numeric_column'),
         ('unheard_of.thing', 'replace it in the program'),

@@ -103,10 +103,10 @@ def test_names_of_tensorflow_1_and_contrib(tmp_path):
         'SUM [[3.0], [3.0]]',
         'STEP 5 True',
         "NAMES ['OptimizeLoss/hidden/weights/Adagrad', 'hidden/weights']",
-        'SAID tf.contrib.learn.Experiment went with TensorFlow 1: use tf.estimator.train_and_evaluate with',
-        'SAID tf.contrib.seq2seq went with TensorFlow 1: ',
+        'SAID tf.contrib.learn.Experiment was removed in TensorFlow 2: use tf.estimator.train_and_evaluate with',
+        'SAID tf.contrib.seq2seq was removed in TensorFlow 2: ',
         "has no 'no_such_name' among its names of TensorFlow 1",
-        'SAID tf.contrib.tensorboard went with TensorFlow 1: use the package tensorboard.',
+        'SAID tf.contrib.tensorboard was removed in TensorFlow 2: use the package tensorboard.',
     ):
         assert line in finished.output, finished.output
 

@@ -295,7 +295,7 @@ def test_a_stall_points_to_the_stacks():
         1, 'g', 1, {}, pathlib.Path('/logs'), 0, GangOutcome(GangEnd(GangEndKind.STALLED, Cause('', 195)), (), 9)
     )
     assert wording.closing(stalled, None, ()).splitlines() == [
-        'no step was finished in the time allowed: the first to fail',
+        'no step was finished within the time limit: the first to fail',
         'the stacks of all tasks are in /logs',
     ]
 

@@ -100,8 +100,10 @@ def absent(path: str) -> str:
         for section in sentences.sections():
             advice = sentences[section].get('.'.join(parts[:length]))
             if advice:
-                return f'tf.contrib.{path} went with TensorFlow 1: {advice}.'
-    return f'tf.contrib.{path} went with TensorFlow 1, and compat has no stand-in for it: replace it in the program.'
+                return f'tf.contrib.{path} was removed in TensorFlow 2: {advice}.'
+    return (
+        f'tf.contrib.{path} was removed in TensorFlow 2, and compat has no stand-in for it: replace it in the program.'
+    )
 
 
 @functools.cache
