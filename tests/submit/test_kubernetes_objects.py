@@ -224,7 +224,7 @@ def test_kubernetes_does_not_expand_what_is_the_jobs():
         ('kubernetes', {'claim': None}, 'kubernetes.claim.*PersistentVolumeClaim'),
         ('kubernetes', {'mount': None}, 'kubernetes.mount.*/models/runs'),
         ('kubernetes', {'mount': '/tmp'}, 'kubernetes.mount=/tmp'),
-        ('model_dir', '/elsewhere/mnist', 'model_dir=/elsewhere/mnist.*kubernetes_objects.mount=/models'),
+        ('model_dir', '/elsewhere/mnist', 'model_dir=/elsewhere/mnist.*kubernetes.mount=/models'),
         ('model_dir', '/models/../elsewhere', 'model_dir'),
         ('roles', {'worker': {}, 'evaluator': {'cores': 4}}, 'kubernetes.kind=job.*kind: jobset'),
         ('roles', {'worker': {'count': 2}, 'ps': {}}, 'roles.*parameter_server'),

@@ -392,8 +392,8 @@ class TestHost:
     def test_a_task_does_not_outlive_its_actor(self, tmp_path):
         program = (
             'import sys\n'
-            'from estimator_trainer.submit.ray_host import Host\n'
-            'host = Host("worker:0")\n'
+            'from estimator_trainer.submit.ray_host import TaskActor\n'
+            'host = TaskActor("worker:0")\n'
             'print(host.start(["sleep", "600"], {}, None), flush=True)\n'
             'sys.stdin.read()\n'
         )

@@ -116,10 +116,10 @@ def test_bad_arguments(argv):
     assert ended.value.code == 64
 
 
-@pytest.mark.parametrize('engine', ['slurm', 'kubernetes', 'ray', 'verdict', 'command'])
-def test_no_tensorflow(engine):
+@pytest.mark.parametrize('module', ['slurm_script', 'kubernetes_objects', 'ray_job', 'verdict', 'submit_command'])
+def test_no_tensorflow(module):
     script = (
-        f'import sys, estimator_trainer.submit.{engine}\n'
+        f'import sys, estimator_trainer.submit.{module}\n'
         'print([name for name in ("tensorflow", "ray", "yaml", "numpy") if name in sys.modules])'
     )
     done = launch.run([sys.executable, '-c', script], timeout=300)
