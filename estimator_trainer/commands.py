@@ -75,6 +75,7 @@ COMMANDS = {
         'estimator_trainer.tools.doctor', 'says whether Estimators work with the packages installed here'
     ),
 }
+PROGRAMS = {'tf_config': 'python -m tf_config', 'compat': 'python -m estimator_trainer.compat'}  # beside the commands
 
 
 def split(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -93,6 +94,8 @@ def split(argv: Sequence[str]) -> tuple[str, list[str]]:
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         meant = f' (did you mean {close[0]}?)' if close else ''
+        if name in PROGRAMS:
+            meant = f'; it is a program of its own: `{PROGRAMS[name]} --help` explains it'
         raise ValueError(f'{name}: no such command{meant}. Commands are {", ".join(COMMANDS)}; a flag is --name=value.')
     return name, rest
 

@@ -49,6 +49,14 @@ def test_help_begins_with_every_command(tmp_path):
     assert [line.split()[0] for line in listed.splitlines()] == list(commands.COMMANDS)
 
 
+@pytest.mark.parametrize('name', commands.PROGRAMS)
+def test_programs_beside_the_commands_are_named(tmp_path, name):
+    with pytest.raises(ValueError, match=f'`{commands.PROGRAMS[name]} --help` explains it'):
+        commands.split(['help', name])
+    module = commands.PROGRAMS[name].removeprefix('python -m ')
+    assert run(tmp_path, '--help', start=('-m', module)).returncode == 0
+
+
 def test_train_is_the_default(tmp_path):
     given = ('--model_dir=model', '--max_steps=5', '--dry_run')
     bare, named = (run(tmp_path, *argv) for argv in (given, ('train', *given)))

@@ -34,6 +34,13 @@ def test_every_module_and_file_is_in_a_package(declared):
         assert any(path.match(pattern) for pattern in patterns), path
 
 
+def test_job_is_found_in_the_package_as_well():
+    from estimator_trainer import Job, jobs
+
+    assert Job is jobs.Job
+    assert not hasattr(importlib.import_module('estimator_trainer'), 'Jobs')
+
+
 def test_nothing_of_tests_is_in_it(declared):
     assert {name.partition('.')[0] for name in declared['packages']} == {'estimator_trainer', 'tf_config'}
 
