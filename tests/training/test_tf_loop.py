@@ -105,7 +105,13 @@ def train(
     )
     config = parse(['trainer', f'--model_dir={folder}', '--steps_per_call=1', f'--max_steps={max_steps}'])
     plan = types.SimpleNamespace(
-        config=config, is_chief=is_chief, asynchronous=asynchronous, in_sync=False, strategy='none', global_batch_size=1
+        config=config,
+        is_chief=is_chief,
+        asynchronous=asynchronous,
+        in_sync=False,
+        is_multi_worker=False,
+        uses_parameter_servers=False,
+        global_batch_size=1,
     )
     run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
     its = loop.Loop(plan, run_params, line, reason)

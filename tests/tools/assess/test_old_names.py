@@ -31,7 +31,7 @@ decoder = tf.contrib.seq2seq.BasicDecoder()
     )
     assert said[0].endswith('is written for TensorFlow 1: python -m estimator_trainer.compat run --tf1 train.py')
     assert said[1] == '  train.py:2: tf.contrib.slim' and said[6] == '  and 1 more'
-    assert [line.partition(' went')[0] for line in said[7:]] == [
+    assert [line.partition(' was removed')[0] for line in said[7:]] == [
         'cannot work: train.py:5: tf.contrib.learn.Experiment',
         'cannot work: train.py:6: tf.contrib.layers.real_valued_column',
         'cannot work: train.py:7: tf.contrib.seq2seq.BasicDecoder',
