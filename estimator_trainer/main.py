@@ -70,7 +70,7 @@ def main(argv, url: str = '') -> int:
         lines = tuple(traceback.format_exc().splitlines())
         end = ending.End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
     except KeyboardInterrupt:
-        _log.info('interrupted; the same command goes on from what is saved')
+        _log.info('interrupted; the same command goes on from the newest checkpoint, if any')
         return exit_codes.INTERRUPTED
     ending.record(end, task, None, os.environ)
     return end.code
