@@ -44,7 +44,8 @@ MEANINGS = {
     LOST_PEER: 'another task of the cluster was lost',
     NO_PEER: 'another task of the cluster never answered',
     STALLED: 'no step was finished within the time limit',
-    NOT_SAVED: 'told to stop, and ended before its last step was saved; the same command goes on from the newest checkpoint, if any',
+    NOT_SAVED: 'told to stop, and ended before its last step was saved; the same command goes on from the newest '
+    'checkpoint, if any',
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
     MODEL_DIR_TAKEN: 'a trainer or an evaluator on another machine uses the model_dir; if that machine is lost, its '
