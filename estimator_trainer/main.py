@@ -68,7 +68,10 @@ def main(argv, url: str = '') -> int:
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
         lines = tuple(traceback.format_exc().splitlines())
-        end = ending.End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
+        ending.report(
+            ending.End(exit_codes.FAILED, what_failed.described(error), traceback=lines), task, None, os.environ
+        )
+        return exit_codes.FAILED
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from the newest checkpoint, if any')
         return exit_codes.INTERRUPTED

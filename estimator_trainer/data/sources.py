@@ -1,6 +1,7 @@
 """Image classification sets by their TFDS name, and the embedded `mnist_5k`."""
 
 import contextlib
+import difflib
 import functools
 import io
 import logging
@@ -176,8 +177,12 @@ def _builder(name, folder):
     try:
         return tfds.builder(name, data_dir=folder)
     except tfds.core.DatasetNotFoundError as error:
+        known = [EMBEDDED, *tfds.list_builders(with_community_datasets=False)]
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f' (did you mean {close[0]}?)' if close else ''
         raise DatasetError(
-            f'--dataset={name}: TFDS knows no such data set, and {folder or "its data_dir"} holds none. {_WAYS_OUT}'
+            f'--dataset={name}: TFDS knows no such data set{meant}, and {folder or "its data_dir"} holds none. '
+            f'{_WAYS_OUT}'
         ) from error
     except (AssertionError, ValueError) as error:  # a config or version that it does not have
         raise DatasetError(f'--dataset={name}: {error}') from error

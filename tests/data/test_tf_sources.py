@@ -197,6 +197,8 @@ def test_an_unknown_data_set(tmp_path):
         sources.load('no_such_set', str(tmp_path))
     for part in ('--dataset=no_such_set', str(tmp_path), *WAYS_OUT):
         assert part in str(caught.value)
+    with pytest.raises(sources.DatasetError, match='did you mean mnist?'):
+        sources.load('minst', str(tmp_path))
 
 
 def test_a_download_without_a_network(tmp_path, monkeypatch):

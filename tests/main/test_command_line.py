@@ -92,6 +92,13 @@ def test_help(tmp_path):
     assert run(tmp_path, '--help') == Done(0, config.help_text() + '\n', '', [])
 
 
+def test_a_job_module_that_raises_ends_with_a_traceback_and_a_last_line(tmp_path):
+    (tmp_path / 'broken.py').write_text('columns = {}\ncolumns["age"]\n')
+    done = run(tmp_path, '--job=broken:job', *GIVEN)
+    assert done.code == 1 and 'broken.py", line 2' in done.err
+    assert done.err.splitlines()[-1].startswith("trainer: KeyError: 'age' (broken.py, line 2) [exit code 1: ")
+
+
 LIGHT = """
 from estimator_trainer.jobs import Job
 def model_fn(features, labels, mode, params):

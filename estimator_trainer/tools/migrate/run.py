@@ -32,6 +32,8 @@ def read_config(model_dir: str) -> dict:
     Raises:
         UsageError: there is none, or it does not tell of a run.
     """
+    if not os.path.isdir(model_dir):
+        raise UsageError(f'--model_dir={model_dir}: there is no such folder; name the model_dir of a run.')
     path = os.path.join(model_dir, CONFIG)
     try:
         with open(path, encoding='utf-8') as file:

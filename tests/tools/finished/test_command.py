@@ -62,7 +62,7 @@ def runs(tmp_path, monkeypatch):
             64,
             '--checkpoint_stp: no such flag (did you mean --checkpoint_step?)',
         ),
-        (['--model_dir=nowhere'], 64, 'config.json: No such file or directory; name the model_dir of a run'),
+        (['--model_dir=nowhere'], 64, 'there is no such folder; name the model_dir of a run'),
         (['--model_dir=empty'], 64, 'config.json: No such file or directory; name the model_dir of a run'),
         (['--model_dir=broken'], 64, 'its config.json cannot be read'),
         (['--model_dir=untrained'], 64, 'holds no checkpoint'),
