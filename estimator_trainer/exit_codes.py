@@ -39,13 +39,13 @@ MEANINGS = {
     NOT_FINITE: 'the loss or a weight is NaN or infinite',
     OUT_OF_MEMORY: 'out of memory',
     CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or too many open files',
-    INTERRUPTED: 'interrupted (Ctrl-C); the same command goes on from the newest checkpoint, if any',
-    TERMINATED: 'preempted (SIGTERM or SIGHUP); the same command goes on from the newest checkpoint, if any',
+    INTERRUPTED: 'interrupted (Ctrl-C); the same command goes on from what is saved, if anything',
+    TERMINATED: 'preempted (SIGTERM or SIGHUP); the same command goes on from what is saved, if anything',
     LOST_PEER: 'another task of the cluster was lost',
     NO_PEER: 'another task of the cluster never answered',
     STALLED: 'no step was finished within the time limit',
-    NOT_SAVED: 'told to stop, and ended before its last step was saved; the same command goes on from the newest '
-    'checkpoint, if any',
+    NOT_SAVED: 'told to stop, and ended before its last step was saved; the same command goes on from what is '
+    'saved, if anything',
     RESTARTS_SPENT: 'failed more often than --max_restarts allows',
     PORT_TAKEN: "this task's port is taken",
     MODEL_DIR_TAKEN: 'a trainer or an evaluator on another machine uses the model_dir; if that machine is lost, its '

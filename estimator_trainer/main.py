@@ -73,7 +73,7 @@ def main(argv, url: str = '') -> int:
         )
         return exit_codes.FAILED
     except KeyboardInterrupt:
-        _log.info('interrupted; the same command goes on from the newest checkpoint, if any')
+        _log.info('interrupted; the same command goes on from what is saved, if anything')
         return exit_codes.INTERRUPTED
     ending.record(end, task, None, os.environ)
     return end.code

@@ -104,7 +104,7 @@ def explain(error: BaseException, plan, lifeline) -> End:
     ):
         return _lost(error, text, lifeline, lines)
     if isinstance(error, KeyboardInterrupt):
-        return End(128 + signal.SIGINT, 'interrupted; the same command goes on from the newest checkpoint, if any')
+        return End(128 + signal.SIGINT, 'interrupted; the same command goes on from what is saved, if anything')
     return End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
 
 

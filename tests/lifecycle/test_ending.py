@@ -34,7 +34,7 @@ def reported(folder, end, step=7, task='worker:1'):
             ending.End(143, 'stopped'),
             None,
             'worker:1: stopped [exit code 143: preempted (SIGTERM or SIGHUP); the same command goes on '
-            'from what is saved]',
+            'from what is saved, if anything]',
         ),
         (ending.End(137, 'x'), 0, 'worker:1, step 0: x [exit code 137: killed by signal 9]'),
     ],

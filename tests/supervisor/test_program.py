@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.supervisor import console, options
-from estimator_trainer.supervisor import machine as machines
+from estimator_trainer.supervisor import local_machine as machines
+from estimator_trainer.supervisor import options
+from estimator_trainer.supervisor.processes import console
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 60
@@ -86,8 +87,8 @@ def test_each_task_has_its_place_and_the_flags_and_a_failure_is_explained(start,
 
 def test_ctrl_c_reaches_the_program_and_nothing_is_claimed_of_checkpoints(start):
     popen = start(WAITS, '--noevaluator', '--workers=1', '--log_dir=logs')
-    assert popen.stdout.readline().startswith('[worker:0] [')
-    assert popen.stdout.readline() == '[worker:0] waits\n'
+    while 'waits' not in (line := popen.stdout.readline()):
+        assert line.startswith('[worker:0]')
     popen.send_signal(signal.SIGINT)
     _, err = popen.communicate(timeout=BOUND_SECS)
     assert popen.returncode == 130, err
