@@ -55,6 +55,5 @@ def test_a_program_trains_is_resumed_and_exports(google):
         chief = launch.run(command, timeout=SECS, TF_CONFIG=tf_config('chief'), **google.environment)
         found = said(launch.checked(chief).output)
         assert (found['step'], found['note']) == (30, 'longer than that')
-        output, _ = evaluator.communicate(timeout=SECS)  # it ends by what the chief writes to gs://
-    assert evaluator.returncode == 0, output
-    assert said(output)['exports'] == ['best_exporter', 'final']
+        ended = launch.finished(evaluator, timeout=SECS)  # it ends by what the chief writes to gs://
+    assert said(launch.checked(ended).output)['exports'] == ['best_exporter', 'final']

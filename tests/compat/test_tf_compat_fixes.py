@@ -115,7 +115,7 @@ def test_two_workers_stop_early_at_the_same_step(tmp_path, arguments):
         )
 
     with ports.claim(2) as claimed, task(0) as one, task(1) as two:
-        outputs = [process.communicate(timeout=300)[0] for process in (one, two)]
+        outputs = [launch.finished(process).output for process in (one, two)]
     assert [one.returncode, two.returncode] == [0, 0], outputs
     assert 'No task of this cluster is an evaluator: nothing is evaluated' in outputs[0], outputs
     step = arguments.get('run_every_steps', 1)

@@ -76,7 +76,7 @@ def test_the_evaluator_ends_after_early_stopping(tmp_path, kind, max_steps):
         with launch.killed_after(100, evaluator):
             assert any('not trained yet' in line for line in evaluator.stdout), 'it does not look for checkpoints'
         with task('chief') as chief:
-            outputs = [process.communicate(timeout=300)[0] for process in (chief, evaluator)]
+            outputs = [launch.finished(process).output for process in (chief, evaluator)]
     assert [chief.returncode, evaluator.returncode] == [0, 0], outputs
     steps = [line.split()[1] for line in outputs[0].splitlines() if line.startswith('STEP')]
     finals = [line.split()[1] for line in outputs[1].splitlines() if line.startswith('FINAL')]

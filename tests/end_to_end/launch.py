@@ -23,18 +23,21 @@ class Finished:
 def run(command, timeout=300, cwd=None, **environment) -> Finished:
     """Runs a command to its end; kills its whole process group at the timeout."""
     with start(command, cwd=cwd, **environment) as process:
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            raise AssertionError(f'not done after {timeout} s: {command}\n{output}') from None
+        return finished(process, timeout=timeout)
+
+
+def finished(process, timeout=300) -> Finished:
+    """Waits for the end of a program of `start`."""
+    output, _ = process.communicate(timeout=timeout)
     return Finished(process.returncode, output)
 
 
 @contextlib.contextmanager
 def start(command, cwd=None, **environment):
-    """A command under way in a process group of its own, which is killed at the end."""
+    """A command under way in a process group of its own, which is killed at the end.
+
+    If the test fails meanwhile, pytest shows what the command has said and the test has not read.
+    """
     env = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
     env['PYTHONPATH'] = os.pathsep.join([str(REPOSITORY), env.get('PYTHONPATH', '')])
     env.update(environment, PYTHON=sys.executable)
@@ -51,10 +54,20 @@ def start(command, cwd=None, **environment):
     )
     try:
         yield process
+    except BaseException:
+        _kill(process)
+        show = threading.Thread(target=lambda: print(process.args, process.communicate()[0], sep='\n'), daemon=True)
+        show.start()
+        show.join(timeout=10)  # a process of another group may hold the pipe
+        raise
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _kill(process)
         process.wait()
+
+
+def _kill(process):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ def test_a_signal_profiles_the_next_steps_and_ends_nothing(tmp_path):
         assert last - first == 19
         read_until('ui.perfetto.dev')
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=BOUND_SECS)
+        ended = launch.finished(process, timeout=BOUND_SECS)
         bound.cancel()
-    assert process.returncode == 143
+    assert ended.code == 143, ended.output
     assert any('conv' in name for name in operations(tmp_path, f'steps-{first}-{last}', 'chief'))

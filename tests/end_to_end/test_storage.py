@@ -137,9 +137,9 @@ def test_what_cannot_be_sent_is_sent_by_the_next_start(store, tmp_path):
         wait_for_checkpoint(tmp_path, 10, process)
         s3_server.set_fault(tmp_path, status=503)
         scene.release()
-        output, _ = process.communicate(timeout=300)
-    assert process.returncode == exit_codes.NOT_SENT, output
-    assert 'not everything was sent' in output
+        ended = launch.finished(process)
+    assert ended.code == exit_codes.NOT_SENT, ended.output
+    assert 'not everything was sent' in ended.output
     s3_server.set_fault(tmp_path)
     output = launch.checked(launch.run(command, **environment)).output
     assert f'{URL} holds everything: model.ckpt-60' in output
@@ -174,7 +174,7 @@ def tasks_of_several_machines(cache, **environment):
 
 def ended(tasks) -> dict:
     """The output of each task."""
-    return {task: process.communicate(timeout=300)[0] for task, process in tasks.items()}
+    return {task: launch.finished(process).output for task, process in tasks.items()}
 
 
 @pytest.mark.slow

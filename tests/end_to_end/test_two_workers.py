@@ -69,10 +69,8 @@ def outputs_of_two(program, *args) -> list:
                         )
                     )
                 )
-            outputs = [running.communicate(timeout=300)[0] for running in programs]
-    for running, output in zip(programs, outputs, strict=True):
-        assert running.returncode == 0, output
-    return outputs
+            ended = [launch.finished(running) for running in programs]
+    return [launch.checked(one).output for one in ended]
 
 
 def test_all_reduces_in_nested_functions_take_turns():
@@ -107,9 +105,9 @@ def test_ctrl_c_of_a_single_process_says_how_to_go_on(tmp_path):
             if 'step 10/' in line:
                 break
         os.kill(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=300)
-    assert process.returncode == 130, output
-    assert 'interrupted' in output and 'Traceback' not in output
+        ended = launch.finished(process)
+    assert ended.code == 130, ended.output
+    assert 'interrupted' in ended.output and 'Traceback' not in ended.output
 
 
 def test_kill_9_of_the_launcher_leaves_nothing(tmp_path):

@@ -75,8 +75,8 @@ def test_a_run_is_scraped_while_it_trains(tmp_path, start):
             ('input_wait_seconds_total',),
         )
         process.send_signal(signal.SIGTERM)
-        rest, _ = process.communicate(timeout=BOUND_SECS)
-    assert process.returncode == 143, rest
+        ended = launch.finished(process, timeout=BOUND_SECS)
+    assert ended.code == 143, ended.output
     assert 0 < found['step',] <= found['max_steps',] == 1_000_000
     assert 0 < found['loss',] < 10 and found['examples_per_second',] > 0
     assert 0 <= found['checkpoint_age_seconds',] < BOUND_SECS

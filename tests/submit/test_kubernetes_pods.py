@@ -81,7 +81,7 @@ def test_two_pods_reach_the_accuracy(tmp_path, data_dir):
     )
     with Hosts() as hosts, running(pods[0], hosts.on(0), hosts_file, volume) as chief:
         with running(pods[1], hosts.on(1), hosts_file, volume) as worker:
-            outputs = [process.communicate(timeout=BOUND_SECS)[0] for process in (chief, worker)]
+            outputs = [launch.finished(process, timeout=BOUND_SECS).output for process in (chief, worker)]
     assert [chief.returncode, worker.returncode] == [0, 0], '\n'.join(outputs)
     for rank, output in enumerate(outputs):
         assert 'cluster from Kubernetes: the pods mnist-* of service mnist' in output
