@@ -14,8 +14,8 @@ MOST_SHOWN = 20  # findings in a message: about a screen
 class Finding:
     """One thing wrong with a TF_CONFIG.
 
-    `corrected` mends this and all the others. Where `rule` is not empty, it is a guess, because it makes this process a
-    task that another process may be: a message shows the rule in its place.
+    `corrected` mends this and all the others. Where `rule` is not empty, it is a guess, which makes this process a task
+    that another process may be, or an example with made-up addresses. A message shows the rule in its place.
     """
 
     key: str
@@ -90,10 +90,13 @@ def parse(text, strategy='auto'):
         task = None
     problems = reader.problems
     if cluster is None or alone and problems:
-        # Made up for the corrected form only: what is wrong with it is nobody's fault.
+        # Made up for the example only: what is wrong with it is nobody's fault.
         task = task or Task('chief', 0)
         _, cluster, task = _mend(_example(task), task, strategy)
-        rule = ''
+        rule = (
+            'a TF_CONFIG names a cluster and a task; `python -m tf_config make` prints that of each task. '
+            f'For example: {render(cluster, task)}'
+        )
     else:
         found, mended, mended_task = _mend(cluster, task, strategy, reader.no_task_in)
         problems = problems + found

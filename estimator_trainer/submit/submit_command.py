@@ -5,6 +5,7 @@ Exit code 0, 64 on a bad argument or job description, otherwise that of the engi
 
 import argparse
 import contextlib
+import difflib
 import importlib
 import pathlib
 import subprocess
@@ -23,16 +24,27 @@ class _UsageParser(argparse.ArgumentParser):
         self.exit(exit_codes.USAGE, f'{self.prog}: {message}\n')
 
 
+def _one_of(*words):
+    def read(text):
+        if text in words:
+            return text
+        close = difflib.get_close_matches(text, words, n=1)
+        meant = f' (did you mean {close[0]}?)' if close else ''
+        raise argparse.ArgumentTypeError(f'{text} is none of {", ".join(words)}{meant}')
+
+    return read
+
+
 def _parser():
     parser = _UsageParser(
         prog='python -m estimator_trainer submit',
         allow_abbrev=False,
         description='Writes or submits what an engine needs to run a job on its cluster.',
     )
-    parser.add_argument('engine', choices=ENGINES)
+    parser.add_argument('engine', type=_one_of(*ENGINES), help=', '.join(ENGINES))
     parser.add_argument(
         'action',
-        choices=('render', 'submit'),
+        type=_one_of('render', 'submit'),
         help="render: print the files; submit: give them to the engine's own client",
     )
     parser.add_argument('job', metavar='JOB.yaml', help='the job description; docs/engines/README.md lists its keys')

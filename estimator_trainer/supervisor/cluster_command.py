@@ -112,10 +112,10 @@ def main(argv: list[str]) -> int:
             claim = stack.enter_context(ports.claim(opts.shape.size))
             return run(opts, claim, isolated, sending, metrics)
     except (UsageError, isolate.CannotIsolate) as error:
-        print(f'run_local_cluster.sh: {error}', file=sys.stderr)
+        print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
     except ports.NoPorts as error:
-        print(f'run_local_cluster.sh: {error}', file=sys.stderr)
+        print(f'error: {error}', file=sys.stderr)
         return exit_codes.FAILED
     except KeyboardInterrupt:  # before the gang was started
         return exit_codes.INTERRUPTED

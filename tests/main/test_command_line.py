@@ -188,7 +188,7 @@ USAGE_ERRORS = {
     'unknown param': ((*GIVEN, '--param=optimiser=adam'), None, "did you mean 'optimizer'?"),
     'param of another type': ((*GIVEN, '--param=classes=ten'), None, '--param=classes=ten'),
     'param that cannot work': ((*GIVEN, '--param=schedule=linear'), None, '--param=schedule=linear'),
-    'TF_CONFIG is not JSON': (GIVEN, '{', 'TF_CONFIG is refused'),
+    'TF_CONFIG is not JSON': (GIVEN, '{', 'For example: {'),
     'TF_CONFIG is of another job': (GIVEN, cluster('worker:2', worker=['a:1', 'b:1']), 'rule: which task this'),
     'TF_CONFIG and strategy': (
         (*GIVEN, '--strategy=mirrored'),

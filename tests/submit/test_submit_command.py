@@ -109,11 +109,20 @@ def test_without_pyyaml(monkeypatch, capsys):
     assert 'PyYAML, which reads it, is missing' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('argv', [[], ['slrum', 'render', 'x'], ['slurm', 'draw', 'x'], ['slurm', 'render']])
-def test_bad_arguments(argv):
-    with pytest.raises(SystemExit) as ended:
+@pytest.mark.parametrize(
+    'argv, said',
+    [
+        ([], 'engine'),
+        (['slrum', 'render', 'x'], 'slrum is none of slurm, kubernetes, ray (did you mean slurm?)'),
+        (['slurm', 'draw', 'x'], 'draw is none of render, submit'),
+        (['slurm', 'render'], 'JOB.yaml'),
+    ],
+)
+def test_bad_arguments(argv, said, capsys):
+    with pytest.raises(SystemExit) as caught:
         submit_command.main(argv)
-    assert ended.value.code == 64
+    assert caught.value.code == 64
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('module', ['slurm_script', 'kubernetes_objects', 'ray_job', 'verdict', 'submit_command'])

@@ -109,7 +109,7 @@ def test_isolation_comes_before_the_ports_and_is_told(tmp_path, mode, told):
 def test_isolation_that_cannot_be_had_is_a_usage_error(tmp_path):
     done = command(tmp_path, '--isolate=on', before=ISOLATION)
     assert (done.returncode, done.stdout) == (64, '')
-    assert done.stderr == 'run_local_cluster.sh: --isolate=on: not here\n'
+    assert done.stderr == 'error: --isolate=on: not here\n'
 
 
 def test_the_front_finds_the_package_from_anywhere(tmp_path):

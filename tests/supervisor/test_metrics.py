@@ -43,5 +43,5 @@ def test_the_supervisor_serves_for_all_tasks(cluster, until):
 def test_a_flag_that_is_no_address_ends_it_first(cluster):
     run = cluster('touch started', trainer_flags=('--model_dir=model', '--metrics_port=http')).finish()
     assert run.code == 64
-    assert run.err.startswith('run_local_cluster.sh: --metrics_port=http: give a port')
+    assert run.err.startswith('error: --metrics_port=http: give a port')
     assert not (run.folder / 'started').exists()

@@ -423,7 +423,7 @@ def test_a_second_supervisor_is_refused(cluster, until):
     second = cluster('exit 0', '--workers=1', '--noevaluator').finish()
     assert second.code == 64
     assert second.err == (
-        'run_local_cluster.sh: --model_dir=model: another run_local_cluster.sh '
+        'error: --model_dir=model: another run_local_cluster.sh '
         f'(pid {run.popen.pid}) is at work there; wait for its end, or give another folder\n'
     )
     run.popen.kill()

@@ -342,16 +342,24 @@ GUESSES = (  # the correction would be a task that another process may be
     *('task not an object', 'ps under none', 'ps under mirrored', 'ps under multi_worker_mirrored'),
     *('several train under none', 'several train under mirrored'),
 )
+MADE_UP = (  # no cluster could be read: the addresses are an example
+    *('not JSON', 'cut off', 'not an object', 'null', 'cluster not an object', 'unlike any role'),
+    *('unknown role without addresses', 'wrong task without a cluster', 'sparseCluster'),
+)
 
 
-def test_a_correction_that_would_be_a_guess_is_not_shown():
-    guesses = set()
+def test_a_correction_that_would_be_a_guess_or_an_example_is_not_shown():
+    begins = {'which task this process is': set(GUESSES), 'a TF_CONFIG names a cluster': set(MADE_UP)}
+    found = {begin: set() for begin in begins}
     for name, row in ROWS.items():
         with pytest.raises(TfConfigError) as caught:
             parse(row.text, row.strategy)
-        if 'corrected: ' not in str(caught.value):
-            guesses.add(name)
-    assert guesses == set(GUESSES)
+        rule = str(caught.value).partition('\nrule: ')[2]
+        for begin in begins:
+            if rule.startswith(begin):
+                found[begin].add(name)
+        assert bool(rule) == ('\ncorrected: ' not in str(caught.value))
+    assert found == begins
 
 
 def test_the_rule_names_the_command_that_makes_all_of_them():

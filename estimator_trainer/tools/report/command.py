@@ -67,11 +67,14 @@ def write(folders, out: str, shown=(), address: str = '') -> int:
         UsageError: one of them holds no run.
         OSError: a file cannot be read or written.
     """
-    from estimator_trainer.tools.report import comparison, page, reading
+    from estimator_trainer.tools.report import comparison, reading
 
     shown = [urls.normal(each) if urls.is_url(each) else os.path.abspath(each) for each in shown or folders]
     runs = zip(folders, comparison.names(shown), shown)
-    text = page.page([reading.read(folder, name, shown=each) for folder, name, each in runs], address or out)
+    files_of_runs = [reading.read(folder, name, shown=each) for folder, name, each in runs]
+    from estimator_trainer.tools.report import page  # draws with a library that takes seconds to import
+
+    text = page.page(files_of_runs, address or out)
     temporary = f'{out}.{os.getpid()}.tmp'
     try:
         with files.create(temporary) as file:
