@@ -86,7 +86,8 @@ def compare(folder, examples, rounds) -> None:
 
 def serve(name, folder) -> None:
     """Reads for SECS seconds for each line of standard input; prints examples per second and resident MiB."""
-    from estimator_trainer import allocator, compat
+    from estimator_trainer import compat
+    from estimator_trainer.this_process import allocator
 
     if name.startswith('ours'):
         allocator.tune()

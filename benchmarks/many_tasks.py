@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import tf_config  # noqa: E402
-from estimator_trainer import config as trainer_config  # noqa: E402
+from estimator_trainer.config import trainer_config  # noqa: E402
 from estimator_trainer.errors import UsageError  # noqa: E402
 from estimator_trainer.training import plan as planning  # noqa: E402
 from tf_config import addresses  # noqa: E402

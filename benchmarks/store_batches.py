@@ -72,7 +72,8 @@ def compare(folder, environ, args) -> None:
 
 def read(folder, cache, most_bytes) -> None:
     """Prints the seconds to the first batch, and the examples per second after it."""
-    from estimator_trainer import allocator, compat
+    from estimator_trainer import compat
+    from estimator_trainer.this_process import allocator
 
     allocator.tune()
     compat.bring_up()

@@ -9,8 +9,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from estimator_trainer import exit_codes, flags  # noqa: E402
-from estimator_trainer.config import TrainerConfig  # noqa: E402
+from estimator_trainer import exit_codes  # noqa: E402
+from estimator_trainer.config import flags  # noqa: E402
+from estimator_trainer.config.trainer_config import TrainerConfig  # noqa: E402
 from estimator_trainer.run_dir import written_files  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
 from estimator_trainer.tools.assess.command import AssessFlags  # noqa: E402

@@ -7,16 +7,16 @@ import sys
 import time
 import traceback
 
-from estimator_trainer import allocator, exit_codes, flags, forks, jobs, log, report_page, senders
-from estimator_trainer import config as trainer_config
+from estimator_trainer import exit_codes, jobs
+from estimator_trainer.config import flags, trainer_config, urls
 from estimator_trainer.data import prepared_sets
 from estimator_trainer.errors import DatasetError, StoreAway, UsageError
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.monitoring import port, server, state
+from estimator_trainer.monitoring import port, report_page, senders, server, state
 from estimator_trainer.run_dir import checkpoint_file, locks, ownership, protocol
-from estimator_trainer.storage import urls
+from estimator_trainer.this_process import allocator, forks, log
 from estimator_trainer.training import dry_run, messages, what_failed
 from estimator_trainer.training import plan as planning
 

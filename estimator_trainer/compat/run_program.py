@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 
-from estimator_trainer import allocator, compat
+from estimator_trainer import compat
+from estimator_trainer.this_process import allocator
 
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'child')
 _SEED = '1'

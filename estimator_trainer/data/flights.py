@@ -15,10 +15,10 @@ import os
 import sys
 import tempfile
 
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
-from estimator_trainer.storage import urls
 
 USAGE = """\
 usage: python -m estimator_trainer.data.flights --to=FOLDER [--format=tfrecord] [--shards=4]

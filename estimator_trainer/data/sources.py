@@ -11,13 +11,13 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.compat.patches import download_pauses
+from estimator_trainer.config import urls
 from estimator_trainer.data import augment, pipeline, prepared_sets, preparing
 from estimator_trainer.data.prepared_sets import EMBEDDED
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
 from estimator_trainer.errors import DatasetError, StoreAway
 from estimator_trainer.run_dir import locks
-from estimator_trainer.storage import urls
 
 _log = logging.getLogger('estimator_trainer')
 logging.getLogger('absl').setLevel(logging.ERROR)  # TFDS warns of a folder that it then prepares

@@ -4,7 +4,7 @@ import logging
 import os
 import time
 
-from estimator_trainer.log import duration
+from estimator_trainer.this_process.log import duration
 
 _log = logging.getLogger('estimator_trainer')
 _FIRST_SECS, _LONGEST_SECS = 10, 60  # before the first line of progress, and between two lines

@@ -1,8 +1,8 @@
 """The data that a job reads where it has no input_fn of its own: --dataset, or --train_files and --eval_files."""
 
+from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import run_params
-from estimator_trainer.storage import urls
 
 
 def load(job, job_params, config):

@@ -11,10 +11,11 @@ import time
 import traceback
 from typing import NoReturn
 
-from estimator_trainer import exit_codes, forks
+from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import helper_processes
 from estimator_trainer.lifecycle import helpers
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.this_process import forks
 
 _LEAVE_SECS = 30  # for the job's threads (half of the time) and atexit functions to end
 _STOPPED_SECS = 6  # the same, for a task that was told to stop: its grace period is running

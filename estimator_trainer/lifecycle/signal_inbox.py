@@ -12,8 +12,8 @@ from multiprocessing import connection
 
 from estimator_trainer.compat.patches import helper_processes
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
-from estimator_trainer.signal_pipe import STOP as SIGNALS
-from estimator_trainer.signal_pipe import SignalPipe, do_nothing
+from estimator_trainer.this_process.signal_pipe import STOP as SIGNALS
+from estimator_trainer.this_process.signal_pipe import SignalPipe, do_nothing
 
 _LOOK_SECS = 0.25
 _SHIELDED_LOOK_SECS = 0.01

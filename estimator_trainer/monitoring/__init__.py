@@ -1,9 +1,16 @@
-"""--metrics_port: what a run can tell Prometheus, over HTTP. docs/monitoring.md lists the metrics.
+"""What others see of a run while it lives: its metrics, its page, and its trackers. Imports no TensorFlow.
+
+--metrics_port is what a run tells Prometheus over HTTP (docs/monitoring.md lists the metrics). Nothing of it runs
+between two scrapes:
 
     port.py        the flag -> a socket that listens, or an error before anything starts
     state.py       the files of a model_dir -> what is known now
     collector.py   what is known -> metrics, as prometheus-client wants them (pure)
     server.py      a thread that answers scrapes, and bounds what clients can ask of it
 
-Nothing here runs between two scrapes. Imports no TensorFlow.
+Processes beside the run, which read its files and hold up no step:
+
+    report_page.py  has report.html written
+    trackers.py     what --track names
+    senders.py      starts a process for each of them, which sends the run there
 """

@@ -5,8 +5,8 @@ import os
 import socket
 from typing import NamedTuple
 
-from estimator_trainer import forks
 from estimator_trainer.errors import UsageError
+from estimator_trainer.this_process import forks
 
 LOOPBACK = '127.0.0.1'
 

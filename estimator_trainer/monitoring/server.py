@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from estimator_trainer import forks
 from estimator_trainer.monitoring import port
 from estimator_trainer.monitoring.state import State
+from estimator_trainer.this_process import forks
 
 REQUEST_SECS = 5.0
 MOST_CONNECTIONS = 32

@@ -13,7 +13,7 @@ from google.protobuf import message
 
 from estimator_trainer import exit_codes
 from estimator_trainer.profiles import shares, trace
-from estimator_trainer.supervisor.processes import process
+from estimator_trainer.this_process import parent_process
 
 _SUFFIX = '.xplane.pb'
 _MOST_SECS = 330  # it ends even if nobody waits for it any more
@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument('file', help='plugins/profile/steps-FIRST-LAST/TASK.xplane.pb of a model_dir')
     given = parser.parse_args(argv)
     if given.parent:
-        process.tie_to_parent(given.parent)
+        parent_process.tie_to_parent(given.parent)
         signal.alarm(_MOST_SECS)
         os.nice(5)  # the training goes on; with 19 this takes minutes beside it
     try:

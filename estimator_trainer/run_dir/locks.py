@@ -15,7 +15,7 @@ import re
 import stat
 import time
 
-from estimator_trainer import forks
+from estimator_trainer.this_process import forks
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _CLOSED = -1  # as os.open never returns it

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.lifecycle import ending as task_ending
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import ending, pace, sender, store
@@ -21,7 +21,7 @@ from estimator_trainer.storage.lease import Lease, Unneeded
 from estimator_trainer.storage.mirror import Mirror
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.signals import Told
-from estimator_trainer.supervisor.processes import process
+from estimator_trainer.this_process import parent_process
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.2
@@ -105,7 +105,7 @@ def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[],
 def _begin(parent: int) -> None:
     """In the new child."""
     signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # until it is ready for it
-    process.tie_to_parent(parent)
+    parent_process.tie_to_parent(parent)
 
 
 def environment(environ, config: TrainerConfig, folder: str, share: Share, mine: Lease | Unneeded) -> dict[str, str]:

@@ -9,8 +9,9 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import errors, names, urls
+from estimator_trainer.storage import errors, names
 from estimator_trainer.storage.store import Away, Conflict, Refused, Store, StoreError
 
 _REQUEST_SECS, _CONNECT_SECS = 60, 5  # of one request; to send needs 280 kB/s: two parts of 8 MiB, or 16 MiB at once

@@ -9,7 +9,7 @@ import threading
 import time
 
 from estimator_trainer import exit_codes
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import files, protocol
 from estimator_trainer.storage import fetch, names, snapshot
 from estimator_trainer.storage.sender import REFUSED_SECS, Patience, Verdict

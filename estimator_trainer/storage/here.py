@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterator, Mapping
 
-from estimator_trainer.storage import connection, urls
+from estimator_trainer.config import urls
+from estimator_trainer.storage import connection
 
 _GOOGLE = (
     *('GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_SERVICE_ACCOUNT', 'GOOGLE_SERVICE_ACCOUNT_PATH'),

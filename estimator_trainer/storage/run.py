@@ -7,8 +7,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from estimator_trainer import exit_codes, log
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer import exit_codes
+from estimator_trainer.config import urls
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import ending as task_ending
 from estimator_trainer.run_dir import ownership, protocol
@@ -24,9 +25,9 @@ from estimator_trainer.storage import (
     signals,
     state,
     store,
-    urls,
 )
 from estimator_trainer.storage.share import Share
+from estimator_trainer.this_process import log
 
 _log = logging.getLogger('estimator_trainer')
 _PROGRAM = (sys.executable, '-m', 'estimator_trainer')

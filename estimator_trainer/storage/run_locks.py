@@ -3,18 +3,15 @@
 import os
 from collections.abc import Mapping
 
-from estimator_trainer.run_dir import ownership, protocol, training_file
-from estimator_trainer.supervisor.reports import status
+from estimator_trainer.run_dir import ownership, protocol, status_file, training_file
 
 _SAME_SECS = 60  # files of one run may be so far apart
-_ENDED = (status.DONE, status.STOPPED, status.FAILED)
+_ENDED = (status_file.DONE, status_file.STOPPED, status_file.FAILED)
 
 
 def held(folder: str) -> list[str]:
     """By the files of the run: the trainer's lock, and that of a supervisor, unless its file is of an earlier run."""
-    told, training = (
-        protocol.read_json(os.path.join(folder, name)) for name in (status.STATUS_FILE, training_file.NAME)
-    )
+    told, training = (protocol.read_json(os.path.join(folder, name)) for name in (status_file.NAME, training_file.NAME))
     supervised = told and told.get('state') not in _ENDED and _time(told) >= _time(training) - _SAME_SECS
     return [ownership.TRAINER_LOCK, *([ownership.SUPERVISOR_LOCK] if supervised else [])]
 

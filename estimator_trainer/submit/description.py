@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping
 
 import tf_config
+from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import urls
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import Mistake, key
 from estimator_trainer.supervisor import trainer_flags

@@ -10,7 +10,6 @@ from typing import Protocol
 import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol, training_file
-from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.storage.mirror import run_folder
 from estimator_trainer.submit.description import TRAINER, Description
 from estimator_trainer.submit.remote import POLL_SECS, RemoteLauncher, RemoteTrainingFollower, TaskHost
@@ -21,6 +20,7 @@ from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
+from estimator_trainer.this_process.signal_pipe import Signals
 
 ROOM_SECS = 600  # for nodes to be added
 AGAIN_SECS = 1  # after a failure to start what runs the tasks

@@ -16,9 +16,9 @@ NOT_FOUND = 127  # as a shell says it
 def main(parent: str, *argv: str) -> int:
     """Becomes the command; returns only if that is not possible."""
     sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))  # -I: nobody else's PYTHONPATH
-    from estimator_trainer.supervisor.processes import process
+    from estimator_trainer.this_process import parent_process
 
-    process.tie_to_parent(int(parent))
+    parent_process.tie_to_parent(int(parent))
     try:
         os.execvp(argv[0], argv)
     except OSError as error:

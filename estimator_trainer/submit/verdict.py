@@ -24,9 +24,10 @@ from collections.abc import Mapping
 
 import tf_config
 from estimator_trainer import exit_codes
+from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.storage import connection, store, urls
+from estimator_trainer.storage import connection, store
 from estimator_trainer.submit import verdict_record
 from estimator_trainer.supervisor.policy import causes, restarts
 from estimator_trainer.supervisor.reports import wording

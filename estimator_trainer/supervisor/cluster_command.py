@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 
-from estimator_trainer import config, exit_codes, senders
+from estimator_trainer import exit_codes
+from estimator_trainer.config import trainer_config as config
 from estimator_trainer.errors import UsageError
-from estimator_trainer.monitoring import port
+from estimator_trainer.monitoring import port, senders
 from estimator_trainer.run_dir import ownership
 from estimator_trainer.storage import run as storage_run
 from estimator_trainer.supervisor import local_machine as machines
 from estimator_trainer.supervisor import local_supervisor, options
 from estimator_trainer.supervisor.policy import causes, task_commands
-from estimator_trainer.supervisor.processes import console, isolate, log_folders, ports, process
+from estimator_trainer.supervisor.processes import console, isolate, log_folders, ports
+from estimator_trainer.this_process import parent_process
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine, and one with TensorFlow seconds
@@ -42,7 +44,7 @@ def check_flags(command: task_commands.TaskCommand, show: bool) -> int:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=CHECK_SECS,
-            preexec_fn=lambda: process.tie_to_parent(parent),
+            preexec_fn=lambda: parent_process.tie_to_parent(parent),
         )
     except subprocess.TimeoutExpired:
         print(f"the trainer's --dry_run did not end within {CHECK_SECS} s", file=sys.stderr)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.exit_codes import STALLED
 from estimator_trainer.profiles import wanted
-from estimator_trainer.signal_pipe import PROFILE, Signals
+from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.launcher import CannotStart, Launcher, StartedTask, never_started
 from estimator_trainer.supervisor.policy import causes
 from estimator_trainer.supervisor.policy.causes import Cause, GangEnd, GangEndKind, GangOutcome, TaskEnd
@@ -20,6 +20,7 @@ from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.reports import wording
 from estimator_trainer.supervisor.reports.status import View, task_views
 from estimator_trainer.supervisor.reports.training_status import TrainingFollower
+from estimator_trainer.this_process.signal_pipe import Signals
 
 CAUSE_SECS = 2  # after a symptom: a dead peer is reaped within milliseconds
 STACKS_SECS = 2  # for stacks to arrive in the logs
@@ -46,7 +47,7 @@ class Gang:
       alone: restarts of single tasks; none without.
       watch: looks at the training of this gang; nobody does without.
       show: called about every second where somebody watches, and at every change.
-      profile_tasks: the trainer's flag: which tasks get the PROFILE signals that come to us.
+      profile_tasks: the trainer's flag: which tasks get the PROFILE_SIGNAL signals that come to us.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Gang:
         ended, stopping = self._reap(now), self._over
         looked = self._watch.look(now)
         for signum in received:
-            if signum == PROFILE:
+            if signum == PROFILE_SIGNAL:
                 self._profile()
             else:
                 self._on_signal(signum)
@@ -276,7 +277,7 @@ class Gang:
         ]
         self._say(wording.profiling([task.name for task in chosen], self._profile_tasks))
         for task in chosen:
-            task.tell(PROFILE)
+            task.tell(PROFILE_SIGNAL)
 
     def _names(self) -> list[str]:
         return [task.name for task in self._running] + [task.command.name for task in self._waiting]

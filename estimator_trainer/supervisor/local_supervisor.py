@@ -9,10 +9,10 @@ import random
 import time
 from collections.abc import Iterator
 
-from estimator_trainer import allocator, exit_codes, report_page
-from estimator_trainer.monitoring import server, state
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, training_file
-from estimator_trainer.signal_pipe import PROFILE, Signals
+from estimator_trainer import exit_codes
+from estimator_trainer.monitoring import report_page, server, state
+from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, status_file, training_file
+from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.local_machine import Machine, gang
 from estimator_trainer.supervisor.options import Options
@@ -23,6 +23,8 @@ from estimator_trainer.supervisor.processes.local_launcher import LocalLauncher
 from estimator_trainer.supervisor.reports import progress_line, report_file, status, training_status, wording
 from estimator_trainer.supervisor.reports.attempt import Attempt
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
+from estimator_trainer.this_process import allocator
+from estimator_trainer.this_process.signal_pipe import Signals
 
 _AVOIDED_ATTEMPTS = 100  # whose ports are not used again
 
@@ -65,7 +67,7 @@ class LocalSupervisor(Supervisor):
         for console in (self._machine.out, self._machine.err):
             console.kept_in = f'the log files in {self._folder.parent}'
         with (
-            Signals(also=(PROFILE,)) as signals,
+            Signals(also=(PROFILE_SIGNAL,)) as signals,
             last_line.erased_by_signals(self._terminal.without_line),
             self._serving(),
             self._pages or contextlib.nullcontext(),
@@ -188,7 +190,7 @@ class LocalSupervisor(Supervisor):
         self._say(wording.shrinking(cause, workers, global_batch // workers))
 
     def _look(self) -> None:
-        self._show(status.BACKING_OFF)
+        self._show(status_file.BACKING_OFF)
 
     def _show(self, state: str, **more) -> None:
         told = self._shown = {**self._last, 'state': state, 'exit_code': None, **more, 'time': time.time()}
@@ -220,7 +222,7 @@ class LocalSupervisor(Supervisor):
         """Says and writes how the run has ended. Returns `code`."""
         document = report_file.document(code, self._began_at, time.time(), self._ended_attempts())
         status.JsonFile(self._report, self._say).write(document)
-        state = status.STOPPED if stopped else status.FAILED if code else status.DONE
+        state = status_file.STOPPED if stopped else status_file.FAILED if code else status_file.DONE
         self._show(state, exit_code=code)
         secs = time.monotonic() - self._began
         if self._pages and not stopped:  # who stops a run does not wait for a page

@@ -5,10 +5,10 @@ import functools
 import os
 from collections.abc import Sequence
 
-from estimator_trainer import flags, two_parts
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config import flags, two_parts
+from estimator_trainer.config.flags import flag
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
 from estimator_trainer.supervisor import trainer_flags as trainers
 from estimator_trainer.supervisor.policy.gang_limits import SAVE_MARGIN_SECS, Limits
 from estimator_trainer.supervisor.policy.restarts import Rules

@@ -7,13 +7,14 @@ import selectors
 import signal
 import time
 
+from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.run_dir.training_file import TrainingStatus
-from estimator_trainer.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.policy import causes, restarts
 from estimator_trainer.supervisor.policy.causes import Cause, GangEndKind, GangOutcome
 from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.reports import wording
+from estimator_trainer.this_process.signal_pipe import Signals
 
 _LOOK_SECS = 2  # while nothing runs
 
@@ -114,7 +115,7 @@ class Supervisor:
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
             while True:
-                received = [signum for signum in signals.take() if signum != PROFILE]  # there is no task now
+                received = [signum for signum in signals.take() if signum != PROFILE_SIGNAL]  # there is no task now
                 if received:
                     raise StopSignal(received[0])
                 left = until - time.monotonic()

@@ -4,10 +4,9 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from estimator_trainer import flag_words, flags
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config import flag_words, flags, urls
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import urls
 
 NOTHING = TrainerConfig(report='off')
 _DATA = ('train_files', 'eval_files', 'data_dir')

@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 
-from estimator_trainer import forks
+from estimator_trainer.this_process import forks
 
 _MESSAGE = struct.Struct('<qqq')  # key, or _READ; where the array lies in the sender's memory; its bytes
 _READ = -1  # instead of a key: the array there has been read

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import file_errors
 from estimator_trainer.storage import store

@@ -25,8 +25,9 @@ from multiprocessing.pool import ThreadPool
 from typing import Any
 from urllib.parse import unquote
 
+from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import connection, copies, names, order, store, urls
+from estimator_trainer.storage import connection, copies, names, order, store
 from estimator_trainer.storage.needs import Need, Needs
 from estimator_trainer.tools import bounded
 

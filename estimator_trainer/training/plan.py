@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import tf_config
-from estimator_trainer import config_checks, forks, jobs
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer import jobs
+from estimator_trainer.config import checks as config_checks
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import job_data
 from estimator_trainer.profiles import wanted
 from estimator_trainer.run_dir import config_file, protocol
+from estimator_trainer.this_process import forks
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ import time
 
 import tqdm
 
-from estimator_trainer import log
-from estimator_trainer.log import duration
 from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.this_process import log
+from estimator_trainer.this_process.log import duration
 
 _log = logging.getLogger('estimator_trainer')
 

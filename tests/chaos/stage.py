@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from estimator_trainer.supervisor.processes import process
+from estimator_trainer.this_process import parent_process
 from tests.chaos import faults
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -190,6 +190,6 @@ class Stage:
 
 
 def _prepare(parent):
-    process.tie_to_parent(parent)
+    parent_process.tie_to_parent(parent)
     for signum in (signal.SIGINT, signal.SIGHUP):  # ignored in a shell's background job, and under nohup
         signal.signal(signum, signal.SIG_DFL)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.lifecycle.test_forks import with_default_signals
+from tests.this_process.test_forks import with_default_signals
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120

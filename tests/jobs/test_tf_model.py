@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer import config as trainer_config
 from estimator_trainer import jobs
+from estimator_trainer.config import trainer_config
 from estimator_trainer.data import sources
 from estimator_trainer.jobs import fashion_mnist, mnist
 from estimator_trainer.lifecycle import lifeline as lifelines

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.lifecycle.test_forks import ROOT, with_default_signals
+from tests.this_process.test_forks import ROOT, with_default_signals
 
 INT, TERM, HUP, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2
 BOUND_SECS = 120

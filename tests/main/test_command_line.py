@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from estimator_trainer import config
+from estimator_trainer.config import trainer_config as config
 from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from estimator_trainer import config as trainer_config
+from estimator_trainer.config import trainer_config
 from estimator_trainer.data import prepared_sets
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import Job

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from estimator_trainer import commands, exit_codes, flags
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer import commands, exit_codes
+from estimator_trainer.config import flags
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import written_files
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.tools.assess.command import AssessFlags

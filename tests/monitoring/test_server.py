@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from estimator_trainer import forks
 from estimator_trainer.monitoring import port, server
+from estimator_trainer.this_process import forks
 
 pytest.importorskip('prometheus_client', reason='prometheus-client is not installed')
 

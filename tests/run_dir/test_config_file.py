@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from estimator_trainer.config import parse
+from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning

@@ -25,7 +25,7 @@ def imported(path):
 
 
 def test_run_dir_imports_what_its_docstring_says():
-    below = {'compat', 'errors', 'exit_codes', 'forks', 'run_dir'}
+    below = {'compat', 'errors', 'exit_codes', 'run_dir', 'this_process'}
     tensorflow = set()
     for path in (ROOT / 'run_dir').glob('*.py'):
         ours = {name.split('.')[1] for name in imported(path) if name.startswith('estimator_trainer.')}

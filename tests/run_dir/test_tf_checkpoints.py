@@ -10,7 +10,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.config import parse
+from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import bundle, checkpoint_errors, checkpoints
 

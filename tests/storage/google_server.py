@@ -25,7 +25,7 @@ import time
 import urllib.parse
 from multiprocessing import connection
 
-from estimator_trainer.supervisor.processes.process import tie_to_parent
+from estimator_trainer.this_process.parent_process import tie_to_parent
 from tests.storage import certificates
 
 REPOSITORY = pathlib.Path(__file__).parents[2]

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from estimator_trainer.supervisor.processes.process import tie_to_parent
+from estimator_trainer.this_process.parent_process import tie_to_parent
 
 MESSAGES = {  # of AWS and of MinIO
     'AccessDenied': 'Access Denied',

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import time
 
-from estimator_trainer.supervisor.processes.process import tie_to_parent
+from estimator_trainer.this_process.parent_process import tie_to_parent
 from tests.storage import certificates, s3_server
 
 _START_SECS = 30

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip('obstore')
 
-from estimator_trainer import config  # noqa: E402
+from estimator_trainer.config import trainer_config as config  # noqa: E402
 from estimator_trainer.run_dir import protocol  # noqa: E402
 from estimator_trainer.storage import child, signals  # noqa: E402
 from estimator_trainer.storage.lease import Unneeded  # noqa: E402

@@ -3,8 +3,9 @@
 import pytest
 
 from estimator_trainer import exit_codes
+from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import ending, names, pace, urls
+from estimator_trainer.storage import ending, names, pace
 from estimator_trainer.storage.sender import Patience, Verdict
 from estimator_trainer.storage.store import Away, Refused
 

@@ -11,7 +11,8 @@ import pytest
 
 obstore = pytest.importorskip('obstore')
 
-from estimator_trainer import config, exit_codes  # noqa: E402
+from estimator_trainer import exit_codes  # noqa: E402
+from estimator_trainer.config import trainer_config as config  # noqa: E402
 from estimator_trainer.storage import child, connection, lease, names, run, share, signals, state, store  # noqa: E402
 
 URL = 's3://bucket/run'

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from multiprocessing import connection
 
-from estimator_trainer.supervisor.processes import process
+from estimator_trainer.this_process import parent_process
 
 ADDRESSES = ('10.203.8.1', '10.203.8.2')
 _TOOLS = ('ip', 'unshare', 'nsenter')
@@ -60,7 +60,7 @@ class Hosts:
                 stdout=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
-                preexec_fn=lambda: process.tie_to_parent(parent),
+                preexec_fn=lambda: parent_process.tie_to_parent(parent),
             )
         )
         self._stack.callback(self._holder.kill)

@@ -15,13 +15,13 @@ import time
 
 import pytest
 
-from estimator_trainer import signal_pipe
 from estimator_trainer.supervisor import launcher
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.processes import local_launcher
 from estimator_trainer.supervisor.processes.console import Console
+from estimator_trainer.this_process import signal_pipe
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
@@ -30,7 +30,7 @@ FOREVER = 'exec sleep 600'
 SUPERVISE = """
 import json, os, pathlib, sys
 from estimator_trainer.supervisor.policy import task_commands
-from estimator_trainer import signal_pipe
+from estimator_trainer.this_process import signal_pipe
 from estimator_trainer.supervisor.processes import console
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.policy.gang_limits import Limits
@@ -44,7 +44,7 @@ console.DRAIN_SECS = 60  # a test reads all there is, on a slow machine too
 out, err = Console(1, False), Console(2, False)
 launcher = LocalLauncher(pathlib.Path(folder), out, err)
 runner = Gang(launcher, Limits(grace_secs, drain_secs), err)
-with out, err, signal_pipe.Signals(also=(signal_pipe.PROFILE,)) as caught:
+with out, err, signal_pipe.Signals(also=(protocol.PROFILE_SIGNAL,)) as caught:
     outcome = runner.run(gang, caught)
 (pathlib.Path(folder) / 'outcome').write_text(json.dumps({
     'why': outcome.end.kind.name,

@@ -5,7 +5,8 @@ import errno
 
 import pytest
 
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools import command_line
 

@@ -10,7 +10,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.config import parse
+from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle import peers, probes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer import config as trainer_config
+from estimator_trainer.config import trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints

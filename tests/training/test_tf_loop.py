@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.config import parse
+from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoints, training_file

@@ -12,7 +12,7 @@ import os
 
 from tensorflow.python.training import monitored_session
 
-from estimator_trainer import forks
+from estimator_trainer.this_process import forks
 
 
 def install() -> None:

@@ -18,7 +18,7 @@ import threading
 
 from tensorflow.python.ops import script_ops
 
-from estimator_trainer import forks
+from estimator_trainer.this_process import forks
 
 _unblocked, _failed = threading.local(), threading.Event()
 

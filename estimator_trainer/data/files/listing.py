@@ -5,11 +5,11 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from estimator_trainer.config import urls
 from estimator_trainer.data.files.spec import FORMATS
 from estimator_trainer.data.remote import paths as remote_paths
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import DatasetError
-from estimator_trainer.storage import urls
 
 _ENDINGS = {
     'tfrecord': ('.tfrecord', '.tfrecords', '.tfr'),

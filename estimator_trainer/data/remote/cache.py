@@ -13,12 +13,12 @@ import logging
 import os
 import time
 
+from estimator_trainer.config import urls
 from estimator_trainer.data import preparing
 from estimator_trainer.data.remote import threads
 from estimator_trainer.data.remote.folder import Folder
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import DatasetError
-from estimator_trainer.storage import urls
 
 _log = logging.getLogger('estimator_trainer')
 _PART_BYTES = 8 * 2**20

@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from estimator_trainer import forks
 from estimator_trainer.errors import DatasetError, StoreAway
 from estimator_trainer.run_dir import locks
+from estimator_trainer.this_process import forks
 
 _IN_USE, _LOCKS = 'in_use', 'locks'
 _UNFINISHED = '.part'

@@ -6,9 +6,10 @@ import io
 import os
 import typing
 
+from estimator_trainer.config import urls
 from estimator_trainer.data.remote import patience
 from estimator_trainer.errors import DatasetError
-from estimator_trainer.storage import connection, store, urls
+from estimator_trainer.storage import connection, store
 
 if typing.TYPE_CHECKING:
     from estimator_trainer.data.remote.cache import Cache

@@ -3,10 +3,10 @@
 import hashlib
 import posixpath
 
+from estimator_trainer.config import urls
 from estimator_trainer.data.remote import fetch, paths
 from estimator_trainer.data.remote.cache import Cache
 from estimator_trainer.errors import DatasetError
-from estimator_trainer.storage import urls
 
 _DESCRIPTION = 'dataset_info.json'
 _SMALL_BYTES = 2**20  # of what describes a set: features, labels

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 import tf_config
-from estimator_trainer import report_page
+from estimator_trainer.monitoring import report_page
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor.policy import causes
 

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from multiprocessing import connection
 
-from estimator_trainer.supervisor.processes import process
+from estimator_trainer.this_process import parent_process
 
 MODES = ('auto', 'on', 'off')
 BOUND_SECS = 30  # for the child; it takes milliseconds unless the kernel is tearing down many
@@ -131,7 +131,7 @@ def _tried() -> Sequence[str]:
         child = os.fork()
     if child == 0:
         try:
-            process.tie_to_parent(parent)
+            parent_process.tie_to_parent(parent)
             os.write(writer, _try().encode())
         finally:  # whatever happened: the caller's code must not run twice
             os._exit(0)

@@ -3,26 +3,13 @@ killed. If this process is killed itself, the kernel kills the leader, but not t
 """
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
-
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == 'linux' else None  # loaded before any fork
-
-
-def tie_to_parent(parent: int) -> None:
-    """In a new child: the kernel kills it when `parent` dies, however it dies. Linux only."""
-    if _LIBC is None:
-        return
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the line above
-        os.kill(os.getpid(), signal.SIGKILL)
+from estimator_trainer.this_process.parent_process import tie_to_parent
 
 
 def has_ended(popen: subprocess.Popen) -> bool:

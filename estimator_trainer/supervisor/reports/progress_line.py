@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from estimator_trainer.log import duration, number
+from estimator_trainer.run_dir import status_file as states
 from estimator_trainer.run_dir import training_file
-from estimator_trainer.supervisor.reports import status as states
+from estimator_trainer.this_process.log import duration, number
 
 DOING = {  # by the state in status.json or training.json
     states.STARTING: 'starts',

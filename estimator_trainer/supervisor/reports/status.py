@@ -1,38 +1,15 @@
-"""status.json in the model_dir: how the run is, while it runs.
-
-    state             starting, training, evaluating, backing_off, stopping; in the end done,
-                      stopped (by a signal) or failed
-    attempt           of this run of the supervisor, from 1
-    generation        of the gang, as in training.json
-    restarts          of the gang
-    step, max_steps, checkpoint_step, examples_per_sec
-                      as in training.json
-    secs_left         of training, by the speed of the last minute
-    tasks             name, address, pid, state of each
-    log_dir           of this attempt
-    started, attempt_started  of the run, and of this attempt; seconds since the epoch
-    attempts          the last LATEST that have ended, as in report.json
-    exit_code         in the end
-    pid, time         of the supervisor; seconds since the epoch
-
-What is not known is null.
-"""
+"""Writes status.json (`run_dir/status_file.py`): how the run is, while it runs."""
 
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import protocol, status_file, training_file
 from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import EndedBy, TaskEnd
 
-STATUS_FILE = 'status.json'
 EVERY_SECS = 2
 LATEST = 20
-
-STARTING, TRAINING, EVALUATING = 'starting', 'training', 'evaluating'
-BACKING_OFF, STOPPING = 'backing_off', 'stopping'
-DONE, STOPPED, FAILED = 'done', 'stopped', 'failed'
 
 _CHANGES = ('state', 'attempt', 'restarts', 'checkpoint_step', 'tasks')
 
@@ -85,15 +62,15 @@ def task_views(
 def state(view: View, training: TrainingStatus | None) -> str:
     """The state of a gang that runs."""
     if view.stopping:
-        return STOPPING
+        return status_file.STOPPING
     if view.draining:
-        return EVALUATING
+        return status_file.EVALUATING
     return {
-        training_file.TRAINING: TRAINING,
-        training_file.EVALUATING: EVALUATING,
-        training_file.ENDED: EVALUATING,
-        training_file.STOPPED: STOPPING,
-    }.get(training.state if training else '', STARTING)
+        training_file.TRAINING: status_file.TRAINING,
+        training_file.EVALUATING: status_file.EVALUATING,
+        training_file.ENDED: status_file.EVALUATING,
+        training_file.STOPPED: status_file.STOPPING,
+    }.get(training.state if training else '', status_file.STARTING)
 
 
 def of_training(training: TrainingStatus | None, checkpoint_step: int | None) -> dict:
@@ -138,7 +115,7 @@ class StatusFile:
     """Writes status.json at changes, and about every EVERY_SECS."""
 
     def __init__(self, folder: str | None, say: Callable[[str], None]):
-        self._file = JsonFile(folder and os.path.join(folder, STATUS_FILE), say)
+        self._file = JsonFile(folder and os.path.join(folder, status_file.NAME), say)
         self._written: dict = {}
 
     def write(self, status: dict) -> None:

@@ -3,9 +3,10 @@
 import dataclasses
 import json
 
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.assess import findings, report, sources
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS

@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 
-from estimator_trainer import flags
+from estimator_trainer.config import flags
 from estimator_trainer.run_dir import metrics_log
 from estimator_trainer.tools.finished import run
 from estimator_trainer.tools.finished.run import of_data, of_run

@@ -4,9 +4,8 @@ import dataclasses
 import logging
 import os
 
-from estimator_trainer import flags
+from estimator_trainer.config import flags, urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import urls
 from estimator_trainer.tools.finished import run
 from estimator_trainer.tools.finished.run import of_data, of_run
 

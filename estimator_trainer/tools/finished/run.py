@@ -13,13 +13,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from estimator_trainer import exit_codes, flags, jobs, log
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer import exit_codes, jobs
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import BadExample, DatasetError, StoreAway, UsageError
-from estimator_trainer.flags import flag
 from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
-from estimator_trainer.storage import needs, urls
+from estimator_trainer.storage import needs
+from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.finished import checkpoint
 from estimator_trainer.tools.migrate import run as runs

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.metrics_log import MetricsLog
 from estimator_trainer.tools.inspection.facts import Evaluation, OwnRun

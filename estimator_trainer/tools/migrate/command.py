@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from estimator_trainer import exit_codes, flags, jobs
+from estimator_trainer import exit_codes, jobs
+from estimator_trainer.config import flags
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from estimator_trainer import jobs
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import input_fns, job_data, run_params
 

@@ -7,10 +7,11 @@ import os
 import sys
 import tempfile
 
-from estimator_trainer import exit_codes, flags, jobs
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer import exit_codes, jobs
+from estimator_trainer.config import flags
+from estimator_trainer.config.flags import flag
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.tools import bounded, command_line, local_copies
 from estimator_trainer.tools.parity import compare, report, run_list, runs

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from multiprocessing import connection
 
 from estimator_trainer import exit_codes
-from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 from estimator_trainer.supervisor.processes.logs import Lines
 from estimator_trainer.supervisor.processes.process import Process
+from estimator_trainer.this_process.signal_pipe import Signals
 
 _LOOK_SECS = 0.5
 _READ_BYTES = 64 << 10

@@ -7,11 +7,13 @@ import logging
 import os
 import sys
 
-from estimator_trainer import compat, exit_codes, flags, log
+from estimator_trainer import compat, exit_codes
+from estimator_trainer.config import flags
+from estimator_trainer.config.flags import flag
 from estimator_trainer.data.files import FORMATS, listing
 from estimator_trainer.errors import DatasetError, UsageError
-from estimator_trainer.flags import flag
 from estimator_trainer.storage import needs
+from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.predict import exports, store_result
 from estimator_trainer.tools.predict.plan import Plan

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from estimator_trainer.log import duration
+from estimator_trainer.this_process.log import duration
 
 _log = logging.getLogger('estimator_trainer')
 _LINE_SECS = 10  # between two lines

@@ -17,7 +17,7 @@ import shutil
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, protocol
-from estimator_trainer.signal_pipe import Signals
+from estimator_trainer.this_process.signal_pipe import Signals
 from estimator_trainer.tools.predict import children, parts
 from estimator_trainer.tools.predict import plan as plans
 from estimator_trainer.tools.predict.children import Ended

@@ -8,8 +8,9 @@ import json
 import os
 from collections.abc import Iterator
 
+from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import connection, store, urls
+from estimator_trainer.storage import connection, store
 from estimator_trainer.tools.predict import plan as plans
 
 

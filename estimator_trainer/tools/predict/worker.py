@@ -14,9 +14,10 @@ import os
 import sys
 from collections.abc import Callable
 
-from estimator_trainer import compat, exit_codes, log
+from estimator_trainer import compat, exit_codes
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from estimator_trainer.run_dir import file_errors
+from estimator_trainer.this_process import log
 from estimator_trainer.tools.predict import plan as plans
 from estimator_trainer.tools.predict.parts import Parts
 

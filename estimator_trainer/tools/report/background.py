@@ -3,8 +3,9 @@
 import os
 import sys
 
-from estimator_trainer import exit_codes, report_page
+from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
+from estimator_trainer.monitoring import report_page
 
 
 def main(argv: list[str]) -> int:

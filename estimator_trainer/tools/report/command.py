@@ -3,12 +3,13 @@
 import dataclasses
 import os
 
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
-from estimator_trainer.report_page import NAME, NEEDED, missing
+from estimator_trainer.monitoring.report_page import NAME, NEEDED, missing
 from estimator_trainer.run_dir import files
-from estimator_trainer.storage import needs, urls
+from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 
 USAGE = """\

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jinja2
 import markupsafe
 
-from estimator_trainer.storage import urls
+from estimator_trainer.config import urls
 from estimator_trainer.tools import drawing
 from estimator_trainer.tools.report import comparison, plots, reading, sections, summary, sweeps, timeline, times, words
 from estimator_trainer.tools.report.facts import RunFiles

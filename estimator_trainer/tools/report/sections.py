@@ -3,8 +3,8 @@
 import urllib.parse
 from typing import Any, NamedTuple
 
-from estimator_trainer import flags
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config import flags
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.words import day, number, size, whole
 

@@ -2,7 +2,7 @@
 
 import time
 
-from estimator_trainer.log import duration, number
+from estimator_trainer.this_process.log import duration, number
 
 __all__ = ['clock', 'day', 'duration', 'number', 'share', 'size', 'whole']
 

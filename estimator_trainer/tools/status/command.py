@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
-from estimator_trainer.storage import needs, urls
+from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.status import line, reading, sweep
 

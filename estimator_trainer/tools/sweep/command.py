@@ -8,14 +8,15 @@ import os
 import sys
 from collections.abc import Sequence
 
-from estimator_trainer import exit_codes, flags, log, two_parts
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags, two_parts, urls
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import metrics_log, ownership, protocol
-from estimator_trainer.storage import urls
 from estimator_trainer.supervisor.cluster_command import usable_cores
 from estimator_trainer.supervisor.options import ClusterFlags
+from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line
 from estimator_trainer.tools.sweep import child, katib, page, report, space, targets
 from estimator_trainer.tools.sweep import plan as plans

@@ -11,8 +11,8 @@ import json
 import os
 import sys
 
-from estimator_trainer import config as trainer_config
 from estimator_trainer import exit_codes, jobs
+from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.training import plan as planning
 

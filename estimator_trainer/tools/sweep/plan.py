@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
 

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.log import duration
+from estimator_trainer.this_process.log import duration
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep.evaluations import Evaluation
 from estimator_trainer.tools.sweep.plan import Plan

@@ -12,8 +12,8 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.run_dir import locks, metrics_log, ownership, training_file
-from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.supervisor.policy import task_commands
+from estimator_trainer.this_process.signal_pipe import Signals
 from estimator_trainer.tools.sweep import evaluations, report, trial
 from estimator_trainer.tools.sweep.child import Child
 from estimator_trainer.tools.sweep.plan import Plan

@@ -9,11 +9,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import config as trainer_config
-from estimator_trainer import exit_codes, flag_words, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flag_words, flags, trainer_config, urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import urls
-from estimator_trainer.supervisor.processes import process
+from estimator_trainer.this_process import parent_process
 from estimator_trainer.tools.sweep import space as spaces
 from estimator_trainer.tools.sweep.space import Parameter, Space
 
@@ -152,7 +151,7 @@ def _facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[d
             text=True,
             errors='replace',
             timeout=_CHECK_SECS,
-            preexec_fn=lambda: process.tie_to_parent(parent),
+            preexec_fn=lambda: parent_process.tie_to_parent(parent),
         )
     except subprocess.TimeoutExpired:
         raise CheckFailed(exit_codes.FAILED, f'error: the job was not loaded within {_CHECK_SECS} s.') from None

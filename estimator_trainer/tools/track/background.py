@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from estimator_trainer import exit_codes, senders, trackers
-from estimator_trainer.supervisor.processes import process
+from estimator_trainer import exit_codes
+from estimator_trainer.monitoring import senders, trackers
+from estimator_trainer.this_process import parent_process
 from estimator_trainer.tools.track import sending, state, tracker
 from estimator_trainer.tools.track.outage import Outage
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, Away
@@ -84,7 +85,7 @@ def status_of(code: int) -> str:
 
 def main(argv: list[str]) -> int:
     parent, model_dir, text = argv
-    process.tie_to_parent(int(parent))
+    parent_process.tie_to_parent(int(parent))
     os.nice(10)  # the steps come first; with less priority it would not be ready at the end of a short run
     stdout, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not for the log of the run
     say = lambda line: print(line, file=stdout, flush=True)  # noqa: E731

@@ -6,11 +6,13 @@ import os
 import sys
 import time
 
-from estimator_trainer import exit_codes, flags, trackers
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
+from estimator_trainer.monitoring import trackers
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.storage import needs, urls
+from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.report import verdict
 from estimator_trainer.tools.status import line

@@ -8,10 +8,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from estimator_trainer import flags
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.storage import urls
 from estimator_trainer.tools.track.state import Sent
 
 FILES = {'metrics.jsonl': 'train', 'eval/metrics.jsonl': 'eval'}  # path -> what its metrics are called: train/loss

@@ -5,11 +5,11 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 
+from estimator_trainer.monitoring.trackers import Target
 from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.tools.track import reading, tracker
 from estimator_trainer.tools.track import state as states
 from estimator_trainer.tools.track.tracker import Away, Gone, Refused
-from estimator_trainer.trackers import Target
 
 _CALL_SECS = 120  # for what a tracker does at once, if its library has no bound of its own
 _EXPORT_SECS = 3600

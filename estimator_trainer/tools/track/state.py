@@ -7,8 +7,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 
+from estimator_trainer.monitoring.trackers import Target
 from estimator_trainer.run_dir import locks, protocol
-from estimator_trainer.trackers import Target
 
 FOLDER = 'track'
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from estimator_trainer import trackers
+from estimator_trainer.monitoring import trackers
 from estimator_trainer.tools.track.reading import Facts, Line
 
 RUNNING, FINISHED, FAILED, KILLED = 'RUNNING', 'FINISHED', 'FAILED', 'KILLED'  # how a run is

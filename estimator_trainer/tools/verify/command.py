@@ -9,10 +9,10 @@ import shlex
 import sys
 import tempfile
 
-from estimator_trainer import exit_codes, flags
+from estimator_trainer import exit_codes
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flags import flag
-from estimator_trainer.storage import urls
 from estimator_trainer.tools import bounded, command_line, local_copies
 from estimator_trainer.tools.verify import interpreters, runs
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from estimator_trainer import report_page
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config.trainer_config import TrainerConfig
+from estimator_trainer.monitoring import report_page
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor import options
 from estimator_trainer.supervisor.policy import task_commands

@@ -27,7 +27,8 @@ signal.alarm({BOUND_SECS})
     + """
 import ctypes, errno, fcntl, json, os, socket, subprocess, sys, threading
 from estimator_trainer.supervisor.policy import task_commands
-from estimator_trainer.supervisor.processes import isolate, process
+from estimator_trainer.supervisor.processes import isolate
+from estimator_trainer.this_process import parent_process
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_DUMPABLE = 1, 2, 4
 libc = ctypes.CDLL(None, use_errno=True)
@@ -238,7 +239,7 @@ def test_kill_9_takes_tasks_along(able):
     script = """
 isolate.enter('on')
 parent = os.getpid()
-subprocess.Popen(['sleep', '60'], preexec_fn=lambda: process.tie_to_parent(parent))
+subprocess.Popen(['sleep', '60'], preexec_fn=lambda: parent_process.tie_to_parent(parent))
 say(ready=True)
 sys.stdin.read()
 """

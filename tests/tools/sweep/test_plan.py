@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.sweep import plan as plans
 

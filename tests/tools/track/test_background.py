@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from estimator_trainer.monitoring.trackers import HPARAMS, Target
 from estimator_trainer.tools.track import background
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, Away
-from estimator_trainer.trackers import HPARAMS, Target
 
 TARGET = Target(HPARAMS)
 

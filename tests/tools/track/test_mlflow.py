@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 
-from estimator_trainer import trackers
+from estimator_trainer.monitoring import trackers
 from estimator_trainer.tools.track import command, sending, state
 from estimator_trainer.tools.track.mlflow_tracker import MlflowClient
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, Away

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from estimator_trainer.monitoring.trackers import HPARAMS, Target
 from estimator_trainer.tools.track import sending, state, tracker
 from estimator_trainer.tools.track.tracker import FINISHED, Away, Gone, Refused
-from estimator_trainer.trackers import HPARAMS, Target
 from tests.tools.track import a_run
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from estimator_trainer import allocator
+from estimator_trainer.this_process import allocator
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_without_jemalloc_a_program_gets_thresholds_and_a_task_sets_its_own(monk
 
 _GIVES_BACK = """
 import sys
-from estimator_trainer import allocator
+from estimator_trainer.this_process import allocator
 if sys.argv[1] == 'tune':
     print(allocator.tune())
 buffer = bytearray(b'x') * 2**26

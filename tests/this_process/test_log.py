@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from estimator_trainer import log
+from estimator_trainer.this_process import log
 
 
 @pytest.mark.parametrize(

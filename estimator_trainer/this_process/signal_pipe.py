@@ -9,18 +9,16 @@ import os
 import signal
 from collections.abc import Iterable
 
-from estimator_trainer import forks
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.this_process import forks
 
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # a terminal that is closed sends SIGHUP
-PROFILE = signal.Signals(protocol.PROFILE_SIGNAL)
 
 
 class SignalPipe:
     """While it is open, some signals do nothing but write their numbers. The main thread opens and closes it."""
 
     def __init__(self):
-        self._reader = self._writer = None
+        self._reader = self._writer = -1
         self._old_fd, self._old = -1, {}  # what was there before; None: C code had set a handler
 
     def _open(self, signums: Iterable[int]) -> None:

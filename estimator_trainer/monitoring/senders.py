@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from estimator_trainer import exit_codes, trackers
+from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
+from estimator_trainer.monitoring import trackers
 
 LAST_SECS = 10  # that a run waits at its end for all of its trackers
 _STOPPED_SECS = 2  # the same, for a run that was told to stop: its time is short
@@ -72,7 +73,7 @@ class Senders:
                     start_new_session=True,  # it is no helper process of the job, and Ctrl-C is not for it
                 )
             except OSError as error:
-                self._failed = error.strerror
+                self._failed = str(error.strerror)
         return self
 
     def __exit__(self, *exc_info) -> None:
@@ -80,6 +81,7 @@ class Senders:
             with contextlib.suppress(ProcessLookupError):  # its number is its own until `wait`
                 os.killpg(process.pid, signal.SIGKILL)  # with the helpers of a tracker's library
             process.wait()
+            assert process.stdin is not None  # a pipe
             with contextlib.suppress(OSError):
                 process.stdin.close()
         for reader in self._readers:
@@ -115,11 +117,12 @@ class Senders:
         return f'the next start sends it, and so does: python -m estimator_trainer track {self._model_dir}'
 
     def _tell(self, process: subprocess.Popen, word: str) -> None:
+        assert process.stdin is not None  # a pipe
         with contextlib.suppress(OSError):  # it has ended
             process.stdin.write(f'{word}\n'.encode())
 
     def _pass_on(self, process: subprocess.Popen) -> None:
-        for line in process.stdout:
+        for line in process.stdout or ():
             self._say(line.decode(errors='replace').rstrip('\n'))
 
 

@@ -17,12 +17,12 @@ import math
 import textwrap
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from absl import flags as absl_flags
 
-from estimator_trainer import flag_values, flag_words
+from estimator_trainer.config import flag_values, flag_words
 from estimator_trainer.errors import UsageError
 
 Config = TypeVar('Config')
@@ -120,7 +120,7 @@ def groups(config: type) -> dict[str, list[Flag]]:
 def define(config: type) -> absl_flags.FlagValues:
     """absl's flags for a dataclass."""
     values = absl_flags.FlagValues()
-    kinds = {
+    kinds: dict[type, Callable[..., Any]] = {
         bool: absl_flags.DEFINE_bool,
         int: absl_flags.DEFINE_integer,
         float: absl_flags.DEFINE_float,
@@ -204,14 +204,19 @@ def parse_known(config: type[Config], argv: Sequence[str]) -> Config:
     return _parse(config, argv, known_only=True).config
 
 
+def _field_names(config: type) -> dict[str, str]:
+    """The field of each flag: `from_` is the field of --from."""
+    return {field.name.rstrip('_'): field.name for field in dataclasses.fields(config)}
+
+
 def _parse(config: type[Config], argv: Sequence[str], known_only: bool = False) -> Parsed[Config]:
     known = {one.name: one for one in declared(config)}
     found = flag_values.split(known, flag_words.words(argv[1:]))
     if found.unknown and not known_only:
         raise UnknownFlag(found.unknown[0], list(known))
     values, overrides = flag_values.settle(found.given, define(config))
-    fields = {field.name.rstrip('_'): field.name for field in dataclasses.fields(config)}
-    given = {fields[name]: value for name, value in values.items()}
+    names = _field_names(config)
+    given = {names[name]: value for name, value in values.items()}
     return Parsed(config(**given), tuple(found.words), tuple(overrides))
 
 

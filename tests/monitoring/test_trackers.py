@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from estimator_trainer import trackers
 from estimator_trainer.errors import UsageError
-from estimator_trainer.trackers import Target
+from estimator_trainer.monitoring import trackers
+from estimator_trainer.monitoring.trackers import Target
 
 
 @pytest.mark.parametrize(

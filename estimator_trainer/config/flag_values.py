@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags as absl_flags
 
+from estimator_trainer.config.flag_words import Word
 from estimator_trainer.errors import UsageError
-from estimator_trainer.flag_words import Word
 
 if TYPE_CHECKING:
-    from estimator_trainer.flags import Flag
+    from estimator_trainer.config.flags import Flag
 
 _KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number'}
 
@@ -151,7 +151,7 @@ def _value(one: Given, parser: absl_flags.ArgumentParser):
             raise one.refused(f'has no value; without the flag it is {flag.shown_default}.')
         return flag.default
     if flag.type is tuple:
-        return tuple(part for part in parser.parse(text) if part)
+        return tuple(part for part in parser.parse(text) or () if part)
     if flag.choices and text not in flag.choices:
         close = difflib.get_close_matches(text, flag.choices, n=1)
         meant = f' (did you mean {close[0]}?)' if close else ''

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Sequence
 from typing import TypeVar
 
-from estimator_trainer import flags
-from estimator_trainer.config import TrainerConfig
+from estimator_trainer.config import flags
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 
 Config = TypeVar('Config')

@@ -6,8 +6,8 @@ import tempfile
 
 import pytest
 
-from estimator_trainer import flags
-from estimator_trainer.config import HelpRequested, TrainerConfig, help_text, parse, parse_with_overrides
+from estimator_trainer.config import flags
+from estimator_trainer.config.trainer_config import HelpRequested, TrainerConfig, help_text, parse, parse_with_overrides
 from estimator_trainer.errors import UsageError
 
 MODEL_DIR = os.path.join(tempfile.gettempdir(), 'no_such_model_dir')  # could be made, and is not

@@ -4,9 +4,8 @@ import dataclasses
 import functools
 
 import tf_config
-from estimator_trainer import flags
-from estimator_trainer.flags import flag
-from estimator_trainer.storage import urls
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
 
 _job = functools.partial(flag, group='What is trained')
 _data = functools.partial(flag, group='Data')

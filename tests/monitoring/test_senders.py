@@ -9,9 +9,9 @@ import types
 
 import pytest
 
-from estimator_trainer import senders
+from estimator_trainer.monitoring import senders
+from estimator_trainer.monitoring.trackers import HPARAMS, WANDB, Target
 from estimator_trainer.supervisor import trainer_flags
-from estimator_trainer.trackers import HPARAMS, WANDB, Target
 
 TARGETS = (Target(WANDB),)
 LATER = 'the next start sends it, and so does: python -m estimator_trainer track '
@@ -82,7 +82,7 @@ def test_ctrl_c_at_the_end(tmp_path, monkeypatch):
 def test_none_outlives_its_run(tmp_path):
     """A run that is killed takes them with it."""
     script = (
-        'import os, sys\nfrom estimator_trainer import senders, trackers\n'
+        'import os, sys\nfrom estimator_trainer.monitoring import senders, trackers\n'
         f'with senders.Senders((trackers.Target("tensorboard-hparams"),), {str(tmp_path)!r}) as running:\n'
         '    running.follow(print)\n'
         '    print(*(each.pid for each in running._processes.values()), flush=True)\n'

@@ -23,9 +23,9 @@ import traceback
 _NO_MORE_SECS = 1  # for a fork that is under way; a thread in one holds up nobody's end
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
-_functions = []
+_functions: list = []
 _mutex = threading.Lock()
-_mask = set()  # signals that the thread which forks had blocked before; guarded by _mutex
+_mask: set = set()  # signals that the thread which forks had blocked before; guarded by _mutex
 
 
 def in_child(function) -> None:

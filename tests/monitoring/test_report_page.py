@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from estimator_trainer import report_page
+from estimator_trainer.monitoring import report_page
 from estimator_trainer.supervisor import trainer_flags
 
 

@@ -15,7 +15,7 @@ BOUND_SECS = 120
 
 LIFELINE = """
 import multiprocessing, os, signal, sys, threading, time
-from estimator_trainer import forks
+from estimator_trainer.this_process import forks
 from estimator_trainer.lifecycle import ending, lifeline
 def fork(function, *args):
     child = os.fork()
@@ -246,7 +246,7 @@ if __name__ == '__main__':
 def test_a_child_of_a_supervisor():
     code, _, err = run(
         """
-from estimator_trainer import signal_pipe
+from estimator_trainer.this_process import signal_pipe
 with signal_pipe.Signals() as caught:
     child = fork(time.sleep, 600)
     os.kill(child, signal.SIGTERM)

@@ -5,10 +5,12 @@ import dataclasses
 import functools
 import os
 
-from estimator_trainer import commands, config_checks, flags, trackers
-from estimator_trainer.flags import flag
-from estimator_trainer.job_flags import JobFlags
-from estimator_trainer.storage import urls
+from estimator_trainer import commands
+from estimator_trainer.config import checks as config_checks
+from estimator_trainer.config import flags, urls
+from estimator_trainer.config.flags import flag
+from estimator_trainer.config.job_flags import JobFlags
+from estimator_trainer.monitoring import trackers
 
 
 class HelpRequested(Exception):

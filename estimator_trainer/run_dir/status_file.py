@@ -1,0 +1,24 @@
+"""status.json in the model_dir: how the run is, while it runs.
+
+    state             starting, training, evaluating, backing_off, stopping; in the end done,
+                      stopped (by a signal) or failed
+    attempt           of this run of the supervisor, from 1
+    generation        of the gang, as in training.json
+    restarts          of the gang
+    step, max_steps, checkpoint_step, examples_per_sec
+                      as in training.json
+    secs_left         of training, by the speed of the last minute
+    tasks             name, address, pid, state of each
+    log_dir           of this attempt
+    started, attempt_started  of the run, and of this attempt; seconds since the epoch
+    attempts          the last LATEST that have ended, as in report.json
+    exit_code         in the end
+    pid, time         of the supervisor; seconds since the epoch
+
+What is not known is null.
+"""
+
+NAME = 'status.json'
+STARTING, TRAINING, EVALUATING = 'starting', 'training', 'evaluating'
+BACKING_OFF, STOPPING = 'backing_off', 'stopping'
+DONE, STOPPED, FAILED = 'done', 'stopped', 'failed'
