@@ -1,4 +1,4 @@
-"""--metrics_port: what a run can tell Prometheus, over HTTP. docs/monitoring.md lists the metrics.
+"""--metrics_port: gives the metrics of a run to Prometheus over HTTP. docs/monitoring.md lists them.
 
     port.py        the flag -> a socket that listens, or an error before anything starts
     state.py       the files of a model_dir -> what is known now
