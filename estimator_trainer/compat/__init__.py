@@ -7,9 +7,9 @@
     python -m estimator_trainer.compat run script.py args...   # a program that nobody wants to touch
     python -m estimator_trainer doctor                         # what is here, what is mended, and why
 
-Importing this imports no TensorFlow; what there is to do is done when the program imports it, and the
-slow part when it first touches `tf.estimator`. Nothing in site-packages is edited, and on a TensorFlow
-that has Estimators nothing is replaced but the upstream defects that `compat.patches.AFTER` names.
+Importing this package imports no TensorFlow. It does its work when the program imports TensorFlow, and the slow part
+when the program first touches `tf.estimator`. It edits nothing in site-packages. On a TensorFlow that has Estimators it
+only mends the upstream defects that `compat.patches.AFTER` names.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""python -m estimator_trainer.compat run|doctor"""
+"""The command line of `python -m estimator_trainer.compat run|doctor`."""
 
 import sys
 

@@ -4,10 +4,10 @@ Touches: the attribute _agreement, which a graph gets
 Without it: the hooks of a graph do not find each other: each would add up its wishes in an all-reduce of its own
 For: the trainer and every program
 
-A task that stops or saves alone leaves the others in a collective operation that never ends. So each
-says what it wishes, the wishes are added up over all tasks, and everybody does what any of them wishes.
-Programs that run under `compat` need this as well as the trainer's Estimators. `sync/eager_agreement.py` is the same
-for loops without a session.
+A task that stops or saves alone leaves the others in a collective operation that never ends. So each task says what it
+wishes, the wishes are added up over all tasks, and all tasks do what any of them wishes. Programs that run under
+`compat` need this as well as the trainer's Estimators. `sync/eager_agreement.py` is the same for loops without a
+session.
 """
 
 import numpy as np

@@ -6,8 +6,8 @@ For: every program
 
     hook.after('tensorflow', lambda module: ...)
 
-A module that is imported already counts as imported just now. Nothing is imported by asking. Standard
-library only, and little of it: this is in the way of every import of every program that uses compat.
+If a module is imported already, its functions are called at once. To ask for a call imports nothing. This module uses
+little of the standard library and nothing else, because every import of every program that uses compat goes through it.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""Keeps TensorFlow's chatter from the user: what it says at import, and of Estimators' age.
+"""Hides messages of TensorFlow that do not help, such as those at its import and those about deprecated Estimators.
 
-Everything it cannot account for is shown. `TF_CPP_MIN_LOG_LEVEL` in the environment is respected:
-with 0 or 1, nothing is held back.
+With TF_CPP_MIN_LOG_LEVEL=0 or 1 in the environment, `import_tensorflow` hides nothing, and `silence_deprecations` hides
+only the messages about deprecation.
 """
 
 import contextlib

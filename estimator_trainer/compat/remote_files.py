@@ -1,8 +1,9 @@
-"""TensorFlow's own file systems in object stores, which programs under `compat run` use: gs://.
+"""Settings of TensorFlow's own file system for gs://, which programs under `compat run` use.
 
-Its client of Google's storage keeps what it knows of a file for 5 s, by default: a file that another process has made
-longer then reads as if it were cut short. And it tries a request that fails up to ten times, with growing pauses, so
-that a program whose upload is broken hangs for minutes. Both are settings of the environment, read once.
+TensorFlow's client of Google's storage keeps what it knows of a file for 5 s by default. So if another process makes a
+file longer, the file reads as if it were cut short. The client also tries a request that fails up to ten times, with
+growing pauses, so a program whose upload is broken hangs for minutes. Both are settings in the environment, which the
+client reads once.
 """
 
 import importlib.metadata

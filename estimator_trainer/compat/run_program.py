@@ -1,8 +1,7 @@
 """Runs an unmodified program with Estimators in place, as `python` itself would run it.
 
-It is Python itself: this process becomes `python script.py args...`, and the folder `child` on
-PYTHONPATH brings Estimators into it and into the Python processes it starts. So sys.argv, sys.path,
-`__main__`, tracebacks, signals and exit codes are Python's own.
+This process becomes `python script.py args...`. The folder `child` on PYTHONPATH brings Estimators into it and into the
+Python processes that it starts. So sys.argv, sys.path, `__main__`, tracebacks, signals and exit codes are Python's own.
 """
 
 import os

@@ -1,5 +1,7 @@
-"""The examples of a batch, of whatever its features and labels are made: tensors, sparse and ragged
-ones, in dicts and tuples, next to scalars that all examples share.
+"""Counts the examples of a batch, leaves them out, or adds examples of zeros.
+
+Features and labels may be tensors, sparse tensors and ragged tensors, in dicts and tuples. A scalar belongs to all
+examples.
 """
 
 import tensorflow as tf

@@ -1,8 +1,9 @@
-"""Which example stands at position p where neighbouring examples are read together. Imports no TensorFlow.
+"""Which example stands at position p, if neighbouring examples are read together. Imports no TensorFlow.
 
-The examples lie in blocks: row groups of Parquet, whole compressed files, about a mebibyte of others. In each epoch
-the blocks are shuffled. Neighbours in that order make a window, and the examples of a window are shuffled. So a
-reader holds the blocks of one window at a time, and the order is still a function of the seed and the position alone.
+The examples lie in blocks: row groups of Parquet, whole compressed files, about a mebibyte of other files. In each
+epoch the blocks are shuffled. Blocks that follow each other in this order form a window, and the examples of a window
+are shuffled. So a reader holds the blocks of only one window at a time, and the order still depends on the seed and the
+position alone.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""The fingerprint of the first batch that a data set gives, taken as it passes by.
+"""Takes the fingerprint of the first batch that a data set gives, while that batch is read for training.
 
-The data set is read once, as it is, in the same order. Each later batch costs the call of a small function, in the
-thread of TensorFlow's that makes the batches.
+The data set is read once, unchanged and in the same order. For each later batch, the thread of TensorFlow's that makes
+it calls a small function.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""`mnist_5k`: 5,000 real MNIST digits as a TFDS data set, out of a Python package: no download."""
+"""`mnist_5k`: 5,000 real MNIST digits as a TFDS data set. They come from a Python package, so nothing is downloaded."""
 
 import numpy as np
 import tensorflow_datasets as tfds

@@ -1,7 +1,7 @@
-"""How far the preparation of data has come, for whoever watches over this task. Imports no TensorFlow.
+"""Tells how far the preparation of data has come, so that nobody takes this task for stalled. Imports no TensorFlow.
 
-Preparation (a download, an index, a copy from a store) may take hours. It advances by calls of `advance`, from any
-thread; what an amount means is up to the caller, as long as it grows while anything happens.
+Preparation (a download, an index, a copy from a store) may take hours. Any thread calls `advance` when it has prepared
+something. The callers choose what an amount means; it only has to grow while anything happens.
 """
 
 import contextlib

@@ -1,1 +1,1 @@
-"""What happens to a checkpoint: an exact evaluation, the decision to stop early, and exports."""
+"""Evaluates checkpoints exactly, decides when training stops early, and exports models."""

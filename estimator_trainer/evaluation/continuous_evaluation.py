@@ -1,4 +1,4 @@
-"""The evaluator's loop: every checkpoint it can, always the last, until training has ended."""
+"""The evaluator's loop: it evaluates checkpoints until training has ended. It may skip some, but never the last one."""
 
 import logging
 import math

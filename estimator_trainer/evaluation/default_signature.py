@@ -1,9 +1,10 @@
 """Gives an export of an Estimator the signature `serving_default`, which servers and `tf.saved_model` callers ask for.
 
-The heads of Estimators name their classification or regression so. These signatures take serialized tf.Examples, one
-string tensor. With a serving_input_fn that takes raw tensors TensorFlow leaves them out, and warns. `serving_default`
-is then the same as `predict`; where the model_fn has no `predict`, it gives the tensors of the classification or
-regression. Signatures that there are keep their names and contents.
+The heads of Estimators give this name to the signature of their classification or regression, which takes serialized
+tf.Examples in one string tensor. If the serving_input_fn takes raw tensors, TensorFlow leaves that signature out and
+warns. Then this module makes `serving_default` the same as `predict`, or as another prediction of the model_fn. If the
+model_fn has no prediction, `serving_default` gives the tensors of the classification or regression. All other
+signatures keep their names and contents.
 """
 
 import logging

@@ -1,7 +1,8 @@
-"""Stop when a metric no longer improves: a function of the evaluations so far.
+"""Decides whether training stops because a metric no longer improves: a function of the evaluations so far.
 
-They are in `eval/metrics.jsonl`, which a restart continues, and so does the patience. Whoever
-evaluates decides, once, and writes `eval/stop.json`; the chief reads it.
+The evaluations are the lines of `eval/metrics.jsonl`. A restarted run adds to these lines, so it also goes on counting
+the evaluations without an improvement. The task that evaluates decides once, and writes `eval/stop.json`; the chief
+reads it.
 """
 
 import dataclasses

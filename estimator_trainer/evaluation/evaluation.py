@@ -1,8 +1,8 @@
-"""The evaluation of a checkpoint: the results, the decision to stop early, the exports.
+"""Evaluates a checkpoint: keeps the results, decides whether training stops early, and exports.
 
-Every loop and the evaluator evaluate through this module. All pieces of a checkpoint's evaluation are
-owed from the moment it is taken up until they are done (`evaluation.owed`): a process that was killed or
-failed in between leaves the rest to the next one, which calls `make_up`.
+Every loop and the evaluator evaluate through this module. Before it begins with a checkpoint, it writes to
+`eval/last.json` that these pieces have to be done (`evaluation.owed`). If the process is killed or fails in between,
+the next process does the rest: it calls `make_up`, or the evaluator's loop calls `find_undone`.
 """
 
 import contextlib

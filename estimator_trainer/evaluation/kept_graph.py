@@ -1,10 +1,10 @@
 """The graph of an Estimator's evaluation, built once and run for one checkpoint after the other.
 
 `Estimator.evaluate` calls the input_fn and the model_fn each time, which takes longer than the evaluation of a small
-model. What is kept here is the graph, not the session. A new session restores the checkpoint, and has new metrics,
-tables, iterators and random operations, each at the beginning of its seed: the results are those of
-`Estimator.evaluate`, bit for bit. Between evaluations no variable is in memory. The one difference: what the model_fn
-reads or draws in Python stays as it was when the graph was built.
+model. This module keeps the graph, not the session. A new session restores the checkpoint and starts metrics, tables,
+iterators and random operations from their beginning, so the results are those of `Estimator.evaluate`, bit for bit.
+Between evaluations no variable is in memory. There is one difference: what the model_fn reads or draws in Python stays
+as it was when the graph was built.
 """
 
 import traceback

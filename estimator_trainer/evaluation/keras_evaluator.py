@@ -1,4 +1,4 @@
-"""Evaluates and exports the checkpoints of keras_fit and custom_loop, as an Estimator does its own."""
+"""Evaluates and exports the checkpoints of keras_fit and custom_loop; `estimator_evaluator` does so for Estimators."""
 
 import functools
 import itertools

@@ -1,10 +1,10 @@
-"""What is still owed of the last checkpoint that was taken up for evaluation: `eval/last.json`.
+"""What still has to be done for the checkpoint whose evaluation was begun last: `eval/last.json`.
 
-The evaluation of a checkpoint is a line in `eval/metrics.jsonl`, the decision to stop early, and the
-exports. The process that evaluates writes the entry before it begins, and marks it as done at the end.
-An entry that is not done tells the next process what to make up for. It also holds what was there
-before, so that a piece that was finished is recognised by what is there now: there is no moment at
-which a kill would lose a piece or make it twice.
+The evaluation of a checkpoint has three pieces: a line in `eval/metrics.jsonl`, the decision to stop early, and the
+exports. The process that evaluates writes an entry before it begins, and marks the entry as done at the end. If the
+next process finds an entry that is not done, it does the pieces that are missing. The entry also holds what was there
+before the evaluation, so that the process can tell which pieces are finished. As long as the checkpoint is there, no
+kill loses a piece or repeats one.
 """
 
 import dataclasses

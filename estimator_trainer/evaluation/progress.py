@@ -1,4 +1,4 @@
-"""What people see of an evaluation while it runs. It also tells of data that may never end. Imports no TensorFlow."""
+"""Tells the user how far an evaluation is, and warns if its data may never end. Imports no TensorFlow."""
 
 import logging
 import os

@@ -1,7 +1,8 @@
-"""First weights of a graph's variables whose initializers have no seed: a function of `--seed` and the variable's name.
+"""Makes first weights depend on `--seed` and the variable's name alone, if a graph's initializers have no seed.
 
-TensorFlow's seed of a graph numbers its random operations, and gives each the next number. What a variable begins with
-would depend on the operations before it: on the number of replicas, and on the slices of a table.
+TensorFlow numbers the random operations of a graph, and an operation without a seed takes its number as its seed. So
+without this module the first values of a variable would depend on the operations before it: on the number of replicas,
+and on the slices of a table.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""How a job's input_fn is called: by the names of its arguments, as Estimator calls one. Imports no TensorFlow.
+"""Calls a job's input_fn with the arguments that it names, as Estimator does. Imports no TensorFlow.
 
 This is the one place that calls an input_fn or a serving_input_fn of a job.
 """

@@ -1,4 +1,4 @@
-"""The data that a job reads where it has no input_fn of its own: --dataset, or --train_files and --eval_files."""
+"""The data of a job that has no input_fn of its own: --dataset, or --train_files and --eval_files."""
 
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError

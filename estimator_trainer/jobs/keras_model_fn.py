@@ -1,4 +1,4 @@
-"""The model_fn of a job that is written as a Keras model: for Estimator, out of the same parts."""
+"""Makes a model_fn, with which an Estimator trains a job that is written as a Keras model."""
 
 
 def make(make_model, parts):

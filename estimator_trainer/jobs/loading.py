@@ -1,9 +1,10 @@
-"""Finding the job of --job, and its params. Imports no TensorFlow.
+"""Finds the job of --job, and its params. Imports no TensorFlow.
 
-A job may import TensorFlow at its top. It must not do so before `tf.estimator` has been brought back, and
-usage errors should not cost the seconds of that import. So the trainer loads the job early, unless its source
-says that it imports TensorFlow (`top_imports.py`); then once TensorFlow is there. Early, importing TensorFlow is
-refused; only a job that needs it and does not say so in its source is run twice.
+A job may import TensorFlow at its top. That must not happen before `tf.estimator` has been brought back, and a usage
+error should not cost the seconds of that import. So the trainer first looks into the source of the job
+(`top_imports.py`). If the source imports TensorFlow, the trainer loads the job once TensorFlow is there. Otherwise it
+loads the job early, and refuses an import of TensorFlow meanwhile. Only a job that needs TensorFlow and does not say so
+in its source is run twice.
 """
 
 import difflib

@@ -1,9 +1,8 @@
-"""From the losses of single examples to the loss of a step, on any number of replicas.
+"""Makes the loss of a step from the losses of single examples, on any number of replicas.
 
-Two replicas with the losses [2, 3] and [4, 5] have the mean loss (2 + 3 + 4 + 5) / 4 = 3.5. Each one's
-share is its sum over the *global* batch, 5/4 and 9/4: shares are summed, and so are their gradients. A
-replica that reports a mean over the global batch and has it averaged once more over the replicas ends
-with (5/4 + 9/4) / 2 = 1.75.
+Two replicas with the losses [2, 3] and [4, 5] have the mean loss (2 + 3 + 4 + 5) / 4 = 3.5. A replica's share is the
+sum of its losses over the size of the *global* batch: 5/4 and 9/4. Shares are summed, and so are their gradients. If
+the shares were averaged over the replicas once more, the loss would be (5/4 + 9/4) / 2 = 1.75.
 """
 
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""What a wrong --job, or a param given as a flag, was probably meant to be. Runs nothing of the job."""
+"""Suggests what a wrong --job, or a param given as a flag, was probably meant to be. Runs no code of the job."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Whether a job's module imports TensorFlow at its top: read from its source, so that nothing of it is run for that."""
+"""Tells from the source of a job's module whether it imports TensorFlow at its top. Runs no code of the job."""
 
 import ast
 import importlib.machinery

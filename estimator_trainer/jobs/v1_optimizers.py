@@ -1,4 +1,4 @@
-"""Keras 2's legacy optimizers as those of tf.compat.v1.train, which Estimator's checkpoints hold."""
+"""Turns Keras 2's legacy optimizers into those of tf.compat.v1.train, whose slots Estimator's checkpoints hold."""
 
 import tensorflow as tf
 

@@ -1,7 +1,7 @@
 """Wide and deep learning on the flights of `estimator_trainer.data.flights`: will a flight be late?
 
-The wide part is a linear model of single columns and of crosses of them, which remembers; the deep part is a network
-over numbers and embeddings, which generalises.
+The wide part is a linear model of single columns and of crosses of them. The deep part is a network over numbers and
+embeddings.
 """
 
 from estimator_trainer.jobs import first_weights

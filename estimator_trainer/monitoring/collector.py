@@ -1,4 +1,4 @@
-"""What is known of a run -> the metrics of Prometheus. Pure. What is not known is left out."""
+"""Turns what is known of a run into metrics of Prometheus, and leaves out what is not known. Pure."""
 
 import contextlib
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""Answers `GET /metrics` in one thread. No client can hold it up, or keep the training from its work.
+"""Answers `GET /metrics` in one thread. No client can block it, or slow the training down.
 
 A connection has REQUEST_SECS for its request and its answer. If there are more than MOST_CONNECTIONS, the oldest is
 closed. Answers within FRESH_SECS are the same text, so that many requests cost little.

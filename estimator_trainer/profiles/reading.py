@@ -1,4 +1,4 @@
-"""Has a profile read by a process of its own, so that no training step waits for it."""
+"""Starts another process that reads a profile, so that no training step waits for it."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""When a profile begins and ends: after which calls of TensorFlow. Pure."""
+"""After which calls of TensorFlow a profile begins and ends. Pure."""
 
 from estimator_trainer.profiles.wanted import Steps
 

@@ -1,4 +1,4 @@
-"""The events of a profile, and the same as a trace that Perfetto and Chrome open."""
+"""Reads the events of a profile, and writes them as a trace that Perfetto and Chrome open."""
 
 import contextlib
 import gzip

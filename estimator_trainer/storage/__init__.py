@@ -2,8 +2,9 @@
 
 The run itself works in a scratch folder of this machine. The process that the user starts fetches the run from the
 store into that folder, starts the trainer or the supervisor there as a child, and sends what the child writes. So a
-slow or absent store delays an upload and never a step, and locks, checkpoints and exports mean what they always mean.
-Tasks of several machines are each started so. Each sends what is its own, and follows what it reads of others.
+slow or absent store delays an upload, but never a step. Locks, checkpoints and exports work as in any folder. If the
+tasks of a run are on several machines, each is started in this way. It sends its own files, and it follows the files of
+others that it reads: it fetches them again and again.
 
     urls.py       which URLs there are, and the scratch folder of one
     here.py       which stores work on this machine, for doctor
@@ -11,8 +12,8 @@ Tasks of several machines are each started so. Each sends what is its own, and f
     share.py      which files are whose, where tasks are on several machines (pure)
     order.py      what to send and to delete, and in which order (pure)
     store.py      an object store: read, write on a condition, delete, list
-    errors.py     its three kinds of errors, and what they say
-    connection.py opens the store of a URL: packages, credentials, and whether it keeps to conditions
+    errors.py     its three kinds of errors, and their messages
+    connection.py opens the store of a URL: packages, credentials, and whether it obeys conditions
     lease.py      who trains here: one trainer at a time, and one evaluator
     state.py      what the scratch folder knows of the store
     snapshot.py   what the scratch folder holds at one moment
@@ -24,6 +25,7 @@ Tasks of several machines are each started so. Each sends what is its own, and f
     sender.py     passes for as long as the run lives, and what their failures mean
     signals.py    the signals of the process that sends, and how its start can be interrupted
     child.py      the child, and the end
+    ending.py     the exit code of the run (pure)
     run.py        the start, and what its errors mean
     needs.py      of which files a tool needs the content (pure)
     copies.py     copies of a run, for tools that work on folders

@@ -1,4 +1,4 @@
-"""The child that trains, or supervises a cluster; what it writes is sent for as long as it lives, and after that."""
+"""Runs the child that trains or supervises a cluster. Sends what it writes while it lives, and the rest afterwards."""
 
 import contextlib
 import json

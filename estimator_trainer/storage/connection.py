@@ -1,4 +1,4 @@
-"""Connects to the object store of a URL: packages, credentials, and whether it keeps to conditions of writes."""
+"""Connects to the object store of a URL: finds packages and credentials, and tests conditional writes."""
 
 import contextlib
 import datetime

@@ -1,9 +1,9 @@
-"""Copies, on this machine, of what is in a store, for tools that work on folders.
+"""Copies runs from a store to this machine, for tools that work on folders.
 
-A copy has all files that a tool asks for, each with the time at which it was written to the store. Where a tool needs
-a file's size and no content, the file is a hole of that size, which takes no room. If a trainer holds the lease of the
-run, the locks of the copy are held, so that the tool finds a run that lives. A run that trains meanwhile changes: if a
-checkpoint goes while it is fetched, the copy begins anew with the newer one.
+A copy has all files that a tool asks for, each with the time at which it was written to the store. If a tool needs only
+the size of a file, the copy has a hole of that size, which takes no room on the disk. If a trainer holds the lease of
+the run, the locks of the copy are held, so that the tool sees a run that lives. The run may change meanwhile: if a
+checkpoint is removed from the store while it is fetched, the copy begins again with the newer checkpoint.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""With which exit code a run in a store ends, and what it says. Pure."""
+"""The exit code of a run in a store, and how --grace_secs is divided between saving and sending. Pure."""
 
 from estimator_trainer import exit_codes
 from estimator_trainer.storage.sender import Verdict

@@ -1,4 +1,4 @@
-"""The errors of a store: three kinds, into which those of obstore are turned, and what they say."""
+"""The three kinds of errors of a store, and their messages. The errors of obstore are turned into these."""
 
 import contextlib
 import html

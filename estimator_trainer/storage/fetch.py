@@ -1,4 +1,4 @@
-"""Store -> scratch folder, at the start of a run."""
+"""Fetches a run from the store into the scratch folder, at the start."""
 
 import contextlib
 import logging

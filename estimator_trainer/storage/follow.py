@@ -1,4 +1,4 @@
-"""Store -> scratch folder, for as long as a run lives: what other tasks send, and the task of this folder reads."""
+"""Fetches, for as long as a run lives, what other tasks send to the store and the task of this folder reads."""
 
 import contextlib
 import json

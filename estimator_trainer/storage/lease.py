@@ -1,8 +1,9 @@
-"""Who trains in a model_dir of a store: one trainer at a time, which holds a lease. So does an evaluator.
+"""The lease of a run in a store: only its holder trains. An evaluator holds a lease of its own.
 
-The lease is an object that its holder renews. A trainer that finds it waits: if the object has not changed for the
+The lease is an object that its holder renews. A trainer that finds a lease waits. If the object does not change for the
 lease's span, by the trainer's own clock, its holder is gone. No two clocks are compared. Each write is conditional on
-the version read before, so that of two trainers that want it one gets it, and one that was frozen finds out.
+the version that was read before. So if two trainers want the lease, one gets it. A trainer that was frozen finds out
+that it has lost the lease.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Scratch folder -> store, one pass at a time: takes a snapshot, plans, and carries the plan out."""
+"""Sends the scratch folder to the store, one pass at a time: takes a snapshot, plans, and carries the plan out."""
 
 import os
 import time

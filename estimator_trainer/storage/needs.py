@@ -1,7 +1,8 @@
-"""Of which files of a run a tool needs the content. Pure.
+"""Which files of a run a tool needs, and how much of their content. Pure.
 
 A tool's need is a function (names, newest) -> {name: Need}. `names` are those of all objects of the run; `newest` is
-the checkpoint that the file `checkpoint` names, or None. What is left out of the answer is not there for the tool.
+the checkpoint that the file `checkpoint` names, or None. The tool's copy does not have the files that the answer leaves
+out.
 """
 
 import enum

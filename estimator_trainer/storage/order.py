@@ -10,9 +10,9 @@ Three rules give this:
 
 1. A file goes after what it names: data, index, `checkpoint`, `.start.json`; then SavedModels, `best.json`, `eval/`.
    (The snapshot reads in the opposite order, so that what a file names is in the snapshot.)
-2. The last file of a checkpoint or SavedModel, its index or saved_model.pb, goes first when others of its files
+2. The last file of a checkpoint or SavedModel, its index or saved_model.pb, is deleted before others of its files
    change or are deleted. (While a SavedModel is written, its folder has another name. A numbered folder in export/
-   without saved_model.pb is none: its files go last.)
+   without saved_model.pb is no SavedModel: its files are sent last.)
 3. What `checkpoint` names never changes. If the newest checkpoint was saved again with other bytes under the same
    name, it goes to the store under another name first, which `checkpoint` then names while the old one is replaced.
 """

@@ -1,4 +1,4 @@
-"""Runs a task, or a local cluster, whose model_dir is in a store: fetch, start it in the scratch folder, send."""
+"""Runs a task or a local cluster whose model_dir is in a store: fetches the run, starts it, and sends it."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Which locks the processes of a run hold that has the lease of its store. The store does not show them."""
+"""Which locks the processes of a run in a store hold, by its files: the store does not show locks."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Sends a run for as long as it lives, in a thread; says what goes wrong, and when that should end the run."""
+"""Sends a run in a thread for as long as the run lives, reports failures, and decides which of them end the run."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""Which files of a run are whose, where its tasks are on several machines. Pure.
+"""Which process sends and follows which files, if the tasks of a run are on several machines. Pure.
 
 | process | sends, and fetches at its start | follows |
 |---|---|---|

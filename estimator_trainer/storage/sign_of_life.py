@@ -1,6 +1,6 @@
-"""training.json as an evaluator on another machine is to see it. Pure: time is an argument.
+"""What an evaluator on another machine gets as training.json. Pure: time is an argument.
 
-An evaluator takes a chief for lost whose training.json does not change for --lost_peer_secs. In the store that file
+If training.json does not change for --lost_peer_secs, an evaluator takes the chief for lost. In the store that file
 changes more rarely, and not at all while a large checkpoint is sent. But the chief's lease is renewed for as long as
 the chief lives. So the evaluator's training.json changes when the lease does.
 """

@@ -1,4 +1,4 @@
-"""The signals of the process that the user starts, and how what it does before its child begins can be interrupted."""
+"""Handles the signals of the process that the user starts. They also interrupt what it does before its child begins."""
 
 import signal
 import threading

@@ -1,7 +1,7 @@
-"""What a scratch folder holds at one moment, read so that what a file names is there as well.
+"""Takes a snapshot of a scratch folder. If a file names another file, the snapshot has that one as well.
 
 Files that name others are read first, then SavedModels, then `checkpoint`, the checkpoint that it names, and the rest.
-That checkpoint is linked into a folder of its own: the trainer may thin it out while it is sent.
+That checkpoint is linked into a folder of its own, because the trainer may delete it while it is sent.
 """
 
 import contextlib

@@ -2,8 +2,8 @@
 
 url      of the store
 token    of the lease under which the run in the folder was fetched or made; null while it is being fetched
-claims   token -> whether the run in the folder counts under it: of leases that may have been written since. A start
-         is not known to have the lease before it has an answer, and may end at any time.
+claims   token -> whether the run in the folder belongs to that lease: of leases that may have been written since. A
+         process learns only from the answer of the store whether it has the lease, and it may end before.
 sent     name -> {digest, e_tag, number}: the objects that equal a local file, or did; digest null while one is sent
 """
 

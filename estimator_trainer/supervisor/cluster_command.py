@@ -94,10 +94,10 @@ def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[config.TrainerC
 def main(argv: list[str]) -> int:
     """Runs the command line `argv`, without program name. The exit code."""
     try:
-        opts = options.parse(argv)
-        if opts is None:
+        if options.wants_help(argv):
             print(options.help_text())
             return exit_codes.OK
+        opts = options.parse(argv)
         if opts.trainer.url:
             trainer, argv = _in_scratch(opts, argv)
             if not opts.trainer.just_asks:

@@ -248,7 +248,7 @@ class Gang:
         self._over = end
         self._waiting.clear()
         alone = {command.name for command in self._gang if command.alone}
-        if end.kind is GangEndKind.FAILED and not causes.can_save(end.cause, self._failures, alone):
+        if end.kind is GangEndKind.FAILED and not causes.can_save(end.at_fault, self._failures, alone):
             self._kill(why)
             return
         signum = signal.SIGINT if end.signum == signal.SIGINT else signal.SIGTERM

@@ -76,11 +76,10 @@ class LocalSupervisor(Supervisor):
 
     def _serving(self) -> contextlib.AbstractContextManager:
         """Serves the metrics of the cluster, if that is wanted."""
-        if self._machine.metrics is None:
+        model_dir = self._opts.model_dir
+        if self._machine.metrics is None or model_dir is None:
             return contextlib.nullcontext()
-        return server.of_run(
-            self._machine.metrics, lambda: state.of_cluster(self._opts.model_dir, self._shown), self._say
-        )
+        return server.of_run(self._machine.metrics, lambda: state.of_cluster(model_dir, self._shown), self._say)
 
     def _named_step(self) -> int | None:
         return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None
@@ -229,5 +228,6 @@ class LocalSupervisor(Supervisor):
             self._pages.last()
         knows = self._opts.model_dir and not self.is_program
         left = wording.on_disk(self.checkpoint) if stopped and knows else ''
-        self._say(wording.end(code, secs, len(self._attempts) - 1, protocol.shown(self._report, os.environ), left))
+        report = protocol.shown(self._report, os.environ) if self._report else None
+        self._say(wording.end(code, secs, len(self._attempts) - 1, report, left))
         return code

@@ -199,18 +199,26 @@ class Options:
         return LogBounds(self.own.keep_attempts, self.own.max_log_mb)
 
 
-def parse(argv: Sequence[str]) -> Options | None:
-    """The options in `argv`, which has no program name. None: help is wanted.
+def _parts(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before the --, and what comes after it."""
+    split = argv.index('--') if '--' in argv else len(argv)
+    return argv[:split], argv[split + 1 :]
+
+
+def wants_help(argv: Sequence[str]) -> bool:
+    """Whether `argv` asks for the help of this command."""
+    return flags.wants_help(_parts(argv)[0])
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """The options in `argv`, which has no program name and does not want help.
 
     Raises:
       UsageError: something in it is wrong.
     """
-    split = argv.index('--') if '--' in argv else len(argv)
-    if flags.wants_help(argv[:split]):
-        return None
-    own = two_parts.parse(ClusterFlags, 'run_local_cluster.sh', argv[:split])
+    before, after = _parts(argv)
+    own, words = two_parts.parse(ClusterFlags, 'run_local_cluster.sh', before), tuple(after)
     _check_min_workers(own)
-    words = tuple(argv[split + 1 :])
     if own.program is not None:
         _check_program(own, own.program)
         grace_secs = Limits.grace_secs if own.grace_secs is None else own.grace_secs

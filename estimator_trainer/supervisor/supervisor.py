@@ -10,7 +10,7 @@ import time
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy import causes, restarts
-from estimator_trainer.supervisor.policy.causes import Cause, GangEndKind, GangOutcome
+from estimator_trainer.supervisor.policy.causes import Cause, GangOutcome
 from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.reports import wording
@@ -92,7 +92,7 @@ class Supervisor:
         if outcome.signum:
             return causes.code_of_stopped(outcome, training.state if training else None), None
         cause, rules = outcome.end.cause, self._history.rules
-        if outcome.end.kind not in (GangEndKind.FAILED, GangEndKind.STALLED):
+        if cause is None:
             return outcome.end.exit_code, None
         decision = self._history.decide(cause, time.monotonic(), self.checkpoint or 0, self.workers)
         if decision.restart:

@@ -1,11 +1,12 @@
 """Every patch, and every use of a private name, of TensorFlow, Keras, Estimator and the libraries beside them.
 
-Each is a file here, whose docstring says what it touches, what happens without it, and for whom it is; `table` reads
-them, and `doctor` prints them. Nothing outside `compat` patches anything or uses such a name.
+Each is a file here or elsewhere in `compat`. Its docstring says what it touches, what happens without it, and for whom
+it is; `table` reads the docstrings, and `doctor` prints them. Nothing outside `compat` patches anything or uses such a
+name.
 
-Those of `AFTER` mend upstream's defects, the same on every TensorFlow, in every program that uses `compat`: each when
-its module has been imported. One switch for all of them: `compat.install(fixes=False)`, `compat run --no-fixes`, or
-ESTIMATOR_TRAINER_FIXES=0 in the environment. The trainer and the tools call the others.
+Those of `AFTER` mend upstream's defects, the same on every TensorFlow, in every program that uses `compat`. Each is
+applied when its module has been imported. One switch turns all of them off: `compat.install(fixes=False)`, `compat run
+--no-fixes`, or ESTIMATOR_TRAINER_FIXES=0 in the environment. The trainer and the tools call the others.
 """
 
 import collections

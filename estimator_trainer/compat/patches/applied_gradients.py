@@ -1,4 +1,4 @@
-"""Whoever applies gradients is heard of, and may be given others.
+"""Calls a function of ours in place of `apply_gradients` of every optimizer.
 
 Touches: apply_gradients of tf.compat.v1.train.Optimizer, tf.keras.optimizers.legacy.Optimizer and
   tf.compat.v1.train.SyncReplicasOptimizer

@@ -1,4 +1,4 @@
-"""`BestExporter.export` that remembers the best model over a restart.
+"""Makes `BestExporter.export` remember the best model over a restart.
 
 Touches: BestExporter.export, and what it keeps in private attributes
 Without it: BestExporter exports a worse model after a restart

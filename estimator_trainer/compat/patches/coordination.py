@@ -1,4 +1,4 @@
-"""Barriers, and words that tasks tell each other, of TensorFlow's coordination service.
+"""The barriers and the key-value store of TensorFlow's coordination service, which all tasks share.
 
 Touches: Context.wait_at_barrier, set_config_key_value and get_config_key_value in tensorflow.python.eager.context
 Without it: synchronous tasks cannot agree before the first step, and one that leaves early looks like a lost one

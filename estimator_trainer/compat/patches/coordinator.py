@@ -1,4 +1,4 @@
-"""Who drives a cluster whose RunConfig has a strategy: our `restore/estimator_training.py`, on every TensorFlow.
+"""Lets our `restore/estimator_training.py` run every cluster whose RunConfig has a strategy, on every TensorFlow.
 
 Touches: the name distribute_coordinator_training in the modules estimator, run_config and training of Estimator
 Without it: train_and_evaluate under a strategy: a bare KeyError: 'evaluator' for an evaluator that the cluster does

@@ -1,4 +1,4 @@
-"""TFDS asks a server that does not answer eleven times, in 200 s, and says so each time.
+"""Shortens the pauses in which TFDS repeats a request to a server that does not answer, and says nothing of them.
 
 Touches: urllib3.Retry.get_backoff_time, and the logger of urllib3
 Without it: a task without a network says only after 200 s that it cannot download its data set

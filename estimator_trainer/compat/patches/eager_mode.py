@@ -1,4 +1,4 @@
-"""Operations run at once, whatever graph is being built or run, and whatever the job has turned off.
+"""Runs operations at once, also while a graph is built or run, and if the job has turned eager execution off.
 
 Touches: tensorflow.python.eager.context.eager_mode
 Without it: a job that turned eager execution off cannot have its checkpoints verified, nor its examples parsed

@@ -1,11 +1,11 @@
-"""Early stopping under strategies.
+"""Lets Estimator's hooks for early stopping work under every strategy.
 
 Touches: early_stopping.make_early_stopping_hook of Estimator, _StopOnPredicateHook and _CheckForStoppingHook
 Without it: stop_if_*_hook with default arguments raises under any strategy
 For: every program
 
-`make_early_stopping_hook` tests a generator expression, which is always true: under any strategy it
-takes the path of MultiWorkerMirroredStrategy, and that refuses its own default of `run_every_secs`.
+`make_early_stopping_hook` tests a generator expression, which is always true: under any strategy it takes the path of
+MultiWorkerMirroredStrategy, and that refuses its own default of `run_every_secs`.
 """
 
 import functools

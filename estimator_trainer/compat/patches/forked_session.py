@@ -4,8 +4,8 @@ Touches: _MonitoredSession.__exit__ in tensorflow.python.training.monitored_sess
 Without it: a child that a hook forks by hand waits for ever for threads that it does not have, and its parent for it
 For: the trainer
 
-A child that leaves the hook by an exception comes out where the session is closed. To close it means to wait for
-TensorFlow's threads, and a forked child has none of them: it would wait for ever, and so would its parent for it.
+If the child leaves the hook by an exception, it comes to the code that closes the session. That code waits for
+TensorFlow's threads, and a forked child has none of them. The child would wait for ever, and its parent for the child.
 """
 
 import os

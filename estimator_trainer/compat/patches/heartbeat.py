@@ -1,4 +1,4 @@
-"""TensorFlow's coordination service takes a task for lost after 10 s, however patient the job is.
+"""Puts off the heartbeats of TensorFlow's coordination service, which would give a task up after 10 s.
 
 Touches: Context.configure_coordination_service in tensorflow.python.eager.context
 Without it: a task that was suspended for 10 s is lost for TensorFlow, and the gang has to restart

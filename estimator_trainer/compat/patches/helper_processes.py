@@ -1,4 +1,4 @@
-"""Which processes a job may start, and which signals they get, where Python starts them by exec.
+"""Keeps Ctrl-C from helpers that `multiprocessing` starts by exec, and stops the start of processes while a task ends.
 
 Touches: multiprocessing.util.spawnv_passfds, subprocess.Popen._execute_child and multiprocessing.process.BaseProcess
 Without it: Ctrl-C also ends the helpers that feed a task before it has saved; and a thread that starts a process while

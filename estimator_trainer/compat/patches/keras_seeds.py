@@ -4,8 +4,9 @@ Touches: _SEED_GENERATOR of Keras 2's module backend
 Without it: first weights of a job whose initializers have no seed differ from run to run, and from task to task
 For: the trainer
 
-TensorFlow's graph-level seed does not reach them: `initializers.GlorotUniform()` and its kin take a number from a
-generator of Keras's, which each thread has for itself, or from Python's `random` where nobody has made one.
+TensorFlow's graph-level seed does not reach these initializers, such as `initializers.GlorotUniform()`. They take a
+number from a generator of Keras's, of which each thread has its own, or from Python's `random` if there is no such
+generator.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The strategy of an evaluator that the cluster does not list is one for this process alone.
+"""If the cluster does not list the evaluator, the strategy of the evaluator spans its own process only.
 
 Touches: CollectiveAllReduceExtended._initialize_strategy and _initialize_local
 Without it: MultiWorkerMirroredStrategy fails in an evaluator that is not in the `cluster` of TF_CONFIG

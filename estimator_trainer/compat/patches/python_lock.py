@@ -5,8 +5,8 @@ Without it: a task that waits for others sees no signal and writes no log line, 
 For: the trainer
 
 TensorFlow's bindings hold Python's global lock while they connect a MultiWorkerMirroredStrategy, wait at a barrier or
-tell the others something. If a worker never comes, that is an hour in which no thread sees a signal or writes a log
-line. The same C functions are called here through ctypes, which lets the lock go.
+tell the others something. If a worker never comes, no thread sees a signal or writes a log line for an hour. This
+module calls the same C functions through ctypes, which releases the lock.
 """
 
 import ctypes

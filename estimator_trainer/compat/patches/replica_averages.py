@@ -1,4 +1,4 @@
-"""Variables that every replica holds a part of, such as the averages of a BatchNormalization.
+"""Reads variables that are averaged over all replicas, such as those of a BatchNormalization, in all tasks at once.
 
 Touches: _get_cross_replica of variables that are averaged over replicas
 Without it: a checkpoint of the chief alone waits for ever for the averages of other tasks

@@ -1,4 +1,4 @@
-"""What an exception within an Estimator's session ends with: whether its last step is saved.
+"""Decides how an Estimator's session ends after an exception: whether its last step is saved.
 
 Touches: MonitoredSession.__exit__ in tensorflow.python.training.monitored_session
 Without it: a session that fails closes without a checkpoint, also where only the input of the next step has failed

@@ -1,4 +1,4 @@
-"""Examples that cannot be used: how many are left out, and which error ended the reading. Imports no TensorFlow."""
+"""Counts unusable examples that are left out, and keeps the error that ended the reading. Imports no TensorFlow."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""Files -> batches, in an exact order."""
+"""Makes batches of the examples in files, in an exact order."""
 
 import tensorflow as tf
 

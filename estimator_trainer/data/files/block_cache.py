@@ -1,4 +1,4 @@
-"""Decoded blocks that are held in memory, and loaded ahead of their use."""
+"""Holds decoded blocks in memory, and loads those that are needed soon."""
 
 import collections
 import concurrent.futures

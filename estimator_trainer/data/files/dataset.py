@@ -1,4 +1,4 @@
-"""--train_files and --eval_files: the data of a run, known before TensorFlow trains."""
+"""The data set of --train_files and --eval_files. It knows what the files hold before training begins."""
 
 import contextlib
 import hashlib

@@ -1,10 +1,10 @@
-"""The index of a TFRecord or CSV file: where each of its records begins. Made once, and kept. Imports no TensorFlow.
+"""Makes and keeps the index of a TFRecord or CSV file: where each record begins. Imports no TensorFlow.
 
     python -m estimator_trainer.data.files.index FORMAT HEADER FOLDER FILE...
 
-makes those of several files, one after the other; the trainer starts one such process for each core. An index is
-kept beside its file, as .NAME.index, or in a folder of the run where that cannot be written. Several tasks may make
-the same one at the same time: each writes a file of its own and renames it.
+This command makes the indexes of several files, one after the other; the trainer starts one such process for each core.
+An index is kept beside its file as .NAME.index, or in a folder of the run if it cannot be written there. Several tasks
+may make the same index at the same time: each writes a file of its own and renames it.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Records -> tensors, a whole batch at a time: serialized tf.Examples, and rows of CSV."""
+"""Turns records into tensors, a whole batch at a time: serialized tf.Examples, and rows of CSV."""
 
 import contextlib
 import csv

@@ -1,6 +1,6 @@
-"""Records by their number: the byte strings of TFRecord, CSV and ArrayRecord files.
+"""Gives the records of TFRecord, CSV and ArrayRecord files by their number, as byte strings.
 
-Files are read, not mapped into memory: a mapped file that somebody makes shorter would end the process.
+Files are read, not mapped into memory: if somebody shortened a mapped file, this process would be killed.
 """
 
 import collections

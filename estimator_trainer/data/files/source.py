@@ -1,4 +1,4 @@
-"""Examples of files by their number: what `file_batches` and `predict` read from."""
+"""Gives the examples of files by their number. `file_batches` and `predict` read through it."""
 
 import contextlib
 import logging

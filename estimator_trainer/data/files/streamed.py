@@ -1,4 +1,4 @@
-"""TFRecord and CSV files of a store that are larger than the cache: records by their number, read by the block."""
+"""Reads records by their number, in blocks, from TFRecord and CSV files of a store that are larger than the cache."""
 
 import operator
 

@@ -1,10 +1,10 @@
-"""What was read from stores, in a bounded folder of this machine.
+"""Keeps what was read from stores in a folder of this machine whose size is bounded.
 
     ENTRY/NAME              the copy of an object; ENTRY stands for its URL and version
     ENTRY/.START-END.block  some bytes of it
     ENTRY/.NAME.index       its index, see data.files.index
 
-Bytes that nobody holds may be removed at any time (data.remote.folder), and are then fetched again.
+Bytes that no process holds may be removed at any time (data.remote.folder). They are then fetched again.
 """
 
 import contextlib

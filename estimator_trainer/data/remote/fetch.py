@@ -1,4 +1,4 @@
-"""Whole copies of objects, which stay for as long as this process lives."""
+"""Fetches whole copies of objects. The copies stay for as long as this process lives."""
 
 import collections
 import concurrent.futures

@@ -1,10 +1,10 @@
-"""A folder of this machine with a bound, which all processes of a user share.
+"""A folder of this machine whose size is bounded. All processes of a user share it.
 
     ENTRY/…   files that can be fetched again
-    in_use/   a file for each process that holds entries: their names. The process has its lock.
-    locks/    who fetches what just now
+    in_use/   a file for each process, which names the entries that it holds; the process locks the file
+    locks/    the locks of processes that fetch files now
 
-What was used least recently is removed first, and indexes last; entries that a process holds stay.
+The entry that was used least recently is removed first, and indexes last. Entries that a process holds stay.
 """
 
 import contextlib

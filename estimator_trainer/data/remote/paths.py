@@ -1,4 +1,4 @@
-"""Objects of a store as files: which there are, and their bytes."""
+"""Treats the objects of a store as files: lists them, and reads their bytes."""
 
 import fnmatch
 import hashlib

@@ -1,4 +1,4 @@
-"""How long a store that fails is asked again. Imports nothing but the errors of a store."""
+"""How long a request is repeated while a store fails. Imports nothing but the errors of a store."""
 
 import logging
 import random

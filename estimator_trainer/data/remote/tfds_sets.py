@@ -1,4 +1,4 @@
-"""Sets in a store that TFDS has prepared: their files are copied here, where TFDS reads them."""
+"""Copies data sets that TFDS has prepared from a store to this machine, where TFDS reads them."""
 
 import hashlib
 import posixpath

@@ -1,4 +1,4 @@
-"""The threads in which this process reads from stores. They hold up its end for a bounded time only."""
+"""The threads in which this process reads from stores. At its end the process waits for them for a bounded time."""
 
 import atexit
 import concurrent.futures

@@ -70,6 +70,11 @@ class TaskEnd:
     began: float = 0.0  # seconds since the gang was started, of this life
 
     @property
+    def message(self) -> str:
+        """What the task says of its own end; '' if nothing."""
+        return self.error.message if self.error else ''
+
+    @property
     def exit_code(self) -> int:
         """The code as a shell gives it: 128 + N for signal N."""
         return 128 - self.code if self.code < 0 else self.code
@@ -121,15 +126,16 @@ class GangEnd:
 
     @property
     def exit_code(self) -> int:
-        match self.kind:
-            case GangEndKind.DONE:
-                return exit_codes.OK
-            case GangEndKind.FAILED | GangEndKind.STALLED:
-                return self.cause.code
-            case GangEndKind.SIGNALLED:
-                return 128 + self.signum
-            case GangEndKind.NOT_DRAINED:
-                return exit_codes.FAILED
+        if self.cause is not None:
+            return self.cause.code
+        if self.signum is not None:
+            return 128 + self.signum
+        return exit_codes.OK if self.kind is GangEndKind.DONE else exit_codes.FAILED
+
+    @property
+    def at_fault(self) -> TaskEnd | None:
+        """How the task ended that is to blame; None if no task is, or if it had not ended."""
+        return self.cause.ended if self.cause else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,8 +148,8 @@ class GangOutcome:
     signum: signal.Signals | None = None  # we were told to stop, then or before
 
 
-def first_failure(ended: Iterable[TaskEnd]) -> TaskEnd | None:
-    """Of tasks found ended at the same time, the one that failed first as far as can be told.
+def first_failure(failures: Iterable[TaskEnd]) -> TaskEnd:
+    """Of tasks found ended at the same time, none of them with 0, the one that failed first as far as can be told.
 
     1. A death by signal, which takes others along with any code.
     2. A code that says the task itself is at fault.
@@ -152,7 +158,7 @@ def first_failure(ended: Iterable[TaskEnd]) -> TaskEnd | None:
     5. One that followed another task's.
     6. A lost peer, which is somebody else's failure.
 
-    Ties go to the first in `ended`.
+    Ties go to the first in `failures`, which is not empty.
     """
 
     def rank(task: TaskEnd) -> int:
@@ -166,7 +172,7 @@ def first_failure(ended: Iterable[TaskEnd]) -> TaskEnd | None:
             return 5 if follows(task) else 4
         return 3
 
-    return min((task for task in ended if task.code != 0), key=rank, default=None)
+    return min(failures, key=rank)
 
 
 def is_symptom(task: TaskEnd) -> bool:
@@ -195,26 +201,27 @@ def restarts_alone(name: str, asynchronous: bool) -> bool:
 
 def settled(end: GangEnd, ended: Sequence[TaskEnd]) -> GangEnd:
     """`end`, now that all have ended: one that followed another gives the blame to that one."""
-    if end.kind is not GangEndKind.FAILED or end.cause.ended is None or not follows(end.cause.ended):
+    if end.at_fault is None or not follows(end.at_fault):
         return end
     told = next((task for task in ended if is_good_order(task) and not follows(task)), None)
     return end if told is None else dataclasses.replace(end, cause=Cause(told.name, told.exit_code, told))
 
 
-def can_save(cause: Cause, failures: Iterable[TaskEnd], alone: Container[str]) -> bool:
+def can_save(at_fault: TaskEnd | None, failures: Iterable[TaskEnd], alone: Container[str]) -> bool:
     """Whether the tasks that are left can save: all have agreed to stop, or lack nobody they need.
 
     Args:
+      at_fault: the end of the task that is to blame for `failures`; None if it had not ended.
       alone: tasks that the others can do without.
     """
-    return is_good_order(cause.ended) or all(task.name in alone for task in failures)
+    return is_good_order(at_fault) or all(task.name in alone for task in failures)
 
 
 def cause_of(failures: Iterable[TaskEnd], dead: Sequence[TaskEnd] = ()) -> Cause:
     """The cause of a gang's failure, which may be a task that has not even ended.
 
     Args:
-      failures: the ends that make it one; not empty.
+      failures: the ends that make it one, none of them with 0; not empty.
       dead: the last ends of tasks that are not running.
     """
     first = first_failure(failures)

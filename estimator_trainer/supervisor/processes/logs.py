@@ -127,7 +127,7 @@ class StreamLog:
         try:
             why = 'disk full' if self._file.write(data) < len(data) else ''
         except OSError as error:
-            why = error.strerror
+            why = error.strerror or str(error)
         if why and self._complete:
             self._complete = False
             self._console.say(f'{self._path} is not complete: {why}')

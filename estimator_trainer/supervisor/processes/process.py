@@ -84,8 +84,9 @@ class Process(ProcessGroup):
             preexec_fn=before_exec,
         )
         super().__init__(popen)
-        self.stdout = popen.stdout.fileno()
-        self.stderr = popen.stderr.fileno()
+        assert popen.stdout and popen.stderr  # both are pipes
+        self._pipes = popen.stdout, popen.stderr
+        self.stdout, self.stderr = popen.stdout.fileno(), popen.stderr.fileno()
         os.set_blocking(self.stdout, False)
         os.set_blocking(self.stderr, False)
 
@@ -93,5 +94,5 @@ class Process(ProcessGroup):
         """Kills the group if need be, takes the exit code from the kernel, closes the pipes."""
         self.send(signal.SIGKILL)
         self._popen.wait()
-        self._popen.stdout.close()
-        self._popen.stderr.close()
+        for pipe in self._pipes:
+            pipe.close()

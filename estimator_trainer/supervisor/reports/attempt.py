@@ -36,16 +36,18 @@ class Attempt:
         return next((step for step in known if step is not None), None)
 
     @property
+    def step(self) -> int | None:
+        """The last step that was seen to be done; None: none was."""
+        return self.training.step if self.training else None
+
+    @property
     def steps_lost(self) -> int | None:
         """Steps that were done, but not saved."""
-        if self.training is None or self.training.step is None:
-            return None
-        return max(0, self.training.step - (self.checkpoint or 0))
+        return None if self.step is None else max(0, self.step - (self.checkpoint or 0))
 
     @property
     def out_of_memory(self) -> bool:
         """Whether the task at fault may have been killed for want of memory."""
-        cause = self.outcome.end.cause
-        ended = cause.ended if cause else None
+        ended = self.outcome.end.at_fault
         killed = ended is not None and ended.code == -signal.SIGKILL and ended.how is EndedBy.BY_ITSELF
         return killed and self.oom_kills > 0

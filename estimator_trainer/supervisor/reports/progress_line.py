@@ -49,19 +49,19 @@ def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs
         secs_left: of training; None: nobody knows.
         runs: whether the run trains now, or may: otherwise it has no speed.
     """
-    step, most, reported = training.get('step'), training.get('max_steps'), last.get('step')
-    if type(reported) is int and (type(step) is not int or (reported > step and _is_news(last, training))):
+    step, reported = _whole(training.get('step')), _whole(last.get('step'))
+    if reported is not None and (step is None or (reported > step and _is_news(last, training))):
         step = reported
-    if type(step) is not int:
+    if step is None:
         return []
-    known = type(most) is int and most > 0
-    found = [LinePart(f'step {step:,} of {most:,}' if known else f'step {step:,}', 9, _STEPS)]
-    if known:
+    most = _whole(training.get('max_steps')) or 0
+    found = [LinePart(f'step {step:,} of {most:,}' if most > 0 else f'step {step:,}', 9, _STEPS)]
+    if most > 0:
         found.append(LinePart(f'({min(100, 100 * step // most)} %)', 5, _STEPS))
-    if type(last.get('loss')) is float and type(reported) is int and reported <= step:
+    if type(last.get('loss')) is float and reported is not None and reported <= step:
         found.append(LinePart(f'loss {number(last["loss"])}', 6, _STEPS))
-    rate = training.get('examples_per_sec')
-    if runs and type(rate) in (int, float) and rate:
+    rate = _real(training.get('examples_per_sec'))
+    if runs and rate:
         found.append(LinePart(f'{number(float(round(rate))) if rate >= 10 else number(rate)} examples/s', 1, _STEPS))
     if runs and secs_left is not None:
         found.append(LinePart(f'{duration(secs_left)} left', 8, _STEPS))
@@ -69,9 +69,16 @@ def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs
 
 
 def _is_news(last: Mapping, training: Mapping) -> bool:
-    reported_at, written_at = last.get('time'), training.get('time')
-    known = type(reported_at) in (int, float) and type(written_at) in (int, float)
-    return known and reported_at >= written_at - _AHEAD_SECS
+    reported_at, written_at = _real(last.get('time')), _real(training.get('time'))
+    return reported_at is not None and written_at is not None and reported_at >= written_at - _AHEAD_SECS
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _real(value: Any) -> float | None:
+    return value if type(value) in (int, float) else None
 
 
 def tasks(told: Iterable[Any] | None, count: Any) -> list[LinePart]:

@@ -61,7 +61,7 @@ def _attempt(attempt: Attempt, decision: Decision | None) -> dict:
         'why': outcome.end.kind.value,
         'signal': outcome.signum.name if outcome.signum else None,
         'cause': _cause(attempt),
-        'step': training.step if training else None,
+        'step': attempt.step,
         'max_steps': training.max_steps if training else None,
         'ended_by': training.why if training else None,
         'checkpoint_before': attempt.checkpoint_before,

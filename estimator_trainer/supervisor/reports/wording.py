@@ -59,7 +59,7 @@ def order(signum: signal.Signals) -> str:
 def how(task: TaskEnd) -> str:
     """'worker:1 ended with exit code 3 (…) after 0.2 s'."""
     if task.never_started:
-        return f'{task.name} {task.error.message}'
+        return f'{task.name} {task.message}'
     again = '' if task.life == 1 else f' (life {task.life})'
     if task.code < 0:
         end = signal_name(-task.code)
@@ -85,7 +85,7 @@ def brief(what: Cause) -> str:
     if task is None or task.never_started:
         return cause(what)
     end = signal_name(-task.code) if task.code < 0 else f'exit code {task.code}'
-    message = f': {task.error.message}' if task.error and task.error.message else ''
+    message = f': {task.message}' if task.message else ''
     return f'{task.name}, {end}{message}'
 
 
@@ -142,18 +142,16 @@ def closing(attempt: Attempt, log: object, tail: Sequence[str]) -> str:
     lines = []
     if end.cause:
         lines.append(f'{cause(end.cause)}: the first to fail')
-        lines += _details(attempt, log, tail)
+        lines += _details(attempt, end.cause, log, tail)
     if end.late:
         lines.append(f'training was done, but did not end in time: {", ".join(end.late)}')
     if end.exit_code:
-        at_fault = end.cause.ended if end.cause else None
-        lines += [_fate(task) for task in attempt.outcome.ended if task is not at_fault]
+        lines += [_fate(task) for task in attempt.outcome.ended if task is not end.at_fault]
         if attempt.steps_lost:
             where = 'there is no checkpoint'
             if attempt.checkpoint is not None:
                 where = f'the last checkpoint is of step {attempt.checkpoint}'
-            step = attempt.training.step
-            lines.append(f'{attempt.steps_lost} steps are lost: step {step} was done, {where}')
+            lines.append(f'{attempt.steps_lost} steps are lost: step {attempt.step} was done, {where}')
     return '\n'.join(lines)
 
 
@@ -175,9 +173,9 @@ def end(code: int, secs: float, restarts: int, report_path: str | None, left: st
     return f'end: exit code {code}{meaning} after {secs:.1f} s{often}{where}'
 
 
-def _details(attempt: Attempt, log: object, tail: Sequence[str]) -> list[str]:
-    why = attempt.outcome.end.cause
-    if not why.name:
+def _details(attempt: Attempt, why: Cause, log: object, tail: Sequence[str]) -> list[str]:
+    told_by = why.told_by
+    if told_by is None:
         return [f'the stacks of all tasks are in {attempt.folder}']
     lines = []
     if attempt.out_of_memory:
@@ -185,12 +183,10 @@ def _details(attempt: Attempt, log: object, tail: Sequence[str]) -> list[str]:
             'the kernel has killed a process of this control group for want of memory (oom_kill): '
             'give it more, or lower --batch_size'
         )
-    told_by = why.told_by
-    error = told_by.error if told_by else None
-    if error and error.message and not told_by.never_started:
-        lines.append(f'{told_by.name} says: {error.message}')
-    if error and error.traceback:
-        return [*lines, 'end of its traceback:', *(f'  | {line}' for line in error.traceback)]
+    if told_by.message and not told_by.never_started:
+        lines.append(f'{told_by.name} says: {told_by.message}')
+    if told_by.error and told_by.error.traceback:
+        return [*lines, 'end of its traceback:', *(f'  | {line}' for line in told_by.error.traceback)]
     if told_by.never_started:
         return lines
     shown = [f'  | {line}' for line in tail] or ['  (it is empty)']

@@ -1,4 +1,4 @@
-"""What tf.contrib.data had and tf.data says otherwise."""
+"""Functions of tf.contrib.data that tf.data replaced by arguments of other functions."""
 
 
 def batch_and_drop_remainder(batch_size):
