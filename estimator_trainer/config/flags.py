@@ -46,6 +46,7 @@ class Flag:
         choices: all values that there are.
         repeated: the flag may be given several times, and each time adds a value.
         excludes: names of the flags that cannot have a value beside this one; the one that counts takes theirs back.
+            One flag of a pair names the other.
         last_counts: a flagfile counts as much as the command line, on which engines and supervisors put a value
             before the user's flags.
     """
@@ -106,7 +107,11 @@ def declared(config: type) -> list[Flag]:
     for field in dataclasses.fields(config):
         kind = typing.get_args(field.type)[0] if isinstance(field.type, types.UnionType) else field.type
         found.append(dataclasses.replace(field.metadata['flag'], name=field.name.rstrip('_'), type=kind))
-    return found
+    return [dataclasses.replace(one, excludes=_excluded_by(one, found)) for one in found]
+
+
+def _excluded_by(one: Flag, all_flags: Sequence[Flag]) -> tuple[str, ...]:
+    return tuple(other.name for other in all_flags if other.name in one.excludes or one.name in other.excludes)
 
 
 def groups(config: type) -> dict[str, list[Flag]]:

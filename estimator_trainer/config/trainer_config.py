@@ -35,11 +35,7 @@ class TrainerConfig(JobFlags):
         why='a common size that fits every device',
     )
     max_steps: int | None = _training(
-        None,
-        'Global step at which training ends. Give this or --epochs.',
-        least=1,
-        unset='--epochs decides',
-        excludes=('epochs',),
+        None, 'Global step at which training ends. Give this or --epochs.', least=1, unset='--epochs decides'
     )
     epochs: float | None = _training(
         None,
@@ -145,11 +141,7 @@ class TrainerConfig(JobFlags):
     )
 
     save_checkpoints_steps: int | None = _progress(
-        None,
-        'Steps between checkpoints.',
-        least=1,
-        unset='by --save_checkpoints_secs',
-        excludes=('save_checkpoints_secs',),
+        None, 'Steps between checkpoints.', least=1, unset='by --save_checkpoints_secs'
     )
     save_checkpoints_secs: int | None = _progress(
         None,

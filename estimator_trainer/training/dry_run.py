@@ -5,6 +5,7 @@ from estimator_trainer.data.prepared_sets import Sizes
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import metric_names, run_params
 from estimator_trainer.run_dir import checkpoint_file, config_file
+from estimator_trainer.training import save_rule
 
 LATER = 'the examples are counted when the run starts'
 
@@ -73,16 +74,8 @@ def _data(config, job, sizes) -> str:
 
 
 def _checkpoints(config) -> str:
-    given = (
-        (config.save_checkpoints_steps, 'steps'),
-        (config.save_checkpoints_secs, 's'),
-        (config.save_checkpoints_epochs, 'epoch(s)'),
-    )
-    every = [f'every {number} {unit}' for number, unit in given if number]
-    if not every:
-        every = ['every epoch, and every 600 s'] if config.loop == 'keras_fit' else ['every 600 s']
     kept = f'the newest {config.keep_checkpoints} are kept' if config.keep_checkpoints else 'all are kept'
-    return f'checkpoints: {", and ".join(every)}, and at the end; {kept}'
+    return f'checkpoints: {save_rule.of_flags(config)}, and at the end; {kept}'
 
 
 def _early_stop(plan) -> str:

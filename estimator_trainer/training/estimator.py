@@ -12,7 +12,7 @@ from estimator_trainer.compat.patches import estimators, saver_hooks, sync_train
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.sync import coordination
 from estimator_trainer.training import loop as loops
-from estimator_trainer.training import reports, several_steps, sync_ps, transfers, waits
+from estimator_trainer.training import reports, save_rule, several_steps, sync_ps, transfers, waits
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -99,9 +99,11 @@ class _Training:
         if plan.uses_parameter_servers:
             transfers.bundle([spec.train_op, spec.loss])
         waits.now_of_call(wait)
-        self._hook = LoopHook(self._setup, config, calls if why is None else None)
+        rule = save_rule.of_flags(plan.config)  # a make_estimator may have changed the RunConfig
+        rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
+        self._hook = LoopHook(self._setup, rule, calls if why is None else None)
         listeners = [SavedListener(self._setup.loop, self._saved)] if plan.is_chief or plan.in_sync else []
-        if not has_savers and (config.save_checkpoints_steps or config.save_checkpoints_secs):
+        if not has_savers and any(rule):
             if listeners:
                 self._hook.saver = saver_hooks.CheckpointSaver(
                     estimator.model_dir, spec.scaffold, listeners, plan.is_chief, config.checkpoint_save_graph_def
@@ -163,16 +165,16 @@ class LoopHook(tf.estimator.SessionRunHook):
 
     Args:
         setup: trainer.Setup.
-        config: RunConfig of the Estimator.
+        rule: save_rule.SaveRule.
         calls: several_steps.Calls; None: each call takes one step.
 
     Attributes:
         saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
     """
 
-    def __init__(self, setup, config, calls=None):
+    def __init__(self, setup, rule, calls=None):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
-        self._saves = loops.Saves(config.save_checkpoints_steps, config.save_checkpoints_secs)
+        self._saves = loops.Saves(rule)
         self.saver = None
 
     def begin(self):

@@ -21,7 +21,7 @@ class KerasFitTrainer:
         self._setup = setup
 
     def train(self, saved) -> None:
-        with KerasTraining(self._setup, saved, default_save_epochs=1) as run:
+        with KerasTraining(self._setup, saved) as run:
             setup, plan, loop = self._setup, self._setup.plan, self._setup.loop
             report = _Report(run, loop)
             if report.told.stop:

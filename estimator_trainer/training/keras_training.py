@@ -12,7 +12,7 @@ from estimator_trainer.compat.patches import optimizer_settings, replica_average
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
 from estimator_trainer.sync.eager_agreement import EagerAgreement
-from estimator_trainer.training import broken_input, loop, reports
+from estimator_trainer.training import broken_input, loop, reports, save_rule
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
@@ -31,25 +31,19 @@ class KerasTraining:
     Args:
         setup: trainer.Setup.
         saved: (step) -> None, called on the chief when it has saved a checkpoint.
-        default_save_epochs: epochs between checkpoints where no flag says it; None: not by epochs.
 
     Attributes:
         model, optimizer: made in the strategy's scope, and restored.
         told: loop.Next, whether there is anything to train.
     """
 
-    def __init__(self, setup, saved, default_save_epochs=None):
+    def __init__(self, setup, saved):
         plan, config, job, params = setup.plan, setup.plan.config, setup.job, setup.params
         tf.keras.utils.set_random_seed(config.seed)
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
         self._saved = saved
-        self._saves = loop.Saves(
-            config.save_checkpoints_steps,
-            loop.save_secs(config),
-            config.save_checkpoints_epochs or default_save_epochs,
-            params,
-        )
+        self._saves = loop.Saves(save_rule.of_flags(config), params)
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
             self.optimizer = job.parts.make_optimizer(params.as_dict())

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.run_dir import checkpoint_errors
+from estimator_trainer.training.save_rule import SaveRule
 
 EARLY_STOPPING = 'early_stopping'
 MAX_SECS = 'max_secs'
@@ -25,7 +26,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _REASONS = (EARLY_STOPPING, MAX_SECS)
 _ASK_SECS = 0.5  # between two looks for a reason, which reads a file
 WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
-_SAVE_SECS = 600  # between checkpoints where no flag says it
 
 
 class NotFiniteError(ArithmeticError):
@@ -48,39 +48,32 @@ class Saves:
     """When a checkpoint is due: so many steps or seconds after the last one, or at the ends of epochs.
 
     Args:
-        steps, secs: between two checkpoints, or None.
-        epochs: between two checkpoints, or None.
+        rule: between two checkpoints.
         params: RunParams, which know the epochs.
     """
 
-    def __init__(self, steps: int | None, secs: float | None, epochs: int | None = None, params=None):
-        self._steps, self._secs, self._epochs, self._params = steps, secs, epochs, params
+    def __init__(self, rule: SaveRule, params=None):
+        self._rule, self._params = rule, params
 
     def saved(self, step: int) -> None:
         """A checkpoint of this step is saved, or training begins after it."""
         self.step, self._at = step, time.monotonic()
 
     def due_by_clock(self) -> bool:
-        return bool(self._secs) and time.monotonic() - self._at >= self._secs
+        return bool(self._rule.secs) and time.monotonic() - self._at >= self._rule.secs
 
     def due_after(self, step: int) -> bool:
         """Whether one is due after this step, whatever the clock says."""
-        if self._steps and step >= self.step + self._steps:
+        if self._rule.steps and step >= self.step + self._rule.steps:
             return True
-        if not self._epochs:
+        if not self._rule.epochs:
             return False
         epoch = self._params.epochs_at(step)
-        return epoch % self._epochs == 0 and self._params.end_of_epoch(epoch) == step
+        return epoch % self._rule.epochs == 0 and self._params.end_of_epoch(epoch) == step
 
     def next(self, step: int) -> int | None:
         """The step after `step` after which one is due by steps, or None."""
-        return every(self.step, self._steps)(step)
-
-
-def save_secs(config) -> int | None:
-    """The seconds between checkpoints that the flags say; None: the steps or the epochs count."""
-    by_steps_or_epochs = config.save_checkpoints_steps or config.save_checkpoints_epochs
-    return config.save_checkpoints_secs or (None if by_steps_or_epochs else _SAVE_SECS)
+        return every(self.step, self._rule.steps)(step)
 
 
 class Loop:
