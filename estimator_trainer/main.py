@@ -10,7 +10,7 @@ import traceback
 from estimator_trainer import allocator, exit_codes, flags, forks, jobs, log, report_page, senders
 from estimator_trainer import config as trainer_config
 from estimator_trainer.data import prepared_sets
-from estimator_trainer.errors import DatasetError, StoreAway, UsageError
+from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import lifeline as lifelines
@@ -63,7 +63,7 @@ def main(argv, url: str = '') -> int:
         end = ending.End(exit_codes.MODEL_DIR_TAKEN if taken else exit_codes.USAGE, str(error))
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
-        away = isinstance(error, StoreAway)
+        away = isinstance(error, DatasetUnavailable)
         end = ending.End(exit_codes.FILES_AWAY if away else exit_codes.NO_DATA, str(error))
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()

@@ -5,7 +5,7 @@ import signal
 
 from estimator_trainer import exit_codes
 from estimator_trainer.lifecycle.ending import End
-from estimator_trainer.lifecycle.peers import Gone
+from estimator_trainer.lifecycle.peers import SilentPeer
 from estimator_trainer.run_dir import training_file
 
 # What a task does, beside the states of training.json:
@@ -54,7 +54,7 @@ class Snapshot:
     stopped_by: int | None = None
     follows: bool = False
     told_at: float | None = None
-    gone: Gone | None = None
+    gone: SilentPeer | None = None
 
 
 def after_signal(snapshot: Snapshot, signum: int, now: float) -> Snapshot:

@@ -166,7 +166,7 @@ class Profiler:
             self._written.set()
         try:
             said = reader.read(path)
-        except reading.CannotRead as error:
+        except reading.CannotReadProfile as error:
             _log.warning('WARNING: the profile was not read (%s); %s %s reads it', error, reading.BY_HAND, path)
             return
         _log.info('profile of steps %d to %d: %s', first, last, said[0])

@@ -13,7 +13,7 @@ _OVER = 'training is over'
 BY_HAND = 'python -m estimator_trainer.profiles.read'
 
 
-class CannotRead(Exception):
+class CannotReadProfile(Exception):
     """The text says why."""
 
 
@@ -35,10 +35,10 @@ class Reader:
         Call it in a thread that lives until it returns: the process ends with its thread.
 
         Raises:
-            CannotRead: it failed, was killed, or took longer than five minutes.
+            CannotReadProfile: it failed, was killed, or took longer than five minutes.
         """
         if self._killed:
-            raise CannotRead(_OVER)
+            raise CannotReadProfile(_OVER)
         try:
             self._process = subprocess.Popen(
                 [*self._command, f'--parent={os.getpid()}', path],
@@ -51,18 +51,18 @@ class Reader:
                 cwd=_ROOT,  # the job may have changed the current folder
             )
         except OSError as error:
-            raise CannotRead(error.strerror) from error
+            raise CannotReadProfile(error.strerror) from error
         with self._process as process:
             try:
                 said, wrong = process.communicate(timeout=_SECS)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise CannotRead(f'it took longer than {_SECS} s') from None
+                raise CannotReadProfile(f'it took longer than {_SECS} s') from None
         if self._killed:
-            raise CannotRead(_OVER)
+            raise CannotReadProfile(_OVER)
         if process.returncode:
             lines = wrong.strip().splitlines()
-            raise CannotRead(lines[-1] if lines else f'its process ended with {process.returncode}')
+            raise CannotReadProfile(lines[-1] if lines else f'its process ended with {process.returncode}')
         return said.splitlines()
 
     def kill(self) -> None:

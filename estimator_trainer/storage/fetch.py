@@ -12,13 +12,13 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import names, snapshot
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.state import State
-from estimator_trainer.storage.store import Away, Object, Store
+from estimator_trainer.storage.store import Object, Store, StoreUnavailable
 
 _log = logging.getLogger('estimator_trainer')
 _UNFINISHED = re.compile(r'\.\d+\.tmp$')  # of `download`, and of others that replace a file at once
 
 
-class Moved(Away):
+class Moved(StoreUnavailable):
     """An object was deleted or replaced while it was fetched."""
 
 
@@ -35,7 +35,7 @@ def fetch(store: Store, folder: str, state: State, share: Share, continues: bool
         fetched.
 
     Raises:
-        Away, Refused: of the store.
+        StoreUnavailable, StoreRefused: of the store.
         UsageError: the folder has too little room.
         OSError: of the folder.
     """
@@ -143,7 +143,7 @@ def download(store: Store, name: str, path: str, found: Object) -> None:
         found: the object as it was listed.
 
     Raises:
-        Moved, Away, Refused: of the store.
+        Moved, StoreUnavailable, StoreRefused: of the store.
         OSError: of the file.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)

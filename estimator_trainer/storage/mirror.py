@@ -7,7 +7,7 @@ from estimator_trainer.storage import fetch, names, order
 from estimator_trainer.storage.lease import Lease, Unneeded
 from estimator_trainer.storage.pace import Sent
 from estimator_trainer.storage.share import Share
-from estimator_trainer.storage.snapshot import Changed, Local, Reader, Unsteady
+from estimator_trainer.storage.snapshot import FileChanged, Local, Reader, Unsteady
 from estimator_trainer.storage.state import State
 from estimator_trainer.storage.store import ONE_REQUEST_BYTES, Conflict, Object, Store, StoreError, Version
 
@@ -72,9 +72,9 @@ class Mirror:
         not whole, and then the store keeps the one it has.
 
         Raises:
-            Changed: a file has changed meanwhile, or there is a newer checkpoint: it is time for another pass. Not for
-                those in `unsteady`.
-            lease.Lost: another trainer has the store now.
+            FileChanged: a file has changed meanwhile, or there is a newer checkpoint: it is time for another pass. Not
+                for those in `unsteady`.
+            lease.LeaseLost: another trainer has the store now.
             StoreError: it was interrupted. The store holds a whole run, and the next pass goes on.
             OSError: of the scratch folder.
         """
@@ -89,7 +89,7 @@ class Mirror:
         remote = {name: known[name] for name in ours} | dict.fromkeys(self._foreign)
         for op in order.plan(local, remote, snapshot.newest, self.newest, self._foreign, self._keep):
             if self.newest == snapshot.newest and self.has_news():
-                raise Changed(names.POINTER)  # the news go first
+                raise FileChanged(names.POINTER)  # the news go first
             try:
                 self._lease.check()
                 if op.source is None:
@@ -113,7 +113,7 @@ class Mirror:
                 self._advance()
         self._advance()
         if self.has_news():
-            raise Changed(names.POINTER)
+            raise FileChanged(names.POINTER)
         return snapshot.newest is not None or not self._reader.has_pointer()
 
     def _advance(self) -> None:
@@ -136,13 +136,13 @@ class Mirror:
             else:
                 version = self._store.write(name, b''.join(content.chunks()), replaces)
         except Conflict:
-            self._lease.renew()  # Lost, if another trainer has written it
+            self._lease.renew()  # LeaseLost, if another trainer has written it
             found = self._store.list().get(name)  # else it was us, before we were killed
             if found:
                 self._remember(name, None, found.version)
             else:
                 self._state.forget(name)
-            raise Changed(name) from None
+            raise FileChanged(name) from None
         self._remember(name, content.digest, version)
         self.sent_bytes += content.size
 

@@ -63,10 +63,10 @@ def _run_told(arguments, config: TrainerConfig, environ, share: Share, told: sig
             return _run(arguments, config, environ, scratch, share, told)
     except UsageError as error:
         return _fail(exit_codes.USAGE, str(error), environ, share)
-    except lease.Taken as error:
+    except lease.LeaseTaken as error:
         text = f'--model_dir={url}: {share.holder} on {error} is at work there. Wait for it, or stop it.'
         return _fail(exit_codes.MODEL_DIR_TAKEN, text, environ, share)
-    except store.Away as error:
+    except store.StoreUnavailable as error:
         return _fail(
             exit_codes.FILES_AWAY, f'--model_dir={url}: {error}; the same command may work later.', environ, share
         )
@@ -176,6 +176,6 @@ def _given_back_on_error(mine: lease.Lease | lease.Unneeded):
 
 def _patiently(function):
     for _ in range(_FETCH_TRIES - 1):
-        with contextlib.suppress(store.Away):
+        with contextlib.suppress(store.StoreUnavailable):
             return function()
     return function()

@@ -7,11 +7,11 @@ import time
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
-from estimator_trainer.storage.lease import Lease, Lost, Unneeded
+from estimator_trainer.storage.lease import Lease, LeaseLost, Unneeded
 from estimator_trainer.storage.mirror import Mirror
 from estimator_trainer.storage.pace import Pace, Sent
-from estimator_trainer.storage.snapshot import Changed
-from estimator_trainer.storage.store import Away, Refused, StoreError
+from estimator_trainer.storage.snapshot import FileChanged
+from estimator_trainer.storage.store import StoreError, StoreRefused, StoreUnavailable
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks for a new checkpoint, or for what else others wait for
@@ -34,7 +34,7 @@ class Patience:
     """When to warn of a store that fails, when to try again, and when to end the run. Pure: time is an argument."""
 
     def __init__(self, max_unpushed_secs: float, refused_secs: float = REFUSED_SECS, done: str = 'sent'):
-        self._most, self._done = {Away: max_unpushed_secs, Refused: refused_secs}, done
+        self._most, self._done = {StoreUnavailable: max_unpushed_secs, StoreRefused: refused_secs}, done
         self._since: float | None = None
         self._warn_at = 0.0
         self.pause = _FIRST_PAUSE_SECS
@@ -54,9 +54,9 @@ class Patience:
         else:
             self.pause = min(2 * self.pause, _LONGEST_PAUSE_SECS)
         secs = now - since
-        most = self._most[Refused if isinstance(error, Refused) else Away]
+        most = self._most[StoreRefused if isinstance(error, StoreRefused) else StoreUnavailable]
         if secs >= most:
-            code = exit_codes.CANNOT_WRITE if isinstance(error, Refused) else exit_codes.NOT_SENT
+            code = exit_codes.CANNOT_WRITE if isinstance(error, StoreRefused) else exit_codes.NOT_SENT
             return None, Verdict(code, f'{error}; not everything could be {self._done} for {secs:.0f} s')
         if now < self._warn_at:
             return None, None
@@ -119,9 +119,9 @@ class Sender:
         last, before = self._run_ended.is_set(), self._mirror.advances
         try:
             whole = self._mirror.push()
-        except Lost:
+        except LeaseLost:
             return True
-        except Changed as error:
+        except FileChanged as error:
             if self._mirror.advances > before:
                 self._worked()
             if last and self._have_tried_enough():
@@ -155,7 +155,7 @@ class Sender:
         return self._tries >= _LAST_TRIES and self._clock() - self._changing_since >= REFUSED_SECS
 
     def _failed(self, error: StoreError | OSError, last: bool) -> None:
-        known = error if isinstance(error, StoreError) else Refused(f'the scratch folder fails: {error}')
+        known = error if isinstance(error, StoreError) else StoreRefused(f'the scratch folder fails: {error}')
         warning, self._verdict = self._patience.failed(known, self._clock())
         if warning:
             _log.warning('WARNING: %s', warning)

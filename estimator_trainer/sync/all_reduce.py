@@ -70,7 +70,7 @@ def install(memory, names) -> None:
         try:
             with _annotation(ADD_UP):
                 return memory.add_up((int(group) << 32) + int(instance), array, holds_up)
-        except shared_memory.Lost as error:
+        except shared_memory.TaskLost as error:
             text = f'all-reduce in shared memory lost {names[error.rank]}'
             raise tf.errors.UnavailableError(None, None, text) from error
 

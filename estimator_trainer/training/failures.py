@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import python_lock
-from estimator_trainer.errors import BadExample, DatasetError, StoreAway
+from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
@@ -41,7 +41,7 @@ def explain(error: BaseException, plan, lifeline) -> End:
     if isinstance(error, BadExample):
         cure = '; mend it, or leave out up to N such examples with --max_bad_examples=N' * error.may_be_left_out
         return End(exit_codes.DAMAGED, text + cure)
-    if isinstance(error, StoreAway):
+    if isinstance(error, DatasetUnavailable):
         return End(exit_codes.FILES_AWAY, text)
     if isinstance(error, DatasetError):
         isolated = os.environ.get(protocol.ISOLATED) == '1'
@@ -61,13 +61,13 @@ def explain(error: BaseException, plan, lifeline) -> End:
         return End(
             code, f'{text}; restart all tasks: they resume', peer=str(plan.cluster.chief_task) if plan.cluster else None
         )
-    if isinstance(error, checkpoint_errors.CannotRead):
+    if isinstance(error, checkpoint_errors.CannotReadCheckpoint):
         return End(
             file_errors.exit_code(error.errno),
             f'{error.filename} cannot be read ({error.strerror}), and '
             f'was left where it is; {file_errors.cure(error.errno)}',
         )
-    if isinstance(error, agreed_start.Refused):
+    if isinstance(error, agreed_start.StartRefused):
         return End(error.code, text)
     trace = tuple(traceback.format_exception(type(error), error, error.__traceback__))
     lines = tuple(''.join(trace).rstrip().splitlines())

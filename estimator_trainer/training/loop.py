@@ -118,12 +118,12 @@ class Loop:
             read_step: () -> the global step, which other tasks move as well; None: it is the one that `after` is told.
 
         Raises:
-            checkpoint_errors.CannotRead: the checkpoint was not restored. Where TensorFlow may not read the file that
-                names it, it starts from the beginning without a word.
+            checkpoint_errors.CannotReadCheckpoint: the checkpoint was not restored. Where TensorFlow may not read
+                the file that names it, it starts from the beginning without a word.
         """
         start = self._params.start_step
         if step < start and not self._plan.asynchronous:
-            raise checkpoint_errors.CannotRead(
+            raise checkpoint_errors.CannotReadCheckpoint(
                 errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {start}'
             )
         self.step = self._first = step

@@ -6,7 +6,7 @@ import pytest
 
 from estimator_trainer.lifecycle import end_policy
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, Snapshot
-from estimator_trainer.lifecycle.peers import Gone
+from estimator_trainer.lifecycle.peers import SilentPeer
 from estimator_trainer.run_dir import training_file
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -129,7 +129,7 @@ def test_time_runs_from_the_signal_on_and_not_from_the_agreement():
 @pytest.mark.parametrize('phase', [STARTING, TRAINING, CLOSING, EVALUATING, SERVING])
 @pytest.mark.parametrize('ever_seen, exit_code', [(True, 193), (False, 194)])
 def test_a_peer_that_is_gone_ends_every_phase(phase, ever_seen, exit_code):
-    gone = Gone('worker:0', 'host:1', ever_seen, 31.4)
+    gone = SilentPeer('worker:0', 'host:1', ever_seen, 31.4)
     end = ends(phase, gone=gone)
     assert (end.code, end.peer) == (exit_code, 'worker:0')
     assert 'worker:0 at host:1' in end.message and '31 s' in end.message
@@ -145,7 +145,7 @@ def test_a_peer_that_is_gone_ends_every_phase(phase, ever_seen, exit_code):
     ],
 )
 def test_a_signal_and_a_lost_peer(phase, secs, exit_code):
-    assert code(phase, secs, [(TERM, 0)], gone=Gone('worker:0', 'host:1', True, 31)) == exit_code
+    assert code(phase, secs, [(TERM, 0)], gone=SilentPeer('worker:0', 'host:1', True, 31)) == exit_code
 
 
 @pytest.mark.parametrize(
@@ -201,12 +201,12 @@ INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[
         (SERVING, LATE, 'stopped by SIGTERM'),
         (
             TRAINING,
-            dict(gone=Gone('ps:0', 'host:1', True, 31.4)),
+            dict(gone=SilentPeer('ps:0', 'host:1', True, 31.4)),
             'ps:0 at host:1 has not answered for 31 s; restart all tasks: they resume',
         ),
         (
             TRAINING,
-            dict(gone=Gone('ps:0', 'host:1', False, 31.4)),
+            dict(gone=SilentPeer('ps:0', 'host:1', False, 31.4)),
             'ps:0 at host:1 did not answer within 31 s; start it, or give it more time (--join_timeout_secs)',
         ),
         (TRAINING, dict(secs=60, step=60), 'no step was finished in 60 s (--step_timeout_secs); the stacks are above'),

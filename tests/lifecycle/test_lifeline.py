@@ -58,7 +58,7 @@ class Task:
         return self.at(secs)
 
     def lose(self, ever_seen, secs=0):
-        self.lifeline._note(gone=peers.Gone('worker:0', 'host:1', ever_seen, 31.4))
+        self.lifeline._note(gone=peers.SilentPeer('worker:0', 'host:1', ever_seen, 31.4))
         return self.at(secs)
 
 
@@ -104,7 +104,7 @@ def test_a_peer_that_is_gone(ever_seen, code, capsys):
 
 def test_peers_that_were_released_may_be_gone():
     task = Task(TRAINING)
-    task.lifeline._note(gone=peers.Gone('worker:0', 'host:1', True, 31))
+    task.lifeline._note(gone=peers.SilentPeer('worker:0', 'host:1', True, 31))
     task.lifeline.release_peers()
     assert task.at(0).codes == [] and task.lifeline.missing_peers() == []
 

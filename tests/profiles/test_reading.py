@@ -84,7 +84,7 @@ def test_a_process_of_its_own_reads(tmp_path, monkeypatch):
     path.write_bytes(profile())
     monkeypatch.chdir(tmp_path)  # as a job may
     assert len(reading.Reader().read(str(path))) == 3
-    with pytest.raises(reading.CannotRead, match='missing'):
+    with pytest.raises(reading.CannotReadProfile, match='missing'):
         reading.Reader().read(str(tmp_path / 'missing'))
 
 
@@ -119,5 +119,5 @@ def test_a_reader_can_be_killed():
 
     threading.Thread(target=kill, daemon=True).start()
     for _ in range(2):  # none is started after it
-        with pytest.raises(reading.CannotRead, match='training is over'):
+        with pytest.raises(reading.CannotReadProfile, match='training is over'):
             reader.read('nothing')

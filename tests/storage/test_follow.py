@@ -205,5 +205,5 @@ def test_a_store_that_is_away_ends_an_evaluator_and_no_worker(tmp_path, remote):
     for mine, ends in ((EVALUATOR, True), (WORKER, False)):
         following = follow.Follower(remote, str(tmp_path), mine, BOUNDS, clock=lambda: next(now))
         for _ in range(20):
-            following._failed(store.Away('no answer'))
+            following._failed(store.StoreUnavailable('no answer'))
         assert (following.verdict is not None) == ends

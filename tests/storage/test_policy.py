@@ -6,7 +6,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import ending, names, pace, urls
 from estimator_trainer.storage.sender import Patience, Verdict
-from estimator_trainer.storage.store import Away, Refused
+from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
 
 @pytest.mark.parametrize(
@@ -76,26 +76,26 @@ def test_each_url_has_a_scratch_folder_of_its_own():
 
 def test_a_store_that_is_away_is_waited_for_and_warned_of_ever_more_rarely():
     patience = Patience(max_unpushed_secs=100)
-    said = [now for now in range(0, 100, 5) if patience.failed(Away('no answer'), now)[0]]
+    said = [now for now in range(0, 100, 5) if patience.failed(StoreUnavailable('no answer'), now)[0]]
     assert said == [10, 20, 40, 80]
-    warning, verdict = patience.failed(Away('no answer'), 100)
+    warning, verdict = patience.failed(StoreUnavailable('no answer'), 100)
     assert verdict.code == exit_codes.NOT_SENT and 'no answer' in verdict.why
 
 
 def test_a_store_that_is_back_starts_anew():
     patience = Patience(max_unpushed_secs=100)
-    patience.failed(Away('no answer'), 0)
+    patience.failed(StoreUnavailable('no answer'), 0)
     assert patience.worked(5) is None  # nobody was told of it
-    patience.failed(Away('no answer'), 10)
-    assert patience.failed(Away('no answer'), 60)[0]
+    patience.failed(StoreUnavailable('no answer'), 10)
+    assert patience.failed(StoreUnavailable('no answer'), 60)[0]
     assert 'answers again' in patience.worked(70)
-    assert patience.failed(Away('no answer'), 150) == (None, None)
+    assert patience.failed(StoreUnavailable('no answer'), 150) == (None, None)
 
 
 def test_a_store_that_refuses_ends_the_run_soon():
     patience = Patience(max_unpushed_secs=3600)
-    assert patience.failed(Refused('AccessDenied'), 0)[1] is None
-    assert patience.failed(Refused('AccessDenied'), 60)[1].code == exit_codes.CANNOT_WRITE
+    assert patience.failed(StoreRefused('AccessDenied'), 0)[1] is None
+    assert patience.failed(StoreRefused('AccessDenied'), 60)[1].code == exit_codes.CANNOT_WRITE
 
 
 @pytest.mark.parametrize(

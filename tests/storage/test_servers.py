@@ -116,11 +116,12 @@ def test_a_store_that_does_not_answer_may_work_later(s3):
     folder, url = s3
     s3_server.set_fault(folder, silent=True)
     with pytest.raises(
-        store.Away, match=r'error sending request.* \(the server is http://127.0.0.1:\d+ \(AWS_ENDPOINT_URL\)\)'
+        store.StoreUnavailable,
+        match=r'error sending request.* \(the server is http://127.0.0.1:\d+ \(AWS_ENDPOINT_URL\)\)',
     ):
         connection.connect(url, os.environ)
     s3_server.set_fault(folder, status=400, code='ExpiredToken')  # somebody is about to renew it
-    with pytest.raises(store.Away, match='ExpiredToken'):
+    with pytest.raises(store.StoreUnavailable, match='ExpiredToken'):
         connection.connect(url, os.environ)
     s3_server.set_fault(folder, status=503, every=3)
     assert connection.connect(url, os.environ).conditional
@@ -145,7 +146,7 @@ def test_a_password_in_an_endpoint_is_refused_and_not_shown(s3, monkeypatch):
 def test_an_object_that_cannot_be_listed_is_named(s3, name):
     client = boto3.client('s3', endpoint_url=os.environ['AWS_ENDPOINT_URL'])
     client.put_object(Bucket=s3_server.BUCKET, Key=name)
-    with pytest.raises(store.Refused) as caught:
+    with pytest.raises(store.StoreRefused) as caught:
         connection.open_for_reading(s3[1], os.environ).list()
     assert f'the name of the object {name!r} has' in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1

@@ -148,9 +148,9 @@ def test_a_lease_that_the_store_writes_late_is_still_ours(tmp_path):
 def ends(kind):
     def ends(name, is_done):
         if kind == 'away':
-            raise store.Away('no answer')
+            raise store.StoreUnavailable('no answer')
         if kind == 'refused':
-            raise store.Refused('no permission')
+            raise store.StoreRefused('no permission')
         os.kill(os.getpid(), kind)
         threading.Event().wait()  # the store hangs
 

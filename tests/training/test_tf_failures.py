@@ -34,7 +34,7 @@ def planned(model_dir, task='', cluster=None):
 
 
 def lifeline(*missing, checkpoint_step=7):
-    gone = [peers.Gone(name, 'host:1', True, 3.0) for name in missing]
+    gone = [peers.SilentPeer(name, 'host:1', True, 3.0) for name in missing]
     return types.SimpleNamespace(missing_peers=lambda: gone, checkpoint_step=checkpoint_step)
 
 

@@ -89,14 +89,14 @@ def test_a_checkpoint_of_step_0_is_restored(tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch):
-    refused = checkpoint_errors.CannotRead(errno.EIO, 'Input/output error', 'checkpoint')
+    refused = checkpoint_errors.CannotReadCheckpoint(errno.EIO, 'Input/output error', 'checkpoint')
     monkeypatch.setattr(checkpoints, '_read_state', mock.Mock(side_effect=refused))
     monkeypatch.setattr(checkpoint_errors, 'PAUSES_SECS', ())
-    with pytest.raises(checkpoint_errors.CannotRead):
+    with pytest.raises(checkpoint_errors.CannotReadCheckpoint):
         keras_training.KerasTraining(setup(tmp_path), lambda step: None)
     trainer, evaluation = mock.Mock(evaluates_first_checkpoint=True), mock.Mock()
     saved = run_task._evaluate_on_the_way(setup(tmp_path), trainer, evaluation, lambda: True, mock.Mock())
-    with pytest.raises(checkpoint_errors.CannotRead):
+    with pytest.raises(checkpoint_errors.CannotReadCheckpoint):
         saved(3)
     evaluation.of.assert_not_called()
 

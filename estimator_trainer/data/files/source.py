@@ -38,7 +38,7 @@ def open_source(
     Raises:
         DatasetError: there are no such files, or they do not hold what the spec names.
         BadExample: a file is damaged, so that not even its examples can be counted.
-        UsageError, StoreAway: the store of a URL cannot be used, or does not answer.
+        UsageError, DatasetUnavailable: the store of a URL cannot be used, or does not answer.
     """
     paths = listing.expand(files)
     file_format = listing.format_of(paths, file_format)

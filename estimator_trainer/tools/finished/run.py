@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from estimator_trainer import exit_codes, flags, jobs, log
 from estimator_trainer.config import TrainerConfig
-from estimator_trainer.errors import BadExample, DatasetError, StoreAway, UsageError
+from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable, UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
@@ -33,7 +33,7 @@ ERRORS = {
     jobs.JobError: exit_codes.USAGE,
     Damaged: exit_codes.DAMAGED,
     BadExample: exit_codes.DAMAGED,
-    StoreAway: exit_codes.FILES_AWAY,
+    DatasetUnavailable: exit_codes.FILES_AWAY,
     DatasetError: exit_codes.NO_DATA,
 }
 

@@ -70,7 +70,7 @@ def inspect(place: Place, verify: str) -> Findings:
     """Reads everything in a place, and says what it is.
 
     Raises:
-        OSError, checkpoint_errors.CannotRead: the operating system does not let us read a file now.
+        OSError, checkpoint_errors.CannotReadCheckpoint: the operating system does not let us read a file now.
     """
     files = read(place, verify)
     inside, at = files.graph, files.described

@@ -113,7 +113,7 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.NO_DATA
-    except checkpoint_errors.CannotRead as error:
+    except checkpoint_errors.CannotReadCheckpoint as error:
         print(
             f'error: {shown(error.filename)} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
             file=sys.stderr,

@@ -56,7 +56,7 @@ def of(out: str, environ) -> Iterator[Result | None]:
 
     Raises:
         UsageError: the URL is none, the object is there already, or the store refuses to be written to.
-        store.Away: the store does not answer.
+        store.StoreUnavailable: the store does not answer.
     """
     if not urls.is_url(out):
         yield None

@@ -16,7 +16,7 @@ from estimator_trainer.tools.report import verdict
 from estimator_trainer.tools.status import line
 from estimator_trainer.tools.status import reading as status_reading
 from estimator_trainer.tools.track import sending, state
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, Away
+from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
 
 USAGE = """\
 usage: python -m estimator_trainer track MODEL_DIR [--to=TRACKER]... [--follow]
@@ -60,7 +60,7 @@ def main(argv) -> int:
         USAGE,
         TrackFlags,
         lambda: _track(*flags.parse_with_words(TrackFlags, ['track', *argv])),
-        {state.Taken: exit_codes.FAILED},
+        {state.AlreadyTracked: exit_codes.FAILED},
     )
 
 
@@ -99,9 +99,9 @@ def _track(values, paths) -> int:
 
 
 def _refuse_what_the_run_sends(folder: str, targets) -> None:
-    """A run in a store holds no lock that is seen elsewhere. Raises Taken."""
+    """A run in a store holds no lock that is seen elsewhere. Raises AlreadyTracked."""
     for target in set(targets) & set(_targets_of_the_run(folder)):
-        raise state.Taken(f'the run sends to {target} itself; wait for its end')
+        raise state.AlreadyTracked(f'the run sends to {target} itself; wait for its end')
 
 
 def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
@@ -120,7 +120,7 @@ def _send(target, sender: sending.Sender, status: str | None, at: float) -> bool
     """Whether it has failed."""
     try:
         sender.send(status, at)
-    except Away as error:
+    except TrackerUnavailable as error:
         print(f'{target}: {error}; not everything is sent', file=sys.stderr)
         return True
     if status is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.tools.track import reading, tracker
 from estimator_trainer.tools.track import state as states
-from estimator_trainer.tools.track.tracker import Away, Gone, Refused
+from estimator_trainer.tools.track.tracker import EntryDeleted, TrackerRefused, TrackerUnavailable
 from estimator_trainer.trackers import Target
 
 _CALL_SECS = 120  # for what a tracker does at once, if its library has no bound of its own
@@ -49,14 +49,17 @@ class Sender:
             at: when the run ended or will have been seen last, seconds since the epoch.
 
         Raises:
-            Away: the tracker does not answer, or not as it should. What it has not confirmed is sent again.
+            TrackerUnavailable: the tracker does not answer, or not as it should. What it has not confirmed is sent
+                again.
             OSError: the model_dir cannot be read or written.
         """
         try:
             self._send(status, at)
-        except Gone as error:
+        except EntryDeleted as error:
             self._tracker = None
-            raise Away('the entry of the run was deleted there') from error  # the next try makes a new one
+            raise TrackerUnavailable(
+                'the entry of the run was deleted there'
+            ) from error  # the next try makes a new one
         except BaseException:
             self._tracker = None  # the next try begins where the state file says
             raise
@@ -92,13 +95,13 @@ class Sender:
             before = self._state.entry
             try:
                 self._state.entry = made.begin(self._run(), before)
-            except Gone:
+            except EntryDeleted:
                 self._say(f'{self._target}: the entry of the run was deleted there; a new one begins')
                 self._state, before = states.new(), ''
                 try:
                     self._state.entry = made.begin(self._run(), '')
-                except Gone as error:
-                    raise Away('it has no place for the run') from error
+                except EntryDeleted as error:
+                    raise TrackerUnavailable('it has no place for the run') from error
         if not before:
             self._file.write(self._state)
             self._say(f'{self._target}: the run is there as {self._state.entry}')
@@ -124,7 +127,7 @@ class Sender:
                 self._tracker.lines(lines)
         self._confirm()
 
-    def _send_exports(self) -> Away | None:
+    def _send_exports(self) -> TrackerUnavailable | None:
         """Exports are many bytes, and may need a package or a right that metrics do not: the rest goes on without."""
         there = reading.exports(self._folder)
         self._state.exports = [name for name in self._state.exports if name in there]
@@ -135,9 +138,9 @@ class Sender:
             try:
                 with _bounded(_EXPORT_SECS), self._may_refuse(name):
                     self._tracker.export(folder, name)
-            except (Away, OSError) as error:
+            except (TrackerUnavailable, OSError) as error:
                 if os.path.isdir(folder):  # else a better one has taken its place
-                    return Away(f'{name}: {tracker.words_of(error)}')
+                    return TrackerUnavailable(f'{name}: {tracker.words_of(error)}')
             else:
                 self._state.exports.append(name)
                 self._confirm()
@@ -151,7 +154,7 @@ class Sender:
     def _may_refuse(self, what: str) -> Iterator[None]:
         try:
             yield
-        except Refused as error:
+        except TrackerRefused as error:
             if str(error) not in self._refused:
                 self._refused.add(str(error))
                 self._say(f'WARNING: {self._target}: {what}: the tracker refuses them: {error}; the rest is sent')
@@ -159,10 +162,10 @@ class Sender:
 
 @contextlib.contextmanager
 def _bounded(secs: float) -> Iterator[None]:
-    """Raises Away in the block when the time is over. Main thread only."""
+    """Raises TrackerUnavailable in the block when the time is over. Main thread only."""
 
     def over(signum, frame):
-        raise Away(f'no answer within {secs:g} s')
+        raise TrackerUnavailable(f'no answer within {secs:g} s')
 
     handler, timer = signal.signal(signal.SIGALRM, over), signal.setitimer(signal.ITIMER_REAL, secs)
     try:

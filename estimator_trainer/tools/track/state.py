@@ -55,7 +55,7 @@ def new() -> State:
     return State(uuid.uuid4().hex, round(time.time(), 3))
 
 
-class Taken(Exception):
+class AlreadyTracked(Exception):
     """Another process sends to this tracker. The message names it."""
 
 
@@ -67,14 +67,14 @@ def hold(model_dir: str, target: Target, written: Callable[[], None] = lambda: N
         written: called when it was written.
 
     Raises:
-        Taken: another process has it.
+        AlreadyTracked: another process has it.
         OSError: it cannot be written.
     """
     folder = os.path.join(model_dir, FOLDER)
     os.makedirs(folder, exist_ok=True)
     with locks.Lock(os.path.join(folder, f'.{target.file_name}.lock')) as lock:
         if not lock.take():
-            raise Taken(f'{lock.holder()} sends there already; wait for it')
+            raise AlreadyTracked(f'{lock.holder()} sends there already; wait for it')
         path = os.path.join(folder, f'{target.file_name}.json')
         protocol.remove_unfinished(path)
         yield StateFile(path, target, written)

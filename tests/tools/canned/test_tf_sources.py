@@ -97,11 +97,11 @@ def test_a_model_that_keras_refuses_leaves_nothing_behind(tmp_path, monkeypatch)
 
     def refuses(python, name, work, result):
         pathlib.Path(result, 'model.keras').write_text('half of it')
-        raise programs.Refused(name)
+        raise programs.CannotMigrate(name)
 
     monkeypatch.setattr(programs, 'run', refuses)
     monkeypatch.setattr(programs, 'check_keras', lambda python: None)
     monkeypatch.setattr(run, '_record', lambda source, work: (description, None))
-    with pytest.raises(programs.Refused, match='build.py'):
+    with pytest.raises(programs.CannotMigrate, match='build.py'):
         run.migrate(None, str(tmp_path), '')
     assert not list(tmp_path.iterdir())

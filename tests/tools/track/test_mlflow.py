@@ -9,7 +9,7 @@ pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 from estimator_trainer import trackers
 from estimator_trainer.tools.track import command, sending, state
 from estimator_trainer.tools.track.mlflow_tracker import MlflowClient
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, Away
+from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, TrackerUnavailable
 from tests.tools.track import a_run, mlflow_server
 
 TIME = int(a_run.TIME * 1000)
@@ -128,14 +128,14 @@ def test_a_server_that_misbehaves_and_recovers(run, server, does, words):
     with a_sender(run, server) as sender:
         server.does = does
         for _ in range(2):
-            with pytest.raises(Away, match=words):
+            with pytest.raises(TrackerUnavailable, match=words):
                 sender.send(None, 0)
         server.does = 'answers'
         sender.send(None, 0)
         assert sent(server) == (POINTS, RUNNING)
         a_run.train(run, 400)
         server.does = does
-        with pytest.raises(Away, match=words):
+        with pytest.raises(TrackerUnavailable, match=words):
             sender.send(FAILED, 0)
         server.does = 'answers'
         sender.send(FAILED, 0)
@@ -147,7 +147,7 @@ def test_a_page_that_is_not_found_deletes_no_entry(run, server):
     with a_sender(run, server) as sender:
         sender.send(FINISHED, 0)
         answer, server.answer = server.answer, lambda what, given: (404, {})
-        with pytest.raises(Away):
+        with pytest.raises(TrackerUnavailable):
             sender.send(FINISHED, 0)
         server.answer = answer
         sender.send(FINISHED, 0)

@@ -44,7 +44,7 @@ def migrate(result: str, to: str, keras_python: str) -> str:
         its prefix.
 
     Raises:
-        programs.Refused: the model cannot be opened.
+        programs.CannotMigrate: the model cannot be opened.
     """
     folder = os.path.join(result, _FOLDER)
     with open(os.path.join(folder, 'description.json'), encoding='utf-8') as file:

@@ -34,7 +34,7 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
 
     try:
         report = run.migrate(source, to, keras_python)
-    except programs.Refused as error:
+    except programs.CannotMigrate as error:
         raise UsageError(f'{type(source.estimator).__name__}: {error}.') from error
     print(f'{len(report["variables"])} variables of {report["kind"]} are taken over')
     for name in report['left_over']:
@@ -64,7 +64,7 @@ def migrate_back(result: str, to: str, keras_python: str, shown: Callable[[Any],
 
     try:
         prefix = back.migrate(result, to, keras_python)
-    except programs.Refused as error:
+    except programs.CannotMigrate as error:
         raise UsageError(f'--model_dir={result}: {error}.') from error
     goes_on = f'the Estimator that was migrated goes on from it with model_dir={to}'
     print(shown(f"{prefix}: an Estimator's checkpoint; {goes_on}"))

@@ -13,7 +13,7 @@ from estimator_trainer.compat import owned, quiet
 from estimator_trainer.tools.migrate.canned import back, columns, dataset_file, describe, programs, record, recover
 from estimator_trainer.tools.migrate.canned.checkpoint import Checkpoint
 from estimator_trainer.tools.migrate.canned.in_keras_3 import differences, tensors
-from estimator_trainer.tools.migrate.canned.programs import Refused
+from estimator_trainer.tools.migrate.canned.programs import CannotMigrate
 
 STEPS = 10  # that both take after the checkpoint
 _EVAL_BATCHES = 20
@@ -46,7 +46,7 @@ def migrate(source: Source, to: str, keras_python: str) -> dict:
         `left_over`, `keras`.
 
     Raises:
-        Refused: a part of the Estimator has no equal, its data cannot be read, or Keras 3 is not there.
+        CannotMigrate: a part of the Estimator has no equal, its data cannot be read, or Keras 3 is not there.
     """
     python = keras_python or sys.executable
     programs.check_keras(python)
@@ -54,11 +54,11 @@ def migrate(source: Source, to: str, keras_python: str) -> dict:
         try:
             description, checkpoint = _record(source, work)
         except columns.Unsupported as error:
-            raise Refused(f'{error} has no equal that migrate knows') from error
+            raise CannotMigrate(f'{error} has no equal that migrate knows') from error
         except (recover.NotCanned, ValueError) as error:
-            raise Refused(str(error)) from error
+            raise CannotMigrate(str(error)) from error
         except tf.errors.OpError as error:
-            raise Refused(f'it does not compute from {source.checkpoint}: {_last_line(error)}') from error
+            raise CannotMigrate(f'it does not compute from {source.checkpoint}: {_last_line(error)}') from error
         result = os.path.join(work, 'result')  # a refusal leaves nothing in `to`
         os.makedirs(result)
         for name in owned.FILES:
@@ -121,7 +121,7 @@ def _save_numbers(checkpoint, description, work, suffix):
                 slots |= {f'{variable}@{slot}': checkpoint.slot(variable, name) for variable in one['variables']}
             slots |= {f'{number}@{scalar}': checkpoint.scalar(name) for scalar, name in one['scalars'].items()}
     except KeyError as error:
-        raise Refused(f'{checkpoint.prefix} has no {error.args[0]}: it is of another model') from error
+        raise CannotMigrate(f'{checkpoint.prefix} has no {error.args[0]}: it is of another model') from error
     tensors.save(os.path.join(work, f'weights{suffix}.npz'), weights)
     tensors.save(os.path.join(work, f'slots{suffix}.npz'), slots)
 
@@ -129,7 +129,7 @@ def _save_numbers(checkpoint, description, work, suffix):
 def _check_shapes(prefix, weights, expected):
     for name, shape in expected.items():  # TensorFlow takes a variable of another shape
         if list(weights[name].shape) != shape:
-            raise Refused(
+            raise CannotMigrate(
                 f'{prefix} is of another model: {name} has the shape {list(weights[name].shape)} there, and {shape} in '
                 'the Estimator. Give it the arguments with which it was trained'
             )
