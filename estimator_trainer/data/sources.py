@@ -219,7 +219,7 @@ def _prepare(builder) -> None:
 
 def _count_examples(builder, lock_path) -> None:
     """TFDS holds the first GB of examples in memory before it writes any: those who wait see it by the lock's time."""
-    encode, sign = builder.info.features.encode_example, preparing.Sign(lock_path)
+    encode, sign = builder.info.features.encode_example, preparing.Heartbeat(lock_path)
 
     def counted(example):
         preparing.advance()

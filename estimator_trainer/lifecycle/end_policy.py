@@ -25,7 +25,7 @@ class Bounds:
 
 
 @dataclasses.dataclass(frozen=True)
-class Snapshot:
+class TaskState:
     """What is known about a task at one moment. All times are seconds of one clock.
 
     Attributes:
@@ -57,7 +57,7 @@ class Snapshot:
     gone: SilentPeer | None = None
 
 
-def after_signal(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
+def after_signal(snapshot: TaskState, signum: int, now: float) -> TaskState:
     """The snapshot once a signal has come to this task: SIGINT, SIGTERM or SIGHUP."""
     hung_up = signum == signal.SIGHUP
     if snapshot.signum is None:
@@ -71,20 +71,20 @@ def after_signal(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
     return dataclasses.replace(snapshot, insisted=snapshot.insisted or insists)
 
 
-def after_agreement(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
+def after_agreement(snapshot: TaskState, signum: int, now: float) -> TaskState:
     """The snapshot once all tasks have agreed to stop because one of them received `signum`."""
     told_at = now if snapshot.told_at is None else snapshot.told_at
     return dataclasses.replace(snapshot, stopped_by=signum, follows=snapshot.signum is None, told_at=told_at)
 
 
-def name_of(snapshot: Snapshot, signum: int) -> str:
+def name_of(snapshot: TaskState, signum: int) -> str:
     """The name of a signal as its sender knows it."""
     if signum == signal.SIGINT:
         return 'Ctrl-C'
     return 'SIGHUP' if snapshot.hung_up and signum == signal.SIGTERM else signal.Signals(signum).name
 
 
-def decide_end(snapshot: Snapshot, bounds: Bounds, now: float) -> End | None:
+def decide_end(snapshot: TaskState, bounds: Bounds, now: float) -> End | None:
     """How the task has to end now; None while it may go on."""
     return _end_by_signal(snapshot, bounds, now) or _end_without_peer(snapshot) or _end_stalled(snapshot, bounds, now)
 

@@ -39,7 +39,7 @@ class Lifeline:
         self._clock, self._leave = clock or AwakeClock(), leave
         self._lock = threading.RLock()  # guards the snapshot, the peers and the training file
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
-        self._snapshot = end_policy.Snapshot(training_file.STARTING, since=self._clock())
+        self._snapshot = end_policy.TaskState(training_file.STARTING, since=self._clock())
         self._inbox = SignalInbox()
         self._peers = self._training_file = self._examples_per_sec = None
         self._waits: Callable[[], dict] = dict
@@ -72,7 +72,7 @@ class Lifeline:
         self._over.set()
         self._training_file = None
 
-    # What is known (end_policy.Snapshot).
+    # What is known (end_policy.TaskState).
 
     @property
     def signum(self) -> int | None:

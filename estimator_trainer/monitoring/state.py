@@ -9,7 +9,7 @@ from typing import NamedTuple
 from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, training_file
 
 
-class State(NamedTuple):
+class RunState(NamedTuple):
     """What is known. {} and None: nothing is.
 
     Attributes:
@@ -36,7 +36,7 @@ class State(NamedTuple):
     resident: Mapping[str, int | None] = {}
 
 
-def of_process(model_dir: str, task: str, since: float) -> State:
+def of_process(model_dir: str, task: str, since: float) -> RunState:
     """Of a run whose chief is this process.
 
     Args:
@@ -49,7 +49,7 @@ def of_process(model_dir: str, task: str, since: float) -> State:
     return found._replace(state=found.training.get('state'), resident={task: _resident(os.getpid())})
 
 
-def of_cluster(model_dir: str, status: Mapping) -> State:
+def of_cluster(model_dir: str, status: Mapping) -> RunState:
     """Of a run of the supervisor.
 
     Args:
@@ -66,10 +66,10 @@ def of_cluster(model_dir: str, status: Mapping) -> State:
     )
 
 
-def _read(model_dir: str, since: float) -> State:
+def _read(model_dir: str, since: float) -> RunState:
     line = metrics_log.last(os.path.join(model_dir, 'metrics.jsonl'))
     time_of_line = line.get('time')
-    return State(
+    return RunState(
         model_dir,
         time.time(),
         protocol.read_json(os.path.join(model_dir, 'config.json')),

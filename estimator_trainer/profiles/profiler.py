@@ -44,7 +44,7 @@ class Profiler:
         self._over = False
         self._written = threading.Event()  # TensorFlow has written the last profile; another one may begin
         self._written.set()
-        self._exports: list[tuple[threading.Thread, reading.Reader]] = []
+        self._exports: list[tuple[threading.Thread, reading.ProfileReader]] = []
 
     def ask(self) -> None:
         """Profiles the next steps, because of a signal. Any thread may call it."""
@@ -148,13 +148,13 @@ class Profiler:
 
     def _stop(self) -> None:
         self._written.clear()
-        reader = reading.Reader()
+        reader = reading.ProfileReader()
         thread = threading.Thread(target=self._export, args=(self._first, self._step, reader), daemon=True)
         self._exports = [(other, its) for other, its in self._exports if other.is_alive()] + [(thread, reader)]
         thread.start()
         self._written.wait(_SMALL_SECS)
 
-    def _export(self, first: int, last: int, reader: reading.Reader) -> None:
+    def _export(self, first: int, last: int, reader: reading.ProfileReader) -> None:
         try:
             tf.profiler.experimental.stop()  # records no more at once, and then writes, which may take seconds
             path = self._place(first, last)

@@ -17,7 +17,7 @@ class CannotReadProfile(Exception):
     """The text says why."""
 
 
-class Reader:
+class ProfileReader:
     """Reads one profile.
 
     Args:

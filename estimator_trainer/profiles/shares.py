@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from estimator_trainer.profiles import names
-from estimator_trainer.profiles.trace import Event, Line
+from estimator_trainer.profiles.trace import TraceEvent, TraceLine
 
 COMPUTING, COMMUNICATING, INPUT, OVERHEAD, PYTHON = 'computing', 'communicating', 'input', 'overhead', 'Python'
 KINDS = (COMPUTING, COMMUNICATING, INPUT, OVERHEAD, PYTHON)
@@ -68,7 +68,7 @@ class Shares:
     top: tuple[tuple[str, str, float], ...]
 
 
-def of(lines: Sequence[Line]) -> Shares:
+def of(lines: Sequence[TraceLine]) -> Shares:
     """Adds up the times of a profile.
 
     Raises:
@@ -122,7 +122,7 @@ class _Times:
         self.of_name[name] += _length(inside)
 
 
-def _times(lines: Sequence[Line], window: Interval) -> dict[str, _Times]:
+def _times(lines: Sequence[TraceLine], window: Interval) -> dict[str, _Times]:
     """Of the three kinds that single events tell of."""
     times = {kind: _Times() for kind in (COMPUTING, COMMUNICATING, INPUT)}
     captured = {event.stats.get('id') for line in lines for event in line.events if event.name.startswith(_CAPTURED)}
@@ -148,9 +148,9 @@ def _kind_of(type_: str) -> str | None:
     return COMMUNICATING if _COMMUNICATES.match(type_) else INPUT if _GETS_INPUT.match(type_) else None
 
 
-def _operations(line: Line, captured: set) -> Iterator[tuple[Event, list[Interval], bool]]:
+def _operations(line: TraceLine, captured: set) -> Iterator[tuple[TraceEvent, list[Interval], bool]]:
     """(operation, when it and nothing that it called ran, whether it prepares the input) of a thread."""
-    open_: list[tuple[Event, list[Interval], bool]] = []  # the events around the next one; what they called
+    open_: list[tuple[TraceEvent, list[Interval], bool]] = []  # the events around the next one; what they called
 
     def closed(until: int):
         while open_ and open_[-1][0].end <= until:
@@ -170,7 +170,7 @@ def _operations(line: Line, captured: set) -> Iterator[tuple[Event, list[Interva
     yield from closed(max((event.end for event in line.events), default=0))
 
 
-def _waits(lines: Sequence[Line]) -> Iterator[tuple[str, str, Interval]]:
+def _waits(lines: Sequence[TraceLine]) -> Iterator[tuple[str, str, Interval]]:
     """(name, type, from its start until it was done) of each asynchronous operation.
 
     In a loop the same operation runs again and again under one number: its first start belongs to its first end.

@@ -5,10 +5,10 @@ import time
 
 from estimator_trainer.storage import fetch, names, order
 from estimator_trainer.storage.lease import Lease, Unneeded
-from estimator_trainer.storage.pace import Sent
+from estimator_trainer.storage.pace import SentCheckpoint
 from estimator_trainer.storage.share import Share
-from estimator_trainer.storage.snapshot import FileChanged, Local, Reader, Unsteady
-from estimator_trainer.storage.state import State
+from estimator_trainer.storage.snapshot import FileChanged, Local, SnapshotTaker, Unsteady
+from estimator_trainer.storage.state import ScratchState
 from estimator_trainer.storage.store import ONE_REQUEST_BYTES, Conflict, Object, Store, StoreError, Version
 
 
@@ -38,20 +38,20 @@ class Mirror:
         store: Store,
         lease: Lease | Unneeded,
         scratch: str,
-        state: State,
+        state: ScratchState,
         newest: str | None,
         keep: int,
         share: Share,
     ):
         self._store, self._lease, self._state, self._keep, self._share = store, lease, state, keep, share
-        self._reader = Reader(run_folder(scratch), os.path.join(scratch, 'sending'), share)
+        self._reader = SnapshotTaker(run_folder(scratch), os.path.join(scratch, 'sending'), share)
         self._news: tuple | None = None  # of the snapshot that is being sent
         self._foreign: dict[str, Object] = {}
         self._below: tuple[str, ...] = ()  # folders that are runs of their own: not ours
         self.newest, self.sent_bytes, self.operations, self.advances = newest, 0, 0, 0
         self.unsteady: list[str] = []
         self._stuck: str | None = None  # the object at which a pass was interrupted
-        self.last: Sent | None = None
+        self.last: SentCheckpoint | None = None
 
     def look(self) -> None:
         """Learns which checkpoints of another machine the store has, and which other runs. Raises StoreError."""
@@ -107,7 +107,7 @@ class Mirror:
                 raise
             if op.name == names.POINTER and op.source is not None:
                 self.newest = names.named_by(snapshot.contents[op.source].data or b'')
-                self.last = Sent(self.newest or '', self.sent_bytes - before, time.monotonic() - began)
+                self.last = SentCheckpoint(self.newest or '', self.sent_bytes - before, time.monotonic() - began)
             self.operations += 1
             if self._stuck in (None, op.name) or op.name == names.POINTER:
                 self._advance()

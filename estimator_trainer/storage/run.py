@@ -105,7 +105,7 @@ def _scratch(url: str, scratch: str, told: signals.Told):
 def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, told: signals.Told) -> int:
     url, folder = config.model_dir, mirror.run_folder(scratch)
     os.makedirs(folder, exist_ok=True)
-    known = state.State(scratch, url)
+    known = state.ScratchState(scratch, url)
     if known.is_new and os.listdir(folder):
         raise UsageError(f'--scratch_dir={scratch}: {folder} holds something else; name another folder.')
     remote = told.wait_for(lambda: connection.connect(url, environ))
@@ -134,7 +134,7 @@ def _fetch(
     remote: store.Store,
     mine: lease.Lease | lease.Unneeded,
     scratch: str,
-    known: state.State,
+    known: state.ScratchState,
     continues: bool,
     config: TrainerConfig,
     share: Share,

@@ -76,7 +76,7 @@ def is_of_one_save(prefix: str) -> bool:
         return False
 
 
-class Reader:
+class SnapshotTaker:
     """Takes snapshots of a run. Remembers digests, so that a file is read again only when it has changed.
 
     Args:

@@ -16,7 +16,7 @@ from estimator_trainer.storage.store import Object, Version
 _NAME = 'sent.json'
 
 
-class State:
+class ScratchState:
     """Read from the folder when it is made.
 
     Attributes:

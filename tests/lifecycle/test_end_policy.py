@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from estimator_trainer.lifecycle import end_policy
-from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, Snapshot
+from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, TaskState
 from estimator_trainer.lifecycle.peers import SilentPeer
 from estimator_trainer.run_dir import training_file
 
@@ -22,7 +22,7 @@ def ends(phase, secs=0, signals=(), agreed=(), step_done=None, checkpoint_step=N
         signals, agreed: (signal, second) that came to this task, or that all tasks agreed to obey; in order of time.
     """
     about = {name: more.pop(name) for name in ('gone', 'nothing_saved') if name in more}
-    snapshot = Snapshot(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, **about)
+    snapshot = TaskState(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, **about)
     told = [(second, end_policy.after_signal, signum) for signum, second in signals]
     told += [(second, end_policy.after_agreement, signum) for signum, second in agreed]
     for second, after, signum in sorted(told, key=lambda one: one[0]):
@@ -92,22 +92,22 @@ def test_a_second_signal_ends_at_once(phase, signals, exit_code):
 
 
 def test_the_first_signal_is_kept():
-    snapshot = end_policy.after_signal(Snapshot(TRAINING, since=0), TERM, 3)
+    snapshot = end_policy.after_signal(TaskState(TRAINING, since=0), TERM, 3)
     assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, False)
     snapshot = end_policy.after_signal(snapshot, INT, 4)
     assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, True)
 
 
 def test_sighup_counts_as_sigterm_and_keeps_its_name():
-    snapshot = end_policy.after_signal(Snapshot(TRAINING, since=0), HUP, 3)
+    snapshot = end_policy.after_signal(TaskState(TRAINING, since=0), HUP, 3)
     assert (snapshot.signum, snapshot.hung_up) == (TERM, True)
     assert [end_policy.name_of(snapshot, signum) for signum in (TERM, INT)] == ['SIGHUP', 'Ctrl-C']
-    assert end_policy.name_of(Snapshot(TRAINING, since=0), TERM) == 'SIGTERM'
+    assert end_policy.name_of(TaskState(TRAINING, since=0), TERM) == 'SIGTERM'
 
 
 @pytest.mark.parametrize('signals, follows', [([], True), ([(TERM, 1)], False)])
 def test_a_task_follows_when_only_others_were_told(signals, follows):
-    snapshot = Snapshot(TRAINING, since=0)
+    snapshot = TaskState(TRAINING, since=0)
     for signum, now in signals:
         snapshot = end_policy.after_signal(snapshot, signum, now)
     snapshot = end_policy.after_agreement(snapshot, TERM, 2)

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from estimator_trainer.monitoring import state
-from estimator_trainer.monitoring.state import State
+from estimator_trainer.monitoring.state import RunState
 
 parser = pytest.importorskip('prometheus_client.parser', reason='prometheus-client is not installed')
 collector = pytest.importorskip('estimator_trainer.monitoring.collector')
@@ -28,7 +28,7 @@ TRAINING = {
     'generation': '1-abc',
     'pid': os.getpid(),
 }
-EVERYTHING = State(
+EVERYTHING = RunState(
     '/runs/"a"\\b\n',
     NOW,
     {'job': 'mnist', 'loop': 'estimator', 'strategy': 'none', 'versions': {'tensorflow': '2.21.0'}},
@@ -87,7 +87,7 @@ def test_counters_and_gauges():
 
 
 def test_what_is_not_known_is_left_out():
-    assert set(parsed(State('/run', NOW))) == {'info'}
+    assert set(parsed(RunState('/run', NOW))) == {'info'}
 
 
 def test_a_loss_that_is_not_finite():

@@ -83,16 +83,20 @@ def test_a_process_of_its_own_reads(tmp_path, monkeypatch):
     path = tmp_path / 'chief.xplane.pb'
     path.write_bytes(profile())
     monkeypatch.chdir(tmp_path)  # as a job may
-    assert len(reading.Reader().read(str(path))) == 3
+    assert len(reading.ProfileReader().read(str(path))) == 3
     with pytest.raises(reading.CannotReadProfile, match='missing'):
-        reading.Reader().read(str(tmp_path / 'missing'))
+        reading.ProfileReader().read(str(tmp_path / 'missing'))
 
 
 def test_the_process_does_not_outlive_the_task(tmp_path):
     fifo = tmp_path / 'for_ever.xplane.pb'
     os.mkfifo(fifo)  # opening it waits for a writer
     task = subprocess.Popen(
-        [sys.executable, '-c', f'from estimator_trainer.profiles import reading; reading.Reader().read({str(fifo)!r})'],
+        [
+            sys.executable,
+            '-c',
+            f'from estimator_trainer.profiles import reading; reading.ProfileReader().read({str(fifo)!r})',
+        ],
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
@@ -110,7 +114,7 @@ def test_the_process_does_not_outlive_the_task(tmp_path):
 
 
 def test_a_reader_can_be_killed():
-    reader = reading.Reader([sys.executable, '-c', 'import time; time.sleep(600)'])
+    reader = reading.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
 
     def kill():
         while reader._process is None:

@@ -4,18 +4,18 @@ import pytest
 
 from estimator_trainer.profiles import names, shares
 from estimator_trainer.profiles.shares import COMMUNICATING, COMPUTING, INPUT, OVERHEAD, PYTHON
-from estimator_trainer.profiles.trace import Event, Line
+from estimator_trainer.profiles.trace import TraceEvent, TraceLine
 
 MS = 10**9  # picoseconds
 START, DONE = 'ExecutorState::ProcessAsync::Start', 'ExecutorState::ProcessAsync::Done'
 
 
 def event(name, start, end, /, **stats):
-    return Event(name, start * MS, (end - start) * MS, stats)
+    return TraceEvent(name, start * MS, (end - start) * MS, stats)
 
 
 def line(name, *events, on_device=False):
-    return Line(name, on_device, sorted(events, key=lambda one: (one.start, -one.length)))
+    return TraceLine(name, on_device, sorted(events, key=lambda one: (one.start, -one.length)))
 
 
 def python(*calls, begin=0):

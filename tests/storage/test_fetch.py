@@ -60,7 +60,7 @@ def test_a_kill_between_learning_of_it_and_fetching_it_changes_nothing(tmp_path,
 
     monkeypatch.setattr(remote, 'chunks', killed)
     with pytest.raises(Killed):
-        fetch.fetch(remote, str(machine.run), state.State(machine.scratch, URL), share.Share(), continues=True)
+        fetch.fetch(remote, str(machine.run), state.ScratchState(machine.scratch, URL), share.Share(), continues=True)
     monkeypatch.setattr(remote, 'chunks', chunks)
     machine.start().push()
     assert {name: remote.contents()[name] for name in written} == dict.fromkeys(written, 'new')

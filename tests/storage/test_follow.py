@@ -193,7 +193,9 @@ def test_a_worker_sends_its_profiles_alone(tmp_path, remote, chief):
     machine = Machine(tmp_path / 'worker', remote, WORKER)
     from estimator_trainer.storage import lease, mirror, state
 
-    sends = mirror.Mirror(remote, lease.Unneeded(), machine.scratch, state.State(machine.scratch, URL), None, 3, WORKER)
+    sends = mirror.Mirror(
+        remote, lease.Unneeded(), machine.scratch, state.ScratchState(machine.scratch, URL), None, 3, WORKER
+    )
     machine.write('checkpoint', 'model_checkpoint_path: "model.ckpt-10"\n')
     machine.write('plugins/profile/steps-1-2/worker-1.xplane.pb', 'profile')
     assert sends.push() and sends.operations == 1

@@ -63,7 +63,7 @@ class Machine:
         self.run.mkdir(parents=True, exist_ok=True)
 
     def start(self):
-        self.state = state.State(self.scratch, URL)
+        self.state = state.ScratchState(self.scratch, URL)
         self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: 0)
         before = self.lease.acquire(self.state.token)
         newest, _ = fetch.fetch(

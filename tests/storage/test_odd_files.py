@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def reader(tmp_path, run):
-    return snapshot.Reader(str(run), str(tmp_path / 'sending'), Share())
+    return snapshot.SnapshotTaker(str(run), str(tmp_path / 'sending'), Share())
 
 
 def make_socket():

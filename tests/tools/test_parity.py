@@ -13,7 +13,7 @@ def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0
         step: {'dense/bias': np.full(2, b, np.float32), 'dense/kernel': np.array([[k, -k]], np.float32)}
         for step, (k, b) in enumerate(zip(kernel, bias))
     }
-    return compare.Trace(name, dict(enumerate(losses, start=1)), weights, **more)
+    return compare.RunValues(name, dict(enumerate(losses, start=1)), weights, **more)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_hints():
     assert 'seeds' in report.conclusion(unseeded, 1e-5)[-1]
     big = {step: {'conv': np.ones(100, np.float32)} for step in range(3)}
     tie = {**big, 2: {'conv': np.where(np.arange(100) < 3, 1.1, 1).astype(np.float32)}}
-    found = compare.difference(compare.Trace('a', {}, big), compare.Trace('b', {}, tie), 1e-5)
+    found = compare.difference(compare.RunValues('a', {}, big), compare.RunValues('b', {}, tie), 1e-5)
     assert found.first.elements == (3, 100)
     assert report.conclusion([found], 1e-5)[-1] == report.TIES
 

@@ -89,7 +89,7 @@ def _opened(paths, file_format, spec, most_bytes, index_dir):
 
         store = ParquetFiles(paths, spec, most_bytes)
         return store, store
-    parser = parsing.CsvRows(spec, paths) if file_format == 'csv' else parsing.Examples(spec)
+    parser = parsing.CsvParser(spec, paths) if file_format == 'csv' else parsing.ExampleParser(spec)
     return _records(paths, file_format, spec, most_bytes, index_dir), parser
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from estimator_trainer.tools.assess import input_fns, knowledge, names, uses
-from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, Entry
-from estimator_trainer.tools.assess.sources import Source
+from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, KnowledgeEntry
+from estimator_trainer.tools.assess.sources import SourceFile
 from estimator_trainer.tools.assess.uses import Use
 
 STATES = (BLOCKS, NEEDS, RUNS)
@@ -20,7 +20,7 @@ _OLD_SIZES = ('tf.disable_v2_behavior', 'tf.disable_v2_tensorshape')
 _NEW_SUMMARIES = ('tf.summary.create_file_writer', 'tf.summary.create_noop_writer')
 
 
-class Finding(NamedTuple):
+class CodeFinding(NamedTuple):
     """A line of a program, and what the table says of it.
 
     Attributes:
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     name: str
     state: str
     here: str
-    entry: Entry
+    entry: KnowledgeEntry
     old_import: bool = False
 
 
@@ -47,10 +47,10 @@ class Assessment(NamedTuple):
 
     files: int
     without_tensorflow: int
-    findings: tuple[Finding, ...]
+    findings: tuple[CodeFinding, ...]
     other: int
 
-    def having(self, state: str) -> list[Finding]:
+    def having(self, state: str) -> list[CodeFinding]:
         return [finding for finding in self.findings if finding.state == state]
 
     @property
@@ -69,7 +69,7 @@ class _Judged(NamedTuple):
     name: str
     state: str
     here: str
-    entry: Entry
+    entry: KnowledgeEntry
     old_import: bool = False
 
 
@@ -87,7 +87,7 @@ class _Program(NamedTuple):
     new_summaries: bool
 
 
-def assess(sources: Sequence[Source]) -> Assessment:
+def assess(sources: Sequence[SourceFile]) -> Assessment:
     """Assesses files that belong together."""
     packages = sorted({*knowledge.packages()} - {part for source in sources for part in _folders(source)})
     found = {source: uses.find(source.tree, packages) for source in sources if source.tree}
@@ -98,7 +98,9 @@ def assess(sources: Sequence[Source]) -> Assessment:
         if source.problem:
             entry = knowledge.entry('source that is not Python 3')
             findings.append(
-                Finding(source.path, source.place(source.line), source.line, source.problem, BLOCKS, entry.here, entry)
+                CodeFinding(
+                    source.path, source.place(source.line), source.line, source.problem, BLOCKS, entry.here, entry
+                )
             )
         if source.tree is None:
             continue
@@ -110,23 +112,23 @@ def assess(sources: Sequence[Source]) -> Assessment:
         program = _Program(v1, not every.isdisjoint(_OLD_SIZES), not every.isdisjoint(_NEW_SUMMARIES))
         for use in found[source]:
             judged = [_spared(one, use) for one in _judge(use, program)]
-            findings += [Finding(source.path, source.place(use.line), use.line, *one) for one in judged]
+            findings += [CodeFinding(source.path, source.place(use.line), use.line, *one) for one in judged]
             other += not judged and use.name.startswith('tf.')
         entry = knowledge.entry('input_fn that shards nothing')
         for name, line in input_fns.unsharded(source.tree) if several_workers else ():
             name = f'{name} without input_context'
-            findings.append(Finding(source.path, source.place(line), line, name, NEEDS, entry.here, entry))
+            findings.append(CodeFinding(source.path, source.place(line), line, name, NEEDS, entry.here, entry))
     order = {source.path: number for number, source in enumerate(sources)}
     unique = dict.fromkeys(sorted(findings, key=lambda finding: (order[finding.path], finding.line)))
     return Assessment(len(sources), without, tuple(unique), other)
 
 
-def _folders(source: Source) -> list[str]:
+def _folders(source: SourceFile) -> list[str]:
     """The folders of a file: a package does not depend on itself."""
     return os.path.abspath(source.path).split(os.sep)[:-1]
 
 
-def _trains_on_several(source: Source, used: Sequence[Use]) -> bool:
+def _trains_on_several(source: SourceFile, used: Sequence[Use]) -> bool:
     if input_fns.has_cluster(source.tree):
         return True
     makes = any('.distribute.' in use.name and use.name.endswith('Strategy') for use in used)
@@ -170,7 +172,7 @@ def _judge(use: Use, program: _Program) -> Iterator[_Judged]:
             yield _Judged(use.name, entry.state, entry.here, entry)
 
 
-def _says_more_than_the_import(name: str, entry: Entry) -> bool:
+def _says_more_than_the_import(name: str, entry: KnowledgeEntry) -> bool:
     """Of a package the table may have single names; of a private module it has those that are gone."""
     if name.split('.')[0] in uses.ROOTS:
         return entry.state != RUNS and name in knowledge.table()
@@ -195,7 +197,7 @@ def _public(use: Use, program: _Program) -> Iterator[_Judged]:
         yield _by_import(name, entry, use.v1 or new, OLD_IMPORT)
 
 
-def _by_import(name: str, entry: Entry, v1: bool, here: str) -> _Judged:
+def _by_import(name: str, entry: KnowledgeEntry, v1: bool, here: str) -> _Judged:
     if entry.state not in (TF1, OTHER):
         return _Judged(name, entry.state, entry.here, entry)
     return _Judged(name, RUNS, '', entry) if v1 else _Judged(name, NEEDS, entry.here or here, entry, True)

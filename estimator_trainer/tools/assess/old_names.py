@@ -11,7 +11,7 @@ _CONTRIB = 'tf.contrib.'
 _MOST = 5  # lines that are named
 
 
-def of(assessment: findings.Assessment) -> list[findings.Finding]:
+def of(assessment: findings.Assessment) -> list[findings.CodeFinding]:
     """The lines that only TensorFlow 1 runs as they are."""
     return [
         each

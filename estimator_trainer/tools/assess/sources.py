@@ -18,7 +18,7 @@ _DOTTED = re.compile(r'(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+')
 _SKIPPED = ('__pycache__', 'build', 'dist', 'node_modules', 'site-packages')  # and folders that begin with a dot
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file. If it cannot be parsed, `problem` says why and `line` where; `tree` then has only its imports and dotted
     names, or is None if there is nothing to read.
 
@@ -74,7 +74,7 @@ def _below(folder: str) -> Iterator[str]:
         yield from (os.path.join(root, name) for name in names if name.endswith(SUFFIXES))
 
 
-def read(path: str) -> Source:
+def read(path: str) -> SourceFile:
     """Parses a file.
 
     Raises:
@@ -88,24 +88,24 @@ def read(path: str) -> Source:
             with tokenize.open(path) as file:  # heeds `# -*- coding: ... -*-`
                 text = file.read()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return Source(path, None, f'is no readable notebook ({error})' if path.endswith('.ipynb') else f'{error}')
+        return SourceFile(path, None, f'is no readable notebook ({error})' if path.endswith('.ipynb') else f'{error}')
     except SyntaxError as error:  # an unknown encoding
-        return Source(path, None, f'{error}')
+        return SourceFile(path, None, f'{error}')
     return parse(path, text)
 
 
-def parse(path: str, text: str, cells: tuple[int, ...] = ()) -> Source:
+def parse(path: str, text: str, cells: tuple[int, ...] = ()) -> SourceFile:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # '\d' in somebody else's string
-            return Source(path, ast.parse(text), cells=cells)
+            return SourceFile(path, ast.parse(text), cells=cells)
     except SyntaxError as error:
-        return Source(path, _names_only(text), _say(error), error.lineno or 1, cells)
+        return SourceFile(path, _names_only(text), _say(error), error.lineno or 1, cells)
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; an expression too deep
-        return Source(path, None, f'cannot be parsed ({error})', cells=cells)
+        return SourceFile(path, None, f'cannot be parsed ({error})', cells=cells)
 
 
-def _notebook(path: str, text: str, cells: tuple[int, ...]) -> Source:
+def _notebook(path: str, text: str, cells: tuple[int, ...]) -> SourceFile:
     """Parses the cells one by one, so that one that is no Python does not hide the others."""
     lines = text.splitlines()
     problem, at = '', 1

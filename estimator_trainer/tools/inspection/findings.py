@@ -18,7 +18,7 @@ from estimator_trainer.tools.inspection import (
     records,
     roles,
 )
-from estimator_trainer.tools.inspection.facts import Checkpoint, Evaluation, Export, Graph, OwnRun, Variable
+from estimator_trainer.tools.inspection.facts import Checkpoint, EvaluationMetrics, Export, Graph, OwnRun, Variable
 from estimator_trainer.tools.inspection.folder import Place
 
 ALL, NEWEST, SIZES = 'all', 'newest', 'sizes'
@@ -41,7 +41,7 @@ class Files(NamedTuple):
     described: Checkpoint | None
     graph: Graph | None
     exports: tuple[Export, ...]
-    evaluations: tuple[Evaluation, ...]
+    evaluations: tuple[EvaluationMetrics, ...]
     own: OwnRun | None
     damage: tuple[str, ...]
     notes: tuple[str, ...]
@@ -236,7 +236,7 @@ def _in_shards(place: Place) -> bool:
 
 
 def _head(
-    inside: Graph | None, found_exports: Sequence[Export], evaluations: Sequence[Evaluation]
+    inside: Graph | None, found_exports: Sequence[Export], evaluations: Sequence[EvaluationMetrics]
 ) -> heads.Head | None:
     if inside and (kind := heads.of_graph(inside.head)):
         return heads.Head(kind, f'{inside.source} has its operations')

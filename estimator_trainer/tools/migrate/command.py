@@ -149,7 +149,7 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
             report = to_keras.migrate(
                 run, checkpoint, to, values.allow_unmatched, values.keras_file, values.keras_python
             )
-    except ValueError as error:  # of the companion: a job that has no equal in the other world
+    except ValueError as error:  # a job that has no equal in the other world
         raise UsageError(f'--model_dir={model_dir}: job {run.config["job"]}: {error}') from error
     if 'differences' in report:
         loop = 'estimator' if values.from_keras else values.loop

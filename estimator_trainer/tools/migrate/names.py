@@ -31,7 +31,7 @@ class Pair:
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class VariableMatch:
     """One line of the report. `status` is MATCHED, or says what is wrong."""
 
     estimator: str
@@ -50,7 +50,7 @@ class Line:
         return self.estimator or self.keras
 
 
-def match(pairs: Sequence[Pair], source: Mapping[str, tuple], source_is: str) -> list[Line]:
+def match(pairs: Sequence[Pair], source: Mapping[str, tuple], source_is: str) -> list[VariableMatch]:
     """Holds the pairs of a job against the variables of a checkpoint.
 
     Args:
@@ -73,19 +73,19 @@ def match(pairs: Sequence[Pair], source: Mapping[str, tuple], source_is: str) ->
             status = f'shape {list(there)} in {source_is}, {list(pair.shape)} in {other}'
         else:
             status = MATCHED
-        lines.append(Line(pair.estimator, pair.keras, tuple(pair.shape), pair.kind, status))
+        lines.append(VariableMatch(pair.estimator, pair.keras, tuple(pair.shape), pair.kind, status))
     for name in sorted(set(source) - spoken_of):
         both = {source_is: name, other: ''}
-        lines.append(Line(both['estimator'], both['keras'], tuple(source[name]), '', f'only in {source_is}'))
+        lines.append(VariableMatch(both['estimator'], both['keras'], tuple(source[name]), '', f'only in {source_is}'))
     return lines
 
 
-def refused(lines: Sequence[Line], allowed: Sequence[str]) -> list[Line]:
+def refused(lines: Sequence[VariableMatch], allowed: Sequence[str]) -> list[VariableMatch]:
     """The unmatched lines that nobody has allowed by name."""
     return [line for line in lines if not line.matched and line.name not in allowed]
 
 
-def table(lines: Sequence[Line]) -> str:
+def table(lines: Sequence[VariableMatch]) -> str:
     """The report as people read it."""
     rows = [('estimator', 'keras', 'shape', 'status')]
     rows += [

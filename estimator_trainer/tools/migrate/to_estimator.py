@@ -8,7 +8,7 @@ def migrate(run, checkpoint: str, to: str, allowed) -> dict:
 
     Args and Returns: as `to_keras.migrate`.
     """
-    keras = weights.companion(run.job, run.params, run.features)
+    keras = weights.keras_job(run.job, run.params, run.features)
     source = {name: array.shape for name, array in weights.from_keras(checkpoint).items()}
     # No checkpoint of Keras holds the powers: the step gives them.
     computed = {pair.keras: () for pair in keras.pairs if pair.kind == names.POWER}

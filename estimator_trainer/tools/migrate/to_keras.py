@@ -29,7 +29,7 @@ def migrate(run, checkpoint: str, to: str, allowed, keras_file: bool, keras_pyth
     source = weights.from_estimator(checkpoint)
     # First of all: a Keras model in a graph of TF 1 breaks those that were made before it.
     predicted = predictions.of_estimator(run.job, run.params, checkpoint, run.features)
-    keras = weights.companion(run.job, run.params, run.features)
+    keras = weights.keras_job(run.job, run.params, run.features)
     lines = names.match(keras.pairs, {name: array.shape for name, array in source.items()}, 'estimator')
     keras.optimizer.iterations.assign(source['global_step'])
     lines = _with_powers(lines, source, weights.powers(keras))
@@ -70,7 +70,7 @@ def _with_powers(lines, source, powers) -> list:
         if line.kind == names.POWER and line.matched:
             there, belongs = float(source[line.estimator]), float(powers[line.estimator])
             if not np.isclose(there, belongs, rtol=_POWER_TOLERANCE, atol=1e-30):
-                line = names.Line(
+                line = names.VariableMatch(
                     line.estimator,
                     line.keras,
                     line.shape,

@@ -25,7 +25,7 @@ _SLOTS = {
 _POWERS = {'beta1_power': 'beta_1', 'beta2_power': 'beta_2'}
 
 
-class Companion(NamedTuple):
+class KerasJob(NamedTuple):
     """A job in Keras: its built model, its optimizer with slots, every pair of names, and the variable
     of each name in Keras."""
 
@@ -39,7 +39,7 @@ class Companion(NamedTuple):
         return int(self.optimizer.iterations.numpy())
 
 
-def companion(job, params, features) -> Companion:
+def keras_job(job, params, features) -> KerasJob:
     """Builds the job's model and optimizer.
 
     Args:
@@ -80,7 +80,7 @@ def companion(job, params, features) -> Companion:
     add(_STEP, optimizer.iterations, names.STEP)
     if kind is tf.keras.optimizers.legacy.Adam:
         pairs += [names.Pair(power, f'{beta} ** (iter + 1)', (), names.POWER) for power, beta in _POWERS.items()]
-    return Companion(model, optimizer, pairs, variables)
+    return KerasJob(model, optimizer, pairs, variables)
 
 
 def keras_name(variable) -> str:
@@ -101,7 +101,7 @@ def _names_in_a_graph(job, params, features) -> list:
         return [variable.op.name for variable in model.weights]
 
 
-def powers(of: Companion) -> dict:
+def powers(of: KerasJob) -> dict:
     """Name in the Estimator's checkpoint -> the power that belongs to the step, float32.
 
     Multiplied step by step, as tf.compat.v1.train does it and with its rounding; TensorFlow takes what
@@ -158,8 +158,8 @@ def write_estimator(folder: str, arrays, step: int) -> str:
     return prefix
 
 
-def for_estimator(of: Companion) -> dict:
-    """Every variable of the companion by its name in an Estimator's checkpoint."""
+def for_estimator(of: KerasJob) -> dict:
+    """Every variable of the job by its name in an Estimator's checkpoint."""
     arrays = {pair.estimator: of.variables[pair.keras].numpy() for pair in of.pairs if pair.kind != names.POWER}
     arrays[_STEP] = np.int64(arrays[_STEP])
     return {**arrays, **powers(of)}

@@ -195,7 +195,7 @@ def _read(wanted, values):
     first = wanted[0].model_dir
     called = weights.called(first, values.data_dir) if of_keras else weights.trained(first)
     traces = [
-        compare.Trace(
+        compare.RunValues(
             run.name, runs.losses(run.model_dir), weights.by_step(run.model_dir, called), runs.evaluation(run.model_dir)
         )
         for run in wanted

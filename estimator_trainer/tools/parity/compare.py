@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
-class Trace:
+class RunValues:
     """What one run computed.
 
     Attributes:
@@ -25,7 +25,7 @@ class Trace:
 
 
 @dataclasses.dataclass(frozen=True)
-class Parting:
+class Divergence:
     """Where a run first differs by more than the tolerance. `variable` is None where only the loss,
     or the evaluation, does; `elements` says how many of the variable's do, of how many."""
 
@@ -52,7 +52,7 @@ class Difference:
     weight_step: int
     weight_variable: str
     evaluation: float
-    first: Parting | None
+    first: Divergence | None
 
     @property
     def equal(self) -> bool:
@@ -75,12 +75,12 @@ def relative(one, other) -> float:
     return float(np.max(np.abs(one - other)) / max(np.max(np.abs(one)), np.max(np.abs(other))))
 
 
-def differences(traces: Sequence[Trace], tolerance: float) -> list[Difference]:
+def differences(traces: Sequence[RunValues], tolerance: float) -> list[Difference]:
     """Every pair of runs, in order."""
     return [difference(one, other, tolerance) for one, other in itertools.combinations(traces, 2)]
 
 
-def difference(one: Trace, other: Trace, tolerance: float) -> Difference:
+def difference(one: RunValues, other: RunValues, tolerance: float) -> Difference:
     """Two runs, step by step. A step, a loss or a variable that only one has differs infinitely."""
     losses = [(_of_losses(one, other, step), step) for step in sorted({*one.losses, *other.losses})] or [(0.0, 0)]
     weights, updates = [], []
@@ -157,7 +157,7 @@ def _elements(one, other, tolerance) -> tuple | None:
     return int(np.sum(~(np.abs(one - other) <= allowed))), one.size
 
 
-def _first(losses, weights, evaluation, tolerance) -> Parting | None:
+def _first(losses, weights, evaluation, tolerance) -> Divergence | None:
     """The first step that is not equal; of its variables the one that is furthest off.
 
     The loss of step k is that of the weights of step k - 1: where both differ first at a step, the
@@ -168,9 +168,9 @@ def _first(losses, weights, evaluation, tolerance) -> Parting | None:
     weight = max((found for found in off if found[1] == off[0][1]), key=_by_size) if off else None
     if loss and (weight is None or loss[1] <= weight[1]):
         variable = weight[2] if weight and weight[1] == loss[1] else None
-        return Parting(loss[1], variable, loss[0], 'loss')
+        return Divergence(loss[1], variable, loss[0], 'loss')
     if weight:
-        return Parting(weight[1], weight[2], weight[0], 'weights')
+        return Divergence(weight[1], weight[2], weight[0], 'weights')
     if not evaluation <= tolerance:
-        return Parting(max((step for _, step in losses), default=0), None, evaluation, 'evaluation')
+        return Divergence(max((step for _, step in losses), default=0), None, evaluation, 'evaluation')
     return None

@@ -25,7 +25,7 @@ def trained(model_dir: str) -> dict:
 def called(model_dir: str, data_dir: str = '') -> dict:
     """Name in an Estimator's checkpoint -> name in Keras, of every weight of a run's job."""
     run = migrate_run.load(model_dir, 0, data_dir)
-    pairs = weights.companion(run.job, run.params, run.features).pairs
+    pairs = weights.keras_job(run.job, run.params, run.features).pairs
     return {pair.estimator: pair.keras for pair in pairs if pair.kind == names.WEIGHT}
 
 

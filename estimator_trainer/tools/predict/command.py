@@ -14,7 +14,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.predict import exports, store_result
-from estimator_trainer.tools.predict.plan import Plan
+from estimator_trainer.tools.predict.plan import PredictPlan
 
 USAGE = """\
 usage: python -m estimator_trainer predict --export=FOLDER|--model_dir=FOLDER --files=GLOB --out=FILE [--key=NAME]
@@ -98,7 +98,7 @@ def _predict(values) -> int:
     return exit_codes.OK
 
 
-def _plan(values, here: local_copies.LocalCopies) -> Plan:
+def _plan(values, here: local_copies.LocalCopies) -> PredictPlan:
     flag_, place = ('--export', values.export) if values.export else ('--model_dir', values.model_dir)
     folder = here.run(place, flag_, needs.of_exports)
     export = ''
@@ -107,7 +107,7 @@ def _plan(values, here: local_copies.LocalCopies) -> Plan:
         export = found
     paths = listing.expand(here.files(values.files, '--files'))
     names = {path: here.shown(path) for path in (export, *paths)}
-    return Plan(
+    return PredictPlan(
         export=names[export],
         fingerprint=exports.fingerprint(export),
         signature=values.signature,

@@ -11,7 +11,7 @@ _MOST_FILES = 3  # that a message names
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class PredictPlan:
     """A prediction, but for what does not change its rows, such as the number of processes.
 
     Attributes:
@@ -45,11 +45,11 @@ class Plan:
         return self.copies.get(name, name)
 
 
-def to_json(plan: Plan) -> dict[str, Any]:
+def to_json(plan: PredictPlan) -> dict[str, Any]:
     return dataclasses.asdict(plan)
 
 
-def load(path: str) -> Plan | None:
+def load(path: str) -> PredictPlan | None:
     """The plan in a file; None where there is no such file.
 
     Raises:
@@ -59,16 +59,16 @@ def load(path: str) -> Plan | None:
     try:
         with open(path, encoding='utf-8') as file:
             fields = json.load(file)
-        return Plan(**{**fields, 'files': tuple(tuple(about) for about in fields['files'])})
+        return PredictPlan(**{**fields, 'files': tuple(tuple(about) for about in fields['files'])})
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f'{path}: is not the plan of a prediction by this version ({error}).') from error
 
 
-def difference(old: Plan, new: Plan) -> str:
+def difference(old: PredictPlan, new: PredictPlan) -> str:
     """Says where two plans differ first; '' where they are the same."""
-    for field in dataclasses.fields(Plan):
+    for field in dataclasses.fields(PredictPlan):
         before, now = getattr(old, field.name), getattr(new, field.name)
         if before != now and field.name != 'copies':
             if field.name == 'files':

@@ -29,7 +29,7 @@ _log = logging.getLogger('estimator_trainer')
 _LOCK, _JOINED = 'lock', 'joined.json'
 
 
-def predict(plan: plans.Plan, out: str, processes: int, timeout_secs: float, progress: Progress) -> None:
+def predict(plan: plans.PredictPlan, out: str, processes: int, timeout_secs: float, progress: Progress) -> None:
     """Writes the predictions of a plan into the file `out`, which is not there yet.
 
     Raises:

@@ -53,7 +53,7 @@ def _fail(code, text) -> int:
     return code
 
 
-def predict(plan: plans.Plan, folder: str, number: int, processes: int, tell: Callable[..., None]) -> int:
+def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, tell: Callable[..., None]) -> int:
     """Predicts the parts of process `number` that are not there yet, and returns 0. `tell` reports fields by name.
 
     Raises:

@@ -4,11 +4,11 @@ import dataclasses
 from typing import NamedTuple
 
 from estimator_trainer.tools.report.log import Log
-from estimator_trainer.tools.report.variables import Table
+from estimator_trainer.tools.report.variables import CheckpointVariables
 from estimator_trainer.tools.report.verdict import Alive
 
 
-class Checkpoint(NamedTuple):
+class ListedCheckpoint(NamedTuple):
     name: str
     step: int | None
     bytes: int
@@ -16,7 +16,7 @@ class Checkpoint(NamedTuple):
     damaged: bool = False  # the trainer has moved it to damaged/
 
 
-class Export(NamedTuple):
+class ListedExport(NamedTuple):
     """A SavedModel in export/KIND."""
 
     path: str  # relative to the model_dir
@@ -28,7 +28,7 @@ class Export(NamedTuple):
     value: float | None = None
 
 
-class File(NamedTuple):
+class ListedFile(NamedTuple):
     path: str  # relative to the model_dir
     bytes: int
 
@@ -62,10 +62,10 @@ class RunFiles:
     train: Log = dataclasses.field(default_factory=Log)
     starts: list[float] = dataclasses.field(default_factory=list)
     evaluations: dict[str, Log] = dataclasses.field(default_factory=dict)
-    checkpoints: list[Checkpoint] = dataclasses.field(default_factory=list)
-    exports: list[Export] = dataclasses.field(default_factory=list)
-    logs: list[File] = dataclasses.field(default_factory=list)
-    table: Table | None = None
+    checkpoints: list[ListedCheckpoint] = dataclasses.field(default_factory=list)
+    exports: list[ListedExport] = dataclasses.field(default_factory=list)
+    logs: list[ListedFile] = dataclasses.field(default_factory=list)
+    table: CheckpointVariables | None = None
     alive: Alive = Alive()
     notes: list[str] = dataclasses.field(default_factory=list)
 

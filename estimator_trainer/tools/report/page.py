@@ -88,11 +88,11 @@ def _last_step(runs: Sequence[RunFiles]) -> float:
     return max((series.last[0] for log in logs for series in log.series.values() if len(series)), default=0)
 
 
-def _signs(run: RunFiles) -> list[plots.Sign]:
+def _signs(run: RunFiles) -> list[plots.StepMarks]:
     signs = []
     kept = tuple(each.step for each in run.checkpoints if each.step is not None and not each.damaged)
     if kept:
-        signs.append(plots.Sign('checkpoints that are kept', kept, drawing.COLOURS[3], ticks=True))
+        signs.append(plots.StepMarks('checkpoints that are kept', kept, drawing.COLOURS[3], ticks=True))
     best, final = run.best.get('step'), None
     if any(each.kind == 'final' for each in run.exports) and run.training.get('state') == 'ended':
         final = run.training.get('step')
@@ -101,13 +101,13 @@ def _signs(run: RunFiles) -> list[plots.Sign]:
         (None if best == final else final, 'export/final', drawing.COLOURS[7]),
     ):
         if type(step) is int:
-            signs.append(plots.Sign(words_, (step,), colour))
+            signs.append(plots.StepMarks(words_, (step,), colour))
     return signs
 
 
-def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[plots.Line]:
+def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[plots.Curve]:
     series = log.series.get(name) if log else None
-    return [plots.Line(label, series.points(), number)] if series and len(series) else []
+    return [plots.Curve(label, series.points(), number)] if series and len(series) else []
 
 
 def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, protocol, training_file
 from estimator_trainer.tools.report import event_file, metrics_file, variables
-from estimator_trainer.tools.report.facts import Checkpoint, Export, File, RunFiles
+from estimator_trainer.tools.report.facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles
 from estimator_trainer.tools.report.log import Log
 from estimator_trainer.tools.report.verdict import Alive
 
@@ -121,7 +121,7 @@ def _evaluation_folders(root: str) -> list[str]:
     return sorted(os.path.relpath(each, root) for each in found if os.path.isdir(each))
 
 
-def _checkpoints(folder: str, damaged: bool = False) -> list[Checkpoint]:
+def _checkpoints(folder: str, damaged: bool = False) -> list[ListedCheckpoint]:
     found = []
     with contextlib.suppress(OSError):
         sizes: dict[str, int] = {}
@@ -139,11 +139,11 @@ def _checkpoints(folder: str, damaged: bool = False) -> list[Checkpoint]:
                         times[base] = stat.st_mtime
         for name, size in sizes.items():
             step = re.search(r'-(\d+)$', name)
-            found.append(Checkpoint(name, int(step[1]) if step else None, size, times.get(name, 0.0), damaged))
+            found.append(ListedCheckpoint(name, int(step[1]) if step else None, size, times.get(name, 0.0), damaged))
     return sorted(found, key=lambda each: (-1 if each.step is None else each.step, each.name))
 
 
-def _exports(root: str, best: dict) -> list[Export]:
+def _exports(root: str, best: dict) -> list[ListedExport]:
     found = []
     for path in sorted(glob.glob(f'{glob.escape(root)}/export/*/*')):
         if not os.path.isdir(path) or not os.path.basename(path).isdigit():
@@ -152,7 +152,7 @@ def _exports(root: str, best: dict) -> list[Export]:
         told = best if kind == 'best' and best.get('saved_model') == os.path.basename(path) else {}
         step, value = told.get('step'), told.get('value')
         found.append(
-            Export(
+            ListedExport(
                 os.path.relpath(path, root),
                 kind,
                 when if when < 1e11 else when / 1000,
@@ -174,13 +174,13 @@ def _bytes(folder: str) -> int:
     return size
 
 
-def _logs(root: str) -> list[File]:
+def _logs(root: str) -> list[ListedFile]:
     found = []
     for path in sorted(glob.glob(f'{glob.escape(root)}/logs/*/*'), key=_natural):
         with contextlib.suppress(OSError):
             size = os.path.getsize(path)
             if size and os.path.isfile(path):
-                found.append(File(os.path.relpath(path, root), size))
+                found.append(ListedFile(os.path.relpath(path, root), size))
     return found[-_MOST_LOGS:]
 
 

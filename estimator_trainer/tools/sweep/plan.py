@@ -17,7 +17,7 @@ _FREE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """Attributes:
     param_space: as the flags say it.
     trainer: the flags of the trainer that may make a difference, name -> value.
@@ -39,7 +39,7 @@ class Plan:
 
 
 def trainer_flags(config) -> dict:
-    """What a Plan keeps of a TrainerConfig."""
+    """What a SweepPlan keeps of a TrainerConfig."""
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(config).items()
@@ -66,7 +66,7 @@ def _default(flag: str):
     return list(value) if isinstance(value, tuple) else value
 
 
-def keep(plan: Plan, folder: str) -> None:
+def keep(plan: SweepPlan, folder: str) -> None:
     """Writes the plan of a new sweep, or holds it against the one in the folder.
 
     Raises:

@@ -16,8 +16,8 @@ from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.tools.sweep import evaluations, report, trial
 from estimator_trainer.tools.sweep.child import Child
-from estimator_trainer.tools.sweep.plan import Plan
-from estimator_trainer.tools.sweep.trial import State, Trial
+from estimator_trainer.tools.sweep.plan import SweepPlan
+from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks at the evaluations
@@ -48,10 +48,10 @@ class Sweep:
     def __init__(
         self,
         folder: str,
-        plan: Plan,
+        plan: SweepPlan,
         bounds: SweepBounds,
         study,
-        rule: early_stopping.Rule | None,
+        rule: early_stopping.EarlyStopping | None,
         start: Callable[[str, Mapping, Sequence[int]], Child],
         cores: Sequence[int],
         evaluated: Callable[[int, Sequence[dict]], None] = lambda number, lines: None,
@@ -106,7 +106,7 @@ class Sweep:
         while len(self._running) < self._bounds.parallel:
             trials = self._study.trials()
             if trial.is_hopeless(trials, self._failed, self._bounds.failed):
-                last = [one for one in trials if one.state is State.FAILED][-1]
+                last = [one for one in trials if one.state is TrialStatus.FAILED][-1]
                 if self._running:  # one of them may do better
                     return exit_codes.OK
                 _log.info('%s', report.hopeless(self._failed, last))
@@ -116,7 +116,7 @@ class Sweep:
             elif len(trials) < self._bounds.trials:
                 self._begin(self._study.begin())
             else:
-                done = any(one.state in (State.DONE, State.PRUNED) for one in trials)
+                done = any(one.state in (TrialStatus.DONE, TrialStatus.PRUNED) for one in trials)
                 return exit_codes.OK if done else exit_codes.FAILED
         return exit_codes.OK
 
@@ -162,14 +162,14 @@ class Sweep:
         judge, number = running.judge, running.trial.number
         about: dict = {'secs': round(running.child.secs, 1)}
         if judge.pruned:
-            state = State.PRUNED
+            state = TrialStatus.PRUNED
         elif code == exit_codes.OK and judge.value is not None:
-            state = State.DONE
+            state = TrialStatus.DONE
         elif self._signum and exit_codes.retryable(code):
             _log.info('%s', report.stopped(running.trial))
             return
         else:
-            state, cause = State.FAILED, running.child.cause(code)
+            state, cause = TrialStatus.FAILED, running.child.cause(code)
             if code == exit_codes.OK:
                 code = exit_codes.NOT_FINITE if judge.last else exit_codes.FAILED
                 what = f'{self._plan.metric} is not finite' if judge.last else 'nothing was evaluated'
@@ -177,7 +177,7 @@ class Sweep:
             about |= {'exit_code': code, 'cause': cause}
             self._failed += 1
         last = judge.pruned or judge.last
-        value = judge.value if state is not State.FAILED else None
+        value = judge.value if state is not TrialStatus.FAILED else None
         ended = self._study.end(number, state, value=value, step=last and last.step, **about)
         _log.info('%s', report.ended(ended, self._study.trials(), self._plan, self._bounds.trials))
         self._changed()

@@ -40,7 +40,7 @@ class Orders:
 
 
 def follow(
-    sender: sending.Sender,
+    sender: sending.TrackerSender,
     target: trackers.Target,
     orders: Orders,
     has_begun: Callable[[], bool],
@@ -97,7 +97,7 @@ def main(argv: list[str]) -> int:
         return exit_codes.OK
     try:
         with state.hold(model_dir, target) as file:
-            sender = sending.Sender(model_dir, target, file, say)
+            sender = sending.TrackerSender(model_dir, target, file, say)
             return follow(sender, target, orders, lambda: _version(config) != before, say)
     except state.AlreadyTracked as taken:
         say(f'WARNING: {target}: {taken}')

@@ -77,7 +77,7 @@ def _track(values, paths) -> int:
         if urls.is_url(paths[0]) and now.alive:
             _refuse_what_the_run_sends(folder, targets)
         senders = {
-            target: sending.Sender(
+            target: sending.TrackerSender(
                 folder,
                 target,
                 held.enter_context(state.hold(folder, target, lambda: here.send_changes(folder))),
@@ -116,7 +116,7 @@ def _targets_of_the_run(folder: str) -> tuple[trackers.Target, ...]:
     return trackers.targets((config.get('flags') or {}).get('track') or ())
 
 
-def _send(target, sender: sending.Sender, status: str | None, at: float) -> bool:
+def _send(target, sender: sending.TrackerSender, status: str | None, at: float) -> bool:
     """Whether it has failed."""
     try:
         sender.send(status, at)

@@ -17,7 +17,7 @@ from mlflow import MlflowClient  # noqa: E402
 from mlflow.entities import Metric, Param, RunTag  # noqa: E402
 from mlflow.exceptions import MlflowException, RestException  # noqa: E402
 
-from estimator_trainer.tools.track.reading import Line  # noqa: E402
+from estimator_trainer.tools.track.reading import MetricsLine  # noqa: E402
 from estimator_trainer.tools.track.tracker import (  # noqa: E402
     RUNNING,
     EntryDeleted,
@@ -56,7 +56,7 @@ class MlflowTracker:
         self._describe(run.facts.params, run.facts.tags, found.data.params, found.data.tags)
         return self._run_id
 
-    def lines(self, lines: Sequence[Line]) -> None:
+    def lines(self, lines: Sequence[MetricsLine]) -> None:
         metrics = [
             Metric(_name_of(name), value, int(line.time * 1000), line.step)
             for line in lines

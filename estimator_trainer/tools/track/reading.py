@@ -12,7 +12,7 @@ from estimator_trainer import flags
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import urls
-from estimator_trainer.tools.track.state import Sent
+from estimator_trainer.tools.track.state import FileProgress
 
 FILES = {'metrics.jsonl': 'train', 'eval/metrics.jsonl': 'eval'}  # path -> what its metrics are called: train/loss
 _BLOCK = 256 << 10
@@ -25,7 +25,7 @@ _NOT_PARAMS = (
 )
 
 
-class Line(NamedTuple):
+class MetricsLine(NamedTuple):
     """A line of metrics. `values` have names such as 'train/loss', and are finite."""
 
     kind: str
@@ -63,7 +63,7 @@ def facts(model_dir: str, shown: str = '') -> Facts:
     return Facts({name: _plain(value) for name, value in params.items() if value not in (None, '')}, tags)
 
 
-def is_another(path: str, sent: Sent) -> bool:
+def is_another(path: str, sent: FileProgress) -> bool:
     """Whether the file is not the one of which `sent` tells: the run was begun anew."""
     if not sent.position:
         return False
@@ -74,7 +74,7 @@ def is_another(path: str, sent: Sent) -> bool:
         return True
 
 
-def blocks(path: str, kind: str, sent: Sent) -> Iterator[list[Line]]:
+def blocks(path: str, kind: str, sent: FileProgress) -> Iterator[list[MetricsLine]]:
     """The lines that are to be sent, in blocks. Between two blocks `sent` says how far they go.
 
     The first 2,000 lines are all sent; of the later ones so many that 5,000,000 lines become about 18,000. All
@@ -117,13 +117,13 @@ def is_sent(number: int, last: int) -> bool:
     return number - last >= number / _ALL_OF
 
 
-def waiting(sent: Sent) -> list[Line]:
+def waiting(sent: FileProgress) -> list[MetricsLine]:
     """The last line, if it was left out so far. From here on it counts as sent."""
     line, sent.waiting = sent.waiting, None
     if line is None:
         return []
     sent.last = sent.lines
-    return [Line(**line)]
+    return [MetricsLine(**line)]
 
 
 def exports(model_dir: str) -> list[str]:
@@ -133,7 +133,7 @@ def exports(model_dir: str) -> list[str]:
     return [each for each in folders if os.path.basename(each).isdigit()]  # another name: still being written
 
 
-def _line(text: bytes, kind: str) -> Line | None:
+def _line(text: bytes, kind: str) -> MetricsLine | None:
     try:
         found = json.loads(text)
     except ValueError:
@@ -145,7 +145,7 @@ def _line(text: bytes, kind: str) -> Line | None:
         for name, value in found.items()
         if name not in _NOT_METRICS and _is_number(value)
     }
-    return Line(kind, found['step'], float(found['time']), values)
+    return MetricsLine(kind, found['step'], float(found['time']), values)
 
 
 def _is_number(value) -> bool:

@@ -15,7 +15,7 @@ _CALL_SECS = 120  # for what a tracker does at once, if its library has no bound
 _EXPORT_SECS = 3600
 
 
-class Sender:
+class TrackerSender:
     """Sends one run to one tracker.
 
     Args:
@@ -70,7 +70,7 @@ class Sender:
         if self._tracker is None:
             self._begin()
         for path, kind in reading.FILES.items():
-            sent = self._state.files.setdefault(path, states.Sent())
+            sent = self._state.files.setdefault(path, states.FileProgress())
             for lines in reading.blocks(os.path.join(self._folder, path), kind, sent):
                 self._send_lines(lines)
             if status is not None:
@@ -121,7 +121,7 @@ class Sender:
             facts=facts,
         )
 
-    def _send_lines(self, lines: list[reading.Line]) -> None:
+    def _send_lines(self, lines: list[reading.MetricsLine]) -> None:
         if lines:
             with _bounded(_CALL_SECS), self._may_refuse('lines of metrics'):
                 self._tracker.lines(lines)

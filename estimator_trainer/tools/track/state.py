@@ -14,7 +14,7 @@ FOLDER = 'track'
 
 
 @dataclasses.dataclass
-class Sent:
+class FileProgress:
     """How far a file of metrics was sent.
 
     Attributes:
@@ -32,7 +32,7 @@ class Sent:
 
 
 @dataclasses.dataclass
-class State:
+class TrackingState:
     """What a tracker has of a run.
 
     Attributes:
@@ -47,12 +47,12 @@ class State:
     key: str
     began: float
     entry: str = ''
-    files: dict[str, Sent] = dataclasses.field(default_factory=dict)
+    files: dict[str, FileProgress] = dataclasses.field(default_factory=dict)
     exports: list[str] = dataclasses.field(default_factory=list)
 
 
-def new() -> State:
-    return State(uuid.uuid4().hex, round(time.time(), 3))
+def new() -> TrackingState:
+    return TrackingState(uuid.uuid4().hex, round(time.time(), 3))
 
 
 class AlreadyTracked(Exception):
@@ -84,16 +84,16 @@ class StateFile:
     def __init__(self, path: str, target: Target, written: Callable[[], None]):
         self._path, self._target, self._written = path, target, written
 
-    def read(self) -> State:
+    def read(self) -> TrackingState:
         """What is there; a new state where there is nothing, or nothing of ours."""
         found = protocol.read_json(self._path)
         try:
-            files = {name: Sent(**sent) for name, sent in found['files'].items()}
-            return State(found['key'], found['began'], found['entry'], files, list(found['exports']))
+            files = {name: FileProgress(**sent) for name, sent in found['files'].items()}
+            return TrackingState(found['key'], found['began'], found['entry'], files, list(found['exports']))
         except (KeyError, TypeError, AttributeError):
             return new()
 
-    def write(self, state: State) -> None:
+    def write(self, state: TrackingState) -> None:
         """Writes it whole or not at all.
 
         Raises:

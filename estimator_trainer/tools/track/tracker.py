@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from estimator_trainer import trackers
-from estimator_trainer.tools.track.reading import Facts, Line
+from estimator_trainer.tools.track.reading import Facts, MetricsLine
 
 RUNNING, FINISHED, FAILED, KILLED = 'RUNNING', 'FINISHED', 'FAILED', 'KILLED'  # how a run is
 _LONGEST = 300  # characters of a library's message
@@ -56,7 +56,7 @@ class Tracker(Protocol):
     def begin(self, run: TrackedRun, entry: str) -> str:
         """Continues `entry`, or makes one if that is ''. Its id. Raises EntryDeleted."""
 
-    def lines(self, lines: Sequence[Line]) -> None:
+    def lines(self, lines: Sequence[MetricsLine]) -> None:
         """Raises TrackerRefused."""
 
     def export(self, folder: str, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import wandb
 
-from estimator_trainer.tools.track.reading import Line
+from estimator_trainer.tools.track.reading import MetricsLine
 from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, TrackedRun, TrackerUnavailable, words_of
 
 _INIT_SECS = 30
@@ -43,7 +43,7 @@ class WandbTracker:
         self._name = run.name
         return self._run.id
 
-    def lines(self, lines: Sequence[Line]) -> None:
+    def lines(self, lines: Sequence[MetricsLine]) -> None:
         for line in lines:
             self._run.log({**line.values, f'{line.kind}/step': line.step, f'{line.kind}/time': line.time})
 

@@ -109,7 +109,7 @@ def _not_continued(trace: Trace) -> str:
     return f'Started again in the same folder, the program {why}. So whether checkpoints carry over is not shown.'
 
 
-def _notes(first: Trace, rows: Sequence[judge.Row]) -> list[str]:
+def _notes(first: Trace, rows: Sequence[judge.Judgement]) -> list[str]:
     """What was not compared, or not as a reader would think."""
     missing = [row.thing for row in rows if not row.count]
     notes = [f'The program has no {", no ".join(missing)}.'] if missing else []

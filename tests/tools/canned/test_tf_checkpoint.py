@@ -53,7 +53,7 @@ def test_slots_of_partitions_are_put_together(tmp_path, parts):
             session.run(step)
             prefix = v1.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
             expected = np.concatenate(session.run(slots))
-    found = checkpoint.Checkpoint(prefix)
+    found = checkpoint.CheckpointReader(prefix)
     assert found.step == 1 and found.variable('table').shape == (7, 2)
     np.testing.assert_array_equal(found.slot('table', '{variable}/Adagrad'), expected)
     assert set(found.shapes) == found.used

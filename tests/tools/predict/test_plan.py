@@ -8,7 +8,7 @@ import pytest
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.predict import plan as plans
 
-PLAN = plans.Plan(
+PLAN = plans.PredictPlan(
     export='/run/export/final/170',
     fingerprint='abc',
     signature='',

@@ -7,7 +7,7 @@ from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.sweep import plan as plans
 
-PLAN = plans.Plan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1',), plans.trainer_flags(TrainerConfig(max_steps=10)))
+PLAN = plans.SweepPlan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1',), plans.trainer_flags(TrainerConfig(max_steps=10)))
 
 
 def test_the_same_command_goes_on(tmp_path):

@@ -9,15 +9,15 @@ import pytest
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.tools.sweep import run as runs
 from estimator_trainer.tools.sweep import space as spaces
-from estimator_trainer.tools.sweep.plan import Plan
-from estimator_trainer.tools.sweep.trial import State
+from estimator_trainer.tools.sweep.plan import SweepPlan
+from estimator_trainer.tools.sweep.trial import TrialStatus
 
 studies = pytest.importorskip('estimator_trainer.tools.sweep.study', reason='needs Optuna', exc_type=ImportError)
-PLAN = Plan('accuracy', 'max', 7, 3, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})
+PLAN = SweepPlan('accuracy', 'max', 7, 3, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})
 PARAMETERS = tuple(
     spaces.typed(space, kind) for space, kind in zip(spaces.parse(PLAN.param_space), (float, str), strict=True)
 )
-RULE = early_stopping.Rule('accuracy', 'max', 10**9)
+RULE = early_stopping.EarlyStopping('accuracy', 'max', 10**9)
 MAX_STEPS = 40
 
 
@@ -126,11 +126,15 @@ def undisturbed(tmp_path_factory):
 
 def test_trials_are_done_or_pruned(undisturbed):
     states = [trial.state for trial in undisturbed.trials]
-    assert len(states) == 8 and set(states[:3]) == {State.DONE} and set(states) == {State.DONE, State.PRUNED}
+    assert (
+        len(states) == 8
+        and set(states[:3]) == {TrialStatus.DONE}
+        and set(states) == {TrialStatus.DONE, TrialStatus.PRUNED}
+    )
     for trial in undisturbed.trials:
         assert trial.value == accuracy(trial.params, trial.step)
         stopped = os.path.exists(f'{undisturbed.path}/trial-000{trial.number}/eval/stop.json')
-        assert stopped == (trial.state is State.PRUNED) == (trial.step < MAX_STEPS)
+        assert stopped == (trial.state is TrialStatus.PRUNED) == (trial.step < MAX_STEPS)
     assert len({trial.params['rate'] for trial in undisturbed.trials}) == 8
 
 
@@ -153,7 +157,10 @@ def test_more_trials_go_on(tmp_path, undisturbed):
 def test_several_at_a_time(tmp_path):
     folder = Folder(tmp_path / 'sweep')
     assert folder.sweep(trials=7, parallel=3) == 0
-    assert len(folder.trials) == 7 and {trial.state for trial in folder.trials} <= {State.DONE, State.PRUNED}
+    assert len(folder.trials) == 7 and {trial.state for trial in folder.trials} <= {
+        TrialStatus.DONE,
+        TrialStatus.PRUNED,
+    }
 
 
 def test_a_trial_that_fails_is_counted_with_its_cause(tmp_path):
@@ -166,8 +173,8 @@ def test_a_trial_that_fails_is_counted_with_its_cause(tmp_path):
 
     assert folder.sweep(trials=3, code=code) == 0
     failed, *others = folder.trials
-    assert (failed.state, failed.exit_code, failed.cause) == (State.FAILED, 70, 'it was so (70)')
-    assert [trial.state for trial in others] == [State.DONE] * 2
+    assert (failed.state, failed.exit_code, failed.cause) == (TrialStatus.FAILED, 70, 'it was so (70)')
+    assert [trial.state for trial in others] == [TrialStatus.DONE] * 2
 
 
 def test_a_sweep_whose_first_trials_fail_ends(tmp_path, caplog):
@@ -176,7 +183,7 @@ def test_a_sweep_whose_first_trials_fail_ends(tmp_path, caplog):
         assert folder.sweep(code=lambda params: 66) == 66
     assert len(folder.trials) == 3 and 'the first 3 trials have failed (--max_failed)' in caplog.text
     assert folder.sweep(trials=5) == 0  # once the cause is mended
-    assert [trial.state for trial in folder.trials[3:]] == [State.DONE] * 2
+    assert [trial.state for trial in folder.trials[3:]] == [TrialStatus.DONE] * 2
 
 
 def test_a_signal_stops_the_trials_which_go_on_at_the_next_start(tmp_path, undisturbed):
@@ -195,6 +202,6 @@ def test_a_signal_stops_the_trials_which_go_on_at_the_next_start(tmp_path, undis
         return Interrupts(model_dir, params, code)
 
     assert folder.sweep(start=start) == 130
-    assert [trial.state for trial in folder.trials] == [State.DONE, State.DONE, State.RUNNING]
+    assert [trial.state for trial in folder.trials] == [TrialStatus.DONE, TrialStatus.DONE, TrialStatus.RUNNING]
     assert folder.sweep() == 0
     assert folder.table == undisturbed.table

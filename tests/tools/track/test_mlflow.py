@@ -105,7 +105,7 @@ def server(monkeypatch):
 def a_sender(folder, server):
     target = trackers.parse(f'mlflow:{server.uri}')
     with state.hold(str(folder), target) as file:
-        yield sending.Sender(str(folder), target, file, lambda line: None)
+        yield sending.TrackerSender(str(folder), target, file, lambda line: None)
 
 
 def sent(server):

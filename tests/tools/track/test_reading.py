@@ -5,7 +5,7 @@ import json
 import pytest
 
 from estimator_trainer.tools.track import reading
-from estimator_trainer.tools.track.state import Sent
+from estimator_trainer.tools.track.state import FileProgress
 
 
 def write(path, *lines):
@@ -23,11 +23,14 @@ def steps(path, sent, kind='train'):
 
 
 def test_lines_are_read_once_and_whole(tmp_path):
-    path, sent = tmp_path / 'metrics.jsonl', Sent()
+    path, sent = tmp_path / 'metrics.jsonl', FileProgress()
     assert steps(path, sent) == []
     write(path, line(1, loss=0.5), line(2, loss=None), '{"kind": "train", "st')
     found = [each for block in reading.blocks(str(path), 'train', sent) for each in block]
-    assert found == [reading.Line('train', 1, 1001.0, {'train/loss': 0.5}), reading.Line('train', 2, 1002.0, {})]
+    assert found == [
+        reading.MetricsLine('train', 1, 1001.0, {'train/loss': 0.5}),
+        reading.MetricsLine('train', 2, 1002.0, {}),
+    ]
     assert steps(path, sent) == []
     write(path, 'ep": 3, "time": 5}\n', '{cut\n', line(4), '[1]\n', {'step': 'x', 'time': 1})
     assert steps(path, sent) == [3, 4]
@@ -37,7 +40,7 @@ def test_lines_are_read_once_and_whole(tmp_path):
 def test_what_is_no_number_is_left_out(tmp_path):
     path = tmp_path / 'metrics.jsonl'
     write(path, line(1, loss=1, name='x', curve=[1.0], good=True, far=float('inf')))
-    ((found,),) = reading.blocks(str(path), 'eval', Sent())
+    ((found,),) = reading.blocks(str(path), 'eval', FileProgress())
     assert found.values == {'eval/loss': 1.0}
 
 
@@ -54,7 +57,7 @@ def test_a_long_run_is_thinned_out():
 
 
 def test_the_last_line_is_sent_at_the_end(tmp_path):
-    path, sent = tmp_path / 'metrics.jsonl', Sent()
+    path, sent = tmp_path / 'metrics.jsonl', FileProgress()
     write(path, *(line(step) for step in range(1, 2003)))
     assert steps(path, sent) == [*range(1, 2001), 2002]
     write(path, line(2003))
@@ -66,11 +69,11 @@ def test_the_last_line_is_sent_at_the_end(tmp_path):
 def test_every_evaluation_is_sent(tmp_path):
     path = tmp_path / 'metrics.jsonl'
     write(path, *(line(step) for step in range(3000)))
-    assert len(steps(path, Sent(), 'eval')) == 3000
+    assert len(steps(path, FileProgress(), 'eval')) == 3000
 
 
 def test_a_run_that_was_begun_anew(tmp_path):
-    path, sent = tmp_path / 'metrics.jsonl', Sent()
+    path, sent = tmp_path / 'metrics.jsonl', FileProgress()
     assert not reading.is_another(str(path), sent)
     write(path, line(1), line(2))
     steps(path, sent)

@@ -55,7 +55,7 @@ def begin(tmp_path):
             stack.close()
             said = []
             file = stack.enter_context(state.hold(str(tmp_path / 'run'), Target(HPARAMS)))
-            sender = sending.Sender(str(tmp_path / 'run'), Target(HPARAMS), file, said.append, tracker)
+            sender = sending.TrackerSender(str(tmp_path / 'run'), Target(HPARAMS), file, said.append, tracker)
             return sender, said
 
         yield make

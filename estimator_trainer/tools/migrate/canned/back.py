@@ -19,7 +19,7 @@ _FOLDER = 'estimator'
 _STEP = 'global_step'
 
 
-def keep(to: str, description: dict, original: checkpoint.Checkpoint) -> None:
+def keep(to: str, description: dict, original: checkpoint.CheckpointReader) -> None:
     """Writes the folder `estimator` of a result."""
     folder = os.path.join(to, _FOLDER)
     os.makedirs(folder)

@@ -25,7 +25,7 @@ def slot_names(names: Iterable[str], variable: str, slot: str) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-class Checkpoint:
+class CheckpointReader:
     """A checkpoint, read as often as it is asked.
 
     Attributes:

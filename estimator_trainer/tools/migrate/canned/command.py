@@ -24,7 +24,7 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
     """Migrates, and says what came of it. The exit code: 0, or FAILED where something differs.
 
     Args:
-        source: run.Source.
+        source: run.CannedEstimator.
         shown: of LocalCopies.
 
     Raises:

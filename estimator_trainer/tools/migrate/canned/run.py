@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import owned, quiet
 from estimator_trainer.tools.migrate.canned import back, columns, dataset_file, describe, programs, record, recover
-from estimator_trainer.tools.migrate.canned.checkpoint import Checkpoint
+from estimator_trainer.tools.migrate.canned.checkpoint import CheckpointReader
 from estimator_trainer.tools.migrate.canned.in_keras_3 import differences, tensors
 from estimator_trainer.tools.migrate.canned.programs import CannotMigrate
 
@@ -19,7 +19,7 @@ STEPS = 10  # that both take after the checkpoint
 _EVAL_BATCHES = 20
 
 
-class Source(NamedTuple):
+class CannedEstimator(NamedTuple):
     """What is migrated.
 
     Attributes:
@@ -34,7 +34,7 @@ class Source(NamedTuple):
     checkpoint: str
 
 
-def migrate(source: Source, to: str, keras_python: str) -> dict:
+def migrate(source: CannedEstimator, to: str, keras_python: str) -> dict:
     """Writes model.keras, serving.keras, saved_model and the modules that they need into the folder `to`.
 
     Args:
@@ -83,12 +83,12 @@ def migrate(source: Source, to: str, keras_python: str) -> dict:
 
 
 def _record(source, work):
-    """Fills the folder `work`. (description, Checkpoint)."""
+    """Fills the folder `work`. (description, CheckpointReader)."""
     train, spec = record.batches(source.train_input_fn, STEPS)
     evaluation, _ = record.batches(source.eval_input_fn, _EVAL_BATCHES)
     features, _ = record.specs(train + evaluation, spec)
     description = describe.description(source.estimator, *train[0], features)
-    checkpoint = Checkpoint(source.checkpoint)
+    checkpoint = CheckpointReader(source.checkpoint)
     description |= {'step': checkpoint.step, 'more_steps': len(train)}
     _save_numbers(checkpoint, description, work, '')
     with quiet.only_errors():
@@ -96,7 +96,7 @@ def _record(source, work):
         predictions = record.predictions(estimator, evaluation, source.checkpoint)
         description['metrics'] = record.metrics(estimator, evaluation, source.checkpoint)
         after = record.train(estimator, train)
-    _save_numbers(Checkpoint(after), description, work, '_after')
+    _save_numbers(CheckpointReader(after), description, work, '_after')
     tensors.save(os.path.join(work, 'predictions.npz'), predictions)
     for name, batches in (('train', train), ('eval', evaluation)):
         tensors.save(os.path.join(work, f'{name}.npz'), _flat(batches))

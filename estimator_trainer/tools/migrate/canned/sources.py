@@ -9,10 +9,10 @@ import traceback
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.migrate import run as runs
-from estimator_trainer.tools.migrate.canned.run import Source
+from estimator_trainer.tools.migrate.canned.run import CannedEstimator
 
 
-def of_run(run: runs.LoadedRun, checkpoint: str) -> Source:
+def of_run(run: runs.LoadedRun, checkpoint: str) -> CannedEstimator:
     """Of a job with make_estimator."""
     import tensorflow as tf
 
@@ -23,10 +23,10 @@ def of_run(run: runs.LoadedRun, checkpoint: str) -> Source:
 
     config = tf.estimator.RunConfig(tf_random_seed=run.params['seed'])
     estimator = run.job.make_estimator(config, dict(run.params))
-    return Source(estimator, input_fn(modes.TRAIN), input_fn(modes.EVAL), os.path.abspath(checkpoint))
+    return CannedEstimator(estimator, input_fn(modes.TRAIN), input_fn(modes.EVAL), os.path.abspath(checkpoint))
 
 
-def of_program(program: str, input_fn: str, model_dir: str) -> Source:
+def of_program(program: str, input_fn: str, model_dir: str) -> CannedEstimator:
     """Of a program that is imported, not run.
 
     Args:
@@ -61,7 +61,7 @@ def of_program(program: str, input_fn: str, model_dir: str) -> Source:
     checkpoint = checkpoints.latest(model_dir or estimator.model_dir)
     if checkpoint is None:
         raise UsageError(f'--model_dir={model_dir or estimator.model_dir}: holds no checkpoint.')
-    return Source(estimator, data, data, os.path.abspath(checkpoint))
+    return CannedEstimator(estimator, data, data, os.path.abspath(checkpoint))
 
 
 @contextlib.contextmanager
