@@ -13,7 +13,7 @@ from estimator_trainer.data import prepared_sets
 from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.monitoring import port, server, state
 from estimator_trainer.run_dir import checkpoint_file, locks, ownership, protocol
 from estimator_trainer.storage import urls
@@ -180,14 +180,14 @@ def _metrics(plan) -> contextlib.AbstractContextManager:
 
 def _train(plan) -> int:
     config = plan.config
-    bounds = lifelines.Bounds(config.step_timeout_secs, config.grace_secs)
+    bounds = watchdogs.Bounds(config.step_timeout_secs, config.grace_secs)
     claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
-    with claim, lifelines.Lifeline(str(plan.task or 'trainer'), bounds) as lifeline:
+    with claim, watchdogs.Watchdog(str(plan.task or 'trainer'), bounds) as watchdog:
         try:
             from estimator_trainer import compat
 
             if plan.trains:
-                lifeline.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
+                watchdog.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
             compat.bring_up()
             if plan.job is None:
                 plan = planning.with_job(plan)
@@ -195,14 +195,14 @@ def _train(plan) -> int:
             from estimator_trainer.training.run_task import run_task
 
             with forks.parent_only():
-                end = run_task(plan, lifeline, compat.versions())
+                end = run_task(plan, watchdog, compat.versions())
         except (UsageError, jobs.JobError, ownership.TakenElsewhere):
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why
             from estimator_trainer.training import failures
 
-            end = failures.explain(error, plan, lifeline)
+            end = failures.explain(error, plan, watchdog)
         if end is None:
             return exit_codes.OK
-        lifeline.end(end)
+        watchdog.end(end)
         return end.code

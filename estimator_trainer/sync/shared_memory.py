@@ -120,7 +120,7 @@ class SharedMemory:
             if not descriptors:
                 raise TaskLost(other)
             self._memory_of[other] = descriptors[0]
-            peers[other].settimeout(None)  # the lifeline bounds a step
+            peers[other].settimeout(None)  # the watchdog bounds a step
 
     def waited_secs(self) -> float:
         """How long this task has waited for the arrays of others; time in which several keys wait counts once."""

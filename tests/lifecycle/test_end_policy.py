@@ -22,12 +22,12 @@ def ends(phase, secs=0, signals=(), agreed=(), step_done=None, checkpoint_step=N
         signals, agreed: (signal, second) that came to this task, or that all tasks agreed to obey; in order of time.
     """
     about = {name: more.pop(name) for name in ('gone', 'nothing_saved') if name in more}
-    snapshot = TaskState(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, **about)
+    state = TaskState(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, **about)
     told = [(second, end_policy.after_signal, signum) for signum, second in signals]
     told += [(second, end_policy.after_agreement, signum) for signum, second in agreed]
     for second, after, signum in sorted(told, key=lambda one: one[0]):
-        snapshot = after(snapshot, signum, second)
-    return end_policy.decide_end(snapshot, Bounds(**{'step': STEP, 'grace': GRACE, **more}), secs)
+        state = after(state, signum, second)
+    return end_policy.decide_end(state, Bounds(**{'step': STEP, 'grace': GRACE, **more}), secs)
 
 
 def code(*args, **kwargs):
@@ -92,27 +92,27 @@ def test_a_second_signal_ends_at_once(phase, signals, exit_code):
 
 
 def test_the_first_signal_is_kept():
-    snapshot = end_policy.after_signal(TaskState(TRAINING, since=0), TERM, 3)
-    assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, False)
-    snapshot = end_policy.after_signal(snapshot, INT, 4)
-    assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, True)
+    state = end_policy.after_signal(TaskState(TRAINING, since=0), TERM, 3)
+    assert (state.signum, state.hung_up, state.told_at, state.insisted) == (TERM, False, 3, False)
+    state = end_policy.after_signal(state, INT, 4)
+    assert (state.signum, state.hung_up, state.told_at, state.insisted) == (TERM, False, 3, True)
 
 
 def test_sighup_counts_as_sigterm_and_keeps_its_name():
-    snapshot = end_policy.after_signal(TaskState(TRAINING, since=0), HUP, 3)
-    assert (snapshot.signum, snapshot.hung_up) == (TERM, True)
-    assert [end_policy.name_of(snapshot, signum) for signum in (TERM, INT)] == ['SIGHUP', 'Ctrl-C']
+    state = end_policy.after_signal(TaskState(TRAINING, since=0), HUP, 3)
+    assert (state.signum, state.hung_up) == (TERM, True)
+    assert [end_policy.name_of(state, signum) for signum in (TERM, INT)] == ['SIGHUP', 'Ctrl-C']
     assert end_policy.name_of(TaskState(TRAINING, since=0), TERM) == 'SIGTERM'
 
 
 @pytest.mark.parametrize('signals, follows', [([], True), ([(TERM, 1)], False)])
 def test_a_task_follows_when_only_others_were_told(signals, follows):
-    snapshot = TaskState(TRAINING, since=0)
+    state = TaskState(TRAINING, since=0)
     for signum, now in signals:
-        snapshot = end_policy.after_signal(snapshot, signum, now)
-    snapshot = end_policy.after_agreement(snapshot, TERM, 2)
-    assert (snapshot.stopped_by, snapshot.follows) == (TERM, follows)
-    assert snapshot.signum == (None if follows else TERM)
+        state = end_policy.after_signal(state, signum, now)
+    state = end_policy.after_agreement(state, TERM, 2)
+    assert (state.stopped_by, state.follows) == (TERM, follows)
+    assert state.signum == (None if follows else TERM)
 
 
 def test_a_task_that_was_told_by_another_obeys_in_the_same_time():

@@ -47,7 +47,7 @@ JOB = Job(
 def setup(model_dir, *flags, start_step=0):
     argv = ['--job=x:job', '--loop=keras_fit', f'--model_dir={model_dir}', '--max_steps=6', f'--batch_size={BATCH}']
     config = trainer_config.parse(['trainer', *argv, *flags])
-    lifeline = mock.Mock(signum=None, stopped_by=None)
+    watchdog = mock.Mock(signum=None, stopped_by=None)
     params = run_params.RunParams(
         job={},
         batch_size=BATCH,
@@ -61,8 +61,8 @@ def setup(model_dir, *flags, start_step=0):
     )
     task = plan.make(config, {})
     run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
-    given = loop.Loop(task, params, lifeline, lambda: None)
-    return Setup(task, lifeline, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
+    given = loop.Loop(task, params, watchdog, lambda: None)
+    return Setup(task, watchdog, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
 
 
 def summaries(folder):

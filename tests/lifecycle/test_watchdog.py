@@ -1,4 +1,4 @@
-"""lifecycle.lifeline: what ends a task, by a clock of the test's; and real signals to real processes."""
+"""lifecycle.watchdog: what ends a task, by a clock of the test's; and real signals to real processes."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ import types
 import pytest
 
 from estimator_trainer.lifecycle import clock, ending, peers, signal_inbox
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import protocol, training_file
 
@@ -24,75 +24,75 @@ ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
 INT, TERM = signal.SIGINT, signal.SIGTERM
 STARTING, TRAINING, EVALUATING = training_file.STARTING, training_file.TRAINING, training_file.EVALUATING
-CLOSING, SERVING = lifelines.CLOSING, lifelines.SERVING
+CLOSING, SERVING = watchdogs.CLOSING, watchdogs.SERVING
 STEP, GRACE = 1800, 25
 START = 1000
 
 
 class Task:
-    """A lifeline without threads: what its threads would see is told to it."""
+    """A watchdog without threads: what its threads would see is told to it."""
 
     def __init__(self, phase=STARTING, environ=None, **bounds):
         self.now, self.codes = START, []
-        self.lifeline = lifelines.Lifeline(
+        self.watchdog = watchdogs.Watchdog(
             'worker:1',
-            lifelines.Bounds(**{'step': STEP, 'grace': GRACE, **bounds}),
+            watchdogs.Bounds(**{'step': STEP, 'grace': GRACE, **bounds}),
             environ or {},
             lambda: self.now,
             self.codes.append,
         )
         if phase == TRAINING:
-            self.lifeline.stepped(7)
+            self.watchdog.stepped(7)
         else:
-            self.lifeline.enter(phase)
+            self.watchdog.enter(phase)
 
     def at(self, secs):
         """Comes to that time, and looks."""
         self.now = START + secs
-        self.lifeline._end_if_due()
+        self.watchdog._end_if_due()
         return self
 
     def signal(self, signum, secs=0):
         self.now = START + secs
-        self.lifeline._received(signum)
+        self.watchdog._received(signum)
         return self.at(secs)
 
     def lose(self, ever_seen, secs=0):
-        self.lifeline._note(gone=peers.SilentPeer('worker:0', 'host:1', ever_seen, 31.4))
+        self.watchdog._note(gone=peers.SilentPeer('worker:0', 'host:1', ever_seen, 31.4))
         return self.at(secs)
 
 
 @pytest.mark.parametrize('phase, secs, code', [(STARTING, 0, 143), (TRAINING, GRACE, 196), (SERVING, GRACE, 143)])
 def test_a_signal_ends_the_task_when_its_time_is_over(phase, secs, code):
     task = Task(phase).signal(TERM)
-    assert (task.codes, task.lifeline.signum) == ([] if secs else [code], TERM)
+    assert (task.codes, task.watchdog.signum) == ([] if secs else [code], TERM)
     assert task.at(secs).codes == [code]
 
 
 def test_a_second_signal_ends_at_once():
     task = Task(TRAINING).signal(TERM).signal(INT, 0.1)
-    assert (task.codes, task.lifeline.signum) == ([196], TERM)
+    assert (task.codes, task.watchdog.signum) == ([196], TERM)
 
 
 def test_a_task_that_was_told_by_another():
     task = Task(TRAINING)
-    task.lifeline.obey(TERM)
-    assert (task.lifeline.signum, task.lifeline.stopped_by, task.lifeline.follows) == (None, TERM, True)
+    task.watchdog.obey(TERM)
+    assert (task.watchdog.signum, task.watchdog.stopped_by, task.watchdog.follows) == (None, TERM, True)
     assert task.signal(TERM, 5).codes == []
-    assert (task.lifeline.signum, task.lifeline.stopped_by, task.lifeline.follows) == (TERM, TERM, True)
+    assert (task.watchdog.signum, task.watchdog.stopped_by, task.watchdog.follows) == (TERM, TERM, True)
     assert task.at(GRACE).codes == [196]
 
 
 def test_sighup_is_an_order_to_stop():
     task = Task(TRAINING).signal(signal.SIGHUP)
-    assert (task.lifeline.signum, task.lifeline.name_of(TERM)) == (TERM, 'SIGHUP')
+    assert (task.watchdog.signum, task.watchdog.name_of(TERM)) == (TERM, 'SIGHUP')
     assert task.at(GRACE).codes == [196]
 
 
 def test_what_comes_after_training_is_not_begun_when_asked_to_stop():
     task = Task(CLOSING).signal(TERM)
     assert task.codes == []
-    task.lifeline.enter(EVALUATING)
+    task.watchdog.enter(EVALUATING)
     assert task.codes == [143]
 
 
@@ -104,9 +104,9 @@ def test_a_peer_that_is_gone(ever_seen, code, capsys):
 
 def test_peers_that_were_released_may_be_gone():
     task = Task(TRAINING)
-    task.lifeline._note(gone=peers.SilentPeer('worker:0', 'host:1', True, 31))
-    task.lifeline.release_peers()
-    assert task.at(0).codes == [] and task.lifeline.missing_peers() == []
+    task.watchdog._note(gone=peers.SilentPeer('worker:0', 'host:1', True, 31))
+    task.watchdog.release_peers()
+    assert task.at(0).codes == [] and task.watchdog.missing_peers() == []
 
 
 @pytest.mark.parametrize('phase', [TRAINING, CLOSING])
@@ -118,14 +118,14 @@ def test_a_step_that_does_not_end(phase):
 @pytest.mark.parametrize(
     'tell',
     [
-        lambda lifeline: lifeline.stepped(8),
-        lambda lifeline: lifeline.saved(8),
-        lambda lifeline: lifeline.enter(EVALUATING),
+        lambda watchdog: watchdog.stepped(8),
+        lambda watchdog: watchdog.saved(8),
+        lambda watchdog: watchdog.enter(EVALUATING),
     ],
 )
 def test_the_bound_of_a_step_begins_anew(tell):
     task = Task(TRAINING).at(STEP - 1)
-    tell(task.lifeline)
+    tell(task.watchdog)
     assert task.at(2 * STEP - 2).codes == []
 
 
@@ -133,27 +133,27 @@ def test_the_bound_of_a_step_begins_anew(tell):
 def test_a_pause_of_this_process_is_no_slow_step(bounds, code):
     """It was stopped, its machine was suspended, or C code has held Python's global lock."""
     now, codes = 0, []
-    lifeline = lifelines.Lifeline(
+    watchdog = watchdogs.Watchdog(
         'worker:1',
-        lifelines.Bounds(**{'step': STEP, 'grace': STEP, **bounds}),
+        watchdogs.Bounds(**{'step': STEP, 'grace': STEP, **bounds}),
         {},
         clock.AwakeClock(lambda: now),
         codes.append,
     )
-    lifeline.stepped(7)
+    watchdog.stepped(7)
     if code == 196:
-        lifeline._received(TERM)
+        watchdog._received(TERM)
     for now in [*range(50), *range(10_000, 10_004)]:
-        lifeline._end_if_due()
+        watchdog._end_if_due()
     assert codes == []
     for now in range(10_004, 10_050):
-        lifeline._end_if_due()
+        watchdog._end_if_due()
     assert codes == [code]
 
 
 def test_training_goes_on_after_an_evaluation():
     task = Task(EVALUATING)
-    task.lifeline.stepped(8)
+    task.watchdog.stepped(8)
     assert task.signal(TERM).codes == []
     assert task.at(STEP).codes == [196]
 
@@ -178,7 +178,7 @@ def test_the_stack_of_the_main_thread_is_there_among_hundreds(capfd):
 def test_the_last_line_and_the_error_file(tmp_path, capsys):
     path = tmp_path / 'error.json'
     task = Task(TRAINING, {protocol.ERROR_FILE: str(path)})
-    task.lifeline.saved(6)
+    task.watchdog.saved(6)
     task.signal(TERM).at(GRACE)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith('worker:1, step 7: the last step was not saved within 25 s of SIGTERM')
@@ -189,7 +189,7 @@ def test_the_last_line_and_the_error_file(tmp_path, capsys):
 
 def test_a_task_ends_once(capsys):
     task = Task(TRAINING).lose(True)
-    task.lifeline.end(ending.End(1, 'too late'))
+    task.watchdog.end(ending.End(1, 'too late'))
     task.at(10**6).signal(TERM)
     assert task.codes == [193]
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -197,7 +197,7 @@ def test_a_task_ends_once(capsys):
 
 def test_the_main_thread_says_it_first():
     task = Task(TRAINING)
-    task.lifeline.end(ending.End(70, 'NaN'))
+    task.watchdog.end(ending.End(70, 'NaN'))
     assert task.lose(True).codes == []
 
 
@@ -219,7 +219,7 @@ class Board:
     def __init__(self, folder, phase=STARTING, **environ):
         self.path = folder / 'training.json'
         self.task = Task(phase, environ)
-        self.task.lifeline.write_training_file(str(self.path.parent), 100)
+        self.task.watchdog.write_training_file(str(self.path.parent), 100)
 
     def read(self):
         return json.loads(self.path.read_text())
@@ -229,37 +229,37 @@ def test_the_board_says_what_is_known(tmp_path):
     keys = ('state', 'step', 'max_steps', 'checkpoint_step', 'examples_per_sec', 'generation', 'beat')
     board = Board(tmp_path, **{protocol.GENERATION: 'g1'})
     assert [board.read()[key] for key in keys] == [STARTING, None, 100, None, None, 'g1', 1]
-    lifeline = board.task.lifeline
-    lifeline.resumes_at(0)
-    lifeline._write_training_file()
+    watchdog = board.task.watchdog
+    watchdog.resumes_at(0)
+    watchdog._write_training_file()
     assert [board.read()[key] for key in keys] == [STARTING, None, 100, None, None, 'g1', 2]
-    lifeline.resumes_at(6)
-    lifeline.trains_from(6)
-    lifeline._write_training_file()
+    watchdog.resumes_at(6)
+    watchdog.trains_from(6)
+    watchdog._write_training_file()
     assert [board.read()[key] for key in keys] == [TRAINING, 6, 100, 6, None, 'g1', 3]
-    lifeline.stepped(8)
-    lifeline.saved(7)
-    lifeline.heard_rate(12.5)
-    lifeline._write_training_file()
+    watchdog.stepped(8)
+    watchdog.saved(7)
+    watchdog.heard_rate(12.5)
+    watchdog._write_training_file()
     assert [board.read()[key] for key in keys] == [TRAINING, 8, 100, 7, 12.5, 'g1', 4]
 
 
 def test_the_board_tells_how_much_of_the_data_is_prepared(tmp_path):
-    lifeline = Task().lifeline
-    lifeline.write_training_file(str(tmp_path), None)
+    watchdog = Task().watchdog
+    watchdog.write_training_file(str(tmp_path), None)
     for amount in (None, 7, None):
-        lifeline.heard_prepared(amount)
-        lifeline._write_training_file()
+        watchdog.heard_prepared(amount)
+        watchdog._write_training_file()
         assert protocol.read_json(tmp_path / 'training.json').get('prepared') == amount
 
 
 def test_the_board_tells_of_waits_and_peers(tmp_path):
     board = Board(tmp_path)
     assert not {'input_wait_secs', 'peer_silence_secs'} & set(board.read())
-    lifeline = board.task.lifeline
-    lifeline.hear_waits(lambda: {'input_wait_secs': 1.5})
-    lifeline._peers = types.SimpleNamespace(silences=lambda: {'worker:1': 0.5})
-    lifeline._write_training_file()
+    watchdog = board.task.watchdog
+    watchdog.hear_waits(lambda: {'input_wait_secs': 1.5})
+    watchdog._peers = types.SimpleNamespace(silences=lambda: {'worker:1': 0.5})
+    watchdog._write_training_file()
     assert board.read()['input_wait_secs'] == 1.5 and board.read()['peer_silence_secs'] == {'worker:1': 0.5}
 
 
@@ -273,9 +273,9 @@ def test_states_of_the_board(tmp_path, phase, state):
 @pytest.mark.parametrize('state, why', [(training_file.ENDED, 'max_steps'), (training_file.STOPPED, None)])
 def test_what_is_final_stays(tmp_path, state, why):
     board = Board(tmp_path, TRAINING)
-    board.task.lifeline.finish(state, why)
-    board.task.lifeline.enter(EVALUATING)
-    board.task.lifeline._write_training_file()
+    board.task.watchdog.finish(state, why)
+    board.task.watchdog.enter(EVALUATING)
+    board.task.watchdog._write_training_file()
     told = board.read()
     assert (told['state'], told['why'], told['beat']) == (state, why, 3)
 
@@ -295,12 +295,12 @@ def test_how_the_board_ends(tmp_path, phase, end, state):
     codes = end(board.task).codes
     told = board.read()
     assert (told['state'], told['exit']['code']) == (state, *codes)
-    assert told['exit']['message'] and told['step'] == board.task.lifeline.step
+    assert told['exit']['message'] and told['step'] == board.task.watchdog.step
 
 
 def test_without_a_board_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Task(TRAINING).lifeline.finish(training_file.ENDED)
+    Task(TRAINING).watchdog.finish(training_file.ENDED)
     assert os.listdir(tmp_path) == []
 
 
@@ -313,25 +313,25 @@ def until(condition):
 
 @pytest.fixture
 def live():
-    """live() -> a lifeline with its threads, in this process; nothing is left of it at the end."""
+    """live() -> a watchdog with its threads, in this process; nothing is left of it at the end."""
     handlers = [signal.getsignal(signum) for signum in (INT, TERM)]
     with contextlib.ExitStack() as stack:
         codes = []
         yield lambda **kwargs: types.SimpleNamespace(
             codes=codes,
-            lifeline=stack.enter_context(
-                lifelines.Lifeline('worker:1', lifelines.Bounds(), {}, leave=codes.append, **kwargs)
+            watchdog=stack.enter_context(
+                watchdogs.Watchdog('worker:1', watchdogs.Bounds(), {}, leave=codes.append, **kwargs)
             ),
         )
     assert [signal.getsignal(signum) for signum in (INT, TERM)] == handlers
     assert signal.set_wakeup_fd(-1) == -1
-    until(lambda: not {'lifeline', 'peers'} & {thread.name for thread in threading.enumerate()})
+    until(lambda: not {'watchdog', 'peers'} & {thread.name for thread in threading.enumerate()})
 
 
 def test_after_it_the_handlers_are_as_they_were():
     actions = [signal_inbox.c_action(signum)[:8] for signum in (INT, TERM)]
     for _ in range(20):
-        with lifelines.Lifeline('worker:1', lifelines.Bounds(), {}, leave=lambda code: None):
+        with watchdogs.Watchdog('worker:1', watchdogs.Bounds(), {}, leave=lambda code: None):
             assert [signal_inbox.c_action(signum)[:8] for signum in (INT, TERM)] != actions
         assert [signal_inbox.c_action(signum)[:8] for signum in (INT, TERM)] == actions
 
@@ -339,12 +339,12 @@ def test_after_it_the_handlers_are_as_they_were():
 def test_the_board_beats(live, tmp_path, monkeypatch):
     monkeypatch.setattr(training_file, 'BEAT_SECS', 0)
     monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0.01)
-    live().lifeline.write_training_file(str(tmp_path), 100)
+    live().watchdog.write_training_file(str(tmp_path), 100)
     until(lambda: protocol.read_json(str(tmp_path / 'training.json'))['beat'] > 3)
 
 
 def test_lost_peers_are_looked_for(live, monkeypatch):
-    monkeypatch.setattr(lifelines, '_PEERS_EVERY_SECS', 0.01)
+    monkeypatch.setattr(watchdogs, '_PEERS_EVERY_SECS', 0.01)
     monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0.01)
     monkeypatch.setattr(peers, 'RETRY_SECS', 0)
     monkeypatch.setattr(peers, 'every_secs', lambda *numbers: 0)
@@ -355,20 +355,20 @@ def test_lost_peers_are_looked_for(live, monkeypatch):
         return {address: Answer.GREETS if address in there else Answer.SILENT for address in addresses}
 
     task = live()
-    task.lifeline.watch_peers(peers.PeerWatch({'worker:0': 'host:1'}, 60, 0.05, probe=probe))
+    task.watchdog.watch_peers(peers.PeerWatch({'worker:0': 'host:1'}, 60, 0.05, probe=probe))
     until(lambda: len(asked) > 2)
-    assert task.codes == [] and task.lifeline.missing_peers() == []
+    assert task.codes == [] and task.watchdog.missing_peers() == []
     there.clear()
     until(lambda: task.codes)
     assert task.codes == [193]
-    assert [peer.name for peer in task.lifeline.missing_peers()] == ['worker:0']
+    assert [peer.name for peer in task.watchdog.missing_peers()] == ['worker:0']
 
 
 def test_released_peers_are_not_asked(live, monkeypatch):
-    monkeypatch.setattr(lifelines, '_PEERS_EVERY_SECS', 0.01)
+    monkeypatch.setattr(watchdogs, '_PEERS_EVERY_SECS', 0.01)
     asked = []
     task = live()
-    task.lifeline.watch_peers(
+    task.watchdog.watch_peers(
         peers.PeerWatch(
             {'worker:0': 'host:1'},
             60,
@@ -377,24 +377,24 @@ def test_released_peers_are_not_asked(live, monkeypatch):
         )
     )
     until(lambda: asked)
-    task.lifeline.release_peers()
+    task.watchdog.release_peers()
     until(lambda: 'peers' not in {thread.name for thread in threading.enumerate()})
-    assert task.lifeline.missing_peers() == [] and task.codes == []
+    assert task.watchdog.missing_peers() == [] and task.codes == []
 
 
 def test_a_signal_in_this_process(live):
     task = live()
-    task.lifeline.stepped(3)
+    task.watchdog.stepped(3)
     os.kill(os.getpid(), TERM)
-    until(lambda: task.lifeline.signum == TERM)
+    until(lambda: task.watchdog.signum == TERM)
     assert task.codes == []
-    task.lifeline.enter(EVALUATING)
+    task.watchdog.enter(EVALUATING)
     assert task.codes == [143]
 
 
 PROGRAM = """
 import ctypes, signal, sys
-from estimator_trainer.lifecycle import lifeline, signal_inbox
+from estimator_trainer.lifecycle import watchdog, signal_inbox
 assert 'tensorflow' not in sys.modules
 libc = ctypes.CDLL(None)
 def hang():  # as in session.run: no Python runs here, and no signal ends it
@@ -402,14 +402,14 @@ def hang():  # as in session.run: no Python runs here, and no signal ends it
     libc.pthread_mutex_lock(mutex)
     print('ready', flush=True)
     libc.pthread_mutex_lock(mutex)
-with lifeline.Lifeline('worker:1', lifeline.Bounds(grace=float(sys.argv[1]))) as line:
+with watchdog.Watchdog('worker:1', watchdog.Bounds(grace=float(sys.argv[1]))) as line:
     exec(sys.argv[2])
 """
 
 
 @contextlib.contextmanager
 def program(body, grace=BOUND_SECS, ignored=(), **environ):
-    """A process in a lifeline, which has printed 'ready'."""
+    """A process in a watchdog, which has printed 'ready'."""
 
     def prepare():
         for signum in (INT, TERM):
@@ -522,7 +522,7 @@ with line.shielded():
     os.kill(os.getpid(), signal.SIGTERM)
     while line.signum is None: time.sleep(.01)
 while line._inbox._seen_early: time.sleep(.01)  # until it has come again
-assert not line._snapshot.insisted
+assert not line._state.insisted
 print('ready', flush=True)
 hang()
 """) as process:
@@ -581,15 +581,15 @@ while True: os.write(2, b'x')
 
 def test_requests_for_a_profile_reach_who_makes_it():
     task, asked = Task(), []
-    task.lifeline._ask_for_a_profile()  # early: nobody makes profiles yet
-    task.lifeline.when_asked_to_profile(lambda: asked.append('early'))
+    task.watchdog._ask_for_a_profile()  # early: nobody makes profiles yet
+    task.watchdog.when_asked_to_profile(lambda: asked.append('early'))
     assert asked == ['early']
-    task.lifeline._ask_for_a_profile()
-    assert asked == ['early', 'early'] and task.codes == [] and task.lifeline.signum is None
+    task.watchdog._ask_for_a_profile()
+    assert asked == ['early', 'early'] and task.codes == [] and task.watchdog.signum is None
 
 
 def test_a_request_for_a_profile_in_this_process(live):
     task, asked = live(), threading.Event()
-    task.lifeline.when_asked_to_profile(asked.set)
+    task.watchdog.when_asked_to_profile(asked.set)
     os.kill(os.getpid(), signal.SIGUSR2)
     assert asked.wait(BOUND_SECS) and task.codes == []

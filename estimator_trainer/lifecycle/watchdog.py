@@ -19,13 +19,13 @@ from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
 from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
 from estimator_trainer.run_dir import protocol, training_file
 
-__all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Lifeline']
+__all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Watchdog']
 
 _log = logging.getLogger('estimator_trainer')
 _PEERS_EVERY_SECS = 1.0
 
 
-class Lifeline:
+class Watchdog:
     """Watches over one task, from `__enter__` to `__exit__`. The main thread tells it what the task does.
 
     Args:
@@ -37,9 +37,9 @@ class Lifeline:
     def __init__(self, task: str, bounds: Bounds, environ=os.environ, clock=None, leave=ending.leave_now):
         self._task, self._bounds, self._environ = task, bounds, environ
         self._clock, self._leave = clock or AwakeClock(), leave
-        self._lock = threading.RLock()  # guards the snapshot, the peers and the training file
+        self._lock = threading.RLock()  # guards the state, the peers and the training file
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
-        self._snapshot = end_policy.TaskState(training_file.STARTING, since=self._clock())
+        self._state = end_policy.TaskState(training_file.STARTING, since=self._clock())
         self._inbox = SignalInbox()
         self._peers = self._training_file = self._examples_per_sec = None
         self._waits: Callable[[], dict] = dict
@@ -53,7 +53,7 @@ class Lifeline:
         forks.in_child(self._give_up)
         self._inbox.open()
         process_pools.install()
-        self._thread = threading.Thread(target=self._watch, name='lifeline', daemon=True)
+        self._thread = threading.Thread(target=self._watch, name='watchdog', daemon=True)
         self._thread.start()
         return self
 
@@ -76,27 +76,27 @@ class Lifeline:
 
     @property
     def signum(self) -> int | None:
-        return self._snapshot.signum
+        return self._state.signum
 
     @property
     def stopped_by(self) -> int | None:
-        return self._snapshot.stopped_by
+        return self._state.stopped_by
 
     @property
     def follows(self) -> bool:
-        return self._snapshot.follows
+        return self._state.follows
 
     @property
     def step(self) -> int | None:
-        return self._snapshot.step
+        return self._state.step
 
     @property
     def checkpoint_step(self) -> int | None:
-        return self._snapshot.checkpoint_step
+        return self._state.checkpoint_step
 
     def name_of(self, signum: int) -> str:
         """The name of the signal that told this task, or another one, to stop."""
-        return end_policy.name_of(self._snapshot, signum)
+        return end_policy.name_of(self._state, signum)
 
     def missing_peers(self) -> list:
         """The peers that do not answer now."""
@@ -106,7 +106,7 @@ class Lifeline:
 
     def enter(self, phase: str) -> None:
         """What the task does from here on. Ends the process if it was told to stop and nothing is left to save."""
-        if phase != self._snapshot.phase:
+        if phase != self._state.phase:
             self._note(phase=phase, since=self._clock())
             self._end_if_due()
 
@@ -142,7 +142,7 @@ class Lifeline:
     def obey(self, signum: int) -> None:
         """All tasks have agreed to stop here. This one has to be done within the grace period."""
         with self._lock:
-            self._snapshot = end_policy.after_agreement(self._snapshot, signum, self._clock())
+            self._state = end_policy.after_agreement(self._state, signum, self._clock())
 
     def watch_peers(self, peers) -> None:
         """From here on this task ends if a peer is lost. `peers`: a PeerWatch."""
@@ -195,7 +195,7 @@ class Lifeline:
         """Calls `function()`, which must not wait, in another thread when a signal comes; now if one has come."""
         with self._lock:
             self._when_told_to_stop.append(function)
-            told = self._snapshot.signum is not None
+            told = self._state.signum is not None
         if told:
             function()
 
@@ -218,12 +218,12 @@ class Lifeline:
 
     def _received(self, signum):
         with self._lock:
-            first = self._snapshot.signum is None
-            self._snapshot = end_policy.after_signal(self._snapshot, signum, self._clock())
+            first = self._state.signum is None
+            self._state = end_policy.after_signal(self._state, signum, self._clock())
             to_call = list(self._when_told_to_stop) if first else []
         for function in to_call:
             function()
-        if first and self._snapshot.phase == training_file.TRAINING:
+        if first and self._state.phase == training_file.TRAINING:
             text, name = 'received %s: saves and stops, within %g s', self.name_of(signum)
             ending.within(ending.READER_SECS, _log.info, text, name, self._bounds.grace)
 
@@ -243,7 +243,7 @@ class Lifeline:
 
     def _end_if_due(self):
         with self._lock:
-            end = end_policy.decide_end(self._snapshot, self._bounds, self._clock())
+            end = end_policy.decide_end(self._state, self._bounds, self._clock())
             if end is None or self._over.is_set():
                 return
             if end.code == exit_codes.STALLED:
@@ -255,7 +255,7 @@ class Lifeline:
 
     def _note(self, **changes):
         with self._lock:
-            self._snapshot = dataclasses.replace(self._snapshot, **changes)
+            self._state = dataclasses.replace(self._state, **changes)
 
     def _write_training_file(self):
         with self._lock:
@@ -265,7 +265,7 @@ class Lifeline:
 
     def _training(self):
         """What training.json says: state, step, checkpoint_step, examples_per_sec, waits and peers."""
-        known = self._snapshot
+        known = self._state
         state = training_file.TRAINING if known.phase == CLOSING else known.phase
         silences = self._peers.silences() if self._peers else {}
         prepared = {} if self._prepared is None else {'prepared': self._prepared}
