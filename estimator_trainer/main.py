@@ -14,7 +14,7 @@ from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageErro
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.monitoring import port, server, state
+from estimator_trainer.monitoring import port, run_state, server
 from estimator_trainer.run_dir import checkpoint_file, locks, ownership, protocol
 from estimator_trainer.storage import urls
 from estimator_trainer.training import dry_run, messages, what_failed
@@ -174,7 +174,7 @@ def _metrics(plan) -> contextlib.AbstractContextManager:
         return contextlib.nullcontext()
     task, began = str(plan.task or 'trainer'), time.time()
     return server.of_run(
-        port.listen(config.metrics_port), lambda: state.of_process(config.model_dir, task, began), _log.info
+        port.listen(config.metrics_port), lambda: run_state.of_process(config.model_dir, task, began), _log.info
     )
 
 

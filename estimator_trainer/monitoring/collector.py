@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
-from estimator_trainer.monitoring.state import RunState
+from estimator_trainer.monitoring.run_state import RunState
 
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 _NAME = 'estimator_trainer'

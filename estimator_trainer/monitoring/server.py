@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from estimator_trainer import forks
 from estimator_trainer.monitoring import port
-from estimator_trainer.monitoring.state import RunState
+from estimator_trainer.monitoring.run_state import RunState
 
 REQUEST_SECS = 5.0
 MOST_CONNECTIONS = 32

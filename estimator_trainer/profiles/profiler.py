@@ -10,7 +10,7 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.profiles import names, reading, schedule
+from estimator_trainer.profiles import event_names, reading, schedule
 from estimator_trainer.profiles.wanted import Steps
 
 _log = logging.getLogger('estimator_trainer')
@@ -65,7 +65,7 @@ class Profiler:
     def begins_call(self) -> None:
         """A call of TensorFlow begins."""
         if self._schedule.recording:
-            self._call = _annotation(names.CALL)
+            self._call = _annotation(event_names.CALL)
             self._call.__enter__()
 
     def stepped(self, step: int, taken: int) -> None:
@@ -138,11 +138,11 @@ class Profiler:
             self._schedule.end()
             self._failed(error)
             return
-        with _annotation(names.BEGIN):
+        with _annotation(event_names.BEGIN):
             pass
 
     def _close_call(self, call: tf.profiler.experimental.Trace, step: int, taken: int) -> None:
-        call.set_metadata(**{names.FIRST: step - taken + 1, names.LAST: step})
+        call.set_metadata(**{event_names.FIRST: step - taken + 1, event_names.LAST: step})
         call.__exit__(None, None, None)
         self._call, self._step = None, step
 

@@ -15,7 +15,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from estimator_trainer.profiles import names
+from estimator_trainer.profiles import event_names
 from estimator_trainer.profiles.trace import TraceEvent, TraceLine
 
 COMPUTING, COMMUNICATING, INPUT, OVERHEAD, PYTHON = 'computing', 'communicating', 'input', 'overhead', 'Python'
@@ -74,13 +74,13 @@ def of(lines: Sequence[TraceLine]) -> Shares:
     Raises:
         NoSteps: no step ended in it.
     """
-    calls = [event for line in lines for event in line.events if event.name == names.CALL]
-    calls = [call for call in calls if names.LAST in call.stats]
+    calls = [event for line in lines for event in line.events if event.name == event_names.CALL]
+    calls = [call for call in calls if event_names.LAST in call.stats]
     if not calls:
         raise NoSteps(_NOTHING)
-    began = [event.start for line in lines for event in line.events if event.name == names.BEGIN]
+    began = [event.start for line in lines for event in line.events if event.name == event_names.BEGIN]
     window = min([*began, *(call.start for call in calls)]), max(call.end for call in calls)
-    steps = sum(int(call.stats[names.LAST]) - int(call.stats[names.FIRST]) + 1 for call in calls)
+    steps = sum(int(call.stats[event_names.LAST]) - int(call.stats[event_names.FIRST]) + 1 for call in calls)
     length = window[1] - window[0]
     if steps < 1 or length < 1:
         raise NoSteps(_NOTHING)
@@ -132,7 +132,7 @@ def _times(lines: Sequence[TraceLine], window: Interval) -> dict[str, _Times]:
                 name = str(event.stats.get('tf_op') or event.name)  # a kernel of a GPU names the operation
                 times[_kind_of(_split(name)[1]) or COMPUTING].add(name, alone, window)
         for event in line.events:
-            if event.name == names.ADD_UP:
+            if event.name == event_names.ADD_UP:
                 times[COMMUNICATING].add(event.name, [(event.start, event.end)], window)
             elif _GETTING_INPUT.match(event.name):
                 times[INPUT].add(event.name, [(event.start, event.end)], window)
@@ -163,7 +163,7 @@ def _operations(line: TraceLine, captured: set) -> Iterator[tuple[TraceEvent, li
         of_input = line.name.startswith(_INPUT_THREAD) or bool(open_ and open_[-1][2])
         if event.name == _EXECUTOR:
             of_input = event.stats.get('id') in captured
-        if open_ and (_OPERATION.match(event.name) or event.name == names.ADD_UP):
+        if open_ and (_OPERATION.match(event.name) or event.name == event_names.ADD_UP):
             for _, called, _ in open_:
                 called.append((event.start, event.end))
         open_.append((event, [], of_input))

@@ -14,7 +14,7 @@ Tasks of several machines are each started so. Each sends what is its own, and f
     errors.py     its three kinds of errors, and what they say
     connection.py opens the store of a URL: packages, credentials, and whether it keeps to conditions
     lease.py      who trains here: one trainer at a time, and one evaluator
-    state.py      what the scratch folder knows of the store
+    scratch_state.py  what the scratch folder knows of the store
     snapshot.py   what the scratch folder holds at one moment
     fetch.py      store -> scratch folder, at the start
     mirror.py     scratch folder -> store, one pass

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import names, snapshot
+from estimator_trainer.storage.scratch_state import ScratchState
 from estimator_trainer.storage.share import Share
-from estimator_trainer.storage.state import ScratchState
 from estimator_trainer.storage.store import Object, Store, StoreUnavailable
 
 _log = logging.getLogger('estimator_trainer')

@@ -6,9 +6,9 @@ import time
 from estimator_trainer.storage import fetch, names, order
 from estimator_trainer.storage.lease import Lease, Unneeded
 from estimator_trainer.storage.pace import SentCheckpoint
+from estimator_trainer.storage.scratch_state import ScratchState
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.snapshot import FileChanged, Local, SnapshotTaker, Unsteady
-from estimator_trainer.storage.state import ScratchState
 from estimator_trainer.storage.store import ONE_REQUEST_BYTES, Conflict, Object, Store, StoreError, Version
 
 

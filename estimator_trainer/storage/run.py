@@ -21,8 +21,8 @@ from estimator_trainer.storage import (
     lease,
     mirror,
     pace,
+    scratch_state,
     signals,
-    state,
     store,
     urls,
 )
@@ -105,7 +105,7 @@ def _scratch(url: str, scratch: str, told: signals.Told):
 def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, told: signals.Told) -> int:
     url, folder = config.model_dir, mirror.run_folder(scratch)
     os.makedirs(folder, exist_ok=True)
-    known = state.ScratchState(scratch, url)
+    known = scratch_state.ScratchState(scratch, url)
     if known.is_new and os.listdir(folder):
         raise UsageError(f'--scratch_dir={scratch}: {folder} holds something else; name another folder.')
     remote = told.wait_for(lambda: connection.connect(url, environ))
@@ -134,7 +134,7 @@ def _fetch(
     remote: store.Store,
     mine: lease.Lease | lease.Unneeded,
     scratch: str,
-    known: state.ScratchState,
+    known: scratch_state.ScratchState,
     continues: bool,
     config: TrainerConfig,
     share: Share,

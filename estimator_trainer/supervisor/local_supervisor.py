@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from estimator_trainer import allocator, exit_codes, report_page
-from estimator_trainer.monitoring import server, state
+from estimator_trainer.monitoring import run_state, server
 from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, training_file
 from estimator_trainer.signal_pipe import PROFILE, Signals
 from estimator_trainer.supervisor.gang import Gang
@@ -77,7 +77,7 @@ class LocalSupervisor(Supervisor):
         if self._machine.metrics is None:
             return contextlib.nullcontext()
         return server.of_run(
-            self._machine.metrics, lambda: state.of_cluster(self._opts.model_dir, self._shown), self._say
+            self._machine.metrics, lambda: run_state.of_cluster(self._opts.model_dir, self._shown), self._say
         )
 
     def _named_step(self) -> int | None:

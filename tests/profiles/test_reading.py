@@ -10,16 +10,16 @@ import threading
 import pytest
 from google.protobuf import message
 
-from estimator_trainer.profiles import names, protos, read, reading, trace
+from estimator_trainer.profiles import event_names, protos, read, reading, trace
 
 
 def profile():
     """Of one call with a matrix product, in microseconds as 10**6 ps."""
     space = protos.XSpace()
     plane = space.planes.add(name='/host:CPU')
-    for number, name in enumerate((names.CALL, 'dense/MatMul:MatMul', 'ThreadpoolListener::Record'), 1):
+    for number, name in enumerate((event_names.CALL, 'dense/MatMul:MatMul', 'ThreadpoolListener::Record'), 1):
         plane.event_metadata.add(key=number).value.name = name
-    for number, name in enumerate((names.FIRST, names.LAST, 'shape', '(2,3)', '_r'), 1):
+    for number, name in enumerate((event_names.FIRST, event_names.LAST, 'shape', '(2,3)', '_r'), 1):
         plane.stat_metadata.add(key=number).value.name = name
     call = plane.lines.add(name='python', timestamp_ns=1).events.add(metadata_id=1, duration_ps=8 * 10**6)
     call.stats.add(metadata_id=1, int64_value=1)
@@ -65,7 +65,7 @@ def test_the_trace_for_perfetto(tmp_path, capsys):
     assert threads[product['tid']] == 'tf_Compute/1'
     assert (product['ph'], product['ts'], product['dur']) == ('X', pytest.approx(2.001), 4)
     assert product['args'] == {'shape': '(2,3)'}
-    (call,) = [event for event in events if event['name'] == names.CALL]
+    (call,) = [event for event in events if event['name'] == event_names.CALL]
     assert call['args'] == {'first': 1, 'last': 2}
     assert sorted(path.name for path in tmp_path.iterdir()) == ['chief.trace.json.gz', 'chief.xplane.pb']
 

@@ -191,10 +191,10 @@ def test_an_evaluator_on_another_machine_goes_on(tmp_path, remote, chief):
 
 def test_a_worker_sends_its_profiles_alone(tmp_path, remote, chief):
     machine = Machine(tmp_path / 'worker', remote, WORKER)
-    from estimator_trainer.storage import lease, mirror, state
+    from estimator_trainer.storage import lease, mirror, scratch_state
 
     sends = mirror.Mirror(
-        remote, lease.Unneeded(), machine.scratch, state.ScratchState(machine.scratch, URL), None, 3, WORKER
+        remote, lease.Unneeded(), machine.scratch, scratch_state.ScratchState(machine.scratch, URL), None, 3, WORKER
     )
     machine.write('checkpoint', 'model_checkpoint_path: "model.ckpt-10"\n')
     machine.write('plugins/profile/steps-1-2/worker-1.xplane.pb', 'profile')

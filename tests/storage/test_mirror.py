@@ -7,7 +7,7 @@ import pytest
 
 obstore = pytest.importorskip('obstore')
 
-from estimator_trainer.storage import fetch, lease, mirror, names, share, snapshot, state, store  # noqa: E402
+from estimator_trainer.storage import fetch, lease, mirror, names, scratch_state, share, snapshot, store  # noqa: E402
 from tests.storage.whole import problem  # noqa: E402
 
 URL = 's3://bucket/run'
@@ -63,7 +63,7 @@ class Machine:
         self.run.mkdir(parents=True, exist_ok=True)
 
     def start(self):
-        self.state = state.ScratchState(self.scratch, URL)
+        self.state = scratch_state.ScratchState(self.scratch, URL)
         self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: 0)
         before = self.lease.acquire(self.state.token)
         newest, _ = fetch.fetch(

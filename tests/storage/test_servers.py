@@ -13,7 +13,7 @@ from botocore.credentials import RefreshableCredentials  # noqa: E402
 
 from estimator_trainer.data.remote import paths  # noqa: E402
 from estimator_trainer.errors import UsageError  # noqa: E402
-from estimator_trainer.storage import connection, fetch, lease, mirror, names, state, store  # noqa: E402
+from estimator_trainer.storage import connection, fetch, lease, mirror, names, scratch_state, store  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
 from tests.storage import s3_server, servers  # noqa: E402
 
@@ -65,7 +65,7 @@ def test_a_run_goes_there_and_comes_back(place, tmp_path):
     push(place[1], one)  # as the next start on this machine does
     two = tmp_path / 'two'
     (two / 'run').mkdir(parents=True)
-    remote, known = connection.connect(place[1], os.environ), state.ScratchState(str(two), place[1])
+    remote, known = connection.connect(place[1], os.environ), scratch_state.ScratchState(str(two), place[1])
     fetch.fetch(remote, str(two / 'run'), known, ALL, continues=False)
     found = {path.name: path.read_bytes() for path in (two / 'run').iterdir()}
     assert found == {'notes.bin': large[::-1], 'config.json': b'{"seed": 2}'}
@@ -73,7 +73,7 @@ def test_a_run_goes_there_and_comes_back(place, tmp_path):
 
 
 def push(url, scratch: pathlib.Path):
-    remote, known = connection.connect(url, os.environ), state.ScratchState(str(scratch), url)
+    remote, known = connection.connect(url, os.environ), scratch_state.ScratchState(str(scratch), url)
     mine = lease.Lease(remote, 30, ALL)
     before = mine.acquire(known.token)
     newest, _ = fetch.fetch(remote, str(scratch / 'run'), known, ALL, continues=before is not None)

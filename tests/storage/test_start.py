@@ -12,10 +12,10 @@ import pytest
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer import config, exit_codes  # noqa: E402
-from estimator_trainer.storage import child, connection, lease, names, run, share, signals, state, store  # noqa: E402
+from estimator_trainer.storage import child, connection, lease, names, run, scratch_state, share, signals, store  # noqa: E402
 
 URL = 's3://bucket/run'
-SAVE = state.ScratchState.save
+SAVE = scratch_state.ScratchState.save
 
 
 class Killed(BaseException):
@@ -97,7 +97,7 @@ def kills(monkeypatch, remote, at):
         moment()
 
     remote.fault = moment
-    monkeypatch.setattr(state.ScratchState, 'save', save)
+    monkeypatch.setattr(scratch_state.ScratchState, 'save', save)
 
 
 @pytest.mark.parametrize('of_another', [False, True])
@@ -130,19 +130,19 @@ def test_a_start_that_is_killed_at_any_moment_loses_nothing(tmp_path, monkeypatc
 
 
 def test_a_lease_that_the_store_writes_late_is_still_ours(tmp_path):
-    known = state.ScratchState(str(tmp_path), URL)
+    known = scratch_state.ScratchState(str(tmp_path), URL)
     known.hold('first')
     for token in ('second', 'third'):  # to neither of which an answer came
-        state.ScratchState(str(tmp_path), URL).claim(token, 'first')
-    state.ScratchState(str(tmp_path), URL).claim('fourth', 'of another')
-    found = state.ScratchState(str(tmp_path), URL)
+        scratch_state.ScratchState(str(tmp_path), URL).claim(token, 'first')
+    scratch_state.ScratchState(str(tmp_path), URL).claim('fourth', 'of another')
+    found = scratch_state.ScratchState(str(tmp_path), URL)
     assert [found.continues(each) for each in ('first', 'second', 'third', 'fourth', None)] == [
         *[True] * 3,
         False,
         False,
     ]
     found.hold('third')
-    assert state.ScratchState(str(tmp_path), URL).tokens == ['third']
+    assert scratch_state.ScratchState(str(tmp_path), URL).tokens == ['third']
 
 
 def ends(kind):

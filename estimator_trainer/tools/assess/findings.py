@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.assess import input_fns, knowledge, names, uses
+from estimator_trainer.tools.assess import input_fns, knowledge, tf_names, uses
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, KnowledgeEntry
 from estimator_trainer.tools.assess.sources import SourceFile
 from estimator_trainer.tools.assess.uses import Use
@@ -141,7 +141,9 @@ def _spared(judged: _Judged, use: Use) -> _Judged:
         return judged
     if use.guarded or use.of_tpu:
         return judged._replace(state=RUNS, here=GUARDED if use.guarded else OF_TPU, old_import=False)
-    if judged.old_import and names.find(use.through).version == names.ONLY_1:  # flags.FLAGS after `flags = tf.flags`
+    if (
+        judged.old_import and tf_names.find(use.through).version == tf_names.ONLY_1
+    ):  # flags.FLAGS after `flags = tf.flags`
         return judged._replace(state=RUNS, here='', old_import=False)
     return judged
 
@@ -166,7 +168,7 @@ def _judge(use: Use, program: _Program) -> Iterator[_Judged]:
         if not use.imported and not (entry and _says_more_than_the_import(use.name, entry)):
             return
         if not entry and use.name.startswith('tensorflow.'):
-            there = not {use.name, use.name.rpartition('.')[0]}.isdisjoint(names.private_modules())
+            there = not {use.name, use.name.rpartition('.')[0]}.isdisjoint(tf_names.private_modules())
             entry = knowledge.entry(f'private modules that are {"there" if there else "gone"}')
         if entry:
             yield _Judged(use.name, entry.state, entry.here, entry)
@@ -180,20 +182,20 @@ def _says_more_than_the_import(name: str, entry: KnowledgeEntry) -> bool:
 
 
 def _public(use: Use, program: _Program) -> Iterator[_Judged]:
-    entry, known = knowledge.find(use.name), names.find(use.name)
+    entry, known = knowledge.find(use.name), tf_names.find(use.name)
     of_a_class = entry and entry.title.startswith(f'{known.name}.')  # tf.data.Dataset.from_generator
     name = use.name if of_a_class else known.name
-    if known.version == names.UNKNOWN and (not entry or entry.state in (RUNS, TF1)):
+    if known.version == tf_names.UNKNOWN and (not entry or entry.state in (RUNS, TF1)):
         entry = knowledge.entry('names that TensorFlow does not have')
-    elif known.version == names.ONLY_2 and use.v1:
+    elif known.version == tf_names.ONLY_2 and use.v1:
         entry = knowledge.entry('names of TensorFlow 2 behind compat.v1')
-    elif known.version == names.ONLY_1:
+    elif known.version == tf_names.ONLY_1:
         entry = entry or knowledge.entry('names of TensorFlow 1')
         if entry.state == RUNS and not use.v1:
             yield _Judged(name, NEEDS, '; '.join(filter(None, (OLD_IMPORT, entry.here))), entry, True)
             return
     if entry:
-        new = known.version == names.BOTH and (entry.state != OTHER or program.new_summaries)
+        new = known.version == tf_names.BOTH and (entry.state != OTHER or program.new_summaries)
         yield _by_import(name, entry, use.v1 or new, OLD_IMPORT)
 
 

@@ -13,8 +13,8 @@ from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.migrate import names
 from estimator_trainer.tools.migrate import run as runs
+from estimator_trainer.tools.migrate import variable_names
 from estimator_trainer.tools.migrate.canned import command as canned
 
 USAGE = """\
@@ -180,8 +180,8 @@ def _damaged(checkpoint, model_dir, from_keras, shown) -> int:
 
 def _tell(report, checkpoint, to, allowed, shown) -> int:
     lines = report['lines']
-    refused = names.refused(lines, allowed)
-    print(names.table(lines))
+    refused = variable_names.refused(lines, allowed)
+    print(variable_names.table(lines))
     matched = sum(line.matched for line in lines)
     print(f'{matched} of {len(lines)} variables matched')
     ok = not refused and 'no_archive' not in report

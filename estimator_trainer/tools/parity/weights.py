@@ -4,8 +4,8 @@ import glob
 import os
 
 from estimator_trainer.run_dir import checkpoints
-from estimator_trainer.tools.migrate import names, weights
 from estimator_trainer.tools.migrate import run as migrate_run
+from estimator_trainer.tools.migrate import variable_names, weights
 
 
 def trained(model_dir: str) -> dict:
@@ -26,7 +26,7 @@ def called(model_dir: str, data_dir: str = '') -> dict:
     """Name in an Estimator's checkpoint -> name in Keras, of every weight of a run's job."""
     run = migrate_run.load(model_dir, 0, data_dir)
     pairs = weights.keras_job(run.job, run.params, run.features).pairs
-    return {pair.estimator: pair.keras for pair in pairs if pair.kind == names.WEIGHT}
+    return {pair.estimator: pair.keras for pair in pairs if pair.kind == variable_names.WEIGHT}
 
 
 def by_step(model_dir: str, names_in_keras) -> dict:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from estimator_trainer import exit_codes, senders, trackers
 from estimator_trainer.supervisor.processes import process
-from estimator_trainer.tools.track import sending, state, tracker
+from estimator_trainer.tools.track import sending, tracker, tracking_state
 from estimator_trainer.tools.track.outage import Outage
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, TrackerUnavailable
 
@@ -96,10 +96,10 @@ def main(argv: list[str]) -> int:
     if orders.wait(None) != senders.FOLLOW:
         return exit_codes.OK
     try:
-        with state.hold(model_dir, target) as file:
+        with tracking_state.hold(model_dir, target) as file:
             sender = sending.TrackerSender(model_dir, target, file, say)
             return follow(sender, target, orders, lambda: _version(config) != before, say)
-    except state.AlreadyTracked as taken:
+    except tracking_state.AlreadyTracked as taken:
         say(f'WARNING: {target}: {taken}')
     except OSError as error:
         say(f'WARNING: {target}: {error.filename}: {error.strerror}')

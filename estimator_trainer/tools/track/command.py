@@ -15,7 +15,7 @@ from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.report import verdict
 from estimator_trainer.tools.status import line
 from estimator_trainer.tools.status import reading as status_reading
-from estimator_trainer.tools.track import sending, state
+from estimator_trainer.tools.track import sending, tracking_state
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
 
 USAGE = """\
@@ -60,7 +60,7 @@ def main(argv) -> int:
         USAGE,
         TrackFlags,
         lambda: _track(*flags.parse_with_words(TrackFlags, ['track', *argv])),
-        {state.AlreadyTracked: exit_codes.FAILED},
+        {tracking_state.AlreadyTracked: exit_codes.FAILED},
     )
 
 
@@ -80,7 +80,7 @@ def _track(values, paths) -> int:
             target: sending.TrackerSender(
                 folder,
                 target,
-                held.enter_context(state.hold(folder, target, lambda: here.send_changes(folder))),
+                held.enter_context(tracking_state.hold(folder, target, lambda: here.send_changes(folder))),
                 print,
                 shown=here.shown(folder),
             )
@@ -101,7 +101,7 @@ def _track(values, paths) -> int:
 def _refuse_what_the_run_sends(folder: str, targets) -> None:
     """A run in a store holds no lock that is seen elsewhere. Raises AlreadyTracked."""
     for target in set(targets) & set(_targets_of_the_run(folder)):
-        raise state.AlreadyTracked(f'the run sends to {target} itself; wait for its end')
+        raise tracking_state.AlreadyTracked(f'the run sends to {target} itself; wait for its end')
 
 
 def _targets(folder: str, given) -> tuple[trackers.Target, ...]:

@@ -12,7 +12,7 @@ from estimator_trainer import flags
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import urls
-from estimator_trainer.tools.track.state import FileProgress
+from estimator_trainer.tools.track.tracking_state import FileProgress
 
 FILES = {'metrics.jsonl': 'train', 'eval/metrics.jsonl': 'eval'}  # path -> what its metrics are called: train/loss
 _BLOCK = 256 << 10

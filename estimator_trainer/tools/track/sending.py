@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.tools.track import reading, tracker
-from estimator_trainer.tools.track import state as states
+from estimator_trainer.tools.track import tracking_state as states
 from estimator_trainer.tools.track.tracker import EntryDeleted, TrackerRefused, TrackerUnavailable
 from estimator_trainer.trackers import Target
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from estimator_trainer.tools.assess import findings, knowledge, names, sources
+from estimator_trainer.tools.assess import findings, knowledge, sources, tf_names
 
 RESOLVER = 'cluster_resolver.TPUClusterResolver'
 V1, V2 = 'import tensorflow.compat.v1 as tf\n', 'import tensorflow as tf\n'
@@ -210,4 +210,4 @@ def test_the_table():
         assert entry.here or entry.state in ('runs', 'tf1'), name
         bare = name.partition('(')[0]
         if entry.state in ('runs', 'tf1') and bare.startswith('tf.') and not bare.startswith('tf.contrib'):
-            assert names.find(bare).version != names.UNKNOWN, name
+            assert tf_names.find(bare).version != tf_names.UNKNOWN, name

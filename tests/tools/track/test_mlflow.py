@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 
 from estimator_trainer import trackers
-from estimator_trainer.tools.track import command, sending, state
+from estimator_trainer.tools.track import command, sending, tracking_state
 from estimator_trainer.tools.track.mlflow_tracker import MlflowClient
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, TrackerUnavailable
 from tests.tools.track import a_run, mlflow_server
@@ -73,9 +73,11 @@ def test_a_run_that_goes_on_goes_on_there(tmp_path, run):
 
 def test_an_entry_is_found_again_whose_making_was_interrupted(tmp_path, run, monkeypatch):
     to = f'--to=mlflow:{tmp_path / "store"}'
-    write = state.StateFile.write
+    write = tracking_state.StateFile.write
     with monkeypatch.context() as killed:
-        killed.setattr(state.StateFile, 'write', lambda self, known: None if known.entry else write(self, known))
+        killed.setattr(
+            tracking_state.StateFile, 'write', lambda self, known: None if known.entry else write(self, known)
+        )
         assert command.main([str(run), to]) == 0
     assert command.main([str(run), to]) == 0
     _, found = there(tmp_path / 'store')
@@ -104,7 +106,7 @@ def server(monkeypatch):
 @contextlib.contextmanager
 def a_sender(folder, server):
     target = trackers.parse(f'mlflow:{server.uri}')
-    with state.hold(str(folder), target) as file:
+    with tracking_state.hold(str(folder), target) as file:
         yield sending.TrackerSender(str(folder), target, file, lambda line: None)
 
 

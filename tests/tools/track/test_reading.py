@@ -5,7 +5,7 @@ import json
 import pytest
 
 from estimator_trainer.tools.track import reading
-from estimator_trainer.tools.track.state import FileProgress
+from estimator_trainer.tools.track.tracking_state import FileProgress
 
 
 def write(path, *lines):

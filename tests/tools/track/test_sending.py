@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from estimator_trainer.tools.track import sending, state, tracker
+from estimator_trainer.tools.track import sending, tracker, tracking_state
 from estimator_trainer.tools.track.tracker import FINISHED, EntryDeleted, TrackerRefused, TrackerUnavailable
 from estimator_trainer.trackers import HPARAMS, Target
 from tests.tools.track import a_run
@@ -54,7 +54,7 @@ def begin(tmp_path):
         def make(tracker):
             stack.close()
             said = []
-            file = stack.enter_context(state.hold(str(tmp_path / 'run'), Target(HPARAMS)))
+            file = stack.enter_context(tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)))
             sender = sending.TrackerSender(str(tmp_path / 'run'), Target(HPARAMS), file, said.append, tracker)
             return sender, said
 
@@ -150,9 +150,9 @@ def test_a_run_begun_anew_has_another_entry(tmp_path, begin):
 
 def test_one_process_at_a_time(tmp_path):
     a_run.make(tmp_path / 'run')
-    with state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
-        with pytest.raises(state.AlreadyTracked, match='sends there already'):
-            with state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
+    with tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
+        with pytest.raises(tracking_state.AlreadyTracked, match='sends there already'):
+            with tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
                 pass
 
 
