@@ -142,14 +142,14 @@ def _sizes(plan) -> prepared_sets.Sizes | None:
 
 def _train_in_store(argv, plan) -> int:
     """Another process trains, in a folder of this machine; this one fetches and sends."""
-    from estimator_trainer.storage import run, share
+    from estimator_trainer.storage import share, stored_run
 
     config, mine = plan.config, share.of(plan)
-    arguments = [*argv[1:], *run.trainer_flags(config, os.environ, mine)]
+    arguments = [*argv[1:], *stored_run.trainer_flags(config, os.environ, mine)]
     return (
         main([argv[0], *arguments], config.model_dir)
         if config.dry_run
-        else run.run(arguments, config, os.environ, mine)
+        else stored_run.run(arguments, config, os.environ, mine)
     )
 
 

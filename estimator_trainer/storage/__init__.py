@@ -24,7 +24,7 @@ Tasks of several machines are each started so. Each sends what is its own, and f
     sender.py     passes for as long as the run lives, and what their failures mean
     signals.py    the signals of the process that sends, and how its start can be interrupted
     child.py      the child, and the end
-    run.py        the start, and what its errors mean
+    stored_run.py  the start, and what its errors mean
     needs.py      of which files a tool needs the content (pure)
     copies.py     copies of a run, for tools that work on folders
     run_locks.py  which locks a run holds that is copied while it lives

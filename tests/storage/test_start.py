@@ -12,7 +12,7 @@ import pytest
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer import config, exit_codes  # noqa: E402
-from estimator_trainer.storage import child, connection, lease, names, run, scratch_state, share, signals, store  # noqa: E402
+from estimator_trainer.storage import child, connection, lease, names, scratch_state, share, signals, store, stored_run  # noqa: E402
 
 URL = 's3://bucket/run'
 SAVE = scratch_state.ScratchState.save
@@ -62,7 +62,7 @@ def remote(monkeypatch):
 
 def start(scratch):
     given = config.parse(['trainer', f'--model_dir={URL}', '--epochs=1', f'--scratch_dir={scratch}'])
-    return run.run([], given, {})
+    return stored_run.run([], given, {})
 
 
 def begun(scratch, remote):
@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, remote, monkeypatch,
     def full(*args):
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr(run.fetch, 'fetch', full)
+    monkeypatch.setattr(stored_run.fetch, 'fetch', full)
     assert start(tmp_path) == exit_codes.CANNOT_WRITE
     assert f'--scratch_dir={tmp_path}: [Errno 28] No space left on device' in capsys.readouterr().err
     assert remote.lease()['released']

@@ -141,9 +141,8 @@ def _spared(judged: _Judged, use: Use) -> _Judged:
         return judged
     if use.guarded or use.of_tpu:
         return judged._replace(state=RUNS, here=GUARDED if use.guarded else OF_TPU, old_import=False)
-    if (
-        judged.old_import and tf_names.find(use.through).version == tf_names.ONLY_1
-    ):  # flags.FLAGS after `flags = tf.flags`
+    # flags.FLAGS after `flags = tf.flags`
+    if judged.old_import and tf_names.find(use.through).version == tf_names.ONLY_1:
         return judged._replace(state=RUNS, here='', old_import=False)
     return judged
 

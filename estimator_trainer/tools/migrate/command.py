@@ -13,7 +13,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.migrate import run as runs
+from estimator_trainer.tools.migrate import loaded_run as runs
 from estimator_trainer.tools.migrate import variable_names
 from estimator_trainer.tools.migrate.canned import command as canned
 

@@ -16,7 +16,7 @@ def migrate(run, checkpoint: str, to: str, allowed, keras_file: bool, keras_pyth
     """Writes Keras's files into the folder `to`, which is there.
 
     Args:
-        run: migrate.run.LoadedRun.
+        run: migrate.loaded_run.LoadedRun.
         checkpoint: prefix of the Estimator's checkpoint.
         allowed: names that need not match.
         keras_file: whether to write the `.keras` file.

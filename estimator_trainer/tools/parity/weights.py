@@ -4,7 +4,7 @@ import glob
 import os
 
 from estimator_trainer.run_dir import checkpoints
-from estimator_trainer.tools.migrate import run as migrate_run
+from estimator_trainer.tools.migrate import loaded_run as migrate_run
 from estimator_trainer.tools.migrate import variable_names, weights
 
 

@@ -80,14 +80,14 @@ def _predict(values) -> int:
     with local_copies.LocalCopies() as here, store_result.of(values.out, os.environ) as result:
         plan = _plan(values, here)
         out = result.path(plan) if result else os.path.abspath(os.path.expanduser(values.out))
-        from estimator_trainer.tools.predict import run  # needs NumPy
+        from estimator_trainer.tools.predict import prediction  # needs NumPy
 
         log.set_up()
-        with contextlib.closing(run.Progress(log.wants_bar(values.progress), named=here.shown)) as progress:
+        with contextlib.closing(prediction.Progress(log.wants_bar(values.progress), named=here.shown)) as progress:
             try:
                 if not (result and os.path.exists(out)):  # of a command that could not send it
-                    run.predict(plan, out, values.processes, values.timeout_secs, progress)
-            except run.Ended as ended:
+                    prediction.predict(plan, out, values.processes, values.timeout_secs, progress)
+            except prediction.Ended as ended:
                 progress.close()
                 if str(ended):
                     print(f'error: {here.shown(str(ended))}', file=sys.stderr)

@@ -19,8 +19,8 @@ from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.tools import command_line
 from estimator_trainer.tools.sweep import child, katib, page, report, space, targets
 from estimator_trainer.tools.sweep import plan as plans
-from estimator_trainer.tools.sweep import run as runs
 from estimator_trainer.tools.sweep import trial as trials
+from estimator_trainer.tools.sweep import trial_runner as runs
 
 USAGE = """\
 usage: python -m estimator_trainer sweep --trials=N --param_space=NAME:KIND:VALUES [--flag=value ...] -- [trainer flags]

@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer import compat, exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.migrate import command
-from estimator_trainer.tools.migrate.canned import programs, run, sources
+from estimator_trainer.tools.migrate.canned import conversion, programs, sources
 
 compat.bring_up()
 PROGRAM = """
@@ -101,7 +101,7 @@ def test_a_model_that_keras_refuses_leaves_nothing_behind(tmp_path, monkeypatch)
 
     monkeypatch.setattr(programs, 'run', refuses)
     monkeypatch.setattr(programs, 'check_keras', lambda python: None)
-    monkeypatch.setattr(run, '_record', lambda source, work: (description, None))
+    monkeypatch.setattr(conversion, '_record', lambda source, work: (description, None))
     with pytest.raises(programs.CannotMigrate, match='build.py'):
-        run.migrate(None, str(tmp_path), '')
+        conversion.migrate(None, str(tmp_path), '')
     assert not list(tmp_path.iterdir())

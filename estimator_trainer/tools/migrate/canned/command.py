@@ -24,16 +24,16 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
     """Migrates, and says what came of it. The exit code: 0, or FAILED where something differs.
 
     Args:
-        source: run.CannedEstimator.
+        source: conversion.CannedEstimator.
         shown: of LocalCopies.
 
     Raises:
         UsageError: it cannot be migrated.
     """
-    from estimator_trainer.tools.migrate.canned import programs, run
+    from estimator_trainer.tools.migrate.canned import conversion, programs
 
     try:
-        report = run.migrate(source, to, keras_python)
+        report = conversion.migrate(source, to, keras_python)
     except programs.CannotMigrate as error:
         raise UsageError(f'{type(source.estimator).__name__}: {error}.') from error
     print(f'{len(report["variables"])} variables of {report["kind"]} are taken over')

@@ -8,8 +8,8 @@ import sys
 import traceback
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.migrate import run as runs
-from estimator_trainer.tools.migrate.canned.run import CannedEstimator
+from estimator_trainer.tools.migrate import loaded_run as runs
+from estimator_trainer.tools.migrate.canned.conversion import CannedEstimator
 
 
 def of_run(run: runs.LoadedRun, checkpoint: str) -> CannedEstimator:

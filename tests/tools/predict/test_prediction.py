@@ -1,4 +1,4 @@
-"""predict.run and predict.children, with processes that need no TensorFlow."""
+"""predict.prediction and predict.children, with processes that need no TensorFlow."""
 
 import dataclasses
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks
-from estimator_trainer.tools.predict import children, run
+from estimator_trainer.tools.predict import children, prediction
 from tests.tools.predict.test_plan import PLAN
 from tests.tools.predict.worker_of_tests import ROWS
 
@@ -41,8 +41,8 @@ def out(tmp_path, monkeypatch):
 
 
 def predict(out, plan=SMALL, processes=2, timeout_secs=60.0):
-    progress = run.Progress(bar=False)
-    run.predict(plan, str(out), processes, timeout_secs, progress)
+    progress = prediction.Progress(bar=False)
+    prediction.predict(plan, str(out), processes, timeout_secs, progress)
     return progress
 
 
@@ -63,7 +63,7 @@ def test_every_row_once_and_in_order(out, processes):
 )
 def test_it_goes_on_after_the_parts_that_are_there(out, monkeypatch, fault, code):
     monkeypatch.setenv('FAULT', fault)
-    with pytest.raises(run.Ended) as ended:
+    with pytest.raises(prediction.Ended) as ended:
         predict(out)
     assert ended.value.code == code and ('the same command goes on' in str(ended.value)) == (code > 1)
     assert not out.exists() and parts(out)
@@ -74,7 +74,7 @@ def test_it_goes_on_after_the_parts_that_are_there(out, monkeypatch, fault, code
 
 def test_parts_are_not_predicted_again(out, monkeypatch):
     monkeypatch.setenv('FAULT', 'die')
-    with pytest.raises(run.Ended):
+    with pytest.raises(prediction.Ended):
         predict(out, processes=1)
     (part,) = parts(out)
     pathlib.Path(f'{out}.parts', part).write_text('"id"\n100\n')
@@ -84,14 +84,14 @@ def test_parts_are_not_predicted_again(out, monkeypatch):
 
 def test_a_silent_process(out, monkeypatch):
     monkeypatch.setenv('FAULT', 'hang')
-    with pytest.raises(run.Ended, match='has said nothing for') as ended:
+    with pytest.raises(prediction.Ended, match='has said nothing for') as ended:
         predict(out, timeout_secs=2)
     assert ended.value.code == 195
 
 
 def test_a_process_that_says_why_it_fails(out, monkeypatch, capfd):
     monkeypatch.setenv('FAULT', 'refuse')
-    with pytest.raises(run.Ended) as ended:
+    with pytest.raises(prediction.Ended) as ended:
         predict(out)
     assert (ended.value.code, str(ended.value)) == (64, '')
     assert capfd.readouterr().err.splitlines()[-1] == 'error: --key=x: no such key'
@@ -100,7 +100,7 @@ def test_a_process_that_says_why_it_fails(out, monkeypatch, capfd):
 
 def test_parts_of_another_prediction(out, monkeypatch):
     monkeypatch.setenv('FAULT', 'die')
-    with pytest.raises(run.Ended):
+    with pytest.raises(prediction.Ended):
         predict(out)
     other = dataclasses.replace(SMALL, key='other')
     with pytest.raises(UsageError, match='--key was id and is other. Remove that folder'):
@@ -137,7 +137,7 @@ def test_two_commands_at_once(out):
 
 def test_killed_before_the_folder_was_removed(out, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(run, '_remove', lambda folder: None)  # as if it had been killed there
+        patched.setattr(prediction, '_remove', lambda folder: None)  # as if it had been killed there
         predict(out)
     assert parts(out)
     os.unlink(f'{out}.parts/{parts(out)[0]}')  # and had begun
@@ -147,7 +147,7 @@ def test_killed_before_the_folder_was_removed(out, monkeypatch):
 
 def test_killed_while_it_joined(out, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(run.os, 'replace', _raise_for(str(out), os.replace))
+        patched.setattr(prediction.os, 'replace', _raise_for(str(out), os.replace))
         with pytest.raises(KeyboardInterrupt):
             predict(out)
     assert parts(out) and not out.exists()

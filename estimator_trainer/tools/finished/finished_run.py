@@ -22,7 +22,7 @@ from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.storage import needs, urls
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.finished import checkpoint
-from estimator_trainer.tools.migrate import run as runs
+from estimator_trainer.tools.migrate import loaded_run as runs
 
 
 class Damaged(Exception):

@@ -7,8 +7,8 @@ import pathlib
 import pytest
 
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.tools.sweep import run as runs
 from estimator_trainer.tools.sweep import space as spaces
+from estimator_trainer.tools.sweep import trial_runner as runs
 from estimator_trainer.tools.sweep.plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import TrialStatus
 
