@@ -9,7 +9,7 @@ class DatasetError(Exception):
     """The data set is not there and cannot be had. The message says what to do."""
 
 
-class StoreAway(DatasetError):
+class DatasetUnavailable(DatasetError):
     """The object store of the data does not answer or fails, or the process that prepares them stands still. The same
     command may work later."""
 

@@ -10,11 +10,11 @@ import traceback
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags, trainer_config, urls
 from estimator_trainer.data import prepared_sets
-from estimator_trainer.errors import DatasetError, StoreAway, UsageError
+from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
-from estimator_trainer.lifecycle import lifeline as lifelines
-from estimator_trainer.monitoring import port, report_page, senders, server, state
+from estimator_trainer.lifecycle import watchdog as watchdogs
+from estimator_trainer.monitoring import port, report_page, run_state, senders, server
 from estimator_trainer.run_dir import checkpoint_file, locks, ownership, protocol
 from estimator_trainer.this_process import allocator, forks, log
 from estimator_trainer.training import dry_run, messages, what_failed
@@ -63,7 +63,7 @@ def main(argv, url: str = '') -> int:
         end = ending.End(exit_codes.MODEL_DIR_TAKEN if taken else exit_codes.USAGE, str(error))
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
-        away = isinstance(error, StoreAway)
+        away = isinstance(error, DatasetUnavailable)
         end = ending.End(exit_codes.FILES_AWAY if away else exit_codes.NO_DATA, str(error))
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
@@ -142,14 +142,14 @@ def _sizes(plan) -> prepared_sets.Sizes | None:
 
 def _train_in_store(argv, plan) -> int:
     """Another process trains, in a folder of this machine; this one fetches and sends."""
-    from estimator_trainer.storage import run, share
+    from estimator_trainer.storage import share, stored_run
 
     config, mine = plan.config, share.of(plan)
-    arguments = [*argv[1:], *run.trainer_flags(config, os.environ, mine)]
+    arguments = [*argv[1:], *stored_run.trainer_flags(config, os.environ, mine)]
     return (
         main([argv[0], *arguments], config.model_dir)
         if config.dry_run
-        else run.run(arguments, config, os.environ, mine)
+        else stored_run.run(arguments, config, os.environ, mine)
     )
 
 
@@ -174,20 +174,20 @@ def _metrics(plan) -> contextlib.AbstractContextManager:
         return contextlib.nullcontext()
     task, began = str(plan.task or 'trainer'), time.time()
     return server.of_run(
-        port.listen(config.metrics_port), lambda: state.of_process(config.model_dir, task, began), _log.info
+        port.listen(config.metrics_port), lambda: run_state.of_process(config.model_dir, task, began), _log.info
     )
 
 
 def _train(plan) -> int:
     config = plan.config
-    bounds = lifelines.Bounds(config.step_timeout_secs, config.grace_secs)
+    bounds = watchdogs.Bounds(config.step_timeout_secs, config.grace_secs)
     claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
-    with claim, lifelines.Lifeline(str(plan.task or 'trainer'), bounds) as lifeline:
+    with claim, watchdogs.Watchdog(str(plan.task or 'trainer'), bounds) as watchdog:
         try:
             from estimator_trainer import compat
 
             if plan.trains:
-                lifeline.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
+                watchdog.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
             compat.bring_up()
             if plan.job is None:
                 plan = planning.with_job(plan)
@@ -195,14 +195,14 @@ def _train(plan) -> int:
             from estimator_trainer.training.run_task import run_task
 
             with forks.parent_only():
-                end = run_task(plan, lifeline, compat.versions())
+                end = run_task(plan, watchdog, compat.versions())
         except (UsageError, jobs.JobError, ownership.TakenElsewhere):
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why
             from estimator_trainer.training import failures
 
-            end = failures.explain(error, plan, lifeline)
+            end = failures.explain(error, plan, watchdog)
         if end is None:
             return exit_codes.OK
-        lifeline.end(end)
+        watchdog.end(end)
         return end.code

@@ -53,4 +53,4 @@ def child_environment(environment, switches) -> dict:
 def _rule(switches):
     from estimator_trainer.compat.tf1_names import whose
 
-    return whose.Rule(*(frozenset(switches.get(f'--tf{number}-packages', ())) for number in '12'))
+    return whose.VersionRule(*(frozenset(switches.get(f'--tf{number}-packages', ())) for number in '12'))

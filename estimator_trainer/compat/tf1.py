@@ -16,4 +16,4 @@ from estimator_trainer.compat import tf1_names
 from estimator_trainer.compat.tf1_names import whose
 
 compat.install()
-tf1_names.install(whose.Rule.parsed(os.environ.get(compat.TF1_VARIABLE, '')))
+tf1_names.install(whose.VersionRule.parsed(os.environ.get(compat.TF1_VARIABLE, '')))

@@ -160,7 +160,7 @@ class UnknownFlag(UsageError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Parsed(Generic[Config]):
+class ParsedFlags(Generic[Config]):
     """What a command line says.
 
     Attributes:
@@ -184,7 +184,7 @@ def parse(config: type[Config], argv: Sequence[str]) -> Config:
     return parse_with_overrides(config, argv).config
 
 
-def parse_with_overrides(config: type[Config], argv: Sequence[str]) -> Parsed[Config]:
+def parse_with_overrides(config: type[Config], argv: Sequence[str]) -> ParsedFlags[Config]:
     """As `parse`, and what does not count."""
     found = _parse(config, argv)
     if found.words:
@@ -214,7 +214,7 @@ def _field_names(config: type) -> dict[str, str]:
     return {field.name.rstrip('_'): field.name for field in dataclasses.fields(config)}
 
 
-def _parse(config: type[Config], argv: Sequence[str], known_only: bool = False) -> Parsed[Config]:
+def _parse(config: type[Config], argv: Sequence[str], known_only: bool = False) -> ParsedFlags[Config]:
     known = {one.name: one for one in declared(config)}
     found = flag_values.split(known, flag_words.words(argv[1:]))
     if found.unknown and not known_only:
@@ -222,7 +222,7 @@ def _parse(config: type[Config], argv: Sequence[str], known_only: bool = False) 
     values, overrides = flag_values.settle(found.given, define(config))
     names = _field_names(config)
     given = {names[name]: value for name, value in values.items()}
-    return Parsed(config(**given), tuple(found.words), tuple(overrides))
+    return ParsedFlags(config(**given), tuple(found.words), tuple(overrides))
 
 
 def wants_help(argv: Sequence[str]) -> bool:

@@ -78,7 +78,7 @@ class WhileItAdvances:
         return self._advanced_secs + self._still_secs
 
 
-class Sign:
+class Heartbeat:
     """Lets those who wait see that this process prepares something: the time of a file that is there."""
 
     def __init__(self, path: str):

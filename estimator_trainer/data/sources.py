@@ -16,7 +16,7 @@ from estimator_trainer.data import augment, pipeline, prepared_sets, preparing
 from estimator_trainer.data.prepared_sets import EMBEDDED
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
-from estimator_trainer.errors import DatasetError, StoreAway
+from estimator_trainer.errors import DatasetError, DatasetUnavailable
 from estimator_trainer.run_dir import locks
 
 _log = logging.getLogger('estimator_trainer')
@@ -125,7 +125,7 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024, cache=None) ->
 
     Raises:
         DatasetError: no such data set, or it cannot be downloaded.
-        UsageError, StoreAway: the store of a URL cannot be used, or does not answer.
+        UsageError, DatasetUnavailable: the store of a URL cannot be used, or does not answer.
     """
     if urls.is_url(data_dir):
         return _load_from_store(name, data_dir, in_memory_mb, cache or remote_cache.at())
@@ -219,7 +219,7 @@ def _prepare(builder) -> None:
 
 def _count_examples(builder, lock_path) -> None:
     """TFDS holds the first GB of examples in memory before it writes any: those who wait see it by the lock's time."""
-    encode, sign = builder.info.features.encode_example, preparing.Sign(lock_path)
+    encode, sign = builder.info.features.encode_example, preparing.Heartbeat(lock_path)
 
     def counted(example):
         preparing.advance()
@@ -255,7 +255,7 @@ def _only_one(folder, root):
                     ),
                 )
         except locks.Held as error:
-            raise StoreAway(
+            raise DatasetUnavailable(
                 f'--data_dir: {error.holder} prepares the data set in {folder}, and no file in {root} has changed for '
                 f'{preparing.LONGEST_STILL_SECS} s; if that process hangs, end it, and start again.'
             ) from error

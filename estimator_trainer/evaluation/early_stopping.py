@@ -14,7 +14,7 @@ from estimator_trainer.run_dir import protocol
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class EarlyStopping:
     """`patience`: evaluations in a row without an improvement of more than `min_delta`."""
 
     metric: str
@@ -45,7 +45,7 @@ class Rule:
         return value > best + self.min_delta if self.mode == 'max' else value < best - self.min_delta
 
 
-def rule_of(config, best_metric: str, best_mode: str) -> Rule | None:
+def rule_of(config, best_metric: str, best_mode: str) -> EarlyStopping | None:
     """The rule that the flags of a run say; None: never.
 
     Args:
@@ -62,7 +62,7 @@ def rule_of(config, best_metric: str, best_mode: str) -> Rule | None:
         raise UsageError(
             f'--stop_metric={metric}: say whether lower or higher is better, by --stop_mode=min or --stop_mode=max.'
         )
-    return Rule(metric, mode, config.stop_patience, config.stop_min_delta)
+    return EarlyStopping(metric, mode, config.stop_patience, config.stop_min_delta)
 
 
 def mode_of(metric: str, best_metric: str, best_mode: str) -> str | None:
@@ -86,7 +86,7 @@ def _path(model_dir) -> str:
     return os.path.join(model_dir, 'eval', 'stop.json')
 
 
-def decide(rule: Rule, evaluations, model_dir) -> dict | None:
+def decide(rule: EarlyStopping, evaluations, model_dir) -> dict | None:
     """Writes the verdict down, if it is to stop. Returns it."""
     verdict = rule.verdict(evaluations)
     if verdict:
@@ -94,7 +94,7 @@ def decide(rule: Rule, evaluations, model_dir) -> dict | None:
     return verdict
 
 
-def end_from_outside(rule: Rule, model_dir, step: int, why: str) -> None:
+def end_from_outside(rule: EarlyStopping, model_dir, step: int, why: str) -> None:
     """Ends the training of a run with `rule` as an evaluation does, for somebody who watches the run from outside."""
     verdict = {**dataclasses.asdict(rule), 'step': step, 'why': why}
     protocol.write_json(_path(model_dir), verdict)
@@ -105,13 +105,13 @@ def remove_unfinished(model_dir) -> None:
     protocol.remove_unfinished(_path(model_dir))
 
 
-def decision(rule: Rule, model_dir) -> dict | None:
+def decision(rule: EarlyStopping, model_dir) -> dict | None:
     """The verdict that it was decided to stop, by this very rule; None: it was not."""
     verdict = protocol.read_json(_path(model_dir))
     same = all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
     return verdict if verdict and same else None
 
 
-def decided(rule: Rule, model_dir) -> bool:
+def decided(rule: EarlyStopping, model_dir) -> bool:
     """Whether it was decided to stop, by this very rule."""
     return decision(rule, model_dir) is not None

@@ -34,7 +34,7 @@ class Evaluator(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class EvaluationResult:
     """What an evaluation has found: the metrics of a checkpoint, which is of a step."""
 
     checkpoint: str
@@ -48,7 +48,7 @@ class Evaluation:
     Args:
         make_evaluator: () -> Evaluator, called when the first one is needed: it holds a model of its own.
         exports: evaluation.exporters.Exports.
-        rule: early_stopping.Rule, or None.
+        rule: early_stopping.EarlyStopping, or None.
         start_step: the step at which this process began to train; None if it does not train.
 
     Attributes:
@@ -114,7 +114,7 @@ class Evaluation:
         if entry:
             self.of(os.path.join(self._model_dir, entry.checkpoint), entry.final)
 
-    def find_undone(self) -> owed.Entry | None:
+    def find_undone(self) -> owed.EvaluationEntry | None:
         """Reads what an earlier process has left undone and can still be done; None for nothing.
 
         Half-written exports and files are removed. Where the checkpoint is gone, a warning says what is missing.
@@ -150,7 +150,7 @@ class Evaluation:
             final: training has ended with this checkpoint.
         """
         lines = self._lines.read()
-        new = owed.Entry(
+        new = owed.EvaluationEntry(
             os.path.basename(checkpoint),
             checkpoints.step_of(checkpoint),
             checkpoints.digest(checkpoint),
@@ -169,7 +169,7 @@ class Evaluation:
             metrics = self._evaluate(evaluator, checkpoint)
         self.results[entry.step] = metrics
         self._decide()
-        result = Result(checkpoint, entry.step, metrics)
+        result = EvaluationResult(checkpoint, entry.step, metrics)
         self._exports.write(evaluator, result, entry.final, entry.final_exports)
         self._keep(dataclasses.replace(entry, done=True))
 
@@ -204,7 +204,7 @@ class Evaluation:
         self._last_done = entry if entry.done else self._last_done
         owed.write(self._model_dir, entry)
 
-    def _of_an_earlier_version(self, newest) -> owed.Entry | None:
+    def _of_an_earlier_version(self, newest) -> owed.EvaluationEntry | None:
         """What a model_dir without eval/last.json says: its newest checkpoint may have been evaluated. Whether
         it was exported as the final one is seen by whether there is a final export at all."""
         lines = self._lines.read()
@@ -213,7 +213,7 @@ class Evaluation:
         step = checkpoints.step_of(newest)
         if lines[-1]['step'] != step or self._start_step not in (None, step):
             return None
-        return owed.Entry(
+        return owed.EvaluationEntry(
             os.path.basename(newest),
             step,
             checkpoints.digest(newest),

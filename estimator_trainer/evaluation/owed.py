@@ -15,7 +15,7 @@ from estimator_trainer.run_dir import protocol
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class EvaluationEntry:
     """One checkpoint that was taken up.
 
     Attributes:
@@ -37,7 +37,7 @@ class Entry:
     done: bool = False
 
 
-def take_up(last: Entry | None, new: Entry, lines) -> Entry:
+def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines) -> EvaluationEntry:
     """The entry of a checkpoint that is to be evaluated now.
 
     Args:
@@ -53,7 +53,7 @@ def take_up(last: Entry | None, new: Entry, lines) -> Entry:
     return dataclasses.replace(entry, done=last.done and entry.final == last.final)
 
 
-def recorded(entry: Entry, lines) -> dict | None:
+def recorded(entry: EvaluationEntry, lines) -> dict | None:
     """The results of the entry's evaluation, if its line is there."""
     for line in reversed(lines[entry.lines :]):
         if line['step'] == entry.step:
@@ -62,18 +62,18 @@ def recorded(entry: Entry, lines) -> dict | None:
     return None
 
 
-def read(model_dir: str) -> Entry | None:
+def read(model_dir: str) -> EvaluationEntry | None:
     """The entry of eval/last.json; None where there is none."""
     found = protocol.read_json(_path(model_dir))
-    names = {field.name for field in dataclasses.fields(Entry)}
+    names = {field.name for field in dataclasses.fields(EvaluationEntry)}
     if names - found.keys():
         return None
-    return Entry(
+    return EvaluationEntry(
         **{name: found[name] for name in names - {'final_exports'}}, final_exports=tuple(found['final_exports'])
     )
 
 
-def write(model_dir: str, entry: Entry) -> None:
+def write(model_dir: str, entry: EvaluationEntry) -> None:
     """Writes eval/last.json, whole or not at all. Raises OSError."""
     os.makedirs(os.path.dirname(_path(model_dir)), exist_ok=True)
     protocol.write_json(_path(model_dir), dataclasses.asdict(entry))

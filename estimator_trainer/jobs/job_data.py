@@ -45,7 +45,7 @@ def look_for(job, config) -> None:
         UsageError: the job needs files and has none, or has no use for them, or a store cannot be used; or the job
             has an input_fn and does not say how many examples --epochs mean.
         DatasetError: there are no such files.
-        StoreAway: the store does not answer.
+        DatasetUnavailable: the store does not answer.
     """
     if job.input_fn is not None and config.epochs is not None and job.num_train_examples is None:
         raise run_params.unknown_epochs(config.epochs)

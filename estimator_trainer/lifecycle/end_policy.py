@@ -5,7 +5,7 @@ import signal
 
 from estimator_trainer import exit_codes
 from estimator_trainer.lifecycle.ending import End
-from estimator_trainer.lifecycle.peers import Gone
+from estimator_trainer.lifecycle.peers import SilentPeer
 from estimator_trainer.run_dir import training_file
 
 # What a task does, beside the states of training.json:
@@ -25,7 +25,7 @@ class Bounds:
 
 
 @dataclasses.dataclass(frozen=True)
-class Snapshot:
+class TaskState:
     """What is known about a task at one moment. All times are seconds of one clock.
 
     Attributes:
@@ -54,63 +54,61 @@ class Snapshot:
     stopped_by: int | None = None
     follows: bool = False
     told_at: float | None = None
-    gone: Gone | None = None
+    gone: SilentPeer | None = None
 
 
-def after_signal(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
-    """The snapshot once a signal has come to this task: SIGINT, SIGTERM or SIGHUP."""
+def after_signal(state: TaskState, signum: int, now: float) -> TaskState:
+    """The state once a signal has come to this task: SIGINT, SIGTERM or SIGHUP."""
     hung_up = signum == signal.SIGHUP
-    if snapshot.signum is None:
-        told_at = now if snapshot.told_at is None else snapshot.told_at
+    if state.signum is None:
+        told_at = now if state.told_at is None else state.told_at
         return dataclasses.replace(
-            snapshot, signum=signal.SIGTERM if hung_up else signum, hung_up=hung_up, told_at=told_at
+            state, signum=signal.SIGTERM if hung_up else signum, hung_up=hung_up, told_at=told_at
         )
     if hung_up:  # a terminal that is closed sends it, and so does the shell in it
-        return snapshot
-    insists = signum == signal.SIGINT or now - snapshot.told_at >= _SAME_ORDER_SECS
-    return dataclasses.replace(snapshot, insisted=snapshot.insisted or insists)
+        return state
+    insists = signum == signal.SIGINT or now - state.told_at >= _SAME_ORDER_SECS
+    return dataclasses.replace(state, insisted=state.insisted or insists)
 
 
-def after_agreement(snapshot: Snapshot, signum: int, now: float) -> Snapshot:
-    """The snapshot once all tasks have agreed to stop because one of them received `signum`."""
-    told_at = now if snapshot.told_at is None else snapshot.told_at
-    return dataclasses.replace(snapshot, stopped_by=signum, follows=snapshot.signum is None, told_at=told_at)
+def after_agreement(state: TaskState, signum: int, now: float) -> TaskState:
+    """The state once all tasks have agreed to stop because one of them received `signum`."""
+    told_at = now if state.told_at is None else state.told_at
+    return dataclasses.replace(state, stopped_by=signum, follows=state.signum is None, told_at=told_at)
 
 
-def name_of(snapshot: Snapshot, signum: int) -> str:
+def name_of(state: TaskState, signum: int) -> str:
     """The name of a signal as its sender knows it."""
     if signum == signal.SIGINT:
         return 'Ctrl-C'
-    return 'SIGHUP' if snapshot.hung_up and signum == signal.SIGTERM else signal.Signals(signum).name
+    return 'SIGHUP' if state.hung_up and signum == signal.SIGTERM else signal.Signals(signum).name
 
 
-def decide_end(snapshot: Snapshot, bounds: Bounds, now: float) -> End | None:
+def decide_end(state: TaskState, bounds: Bounds, now: float) -> End | None:
     """How the task has to end now; None while it may go on."""
-    return _end_by_signal(snapshot, bounds, now) or _end_without_peer(snapshot) or _end_stalled(snapshot, bounds, now)
+    return _end_by_signal(state, bounds, now) or _end_without_peer(state) or _end_stalled(state, bounds, now)
 
 
-def _end_by_signal(snapshot, bounds, now) -> End | None:
-    if snapshot.told_at is None:
+def _end_by_signal(state, bounds, now) -> End | None:
+    if state.told_at is None:
         return None
-    signum = snapshot.signum or snapshot.stopped_by
-    name = name_of(snapshot, signum)
-    at_step = '' if snapshot.checkpoint_step is None else f' at step {snapshot.checkpoint_step}'
+    signum = state.signum or state.stopped_by
+    name = name_of(state, signum)
+    at_step = '' if state.checkpoint_step is None else f' at step {state.checkpoint_step}'
     last = f'the last checkpoint is{at_step}' if at_step else 'there is no checkpoint'
-    if snapshot.phase not in (training_file.TRAINING, CLOSING, SERVING):  # nothing is left to save
+    if state.phase not in (training_file.TRAINING, CLOSING, SERVING):  # nothing is left to save
         then = f'the same command resumes{at_step}'
-        if snapshot.nothing_saved:
+        if state.nothing_saved:
             then = f'{last}, so the same command begins anew'
         return End(128 + signum, f'stopped by {name}; {then}')
-    is_saved = snapshot.phase == CLOSING and snapshot.step is not None and snapshot.checkpoint_step == snapshot.step
-    if is_saved and (snapshot.insisted or now - snapshot.told_at >= bounds.grace):  # it waits for other tasks
-        return End(
-            128 + signum, f'stopped by {name}; saved{at_step}, the same command resumes', follows=snapshot.follows
-        )
-    if snapshot.insisted:
+    is_saved = state.phase == CLOSING and state.step is not None and state.checkpoint_step == state.step
+    if is_saved and (state.insisted or now - state.told_at >= bounds.grace):  # it waits for other tasks
+        return End(128 + signum, f'stopped by {name}; saved{at_step}, the same command resumes', follows=state.follows)
+    if state.insisted:
         return End(exit_codes.NOT_SAVED, f'stopped at once by a second {name}; {last}')
-    if now - snapshot.told_at < bounds.grace:
+    if now - state.told_at < bounds.grace:
         return None
-    if snapshot.phase == SERVING:  # the workers save
+    if state.phase == SERVING:  # the workers save
         return End(128 + signum, f'stopped by {name}')
     return End(
         exit_codes.NOT_SAVED,
@@ -119,8 +117,8 @@ def _end_by_signal(snapshot, bounds, now) -> End | None:
     )
 
 
-def _end_without_peer(snapshot) -> End | None:
-    gone = snapshot.gone
+def _end_without_peer(state) -> End | None:
+    gone = state.gone
     if gone is None:
         return None
     if gone.ever_seen:
@@ -131,16 +129,16 @@ def _end_without_peer(snapshot) -> End | None:
     return End(code, f'{gone.name} at {gone.address} {what} {gone.secs:.0f} s; {cure}', peer=gone.name)
 
 
-def _end_stalled(snapshot, bounds, now) -> End | None:
+def _end_stalled(state, bounds, now) -> End | None:
     if not bounds.step:
         return None
-    secs = now - snapshot.since
-    if snapshot.phase == training_file.TRAINING and secs >= bounds.step:
+    secs = now - state.since
+    if state.phase == training_file.TRAINING and secs >= bounds.step:
         return End(
             exit_codes.STALLED, f'no step was finished in {bounds.step:g} s (--step_timeout_secs); the stacks are above'
         )
     close_secs = max(_CLOSE_SECS, bounds.step)
-    if snapshot.phase == CLOSING and secs >= close_secs:
+    if state.phase == CLOSING and secs >= close_secs:
         return End(
             exit_codes.STALLED,
             f'saving the last step and closing the session took over {close_secs:g} s (--step_timeout_secs); '

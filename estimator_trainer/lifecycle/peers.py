@@ -19,7 +19,7 @@ MOST_A_SECOND = 100  # probes that one task sends, and that one task receives
 
 
 @dataclasses.dataclass(frozen=True)
-class Gone:
+class SilentPeer:
     """A peer that does not answer. `secs`: since its first failed probe, or since the watch began."""
 
     name: str
@@ -65,9 +65,9 @@ class _Peer:
         self.failures, self.closed_since = 0, None
         self.failing_since += pause
 
-    def gone(self, now: float) -> Gone:
+    def gone(self, now: float) -> SilentPeer:
         silent = now - self.failing_since if self.failures or not self.ever_seen else 0.0
-        return Gone(self.name, self.address, self.ever_seen, silent)
+        return SilentPeer(self.name, self.address, self.ever_seen, silent)
 
 
 class PeerWatch:
@@ -114,7 +114,7 @@ class PeerWatch:
             for name, address in peers.items()
         ]
 
-    def look(self, clock=time.monotonic) -> Gone | None:
+    def look(self, clock=time.monotonic) -> SilentPeer | None:
         """Asks the peers whose probe is due. Returns a peer that has been silent for too long, if there is one."""
         if not self._peers:
             return None
@@ -168,7 +168,7 @@ class PeerWatch:
         now = time.monotonic() if now is None else now
         return {peer.name: round(peer.gone(now).secs, 1) for peer in self._peers}
 
-    def missing_now(self, clock=time.monotonic) -> list[Gone]:
+    def missing_now(self, clock=time.monotonic) -> list[SilentPeer]:
         """The peers that do not answer at this moment."""
         missing, now = [], clock()
         for first in range(0, len(self._peers), MOST_A_SECOND):

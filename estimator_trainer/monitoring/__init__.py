@@ -4,7 +4,7 @@
 between two scrapes:
 
     port.py        the flag -> a socket that listens, or an error before anything starts
-    state.py       the files of a model_dir -> what is known now
+    run_state.py   the files of a model_dir -> what is known now
     collector.py   what is known -> metrics, as prometheus-client wants them (pure)
     server.py      a thread that answers scrapes, and bounds what clients can ask of it
 

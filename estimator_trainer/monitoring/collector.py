@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
-from estimator_trainer.monitoring.state import State
+from estimator_trainer.monitoring.run_state import RunState
 
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 _NAME = 'estimator_trainer'
@@ -21,22 +21,22 @@ class Collector:
     """A collector of prometheus-client.
 
     Args:
-        read: () -> State, called at each scrape.
+        read: () -> RunState, called at each scrape.
     """
 
-    def __init__(self, read: Callable[[], State]):
+    def __init__(self, read: Callable[[], RunState]):
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
         return metrics(self._read())
 
 
-def text(read: Callable[[], State]) -> bytes:
+def text(read: Callable[[], RunState]) -> bytes:
     """The text of a scrape."""
     return prometheus_client.generate_latest(Collector(read))
 
 
-def metrics(now: State) -> Iterator[Metric]:
+def metrics(now: RunState) -> Iterator[Metric]:
     """The metrics of a run."""
     training, line = now.training, now.line
     yield InfoMetricFamily(_NAME, 'The run, and the versions of what runs it.', value=_info(now))
@@ -62,7 +62,7 @@ def metrics(now: State) -> Iterator[Metric]:
     yield from _by_label('resident_memory_bytes', 'Memory that the process of a task holds.', 'task', now.resident)
 
 
-def _info(now: State) -> dict[str, str]:
+def _info(now: RunState) -> dict[str, str]:
     versions = now.config.get('versions') or {}
     told = {
         'version': _VERSION,

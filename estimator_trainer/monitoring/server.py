@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from estimator_trainer.monitoring import port
-from estimator_trainer.monitoring.state import State
+from estimator_trainer.monitoring.run_state import RunState
 from estimator_trainer.this_process import forks
 
 REQUEST_SECS = 5.0
@@ -26,7 +26,7 @@ _END_SECS = 1.0  # that the end of a run waits for the thread
 _log = logging.getLogger('estimator_trainer')
 
 
-def of_run(listener: socket.socket, read: Callable[[], State], say: Callable[[str], None]) -> 'Server':
+def of_run(listener: socket.socket, read: Callable[[], RunState], say: Callable[[str], None]) -> 'Server':
     """Serves the metrics of a run, and says where.
 
     Args:
@@ -35,7 +35,7 @@ def of_run(listener: socket.socket, read: Callable[[], State], say: Callable[[st
     """
     from estimator_trainer.monitoring import collector  # only a run with --metrics_port needs its package
 
-    collector.text(lambda: State('', 0.0))  # it imports what it needs now, and not while TensorFlow is imported
+    collector.text(lambda: RunState('', 0.0))  # it imports what it needs now, and not while TensorFlow is imported
     say(f'metrics: {port.url(listener)}')
     return Server(listener, lambda: collector.text(read), collector.CONTENT_TYPE)
 

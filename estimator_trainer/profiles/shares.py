@@ -15,8 +15,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from estimator_trainer.profiles import names
-from estimator_trainer.profiles.trace import Event, Line
+from estimator_trainer.profiles import event_names
+from estimator_trainer.profiles.trace import TraceEvent, TraceLine
 
 COMPUTING, COMMUNICATING, INPUT, OVERHEAD, PYTHON = 'computing', 'communicating', 'input', 'overhead', 'Python'
 KINDS = (COMPUTING, COMMUNICATING, INPUT, OVERHEAD, PYTHON)
@@ -68,19 +68,19 @@ class Shares:
     top: tuple[tuple[str, str, float], ...]
 
 
-def of(lines: Sequence[Line]) -> Shares:
+def of(lines: Sequence[TraceLine]) -> Shares:
     """Adds up the times of a profile.
 
     Raises:
         NoSteps: no step ended in it.
     """
-    calls = [event for line in lines for event in line.events if event.name == names.CALL]
-    calls = [call for call in calls if names.LAST in call.stats]
+    calls = [event for line in lines for event in line.events if event.name == event_names.CALL]
+    calls = [call for call in calls if event_names.LAST in call.stats]
     if not calls:
         raise NoSteps(_NOTHING)
-    began = [event.start for line in lines for event in line.events if event.name == names.BEGIN]
+    began = [event.start for line in lines for event in line.events if event.name == event_names.BEGIN]
     window = min([*began, *(call.start for call in calls)]), max(call.end for call in calls)
-    steps = sum(int(call.stats[names.LAST]) - int(call.stats[names.FIRST]) + 1 for call in calls)
+    steps = sum(int(call.stats[event_names.LAST]) - int(call.stats[event_names.FIRST]) + 1 for call in calls)
     length = window[1] - window[0]
     if steps < 1 or length < 1:
         raise NoSteps(_NOTHING)
@@ -122,7 +122,7 @@ class _Times:
         self.of_name[name] += _length(inside)
 
 
-def _times(lines: Sequence[Line], window: Interval) -> dict[str, _Times]:
+def _times(lines: Sequence[TraceLine], window: Interval) -> dict[str, _Times]:
     """Of the three kinds that single events tell of."""
     times = {kind: _Times() for kind in (COMPUTING, COMMUNICATING, INPUT)}
     captured = {event.stats.get('id') for line in lines for event in line.events if event.name.startswith(_CAPTURED)}
@@ -132,7 +132,7 @@ def _times(lines: Sequence[Line], window: Interval) -> dict[str, _Times]:
                 name = str(event.stats.get('tf_op') or event.name)  # a kernel of a GPU names the operation
                 times[_kind_of(_split(name)[1]) or COMPUTING].add(name, alone, window)
         for event in line.events:
-            if event.name == names.ADD_UP:
+            if event.name == event_names.ADD_UP:
                 times[COMMUNICATING].add(event.name, [(event.start, event.end)], window)
             elif _GETTING_INPUT.match(event.name):
                 times[INPUT].add(event.name, [(event.start, event.end)], window)
@@ -148,9 +148,9 @@ def _kind_of(type_: str) -> str | None:
     return COMMUNICATING if _COMMUNICATES.match(type_) else INPUT if _GETS_INPUT.match(type_) else None
 
 
-def _operations(line: Line, captured: set) -> Iterator[tuple[Event, list[Interval], bool]]:
+def _operations(line: TraceLine, captured: set) -> Iterator[tuple[TraceEvent, list[Interval], bool]]:
     """(operation, when it and nothing that it called ran, whether it prepares the input) of a thread."""
-    open_: list[tuple[Event, list[Interval], bool]] = []  # the events around the next one; what they called
+    open_: list[tuple[TraceEvent, list[Interval], bool]] = []  # the events around the next one; what they called
 
     def closed(until: int):
         while open_ and open_[-1][0].end <= until:
@@ -163,14 +163,14 @@ def _operations(line: Line, captured: set) -> Iterator[tuple[Event, list[Interva
         of_input = line.name.startswith(_INPUT_THREAD) or bool(open_ and open_[-1][2])
         if event.name == _EXECUTOR:
             of_input = event.stats.get('id') in captured
-        if open_ and (_OPERATION.match(event.name) or event.name == names.ADD_UP):
+        if open_ and (_OPERATION.match(event.name) or event.name == event_names.ADD_UP):
             for _, called, _ in open_:
                 called.append((event.start, event.end))
         open_.append((event, [], of_input))
     yield from closed(max((event.end for event in line.events), default=0))
 
 
-def _waits(lines: Sequence[Line]) -> Iterator[tuple[str, str, Interval]]:
+def _waits(lines: Sequence[TraceLine]) -> Iterator[tuple[str, str, Interval]]:
     """(name, type, from its start until it was done) of each asynchronous operation.
 
     In a loop the same operation runs again and again under one number: its first start belongs to its first end.

@@ -12,7 +12,7 @@ from estimator_trainer.run_dir import files
 _NOISE = 'ThreadpoolListener::'  # three events without a length for each piece of work of a thread pool
 
 
-class Event(NamedTuple):
+class TraceEvent(NamedTuple):
     """Something that a thread did. Times are in picoseconds since the profile began."""
 
     name: str
@@ -25,15 +25,15 @@ class Event(NamedTuple):
         return self.start + self.length
 
 
-class Line(NamedTuple):
+class TraceLine(NamedTuple):
     """A thread, or a stream of a GPU, with its events in the order in which they began; an outer one comes first."""
 
     name: str
     on_device: bool  # a stream of a GPU
-    events: list[Event]
+    events: list[TraceEvent]
 
 
-def lines(data: bytes) -> list[Line]:
+def lines(data: bytes) -> list[TraceLine]:
     """The threads of a profile.
 
     Args:
@@ -49,7 +49,7 @@ def lines(data: bytes) -> list[Line]:
         for line in plane.lines:
             began = line.timestamp_ns * 1000
             events = [
-                Event(
+                TraceEvent(
                     names.get(event.metadata_id, ''),
                     began + event.offset_ps,
                     event.duration_ps,
@@ -59,13 +59,13 @@ def lines(data: bytes) -> list[Line]:
             ]
             events = [event for event in events if not event.name.startswith(_NOISE)]
             if events:
-                found.append(Line(line.name, plane.name.startswith('/device:'), _nested(events)))
+                found.append(TraceLine(line.name, plane.name.startswith('/device:'), _nested(events)))
     return found
 
 
-def _nested(events: list[Event]) -> list[Event]:
-    """In the order of a Line. Of two events that overlap, the first ends where the second begins: TensorFlow's executor
-    says that it goes on a little before it says that it has stopped."""
+def _nested(events: list[TraceEvent]) -> list[TraceEvent]:
+    """In the order of a TraceLine. Of two events that overlap, the first ends where the second begins: TensorFlow's
+    executor says that it goes on a little before it says that it has stopped."""
     events.sort(key=lambda event: (event.start, -event.length))
     open_: list[int] = []
     for number, event in enumerate(events):
@@ -84,7 +84,7 @@ def _value(stat, texts):
     return texts.get(stat.ref_value, '') if stat.HasField('ref_value') else 0
 
 
-def write(path: str, threads: list[Line]) -> None:
+def write(path: str, threads: list[TraceLine]) -> None:
     """Writes `threads` in the Trace Event Format, compressed by gzip.
 
     Raises:

@@ -16,14 +16,14 @@ UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)  # what a
 PAUSES_SECS = (1, 2, 4, 8)  # before a file is tried again whose error may pass
 
 
-class CannotRead(OSError):
+class CannotReadCheckpoint(OSError):
     """The operating system does not let us read a checkpoint now. That says nothing of its contents.
 
     `errno` is 0 where TensorFlow does not tell it.
     """
 
     @classmethod
-    def because(cls, error: BaseException, path: str) -> 'CannotRead':
+    def because(cls, error: BaseException, path: str) -> 'CannotReadCheckpoint':
         number = error.errno if isinstance(error, OSError) else file_errors.number_in(str(error))
         return cls(number or 0, os.strerror(number) if number else one_line(error), path)
 
@@ -36,7 +36,7 @@ def patient(function):
         for secs in PAUSES_SECS:
             try:
                 return function(path, *args)
-            except CannotRead as error:
+            except CannotReadCheckpoint as error:
                 if error.errno not in file_errors.MAY_PASS:
                     raise
                 _log.warning(
@@ -57,7 +57,7 @@ def was_refused(error: BaseException, prefix: str) -> bool:
 
 def raise_if_refused(error, prefix) -> None:
     if was_refused(error, prefix):
-        raise CannotRead.because(error, prefix + str(error).partition(prefix)[2].partition(';')[0]) from error
+        raise CannotReadCheckpoint.because(error, prefix + str(error).partition(prefix)[2].partition(';')[0]) from error
 
 
 def one_line(error) -> str:
@@ -72,7 +72,7 @@ def exists(path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise CannotRead.because(error, path) from error
+        raise CannotReadCheckpoint.because(error, path) from error
     return True
 
 
@@ -83,4 +83,4 @@ def names(folder) -> list:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise CannotRead.because(error, folder) from error
+        raise CannotReadCheckpoint.because(error, folder) from error

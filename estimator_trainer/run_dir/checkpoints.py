@@ -38,7 +38,7 @@ def latest(model_dir: str) -> str | None:
     """The prefix of the newest checkpoint, which the file `checkpoint` names; None: there is none.
 
     Raises:
-        CannotRead: that file, or the checkpoint's index. tf.train.latest_checkpoint takes it for absent.
+        CannotReadCheckpoint: that file, or the checkpoint's index. tf.train.latest_checkpoint takes it for absent.
     """
     _read_state(model_dir)
     prefix = tf.train.latest_checkpoint(model_dir)
@@ -53,7 +53,7 @@ def last_step(model_dir: str) -> int:
     """The global step of the newest checkpoint, 0 where there is none.
 
     Raises:
-        CannotRead: it cannot be read now.
+        CannotReadCheckpoint: it cannot be read now.
     """
     checkpoint = newest(model_dir)
     return step_of(checkpoint) if checkpoint else 0
@@ -70,7 +70,7 @@ def newest(model_dir: str, at_least: int | None = None) -> str | None:
             an older version until then.
 
     Raises:
-        CannotRead: it cannot be read now.
+        CannotReadCheckpoint: it cannot be read now.
     """
     began, said = time.monotonic(), False
     while True:
@@ -99,7 +99,7 @@ def step_of(prefix: str) -> int:
     """The global step of a checkpoint of any loop.
 
     Raises:
-        CannotRead: it cannot be read now.
+        CannotReadCheckpoint: it cannot be read now.
         tf.errors.OpError, ValueError: it is damaged, or has none.
     """
     try:
@@ -139,7 +139,7 @@ def set_aside_damaged(model_dir: str) -> None:
 
     Raises:
         NoGoodCheckpoint: none is left.
-        CannotRead: one cannot be read now. It stays where it is.
+        CannotReadCheckpoint: one cannot be read now. It stays where it is.
     """
     path = _named(model_dir)
     named = path and os.path.join(model_dir, os.path.basename(path))  # the folder may have been moved
@@ -200,7 +200,7 @@ def damage(prefix: str) -> str | None:
     variable is read slice by slice: of the slot of a slice, the checkpoint has no more than that slice.
 
     Raises:
-        CannotRead: the operating system does not let us read it now.
+        CannotReadCheckpoint: the operating system does not let us read it now.
     """
     reading = ''
     try:
@@ -221,7 +221,7 @@ def damage(prefix: str) -> str | None:
                         dtypes=[dtypes[reading].base_dtype],
                     )
     except OSError as error:
-        raise checkpoint_errors.CannotRead.because(error, error.filename or prefix) from error
+        raise checkpoint_errors.CannotReadCheckpoint.because(error, error.filename or prefix) from error
     except checkpoint_errors.UNREADABLE as error:
         checkpoint_errors.raise_if_refused(error, prefix)
         if isinstance(error, tf.errors.ResourceExhaustedError):  # of memory: that says nothing of the contents
@@ -238,7 +238,7 @@ def _read_state(model_dir) -> None:
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
-        raise checkpoint_errors.CannotRead.because(error, path) from error
+        raise checkpoint_errors.CannotReadCheckpoint.because(error, path) from error
 
 
 @checkpoint_errors.patient

@@ -6,7 +6,6 @@ slow or absent store delays an upload, but never a step. Locks, checkpoints and 
 tasks of a run are on several machines, each is started in this way. It sends its own files, and it follows the files of
 others that it reads: it fetches them again and again.
 
-    urls.py       which URLs there are, and the scratch folder of one
     here.py       which stores work on this machine, for doctor
     names.py      what a file of a run is, by its name (pure)
     share.py      which files are whose, where tasks are on several machines (pure)
@@ -15,7 +14,7 @@ others that it reads: it fetches them again and again.
     errors.py     its three kinds of errors, and their messages
     connection.py opens the store of a URL: packages, credentials, and whether it obeys conditions
     lease.py      who trains here: one trainer at a time, and one evaluator
-    state.py      what the scratch folder knows of the store
+    scratch_state.py  what the scratch folder knows of the store
     snapshot.py   what the scratch folder holds at one moment
     fetch.py      store -> scratch folder, at the start
     mirror.py     scratch folder -> store, one pass
@@ -26,10 +25,10 @@ others that it reads: it fetches them again and again.
     signals.py    the signals of the process that sends, and how its start can be interrupted
     child.py      the child, and the end
     ending.py     the exit code of the run (pure)
-    run.py        the start, and what its errors mean
+    stored_run.py  the start, and what its errors mean
     needs.py      of which files a tool needs the content (pure)
     copies.py     copies of a run, for tools that work on folders
     run_locks.py  which locks a run holds that is copied while it lives
 
-Imports no TensorFlow.
+`config/urls.py` says which URLs there are, and names the scratch folder of one. Imports no TensorFlow.
 """

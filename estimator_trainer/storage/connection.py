@@ -12,7 +12,7 @@ from typing import Any
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import errors, names
-from estimator_trainer.storage.store import Away, Conflict, Refused, Store, StoreError
+from estimator_trainer.storage.store import Conflict, Store, StoreError, StoreRefused, StoreUnavailable
 
 _REQUEST_SECS, _CONNECT_SECS = 60, 5  # of one request; to send needs 280 kB/s: two parts of 8 MiB, or 16 MiB at once
 _RETRIES, _RETRY_SECS = 2, 10  # within one operation; the sender tries again later
@@ -26,7 +26,7 @@ def connect(url: str, environ, flag: str = '--model_dir') -> Store:
 
     Raises:
         UsageError: a package is missing, no credentials are found, or the store refuses the object.
-        Away: it does not answer.
+        StoreUnavailable: it does not answer.
     """
     store = open_for_reading(url, environ, flag)
     with usage_errors(url, flag):
@@ -61,13 +61,13 @@ def usage_errors(url: str, flag: str):
     """Turns errors that only the user can mend into UsageError. Others name the server, if that is known."""
     try:
         yield
-    except (Refused, Conflict) as error:
+    except (StoreRefused, Conflict) as error:
         raise UsageError(f'{flag}={url}: {error}. Mend that, or name another folder.') from None
-    except Away as error:
+    except StoreUnavailable as error:
         if re.search(r'credential|metadata|169\.254', str(error), re.IGNORECASE):
             raise UsageError(f'{flag}={url}: no credentials are found ({error}). See docs/storage.md.') from None
         where = server(url, os.environ)
-        raise Away(f'{error} ({where})' if where else str(error)) from None
+        raise StoreUnavailable(f'{error} ({where})' if where else str(error)) from None
 
 
 def keeps_conditions(store: Store) -> bool:
@@ -79,7 +79,7 @@ def keeps_conditions(store: Store) -> bool:
         return _is_refused(lambda: store.write(name, b'third', None)) and _is_refused(
             lambda: store.write(name, b'third', first)
         )
-    except Refused as error:
+    except StoreRefused as error:
         if 'NotImplemented' not in str(error):
             raise
         return False

@@ -20,7 +20,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, metrics_log
 from estimator_trainer.storage import lease, names, run_locks
 from estimator_trainer.storage.needs import Need, Needs
-from estimator_trainer.storage.store import Away, Changed, Object, Store, Version
+from estimator_trainer.storage.store import Object, ObjectChanged, Store, StoreUnavailable, Version
 
 _AT_ONCE = 8  # requests
 _TRIES = 5
@@ -64,7 +64,7 @@ class Copy:
         """Makes the folder hold what the store holds now.
 
         Raises:
-            StoreError: of the store; Away if it changes faster than it can be fetched.
+            StoreError: of the store; StoreUnavailable if it changes faster than it can be fetched.
             UsageError: this machine has too little room.
             OSError: of the folder.
         """
@@ -72,7 +72,7 @@ class Copy:
             with contextlib.suppress(_Changed):
                 self._refresh()
                 return
-        raise Away(f'{self.url}: its newest checkpoint is always gone before it is fetched')
+        raise StoreUnavailable(f'{self.url}: its newest checkpoint is always gone before it is fetched')
 
     def add(self, folder: str) -> None:
         """Fetches the whole content of what is below a folder of the copy, now and in later refreshes. Raises as
@@ -190,7 +190,7 @@ class Copy:
                     file.write(chunk)
                     fetched.bytes += len(chunk)
         except FileNotFoundError as error:  # of the store
-            if self._is_part(name) or isinstance(error, Changed):
+            if self._is_part(name) or isinstance(error, ObjectChanged):
                 raise _Changed(name) from None
             return
         os.utime(path, (found.modified, found.modified))

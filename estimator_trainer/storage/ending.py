@@ -1,7 +1,7 @@
 """The exit code of a run in a store, and how --grace_secs is divided between saving and sending. Pure."""
 
 from estimator_trainer import exit_codes
-from estimator_trainer.storage.sender import Verdict
+from estimator_trainer.storage.sender import RunEnd
 
 
 def child_grace_secs(grace_secs: int) -> int:
@@ -9,7 +9,7 @@ def child_grace_secs(grace_secs: int) -> int:
     return max(1, grace_secs * 3 // 5)
 
 
-def exit_code(trainer: int, all_sent: bool, verdict: Verdict | None, starved: Verdict | None = None) -> int:
+def exit_code(trainer: int, all_sent: bool, verdict: RunEnd | None, starved: RunEnd | None = None) -> int:
     """Of the whole, from the trainer's own.
 
     Args:

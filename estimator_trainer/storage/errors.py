@@ -19,11 +19,11 @@ class StoreError(Exception):
     """The store has not done what it was asked for. The text is one line without credentials."""
 
 
-class Away(StoreError):
+class StoreUnavailable(StoreError):
     """It may work later: no answer, a server error, too many requests."""
 
 
-class Refused(StoreError):
+class StoreRefused(StoreError):
     """It will not work as it is: no permission, no bucket, no room."""
 
 
@@ -31,7 +31,7 @@ class Conflict(StoreError):
     """The object is not of the version that was to be replaced: somebody else has written it."""
 
 
-class Changed(FileNotFoundError):
+class ObjectChanged(FileNotFoundError):
     """The object, as it was opened, is not there any more."""
 
 
@@ -46,10 +46,10 @@ def translated(what: str, passed: tuple) -> Iterator[None]:
         text = f'{what}: {reason(error)}'
         denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError, PermissionError))
         if denied or _PERMANENT.search(str(error)):
-            raise Refused(text) from None
+            raise StoreRefused(text) from None
         if isinstance(error, passed):
             raise
-        raise Away(text) from None
+        raise StoreUnavailable(text) from None
 
 
 def reason(error: BaseException) -> str:

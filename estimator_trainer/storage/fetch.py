@@ -10,19 +10,19 @@ from collections.abc import Collection, Iterable
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import names, snapshot
+from estimator_trainer.storage.scratch_state import ScratchState
 from estimator_trainer.storage.share import Share
-from estimator_trainer.storage.state import State
-from estimator_trainer.storage.store import Away, Object, Store
+from estimator_trainer.storage.store import Object, Store, StoreUnavailable
 
 _log = logging.getLogger('estimator_trainer')
 _UNFINISHED = re.compile(r'\.\d+\.tmp$')  # of `download`, and of others that replace a file at once
 
 
-class Moved(Away):
+class Moved(StoreUnavailable):
     """An object was deleted or replaced while it was fetched."""
 
 
-def fetch(store: Store, folder: str, state: State, share: Share, continues: bool) -> tuple[str | None, int]:
+def fetch(store: Store, folder: str, state: ScratchState, share: Share, continues: bool) -> tuple[str | None, int]:
     """Makes the folder hold what the store has of a share.
 
     Args:
@@ -35,7 +35,7 @@ def fetch(store: Store, folder: str, state: State, share: Share, continues: bool
         fetched.
 
     Raises:
-        Away, Refused: of the store.
+        StoreUnavailable, StoreRefused: of the store.
         UsageError: the folder has too little room.
         OSError: of the folder.
     """
@@ -90,7 +90,7 @@ def runs_below(objects: Collection[str]) -> tuple[str, ...]:
     return tuple(name.removesuffix(names.LEASE) for name in objects if name.endswith(f'/{names.LEASE}'))
 
 
-def _theirs(folder: str, objects: dict[str, Object], state: State) -> set[str]:
+def _theirs(folder: str, objects: dict[str, Object], state: ScratchState) -> set[str]:
     """What others have written in the store, where the file here is still what was sent.
 
     None of a checkpoint or SavedModel, and not which one is named: those are of whoever has the lease. If another
@@ -127,7 +127,7 @@ def _megabytes(size: int) -> str:
     return f'{size / 1e6:,.1f} MB'
 
 
-def _remove_start(store: Store, folder: str, state: State, objects: dict[str, Object]) -> None:
+def _remove_start(store: Store, folder: str, state: ScratchState, objects: dict[str, Object]) -> None:
     """Removes what an earlier start has told the other tasks: they would fetch the checkpoint that it names."""
     if names.START in objects:
         store.delete(names.START)
@@ -143,7 +143,7 @@ def download(store: Store, name: str, path: str, found: Object) -> None:
         found: the object as it was listed.
 
     Raises:
-        Moved, Away, Refused: of the store.
+        Moved, StoreUnavailable, StoreRefused: of the store.
         OSError: of the file.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -168,7 +168,7 @@ def _is_wanted(name: str, share: Share, needed: set) -> bool:
     return names.is_fetched(name, needed) and (share.owns(name) or names.checkpoint_of(name) in needed - {None})
 
 
-def _is_equal(folder: str, name: str, state: State, found: Object) -> bool:
+def _is_equal(folder: str, name: str, state: ScratchState, found: Object) -> bool:
     """Whether the file here is what the store has."""
     path, digest = os.path.join(folder, name), state.digests().get(name)
     return (

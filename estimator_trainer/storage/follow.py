@@ -12,7 +12,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import files, protocol
 from estimator_trainer.storage import fetch, names, snapshot
-from estimator_trainer.storage.sender import REFUSED_SECS, Patience, Verdict
+from estimator_trainer.storage.sender import REFUSED_SECS, Patience, RunEnd
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.sign_of_life import SignOfLife, is_over
 from estimator_trainer.storage.store import Store, StoreError, Version
@@ -50,7 +50,7 @@ class Follower:
         self._life, self._lock = SignOfLife(config.lost_peer_secs / 2), threading.Lock()
         self._logs_at, self._looked_at = -math.inf, clock()
         self._over = threading.Event()
-        self.verdict: Verdict | None = None
+        self.verdict: RunEnd | None = None
         self.newest: str | None = None
         self.fetched_bytes = 0
 
@@ -99,7 +99,7 @@ class Follower:
                 pause = min(self._patience.pause, _LONGEST_PAUSE_SECS)
             except Exception as error:  # of the scratch folder, or a mistake of ours: the task must not wait for it
                 _log.exception('fetching has failed')
-                self.verdict = Verdict(exit_codes.CANNOT_WRITE, f'{type(error).__name__}: {error}')
+                self.verdict = RunEnd(exit_codes.CANNOT_WRITE, f'{type(error).__name__}: {error}')
             else:
                 pause = _LOOK_SECS
                 said = self._patience.worked(self._clock())
@@ -110,7 +110,7 @@ class Follower:
         warning, verdict = self._patience.failed(error, self._clock())
         if verdict:
             code = exit_codes.FILES_AWAY if verdict.code == exit_codes.NOT_SENT else verdict.code
-            self.verdict = Verdict(code, verdict.why)
+            self.verdict = RunEnd(code, verdict.why)
         if warning:
             _log.warning('WARNING: %s', warning)
 

@@ -22,11 +22,11 @@ _LOOKS, _RENEWALS = 30, 4  # within a span
 _TRIES = 3
 
 
-class Taken(Exception):
+class LeaseTaken(Exception):
     """Another trainer has the lease, and renews it. The text names its machine."""
 
 
-class Lost(Exception):
+class LeaseLost(Exception):
     """Another trainer has taken the lease over. The text names its machine."""
 
 
@@ -100,7 +100,7 @@ class Lease:
             The token of the holding before this one; None if nobody has ever trained here.
 
         Raises:
-            Taken: the other one lives.
+            LeaseTaken: the other one lives.
         """
         while True:
             found = self._store.read(self._name)
@@ -124,7 +124,7 @@ class Lease:
 
         def renew():
             while not over.wait(self.span_secs / _RENEWALS):
-                with contextlib.suppress(Lost, StoreError):  # `lost` says so; a store that is away may come back
+                with contextlib.suppress(LeaseLost, StoreError):  # `lost` says so; a store that is away may come back
                     self.renew()
 
         threading.Thread(target=renew, name='lease', daemon=True).start()
@@ -143,15 +143,15 @@ class Lease:
             if found is None or _parse(found[0]).get('released'):
                 return
             if found[1] != version:
-                raise Taken(_parse(found[0]).get('owner', 'another machine'))
+                raise LeaseTaken(_parse(found[0]).get('owner', 'another machine'))
 
     def renew(self) -> None:
-        """Raises Lost; StoreError: it could not be renewed now."""
+        """Raises LeaseLost; StoreError: it could not be renewed now."""
         with self._lock:
             if self.lost is None and not self._released:
                 self._rewrite()
         if self.lost is not None:
-            raise Lost(self.lost)
+            raise LeaseLost(self.lost)
 
     def release(self) -> None:
         """Lets the next trainer begin at once. Nothing renews the lease after it. Raises StoreError.
@@ -166,7 +166,7 @@ class Lease:
     def check(self) -> None:
         """Renews the lease if another trainer may have taken it meanwhile. Raises as `renew`."""
         if self.lost is not None:
-            raise Lost(self.lost)
+            raise LeaseLost(self.lost)
         if self._clock() >= self._renewed + self.span_secs:
             self.renew()
 

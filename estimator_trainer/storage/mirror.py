@@ -5,10 +5,10 @@ import time
 
 from estimator_trainer.storage import fetch, names, order
 from estimator_trainer.storage.lease import Lease, Unneeded
-from estimator_trainer.storage.pace import Sent
+from estimator_trainer.storage.pace import SentCheckpoint
+from estimator_trainer.storage.scratch_state import ScratchState
 from estimator_trainer.storage.share import Share
-from estimator_trainer.storage.snapshot import Changed, Local, Reader, Unsteady
-from estimator_trainer.storage.state import State
+from estimator_trainer.storage.snapshot import FileChanged, Local, SnapshotTaker, Unsteady
 from estimator_trainer.storage.store import ONE_REQUEST_BYTES, Conflict, Object, Store, StoreError, Version
 
 
@@ -38,20 +38,20 @@ class Mirror:
         store: Store,
         lease: Lease | Unneeded,
         scratch: str,
-        state: State,
+        state: ScratchState,
         newest: str | None,
         keep: int,
         share: Share,
     ):
         self._store, self._lease, self._state, self._keep, self._share = store, lease, state, keep, share
-        self._reader = Reader(run_folder(scratch), os.path.join(scratch, 'sending'), share)
+        self._reader = SnapshotTaker(run_folder(scratch), os.path.join(scratch, 'sending'), share)
         self._news: tuple | None = None  # of the snapshot that is being sent
         self._foreign: dict[str, Object] = {}
         self._below: tuple[str, ...] = ()  # folders that are runs of their own: not ours
         self.newest, self.sent_bytes, self.operations, self.advances = newest, 0, 0, 0
         self.unsteady: list[str] = []
         self._stuck: str | None = None  # the object at which a pass was interrupted
-        self.last: Sent | None = None
+        self.last: SentCheckpoint | None = None
 
     def look(self) -> None:
         """Learns which checkpoints of another machine the store has, and which other runs. Raises StoreError."""
@@ -72,9 +72,9 @@ class Mirror:
         not whole, and then the store keeps the one it has.
 
         Raises:
-            Changed: a file has changed meanwhile, or there is a newer checkpoint: it is time for another pass. Not for
-                those in `unsteady`.
-            lease.Lost: another trainer has the store now.
+            FileChanged: a file has changed meanwhile, or there is a newer checkpoint: it is time for another pass. Not
+                for those in `unsteady`.
+            lease.LeaseLost: another trainer has the store now.
             StoreError: it was interrupted. The store holds a whole run, and the next pass goes on.
             OSError: of the scratch folder.
         """
@@ -89,7 +89,7 @@ class Mirror:
         remote = {name: known[name] for name in ours} | dict.fromkeys(self._foreign)
         for op in order.plan(local, remote, snapshot.newest, self.newest, self._foreign, self._keep):
             if self.newest == snapshot.newest and self.has_news():
-                raise Changed(names.POINTER)  # the news go first
+                raise FileChanged(names.POINTER)  # the news go first
             try:
                 self._lease.check()
                 if op.source is None:
@@ -107,13 +107,13 @@ class Mirror:
                 raise
             if op.name == names.POINTER and op.source is not None:
                 self.newest = names.named_by(snapshot.contents[op.source].data or b'')
-                self.last = Sent(self.newest or '', self.sent_bytes - before, time.monotonic() - began)
+                self.last = SentCheckpoint(self.newest or '', self.sent_bytes - before, time.monotonic() - began)
             self.operations += 1
             if self._stuck in (None, op.name) or op.name == names.POINTER:
                 self._advance()
         self._advance()
         if self.has_news():
-            raise Changed(names.POINTER)
+            raise FileChanged(names.POINTER)
         return snapshot.newest is not None or not self._reader.has_pointer()
 
     def _advance(self) -> None:
@@ -136,13 +136,13 @@ class Mirror:
             else:
                 version = self._store.write(name, b''.join(content.chunks()), replaces)
         except Conflict:
-            self._lease.renew()  # Lost, if another trainer has written it
+            self._lease.renew()  # LeaseLost, if another trainer has written it
             found = self._store.list().get(name)  # else it was us, before we were killed
             if found:
                 self._remember(name, None, found.version)
             else:
                 self._state.forget(name)
-            raise Changed(name) from None
+            raise FileChanged(name) from None
         self._remember(name, content.digest, version)
         self.sent_bytes += content.size
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 _MEASURED_BYTES = 1 << 20  # less says more of latency than of speed
 
 
-class Sent(NamedTuple):
+class SentCheckpoint(NamedTuple):
     """A checkpoint that was sent: from the look at its files to the `checkpoint` file that names it."""
 
     checkpoint: str
@@ -24,10 +24,10 @@ class Pace:
 
     def __init__(self, grace_secs: int, to_save: int):
         self._grace, self._to_send = grace_secs, max(1, grace_secs - to_save)
-        self._said: Sent | None = None
+        self._said: SentCheckpoint | None = None
         self._warned_secs = 0.0
 
-    def of(self, sent: Sent) -> tuple[str | None, bool]:
+    def of(self, sent: SentCheckpoint) -> tuple[str | None, bool]:
         """The line that is due, and whether it is a warning."""
         first, self._said = self._said is None, sent
         what = f'{sent.checkpoint} was sent in {sent.secs:.1f} s ({sent.size / 1e6:.1f} MB)'

@@ -7,11 +7,11 @@ import time
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
-from estimator_trainer.storage.lease import Lease, Lost, Unneeded
+from estimator_trainer.storage.lease import Lease, LeaseLost, Unneeded
 from estimator_trainer.storage.mirror import Mirror
-from estimator_trainer.storage.pace import Pace, Sent
-from estimator_trainer.storage.snapshot import Changed
-from estimator_trainer.storage.store import Away, Refused, StoreError
+from estimator_trainer.storage.pace import Pace, SentCheckpoint
+from estimator_trainer.storage.snapshot import FileChanged
+from estimator_trainer.storage.store import StoreError, StoreRefused, StoreUnavailable
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks for a new checkpoint, or for what else others wait for
@@ -23,7 +23,7 @@ _LAST_TRIES = 10  # of files that still change when the run has ended, in at lea
 REFUSED_SECS = 60  # that a store may refuse writes: credentials are sometimes renewed late
 
 
-class Verdict(NamedTuple):
+class RunEnd(NamedTuple):
     """Why the run ends: an exit code, and one line."""
 
     code: int
@@ -34,7 +34,7 @@ class Patience:
     """When to warn of a store that fails, when to try again, and when to end the run. Pure: time is an argument."""
 
     def __init__(self, max_unpushed_secs: float, refused_secs: float = REFUSED_SECS, done: str = 'sent'):
-        self._most, self._done = {Away: max_unpushed_secs, Refused: refused_secs}, done
+        self._most, self._done = {StoreUnavailable: max_unpushed_secs, StoreRefused: refused_secs}, done
         self._since: float | None = None
         self._warn_at = 0.0
         self.pause = _FIRST_PAUSE_SECS
@@ -46,7 +46,7 @@ class Patience:
             return None
         return f'the store answers again, after {now - since:.0f} s'
 
-    def failed(self, error: StoreError, now: float) -> tuple[str | None, Verdict | None]:
+    def failed(self, error: StoreError, now: float) -> tuple[str | None, RunEnd | None]:
         """A warning that is due, and a verdict."""
         since = now if self._since is None else self._since
         if self._since is None:
@@ -54,10 +54,10 @@ class Patience:
         else:
             self.pause = min(2 * self.pause, _LONGEST_PAUSE_SECS)
         secs = now - since
-        most = self._most[Refused if isinstance(error, Refused) else Away]
+        most = self._most[StoreRefused if isinstance(error, StoreRefused) else StoreUnavailable]
         if secs >= most:
-            code = exit_codes.CANNOT_WRITE if isinstance(error, Refused) else exit_codes.NOT_SENT
-            return None, Verdict(code, f'{error}; not everything could be {self._done} for {secs:.0f} s')
+            code = exit_codes.CANNOT_WRITE if isinstance(error, StoreRefused) else exit_codes.NOT_SENT
+            return None, RunEnd(code, f'{error}; not everything could be {self._done} for {secs:.0f} s')
         if now < self._warn_at:
             return None, None
         self._warn_at = now + min(max(secs, _FIRST_WARNING_SECS), _LONGEST_SILENCE_SECS)
@@ -76,11 +76,11 @@ class Sender:
         self, mirror: Mirror, lease: Lease | Unneeded, max_unpushed_secs: float, pace: Pace, clock=time.monotonic
     ):
         self._mirror, self._lease, self._pace, self._clock = mirror, lease, pace, clock
-        self._last: Sent | None = None
+        self._last: SentCheckpoint | None = None
         self._patience = Patience(max_unpushed_secs)
         self._over, self._run_ended = threading.Event(), threading.Event()
         self._tries, self._changing_since = 0, 0.0
-        self._verdict: Verdict | None = None
+        self._verdict: RunEnd | None = None
         self._thread = threading.Thread(target=self._send, name='sender', daemon=True)
         self.all_sent = False
 
@@ -93,10 +93,10 @@ class Sender:
         self._over.set()
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> RunEnd | None:
         """Why the run should end; None while all is well."""
         if self._lease.lost is not None:
-            return Verdict(exit_codes.MODEL_DIR_TAKEN, f'{self._lease.holder} on {self._lease.lost} has taken over')
+            return RunEnd(exit_codes.MODEL_DIR_TAKEN, f'{self._lease.holder} on {self._lease.lost} has taken over')
         return self._verdict
 
     def send_the_rest(self) -> None:
@@ -112,20 +112,20 @@ class Sender:
                 pass
         except Exception as error:  # a mistake of ours: the run must not go on unsent
             _log.exception('sending has failed')
-            self._verdict = Verdict(exit_codes.CANNOT_WRITE, f'{type(error).__name__}: {error}')
+            self._verdict = RunEnd(exit_codes.CANNOT_WRITE, f'{type(error).__name__}: {error}')
 
     def _pass(self) -> bool:
         """One pass, and the wait for the next one. Whether it was the last."""
         last, before = self._run_ended.is_set(), self._mirror.advances
         try:
             whole = self._mirror.push()
-        except Lost:
+        except LeaseLost:
             return True
-        except Changed as error:
+        except FileChanged as error:
             if self._mirror.advances > before:
                 self._worked()
             if last and self._have_tried_enough():
-                self._verdict = Verdict(exit_codes.NOT_SENT, f'{error} changes although the run has ended')
+                self._verdict = RunEnd(exit_codes.NOT_SENT, f'{error} changes although the run has ended')
                 return True
             self._wait(0 if self._mirror.has_news() else _LOOK_SECS, last)
             return False
@@ -155,7 +155,7 @@ class Sender:
         return self._tries >= _LAST_TRIES and self._clock() - self._changing_since >= REFUSED_SECS
 
     def _failed(self, error: StoreError | OSError, last: bool) -> None:
-        known = error if isinstance(error, StoreError) else Refused(f'the scratch folder fails: {error}')
+        known = error if isinstance(error, StoreError) else StoreRefused(f'the scratch folder fails: {error}')
         warning, self._verdict = self._patience.failed(known, self._clock())
         if warning:
             _log.warning('WARNING: %s', warning)

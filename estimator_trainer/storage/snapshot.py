@@ -21,11 +21,11 @@ _CHUNK = 1 << 20
 _SMALL_BYTES = 1 << 20  # a file that belongs to no checkpoint or SavedModel is held in memory if it is no larger
 
 
-class Changed(Exception):
+class FileChanged(Exception):
     """A file is not what it was when the snapshot was taken: it is time for another one."""
 
 
-class Unsteady(Changed):
+class Unsteady(FileChanged):
     """The content of the file has changed."""
 
 
@@ -76,7 +76,7 @@ def is_of_one_save(prefix: str) -> bool:
         return False
 
 
-class Reader:
+class SnapshotTaker:
     """Takes snapshots of a run. Remembers digests, so that a file is read again only when it has changed.
 
     Args:
@@ -213,7 +213,7 @@ class Reader:
                 digest = self._digests.get(signature)
                 if digest is None:
                     digest = self._digests[signature] = _digest(file, signature[-1])
-        except (FileNotFoundError, Changed):
+        except (FileNotFoundError, FileChanged):
             return {}
         return {name: Local(digest, signature[-1], path)}
 
@@ -249,7 +249,7 @@ def _digest(file, size: int) -> str:
     while size:
         chunk = file.read(min(_CHUNK, size))
         if not chunk:
-            raise Changed(file.name)
+            raise FileChanged(file.name)
         digest.update(chunk)
         size -= len(chunk)
     return digest.hexdigest()

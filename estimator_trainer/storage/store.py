@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from estimator_trainer.storage import errors, names
-from estimator_trainer.storage.errors import Away, Changed, Conflict
-from estimator_trainer.storage.errors import Refused as Refused
+from estimator_trainer.storage.errors import Conflict, ObjectChanged, StoreUnavailable
 from estimator_trainer.storage.errors import StoreError as StoreError
+from estimator_trainer.storage.errors import StoreRefused as StoreRefused
 
 # Parts that are sent at once share the line, and each of them must be through before its request is given up.
 _IN_PARTS: Any = {'use_multipart': True, 'chunk_size': 8 << 20, 'max_concurrency': 2}
@@ -85,8 +85,8 @@ class Store:
         try:
             found, content = self._open(name, None)
             return b''.join(content), found.version
-        except Changed as error:  # a small one is fetched at once, unless the line is bad
-            raise Away(str(error)) from None
+        except ObjectChanged as error:  # a small one is fetched at once, unless the line is bad
+            raise StoreUnavailable(str(error)) from None
         except FileNotFoundError:
             return None
 
@@ -99,7 +99,7 @@ class Store:
 
         Raises:
             FileNotFoundError: as `chunks`.
-            Changed: when the content is read. All that was read until then is of the object as it was.
+            ObjectChanged: when the content is read. All that was read until then is of the object as it was.
         """
         return self._open(name, part)
 
@@ -123,14 +123,14 @@ class Store:
                         at += len(chunk)
                         yield bytes(chunk)
                 if at < end:
-                    raise Away(f'{self.url} cannot be read ({name}): the answer is too short')
-            except Away:
+                    raise StoreUnavailable(f'{self.url} cannot be read ({name}): the answer is too short')
+            except StoreUnavailable:
                 if at == before:
                     raise
             result = None
 
     def _rest(self, name: str, start: int, end: int, found: Object) -> Any:
-        """The answer with these bytes of an object. Raises Changed."""
+        """The answer with these bytes of an object. Raises ObjectChanged."""
         import obstore
         from obstore.exceptions import PreconditionError
 
@@ -140,7 +140,7 @@ class Store:
                 result = obstore.get(self._objects, name, options=options)
             if _object(result.meta) == found:
                 return result
-        raise Changed(f'{self.url}: {name} was changed or removed while it was fetched')
+        raise ObjectChanged(f'{self.url}: {name} was changed or removed while it was fetched')
 
     def write(self, name: str, content: bytes, replaces: Version | None) -> Version:
         """Writes an object in one request, on the condition that it is of that version; None: that it is not there.

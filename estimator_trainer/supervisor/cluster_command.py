@@ -13,7 +13,7 @@ from estimator_trainer.config import trainer_config as config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port, senders
 from estimator_trainer.run_dir import ownership
-from estimator_trainer.storage import run as storage_run
+from estimator_trainer.storage import stored_run as storage_run
 from estimator_trainer.supervisor import local_machine as machines
 from estimator_trainer.supervisor import local_supervisor, options
 from estimator_trainer.supervisor.policy import causes, task_commands

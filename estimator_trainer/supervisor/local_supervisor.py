@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from estimator_trainer import exit_codes
-from estimator_trainer.monitoring import report_page, server, state
+from estimator_trainer.monitoring import report_page, run_state, server
 from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, status_file, training_file
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.gang import Gang
@@ -79,7 +79,7 @@ class LocalSupervisor(Supervisor):
         model_dir = self._opts.model_dir
         if self._machine.metrics is None or model_dir is None:
             return contextlib.nullcontext()
-        return server.of_run(self._machine.metrics, lambda: state.of_cluster(model_dir, self._shown), self._say)
+        return server.of_run(self._machine.metrics, lambda: run_state.of_cluster(model_dir, self._shown), self._say)
 
     def _named_step(self) -> int | None:
         return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None

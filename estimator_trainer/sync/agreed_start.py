@@ -27,7 +27,7 @@ _ANSWER_SECS = 60  # for the slowest task, beyond the time it may look
 _HEARD_SECS = 10  # for all to hear of a refusal before the first one leaves
 
 
-class Refused(Exception):
+class StartRefused(Exception):
     """The tasks do not start. `code`: the exit code of all of them."""
 
     def __init__(self, code: int, message: str):
@@ -68,8 +68,8 @@ def agree(plan, files=None) -> int:
 
     Raises:
         UsageError: the model_dir of a task is not the chief's.
-        Refused: a task has other training files, or cannot read the chief's checkpoint, or the chief takes too long
-            to verify it.
+        StartRefused: a task has other training files, or cannot read the chief's checkpoint, or the chief takes too
+            long to verify it.
         tf.errors.OpError: a task was lost.
     """
     config = plan.config
@@ -77,7 +77,7 @@ def agree(plan, files=None) -> int:
     try:
         coordination.wait_for_all('checkpoints', verify_secs)
     except tf.errors.DeadlineExceededError as error:
-        raise Refused(
+        raise StartRefused(
             exit_codes.STALLED,
             f'the chief has not verified its checkpoint within {verify_secs:g} s (--step_timeout_secs)',
         ) from error
@@ -100,7 +100,7 @@ def agree(plan, files=None) -> int:
         else:
             task = str(plan.task)
         message = f'{task} {problem}'
-        raise UsageError(message) if code == exit_codes.USAGE else Refused(code, message)
+        raise UsageError(message) if code == exit_codes.USAGE else StartRefused(code, message)
     return start['step']
 
 

@@ -9,7 +9,7 @@ import logging
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import python_all_reduce
-from estimator_trainer.profiles.names import ADD_UP
+from estimator_trainer.profiles.event_names import ADD_UP
 from estimator_trainer.sync import coordination, shared_memory
 
 _log = logging.getLogger('estimator_trainer')
@@ -70,7 +70,7 @@ def install(memory, names) -> None:
         try:
             with _annotation(ADD_UP):
                 return memory.add_up((int(group) << 32) + int(instance), array, holds_up)
-        except shared_memory.Lost as error:
+        except shared_memory.TaskLost as error:
             text = f'all-reduce in shared memory lost {names[error.rank]}'
             raise tf.errors.UnavailableError(None, None, text) from error
 

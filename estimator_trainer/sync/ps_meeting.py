@@ -88,7 +88,7 @@ class Start:
             clear: () -> takes away what earlier workers have left. The chief calls it while nobody trains.
 
         Raises:
-            agreed_start.Refused: a worker has not come within `timeout_secs`.
+            agreed_start.StartRefused: a worker has not come within `timeout_secs`.
         """
         mine = random.SystemRandom().getrandbits(62) + 1
         if self._worker:
@@ -122,7 +122,7 @@ class Start:
         deadline = time.monotonic() + self._timeout_secs
         while away := missing():
             if time.monotonic() >= deadline:
-                raise agreed_start.Refused(
+                raise agreed_start.StartRefused(
                     exit_codes.STALLED, f'--sync_ps: {", ".join(away)} has not come within {self._timeout_secs:g} s'
                 )
             time.sleep(_POLL_SECS)

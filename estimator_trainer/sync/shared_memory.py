@@ -26,7 +26,7 @@ _ALIGNMENT = 64  # TensorFlow takes over arrays that begin so without a copy
 _HELLO = struct.Struct('<q')
 
 
-class Lost(ConnectionError):
+class TaskLost(ConnectionError):
     """A task that takes part is gone. `rank`: which."""
 
     def __init__(self, rank: int):
@@ -118,9 +118,9 @@ class SharedMemory:
         for other in sorted(peers):
             _, descriptors, _, _ = socket.recv_fds(peers[other], 1, 1, socket.MSG_CMSG_CLOEXEC)
             if not descriptors:
-                raise Lost(other)
+                raise TaskLost(other)
             self._memory_of[other] = descriptors[0]
-            peers[other].settimeout(None)  # the lifeline bounds a step
+            peers[other].settimeout(None)  # the watchdog bounds a step
 
     def waited_secs(self) -> float:
         """How long this task has waited for the arrays of others; time in which several keys wait counts once."""
@@ -137,7 +137,7 @@ class SharedMemory:
             holds_up: the caller can do nothing else meanwhile, and so its wait counts.
 
         Raises:
-            Lost: a task has ended.
+            TaskLost: a task has ended.
             ValueError: a task gives an array of another size.
         """
         array, key = np.asarray(array), int(key)
@@ -163,7 +163,7 @@ class SharedMemory:
             else:
                 np.copyto(total, part)
             if rank != self._rank:
-                with contextlib.suppress(Lost):  # whoever waits for it next will notice
+                with contextlib.suppress(TaskLost):  # whoever waits for it next will notice
                     self._send(rank, _READ, place, size)
         return total
 
@@ -195,7 +195,7 @@ class SharedMemory:
         try:
             self._peers[rank].send(_MESSAGE.pack(*message), socket.MSG_NOSIGNAL)
         except OSError as error:
-            raise Lost(rank) from error
+            raise TaskLost(rank) from error
 
     def _receive(self, rank, key):
         """Waits for a peer's array of this key -> (where, bytes). One thread reads the socket for all of them."""
@@ -248,9 +248,9 @@ class SharedMemory:
         except BlockingIOError:
             return None
         except OSError as error:
-            raise Lost(rank) from error
+            raise TaskLost(rank) from error
         if not message:
-            raise Lost(rank)
+            raise TaskLost(rank)
         return _MESSAGE.unpack(message)
 
     def _note(self, rank, message):

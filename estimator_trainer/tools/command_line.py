@@ -38,7 +38,7 @@ def run(
         return command()
     except tuple(codes) as error:
         return _fail(next(code for kind, code in codes.items() if isinstance(error, kind)), str(error))
-    except store.Away as error:
+    except store.StoreUnavailable as error:
         return _fail(exit_codes.FILES_AWAY, f'{error}; the same command may work later.')
     except store.StoreError as error:
         return _fail(exit_codes.CANNOT_WRITE, f'{error}.')

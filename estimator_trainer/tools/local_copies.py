@@ -62,7 +62,7 @@ class LocalCopies:
 
         Raises:
             UsageError: there is nothing, the URL is none, or the store refuses.
-            store.Away: the store does not answer.
+            store.StoreUnavailable: the store does not answer.
             OSError: of this machine.
         """
         if not urls.is_url(value):
@@ -130,7 +130,7 @@ class LocalCopies:
 
         Raises:
             UsageError: the URL is none, or the store refuses.
-            store.Away: the store does not answer.
+            store.StoreUnavailable: the store does not answer.
         """
         if not urls.is_url(value):
             return value

@@ -24,19 +24,19 @@ _OF_THE_NETWORK = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors
 _OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # the weights are not to be saved
 
 
-def install(lifeline) -> None:
+def install(watchdog) -> None:
     """From here on an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
     the data that does not answer is not waited for then."""
-    lifeline.when_told_to_stop(patience.give_up)
-    session_end.install(lambda exception: ends_training(exception, lifeline), of_the_data)
+    watchdog.when_told_to_stop(patience.give_up)
+    session_end.install(lambda exception: ends_training(exception, watchdog), of_the_data)
 
 
-def ends_training(exception, lifeline) -> bool:
+def ends_training(exception, watchdog) -> bool:
     """Whether training ends here as if the signal had been obeyed: it has come, and no step was left half done."""
-    if not lifeline.signum or not _between_steps(exception):
+    if not watchdog.signum or not _between_steps(exception):
         return False
     _log.info('told to stop, and the job has failed meanwhile (%s)', what_failed.described(exception))
-    lifeline.obey(lifeline.signum)
+    watchdog.obey(watchdog.signum)
     return True
 
 

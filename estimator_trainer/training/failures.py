@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import python_lock
-from estimator_trainer.errors import BadExample, DatasetError, StoreAway
+from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
@@ -34,14 +34,14 @@ _RAISING = (
 )
 
 
-def explain(error: BaseException, plan, lifeline) -> End:
+def explain(error: BaseException, plan, watchdog) -> End:
     """Says what an exception means for the user. Prints its traceback where that is what they need."""
     error = broken_input.of_the_data(error) or error
     text = what_failed.first_line(error)
     if isinstance(error, BadExample):
         cure = '; mend it, or leave out up to N such examples with --max_bad_examples=N' * error.may_be_left_out
         return End(exit_codes.DAMAGED, text + cure)
-    if isinstance(error, StoreAway):
+    if isinstance(error, DatasetUnavailable):
         return End(exit_codes.FILES_AWAY, text)
     if isinstance(error, DatasetError):
         isolated = os.environ.get(protocol.ISOLATED) == '1'
@@ -50,7 +50,7 @@ def explain(error: BaseException, plan, lifeline) -> End:
     if isinstance(error, checkpoints.NoGoodCheckpoint):
         return End(exit_codes.DAMAGED, text)
     if isinstance(error, (NotFiniteError, tf.estimator.NanLossDuringTrainingError)):
-        return End(exit_codes.NOT_FINITE, _not_finite(text, plan, lifeline))
+        return End(exit_codes.NOT_FINITE, _not_finite(text, plan, watchdog))
     if isinstance(error, TrainingStopped):
         return End(
             exit_codes.TERMINATED,
@@ -61,13 +61,13 @@ def explain(error: BaseException, plan, lifeline) -> End:
         return End(
             code, f'{text}; restart all tasks: they resume', peer=str(plan.cluster.chief_task) if plan.cluster else None
         )
-    if isinstance(error, checkpoint_errors.CannotRead):
+    if isinstance(error, checkpoint_errors.CannotReadCheckpoint):
         return End(
             file_errors.exit_code(error.errno),
             f'{error.filename} cannot be read ({error.strerror}), and '
             f'was left where it is; {file_errors.cure(error.errno)}',
         )
-    if isinstance(error, agreed_start.Refused):
+    if isinstance(error, agreed_start.StartRefused):
         return End(error.code, text)
     trace = tuple(traceback.format_exception(type(error), error, error.__traceback__))
     lines = tuple(''.join(trace).rstrip().splitlines())
@@ -102,14 +102,14 @@ def explain(error: BaseException, plan, lifeline) -> End:
         and isinstance(error, tf.errors.OpError)
         and blame.is_of_a_peer(type(error).__name__, error.message, _is_raised_by_tensorflow(error))
     ):
-        return _lost(error, text, lifeline, lines)
+        return _lost(error, text, watchdog, lines)
     if isinstance(error, KeyboardInterrupt):
         return End(128 + signal.SIGINT, 'interrupted; the same command goes on from what is saved, if anything')
     return End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
 
 
-def _lost(error, text, lifeline, lines) -> End:
-    missing = lifeline.missing_peers()
+def _lost(error, text, watchdog, lines) -> End:
+    missing = watchdog.missing_peers()
     if missing:
         peer = missing[0]
         return End(
@@ -133,8 +133,8 @@ def _is_raised_by_tensorflow(error) -> bool:
     return bool(frames) and os.path.abspath(frames[-1].filename).startswith(_RAISING)
 
 
-def _not_finite(text, plan, lifeline) -> str:
-    step = lifeline.checkpoint_step or checkpoints.last_step(plan.config.model_dir)
+def _not_finite(text, plan, watchdog) -> str:
+    step = watchdog.checkpoint_step or checkpoints.last_step(plan.config.model_dir)
     return (
         f'{text}. The last good checkpoint is of step {step}. Try a lower learning rate, a warm-up, '
         'or look for such values in the data; --allow_config_change lets the run go on from there '

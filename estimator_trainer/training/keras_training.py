@@ -101,7 +101,7 @@ class KerasTraining:
         if error is not None:
             of_the_data = broken_input.of_the_data(error)
             if not (
-                self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._setup.lifeline))
+                self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._setup.watchdog))
             ):
                 return False
             step = self._steps_taken()  # the call may have taken some of its steps

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoint_errors
 from estimator_trainer.training.save_rule import SaveRule
 
@@ -82,7 +82,7 @@ class Loop:
     Args:
         plan: of the task.
         params: RunParams.
-        lifeline: lifecycle.lifeline.Lifeline, which is told of each call.
+        watchdog: lifecycle.watchdog.Watchdog, which is told of each call.
         reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
             task, about twice a second.
         profiler: profiles.profiler.Profiler; is told of each call.
@@ -93,8 +93,8 @@ class Loop:
         why: the reason that stopped training, None if none did.
     """
 
-    def __init__(self, plan, params, lifeline, reason, profiler=None, after_call=lambda: None):
-        self._plan, self._params, self._lifeline = plan, params, lifeline
+    def __init__(self, plan, params, watchdog, reason, profiler=None, after_call=lambda: None):
+        self._plan, self._params, self._watchdog = plan, params, watchdog
         self._reason, self._profiler, self._after_call = reason, profiler, after_call
         self._asked = self._asked_at = None
         self.why = None
@@ -111,19 +111,19 @@ class Loop:
             read_step: () -> the global step, which other tasks move as well; None: it is the one that `after` is told.
 
         Raises:
-            checkpoint_errors.CannotRead: the checkpoint was not restored. Where TensorFlow may not read the file that
-                names it, it starts from the beginning without a word.
+            checkpoint_errors.CannotReadCheckpoint: the checkpoint was not restored. Where TensorFlow may not read
+                the file that names it, it starts from the beginning without a word.
         """
         start = self._params.start_step
         if step < start and not self._plan.asynchronous:
-            raise checkpoint_errors.CannotRead(
+            raise checkpoint_errors.CannotReadCheckpoint(
                 errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {start}'
             )
         self.step = self._first = step
         self._agree, self._saves, self._reports, self._read_step = agree, saves, reports, read_step
         self._dues, self._taken, self._last_loss = list(dues), 0, None
         saves.saved(step)
-        self._lifeline.trains_from(step)
+        self._watchdog.trains_from(step)
         if self._profiler:
             self._profiler.start(step)
         if reports:
@@ -152,7 +152,7 @@ class Loop:
 
         # 2. The task lives: tell those who watch it.
         self.step = step
-        self._lifeline.stepped(step)
+        self._watchdog.stepped(step)
         if self._profiler:
             self._profiler.stepped(step, len(losses))
         self._after_call()
@@ -174,7 +174,7 @@ class Loop:
 
     def saved(self, step: int) -> None:
         """The chief has written a checkpoint of this step."""
-        self._lifeline.saved(step)
+        self._watchdog.saved(step)
 
     @property
     def saved_step(self) -> int:
@@ -188,7 +188,7 @@ class Loop:
             self._reports.finish(self.step, self._last_loss)
         if self._profiler:
             self._profiler.finish()
-        self._lifeline.enter(lifelines.CLOSING)
+        self._watchdog.enter(watchdogs.CLOSING)
 
     # -- several steps in a call
 
@@ -227,7 +227,7 @@ class Loop:
 
     def wishes(self) -> list:
         """This task's, of which there are WISHES."""
-        signum = self._lifeline.signum
+        signum = self._watchdog.signum
         now = time.monotonic()
         asks = self._plan.is_chief or self._plan.asynchronous
         if asks and (self._asked_at is None or now - self._asked_at >= _ASK_SECS):
@@ -242,7 +242,7 @@ class Loop:
             return False, False
         signals, reasons, save = agreed[: len(_SIGNALS)], agreed[len(_SIGNALS) : -1], agreed[-1]
         if any(signals):
-            self._lifeline.obey(_SIGNALS[signals.index(True)])
+            self._watchdog.obey(_SIGNALS[signals.index(True)])
         elif any(reasons):
             self.why = _REASONS[reasons.index(True)]
         return any(signals) or any(reasons), save

@@ -11,7 +11,7 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.sync import ps_meeting
 
 _log = logging.getLogger('estimator_trainer')
@@ -20,7 +20,7 @@ _POLL_SECS = 0.2
 _ROOM = 1000  # tokens that wait; a worker that comes back puts another one
 
 
-def serve(run_config, num_workers: int, lifeline) -> None:
+def serve(run_config, num_workers: int, watchdog) -> None:
     """Is a parameter server until every worker is done, or has left because all were told to stop."""
     server = tf.distribute.Server(
         run_config.cluster_spec, job_name='ps', task_index=run_config.task_id, config=run_config.session_config
@@ -30,10 +30,10 @@ def serve(run_config, num_workers: int, lifeline) -> None:
         queue = _queue(run_config.task_id)
         size, token = queue.size(), queue.dequeue()
         with _session(server.target, run_config.task_id) as session:
-            lifeline.enter(lifelines.SERVING)
+            watchdog.enter(watchdogs.SERVING)
             while len(done) < num_workers:
-                if lifeline.signum and len(done | left) == num_workers:
-                    lifeline.obey(lifeline.signum)
+                if watchdog.signum and len(done | left) == num_workers:
+                    watchdog.obey(watchdog.signum)
                     return
                 if not session.run(size):
                     time.sleep(_POLL_SECS)

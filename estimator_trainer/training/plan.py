@@ -147,7 +147,7 @@ class Plan:
         return self.uses_parameter_servers and not self.config.sync_ps
 
     @property
-    def stop_rule(self) -> early_stopping.Rule | None:
+    def stop_rule(self) -> early_stopping.EarlyStopping | None:
         """When training stops early; None: never. Of a plan with a job."""
         return early_stopping.rule_of(self.config, self.job.best_metric, self.job.best_mode)
 

@@ -26,12 +26,12 @@ _PROFILED_SECS, _STOPPED_SECS = 20, 2  # for the last profile; where the grace p
 _EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
 
 
-def run_task(plan, lifeline, versions) -> ending.End | None:
+def run_task(plan, watchdog, versions) -> ending.End | None:
     """Does this task's part of a run: trains, evaluates or serves.
 
     Args:
         plan: training.plan.Plan, with its job.
-        lifeline: lifecycle.lifeline.Lifeline. It ends the process where a wait takes too long.
+        watchdog: lifecycle.watchdog.Watchdog. It ends the process where a wait takes too long.
         versions: of what computes, for config.json.
 
     Returns:
@@ -40,7 +40,7 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
     config, model_dir, job = plan.config, plan.config.model_dir, plan.job
     rule = plan.stop_rule
     if not plan.trains:
-        lifeline.when_asked_to_profile(messages.say_nothing_to_profile)
+        watchdog.when_asked_to_profile(messages.say_nothing_to_profile)
 
     # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
     initial_replicas = config_file.initial_replicas(plan, os.environ)
@@ -48,28 +48,28 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
     resolved['machine'] = machine.facts()
     config_file.refuse_another_run(model_dir, resolved)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
-        lifeline.write_training_file(model_dir, None)
+        watchdog.write_training_file(model_dir, None)
 
     # 2. Choose the devices. A parameter server needs no more: it serves until all workers have left.
     runtime.set_devices(plan)
     if plan.role == 'ps':
-        run_config = runtime.make_run_configs(plan, lifeline).own
-        lifeline.watch_peers(_peer_watch(plan))
-        parameter_server.serve(run_config, plan.num_training_tasks, lifeline)
-        return _stopped(lifeline, None)
+        run_config = runtime.make_run_configs(plan, watchdog).own
+        watchdog.watch_peers(_peer_watch(plan))
+        parameter_server.serve(run_config, plan.num_training_tasks, watchdog)
+        return _stopped(watchdog, None)
 
     # 3. Find the data. They may say how long the run trains.
-    with preparing.told_to(lifeline.heard_prepared):  # may take hours: that it goes on is no stall
+    with preparing.told_to(watchdog.heard_prepared):  # may take hours: that it goes on is no stall
         dataset = job_data.load(job, plan.job_params, config)
-    lifeline.heard_prepared(None)
+    watchdog.heard_prepared(None)
     contents = dataset and dataset.contents
     params = _run_params(plan, dataset, initial_replicas)
 
     # 4. Watch the other tasks, and open the port.
     if plan.is_chief:  # before the port opens: a chief that answers and has no training.json has another model_dir
-        lifeline.write_training_file(model_dir, params.max_steps)
-    lifeline.watch_peers(_peer_watch(plan))
-    run_configs = runtime.make_run_configs(plan, lifeline)
+        watchdog.write_training_file(model_dir, params.max_steps)
+    watchdog.watch_peers(_peer_watch(plan))
+    run_configs = runtime.make_run_configs(plan, watchdog)
 
     # 5. Look at the checkpoints, and agree with the other tasks on the step to start from.
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
@@ -87,9 +87,9 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
         memory = all_reduce.connect(plan) if plan.in_sync else None
         expected, params = params.max_steps, _started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
-            lifeline.write_training_file(model_dir, params.max_steps)
+            watchdog.write_training_file(model_dir, params.max_steps)
     if plan.is_chief:
-        lifeline.resumes_at(params.start_step)
+        watchdog.resumes_at(params.start_step)
     stopped = rule and early_stopping.decision(rule, model_dir)
     messages.say_start(
         plan, dataset, params, job.serving_input_fn is not None, stopped and early_stopping.told(stopped)
@@ -100,15 +100,15 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
         model_dir, plan.name, wanted.steps(config.profile_steps), plan.is_profiled, params.max_steps
     )
     if plan.trains:
-        lifeline.when_asked_to_profile(profiler.ask)
+        watchdog.when_asked_to_profile(profiler.ask)
     input_fn, after_call = input_fns.by_name(job.input_fn or dataset.input_fn), lambda: None
     if plan.in_sync and job.input_fn:
         together = first_batches.FirstBatches(plan)
         input_fn, after_call = together.watched(input_fn), together.after_call
-    loop = loops.Loop(plan, params, lifeline, _reason_to_stop(config, rule), profiler, after_call)
+    loop = loops.Loop(plan, params, watchdog, _reason_to_stop(config, rule), profiler, after_call)
     waited = waits.Waits(memory and memory.waited_secs)
-    lifeline.hear_waits(waited.totals)
-    setup = Setup(plan, lifeline, job, params, run_configs, input_fn, loop, waited, dataset)
+    watchdog.hear_waits(waited.totals)
+    setup = Setup(plan, watchdog, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)
     serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
@@ -128,32 +128,32 @@ def run_task(plan, lifeline, versions) -> ending.End | None:
         with evaluation.held() as is_ours:
             is_ours()
             trainer.train(_evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler))
-            if not lifeline.stopped_by:
-                lifeline.enter(training_file.EVALUATING)
+            if not watchdog.stopped_by:
+                watchdog.enter(training_file.EVALUATING)
                 if is_ours():
                     evaluation.of_last()
 
-    profiler.close(_PROFILED_SECS if lifeline.stopped_by is None else _STOPPED_SECS)
+    profiler.close(_PROFILED_SECS if watchdog.stopped_by is None else _STOPPED_SECS)
 
     # 8. Part from the other tasks. The chief evaluates the last checkpoint where there is no evaluator.
     if plan.trains and not plan.trains_alone:
-        _part(plan, lifeline, evaluation)
+        _part(plan, watchdog, evaluation)
 
     # 9. Say what was reached, to the evaluator, the supervisor and the user.
-    if plan.trains and lifeline.stopped_by:
-        lifeline.finish(training_file.STOPPED)
+    if plan.trains and watchdog.stopped_by:
+        watchdog.finish(training_file.STOPPED)
     step, why = checkpoints.last_step(model_dir), None
     if plan.in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
-        step = max(step, lifeline.step or 0)
+        step = max(step, watchdog.step or 0)
     if plan.trains:
         why = 'max_steps' if step >= params.max_steps else loop.why or 'end_of_data'
-        if not lifeline.stopped_by:
-            lifeline.finish(training_file.ENDED, why)
-        if why == 'end_of_data' and not lifeline.stopped_by and plan.is_chief:
+        if not watchdog.stopped_by:
+            watchdog.finish(training_file.ENDED, why)
+        if why == 'end_of_data' and not watchdog.stopped_by and plan.is_chief:
             messages.say_end_of_data(step, params)
-    if not lifeline.stopped_by:
+    if not watchdog.stopped_by:
         messages.say_end(model_dir, step, why, evaluation.results.get(step), bool(exports))
-    return _stopped(lifeline, step)
+    return _stopped(watchdog, step)
 
 
 def _peer_watch(plan) -> peers.PeerWatch:
@@ -212,12 +212,12 @@ def _reason_to_stop(config, rule):
 
 def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
-    config, lifeline = setup.plan.config, setup.lifeline
+    config, watchdog = setup.plan.config, setup.watchdog
     evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.eval_throttle_secs)
 
     def saved(step):
         nonlocal evaluate_at
-        is_last = step >= setup.params.max_steps or lifeline.stopped_by is not None or setup.loop.why is not None
+        is_last = step >= setup.params.max_steps or watchdog.stopped_by is not None or setup.loop.why is not None
         if is_last or time.monotonic() < evaluate_at:
             return
         if not is_ours():
@@ -226,34 +226,34 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
         profiler.interrupt(step, 'an evaluation follows')
         evaluation.of(checkpoints.newest(config.model_dir, step), final=False)
         evaluate_at = time.monotonic() + config.eval_throttle_secs
-        lifeline.enter(training_file.TRAINING)
+        watchdog.enter(training_file.TRAINING)
         profiler.go_on(step)
 
     return saved
 
 
-def _part(plan, lifeline, evaluation) -> None:
+def _part(plan, watchdog, evaluation) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
     if plan.in_sync:
         coordination.wait_for_all('trained', _TRAINED_SECS)
     else:
         if plan.config.sync_ps:
             parameter_server.wait_for_all(plan.cluster.ps, plan.training_index, plan.num_training_tasks, _TRAINED_SECS)
-            lifeline.release_peers()
-        parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not lifeline.stopped_by)
-    chief_evaluates = not lifeline.stopped_by and not plan.has_evaluator
+            watchdog.release_peers()
+        parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not watchdog.stopped_by)
+    chief_evaluates = not watchdog.stopped_by and not plan.has_evaluator
     if plan.is_chief or not plan.in_sync or not chief_evaluates:
-        lifeline.release_peers()  # the chief evaluates alone
+        watchdog.release_peers()  # the chief evaluates alone
     if not chief_evaluates:
         return
-    lifeline.enter(training_file.EVALUATING)
+    watchdog.enter(training_file.EVALUATING)
     if plan.is_chief:
         with evaluation.held() as is_ours:
             if is_ours():
                 evaluation.of_last()
     if plan.in_sync:  # the others stay until the chief has evaluated: it would take them for lost
         _wait_until_evaluated(plan)
-    lifeline.release_peers()
+    watchdog.release_peers()
 
 
 def _wait_until_evaluated(plan) -> None:
@@ -265,10 +265,10 @@ def _wait_until_evaluated(plan) -> None:
         _log.warning('a worker has left before the evaluation was done: %s', error.message.splitlines()[0])
 
 
-def _stopped(lifeline, step) -> ending.End | None:
-    signum = lifeline.stopped_by
+def _stopped(watchdog, step) -> ending.End | None:
+    signum = watchdog.stopped_by
     if signum is None:
         return None
-    whose = ' to another task' if lifeline.follows else ''
+    whose = ' to another task' if watchdog.follows else ''
     saved = '' if step is None else f'; saved at step {step}, the same command resumes'
-    return ending.End(128 + signum, f'stopped by {lifeline.name_of(signum)}{whose}{saved}', follows=lifeline.follows)
+    return ending.End(128 + signum, f'stopped by {watchdog.name_of(signum)}{whose}{saved}', follows=watchdog.follows)

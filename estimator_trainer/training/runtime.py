@@ -11,7 +11,7 @@ import tensorflow as tf
 import tf_config
 from estimator_trainer.compat.patches import forked_session, heartbeat, python_functions, python_lock
 from estimator_trainer.errors import UsageError
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.training import broken_input, save_rule
 
 _LEAST_SYNC_THREADS = 4
@@ -52,21 +52,21 @@ def set_devices(plan) -> None:
     )
 
 
-def make_run_configs(plan, lifeline) -> RunConfigs:
+def make_run_configs(plan, watchdog) -> RunConfigs:
     """Makes the strategies and RunConfigs; with several workers this opens the task's port.
 
-    It waits for the other workers; `lifeline` bounds that.
+    It waits for the other workers; `watchdog` bounds that.
     """
     for_tensorflow = plan.task and tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy)
     _set_tf_config(None)
     local = _run_config(plan, None)
     _set_tf_config(for_tensorflow)
-    with lifeline.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
+    with watchdog.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
         train_strategy = _train_strategy(plan)
-    python_functions.install(lifelines.SIGNALS)
+    python_functions.install(watchdogs.SIGNALS)
     forked_session.install()
     if plan.trains_alone:
-        broken_input.install(lifeline)
+        broken_input.install(watchdog)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
     return RunConfigs(own, local)
 
@@ -95,7 +95,7 @@ def _train_strategy(plan):
         return _mirrored(plan)
     if not plan.trains or not plan.is_multi_worker:
         return None
-    python_lock.install()  # so that the lifeline runs while this task waits for the others
+    python_lock.install()  # so that the watchdog runs while this task waits for the others
     with heartbeat.put_off():
         return tf.distribute.MultiWorkerMirroredStrategy()
 

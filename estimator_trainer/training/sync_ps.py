@@ -118,9 +118,9 @@ class _Begins(tf.estimator.SessionRunHook):
     """Lets no worker train before all are here, and the chief has taken what workers before them have left.
 
     Raises:
-        agreed_start.Refused: a worker has not come in time.
-        CannotRead: this task has found another checkpoint than the chief, and would read the examples of other steps
-            than it trains.
+        agreed_start.StartRefused: a worker has not come in time.
+        CannotReadCheckpoint: this task has found another checkpoint than the chief, and would read the examples
+            of other steps than it trains.
     """
 
     def __init__(self, start, left_overs, step):
@@ -133,7 +133,9 @@ class _Begins(tf.estimator.SessionRunHook):
         self._start.meet(session, lambda: self._take_left_overs(session))
         step = int(session.run(self._global_step))
         if step != self._step:
-            raise checkpoint_errors.CannotRead(errno.EIO, f'the chief is at step {step}', f'checkpoint {self._step}')
+            raise checkpoint_errors.CannotReadCheckpoint(
+                errno.EIO, f'the chief is at step {step}', f'checkpoint {self._step}'
+            )
 
     def _take_left_overs(self, session):
         for number, take in self._left_overs:

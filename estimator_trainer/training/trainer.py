@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from estimator_trainer.evaluation import evaluation, exact_evaluation, progress
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
-from estimator_trainer.lifecycle.lifeline import Lifeline
+from estimator_trainer.lifecycle.watchdog import Watchdog
 from estimator_trainer.run_dir import training_file
 from estimator_trainer.training import runtime
 from estimator_trainer.training.loop import Loop
@@ -27,7 +27,7 @@ class Setup:
     """
 
     plan: Plan
-    lifeline: Lifeline
+    watchdog: Watchdog
     job: Job
     params: RunParams
     run_configs: runtime.RunConfigs
@@ -85,7 +85,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     input_fn = exact_evaluation.input_fn(setup.input_fn, params, setup.run_configs.local)
 
     def started():
-        setup.lifeline.enter(training_file.EVALUATING)
+        setup.watchdog.enter(training_file.EVALUATING)
 
     replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
     shown = progress.EvaluationProgress(

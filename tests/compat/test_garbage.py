@@ -6,30 +6,30 @@ import json
 
 import pytest
 
-from estimator_trainer.lifecycle import lifeline as lifelines
 from estimator_trainer.lifecycle import signal_inbox
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import protocol, training_file
 
 LOOKS = 4 * 60 * 5  # five minutes of them
 
 
-def test_the_lifeline_leaves_no_garbage(tmp_path, monkeypatch):
+def test_the_watchdog_leaves_no_garbage(tmp_path, monkeypatch):
     monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0)
     monkeypatch.setattr(training_file, 'BEAT_SECS', 0)
     now = [0.0]
-    lifeline = lifelines.Lifeline('worker:0', lifelines.Bounds(), {}, lambda: now[0], leave=None)
-    lifeline.write_training_file(str(tmp_path), 1000)
+    watchdog = watchdogs.Watchdog('worker:0', watchdogs.Bounds(), {}, lambda: now[0], leave=None)
+    watchdog.write_training_file(str(tmp_path), 1000)
 
     def look(times):
         for _ in range(times):
             now[0] += 0.25
-            lifeline.stepped(int(now[0]))
-            lifeline._look()
+            watchdog.stepped(int(now[0]))
+            watchdog._look()
 
     def count():
         return collections.Counter(map(type, gc.get_objects()))
 
-    lifeline._inbox.open()
+    watchdog._inbox.open()
     look(10)
     count()  # the first Counter leaves weak references in the caches of abstract classes
     gc.collect()
@@ -40,7 +40,7 @@ def test_the_lifeline_leaves_no_garbage(tmp_path, monkeypatch):
         more = count() - before
     finally:
         gc.enable()
-        lifeline._inbox.close()
+        watchdog._inbox.close()
     assert sum(more.values()) < LOOKS / 10, more.most_common(5)
     assert protocol.read_json(str(tmp_path / 'training.json'))['step'] == int(now[0])
 

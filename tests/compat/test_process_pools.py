@@ -17,7 +17,7 @@ PROGRAM = """
 import logging, multiprocessing, os, signal, sys, time
 from concurrent.futures.process import BrokenProcessPool
 from estimator_trainer.compat.patches import process_pools
-from estimator_trainer.lifecycle import lifeline
+from estimator_trainer.lifecycle import watchdog
 
 def strike(signum):
     (os.killpg if KILLED == 'group' else os.kill)(0 if KILLED == 'group' else os.getpid(), signum)
@@ -49,8 +49,8 @@ def run(body, method='fork', killed='group', folder=None):
     path = folder / 'program.py'  # spawn and forkserver import it
     path.write_text(
         f'KILLED = {killed!r}\n' + PROGRAM + 'if __name__ == "__main__":\n'
-        '  with lifeline.Lifeline("worker:1", lifeline.Bounds(grace=40), {}) as line:\n'
-        '    line.stepped(7)\n'
+        '  with watchdog.Watchdog("worker:1", watchdog.Bounds(grace=40), {}) as task:\n'
+        '    task.stepped(7)\n'
         f'    pool = multiprocessing.get_context({method!r}).Pool(2)\n'
         + ''.join(f'    {text}\n' for text in body.strip().splitlines())
     )
@@ -82,7 +82,7 @@ def test_a_signal_to_the_group_fails_what_was_asked_and_what_will_be(call, signu
 text = ends(lambda: CALLS[{call!r}](pool, {int(signum)}))
 assert 'exit code -{int(signum)}' in text and 'told to stop' in text, text
 assert ends(lambda: pool.apply(abs, [1])) == text
-assert line.signum == signal.SIGTERM
+assert task.signum == signal.SIGTERM
 pool.terminate()
 pool.join()
 """,
@@ -154,7 +154,7 @@ def test_workers_that_end_when_their_tasks_are_done(tmp_path):
 logging.basicConfig()
 with multiprocessing.get_context('fork').Pool(2, maxtasksperchild=1) as other:
     os.kill(os.getpid(), signal.SIGTERM)
-    while line.signum is None: time.sleep(.01)
+    while task.signum is None: time.sleep(.01)
     assert other.map(abs, range(-20, 0)) == list(range(20, 0, -1))
 """,
         folder=tmp_path,

@@ -30,7 +30,7 @@ def test_whoever_asks_is_told_until_the_data_are_there():
 def test_what_any_process_does_in_the_folder_is_an_advance(tmp_path, change):
     (tmp_path / 'set').mkdir()
     (tmp_path / 'set/.lock').touch()
-    sign, heard = preparing.Sign(str(tmp_path / 'set/.lock')), threading.Event()
+    sign, heard = preparing.Heartbeat(str(tmp_path / 'set/.lock')), threading.Event()
     with preparing.told_to(lambda amount: heard.set()), preparing.as_it_changes(str(tmp_path)):
         for number in range(3000):  # the first look may come after the first change
             if change == 'write':

@@ -15,7 +15,7 @@ import urllib3
 
 from estimator_trainer.data import preparing, sources
 from estimator_trainer.data.remote.cache import Cache
-from estimator_trainer.errors import StoreAway
+from estimator_trainer.errors import DatasetUnavailable
 from estimator_trainer.run_dir import locks
 from tests.data.remote import memory_store
 
@@ -157,7 +157,9 @@ def test_who_waits_for_a_process_that_stands_still_gives_up(tmp_path, monkeypatc
     (tmp_path / 'mnist_5k').mkdir()
     with locks.Lock(tmp_path / 'mnist_5k/.lock') as lock:
         assert lock.take()
-        with pytest.raises(StoreAway, match=f'process {os.getpid()} prepares the data set in .*if that process hangs'):
+        with pytest.raises(
+            DatasetUnavailable, match=f'process {os.getpid()} prepares the data set in .*if that process hangs'
+        ):
             sources.load('mnist_5k', str(tmp_path))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.evaluation.early_stopping import Rule
+from estimator_trainer.evaluation.early_stopping import EarlyStopping
 
 
 def lines(*values, metric='loss'):
@@ -43,7 +43,7 @@ def lines(*values, metric='loss'):
     ],
 )
 def test_when_to_stop(mode, patience, min_delta, values, stop):
-    rule = Rule('loss', mode, patience, min_delta)
+    rule = EarlyStopping('loss', mode, patience, min_delta)
     verdict = rule.verdict(lines(*values))
     if stop is None:
         assert verdict is None
@@ -60,7 +60,7 @@ def test_when_to_stop(mode, patience, min_delta, values, stop):
         }
 
 
-RULE = Rule('loss', 'min', 2)
+RULE = EarlyStopping('loss', 'min', 2)
 STOP = lines(5, 6, 7)
 
 
@@ -75,7 +75,7 @@ def test_evaluations_come_in_any_order():
 
 
 def test_evaluations_of_an_earlier_start_may_lack_the_metric():
-    rule = Rule('auc', 'max', 1)
+    rule = EarlyStopping('auc', 'max', 1)
     assert rule.verdict(STOP) is None
     later = [{**line, 'step': 100 + line['step']} for line in lines(0.5, 0.4, metric='auc')]
     assert rule.verdict(STOP + later)['best_step'] == 110
@@ -97,7 +97,7 @@ def config(metric, mode=None):
     ],
 )
 def test_whether_lower_or_higher_is_better(metric, flag, best, mode):
-    assert early_stopping.rule_of(config(metric, flag), *best) == Rule(metric, mode, 2)
+    assert early_stopping.rule_of(config(metric, flag), *best) == EarlyStopping(metric, mode, 2)
 
 
 def test_a_metric_of_which_nobody_says_it():
@@ -143,8 +143,8 @@ def test_a_file_that_is_none_decides_nothing(tmp_path, text):
 
 
 def test_somebody_outside_ends_the_training(tmp_path):
-    rule = early_stopping.Rule('accuracy', 'max', 3)
+    rule = early_stopping.EarlyStopping('accuracy', 'max', 3)
     (tmp_path / 'eval').mkdir()
     early_stopping.end_from_outside(rule, tmp_path, 20, 'pruned')
     assert early_stopping.decided(rule, tmp_path)
-    assert not early_stopping.decided(early_stopping.Rule('loss', 'min', 3), tmp_path)
+    assert not early_stopping.decided(early_stopping.EarlyStopping('loss', 'min', 3), tmp_path)

@@ -10,7 +10,7 @@ from estimator_trainer.evaluation import owed
 
 
 def entry(step=60, digest='d60', final=False, lines=0, finals=(), done=False):
-    return owed.Entry(f'model.ckpt-{step}', step, digest, final, lines, finals, done)
+    return owed.EvaluationEntry(f'model.ckpt-{step}', step, digest, final, lines, finals, done)
 
 
 def line(step, loss=0.5):

@@ -108,7 +108,7 @@ class Run:
             model_dir,
             lambda: FakeEvaluator(self.machine),
             exporters.Exports(model_dir, exporters.make(('best', 'final'), job, lambda: None)),
-            early_stopping.Rule('loss', 'min', patience=1),
+            early_stopping.EarlyStopping('loss', 'min', patience=1),
         )
 
     def evaluates(self, *checkpoints):
@@ -287,7 +287,7 @@ def test_metrics_that_do_not_exist(tmp_path, machine, rule, best, said):
     exports = exporters.Exports(
         str(tmp_path), exporters.make(('best',), types.SimpleNamespace(best_metric=best, best_mode='min'), lambda: None)
     )
-    rule = rule and early_stopping.Rule(rule, 'max', 1)
+    rule = rule and early_stopping.EarlyStopping(rule, 'max', 1)
     found = evaluation.Evaluation(str(tmp_path), lambda: FakeEvaluator(machine), exports, rule)
     with pytest.raises(UsageError, match=said) if said else contextlib.nullcontext():
         found.check_metrics()

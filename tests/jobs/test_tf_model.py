@@ -13,7 +13,7 @@ from estimator_trainer import jobs
 from estimator_trainer.config import trainer_config
 from estimator_trainer.data import sources
 from estimator_trainer.jobs import fashion_mnist, mnist
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoints, metrics_log
 from estimator_trainer.training import plan as planning
 from estimator_trainer.training import run_task, runtime
@@ -82,9 +82,9 @@ class Run:
         )
         plan = planning.with_job(planning.make(config, {}))
         self.params = {**plan.job_params, 'batch_size': batch_size, 'seed': config.seed}
-        with pytest.MonkeyPatch.context() as patch, lifelines.Lifeline('trainer', lifelines.Bounds()) as lifeline:
+        with pytest.MonkeyPatch.context() as patch, watchdogs.Watchdog('trainer', watchdogs.Bounds()) as watchdog:
             patch.setattr(runtime, 'set_devices', lambda plan: None)  # the process of the tests has its devices
-            assert run_task.run_task(plan, lifeline, {}) is None
+            assert run_task.run_task(plan, watchdog, {}) is None
         line = metrics_log.MetricsLog(self.eval_log).read()[-1]
         return Outcome(checkpoints.last_step(self.model_dir), line)
 

@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from estimator_trainer.lifecycle import end_policy
-from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, Snapshot
-from estimator_trainer.lifecycle.peers import Gone
+from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, TaskState
+from estimator_trainer.lifecycle.peers import SilentPeer
 from estimator_trainer.run_dir import training_file
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -22,12 +22,12 @@ def ends(phase, secs=0, signals=(), agreed=(), step_done=None, checkpoint_step=N
         signals, agreed: (signal, second) that came to this task, or that all tasks agreed to obey; in order of time.
     """
     about = {name: more.pop(name) for name in ('gone', 'nothing_saved') if name in more}
-    snapshot = Snapshot(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, **about)
+    state = TaskState(phase, since=0, step=step_done, checkpoint_step=checkpoint_step, **about)
     told = [(second, end_policy.after_signal, signum) for signum, second in signals]
     told += [(second, end_policy.after_agreement, signum) for signum, second in agreed]
     for second, after, signum in sorted(told, key=lambda one: one[0]):
-        snapshot = after(snapshot, signum, second)
-    return end_policy.decide_end(snapshot, Bounds(**{'step': STEP, 'grace': GRACE, **more}), secs)
+        state = after(state, signum, second)
+    return end_policy.decide_end(state, Bounds(**{'step': STEP, 'grace': GRACE, **more}), secs)
 
 
 def code(*args, **kwargs):
@@ -92,27 +92,27 @@ def test_a_second_signal_ends_at_once(phase, signals, exit_code):
 
 
 def test_the_first_signal_is_kept():
-    snapshot = end_policy.after_signal(Snapshot(TRAINING, since=0), TERM, 3)
-    assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, False)
-    snapshot = end_policy.after_signal(snapshot, INT, 4)
-    assert (snapshot.signum, snapshot.hung_up, snapshot.told_at, snapshot.insisted) == (TERM, False, 3, True)
+    state = end_policy.after_signal(TaskState(TRAINING, since=0), TERM, 3)
+    assert (state.signum, state.hung_up, state.told_at, state.insisted) == (TERM, False, 3, False)
+    state = end_policy.after_signal(state, INT, 4)
+    assert (state.signum, state.hung_up, state.told_at, state.insisted) == (TERM, False, 3, True)
 
 
 def test_sighup_counts_as_sigterm_and_keeps_its_name():
-    snapshot = end_policy.after_signal(Snapshot(TRAINING, since=0), HUP, 3)
-    assert (snapshot.signum, snapshot.hung_up) == (TERM, True)
-    assert [end_policy.name_of(snapshot, signum) for signum in (TERM, INT)] == ['SIGHUP', 'Ctrl-C']
-    assert end_policy.name_of(Snapshot(TRAINING, since=0), TERM) == 'SIGTERM'
+    state = end_policy.after_signal(TaskState(TRAINING, since=0), HUP, 3)
+    assert (state.signum, state.hung_up) == (TERM, True)
+    assert [end_policy.name_of(state, signum) for signum in (TERM, INT)] == ['SIGHUP', 'Ctrl-C']
+    assert end_policy.name_of(TaskState(TRAINING, since=0), TERM) == 'SIGTERM'
 
 
 @pytest.mark.parametrize('signals, follows', [([], True), ([(TERM, 1)], False)])
 def test_a_task_follows_when_only_others_were_told(signals, follows):
-    snapshot = Snapshot(TRAINING, since=0)
+    state = TaskState(TRAINING, since=0)
     for signum, now in signals:
-        snapshot = end_policy.after_signal(snapshot, signum, now)
-    snapshot = end_policy.after_agreement(snapshot, TERM, 2)
-    assert (snapshot.stopped_by, snapshot.follows) == (TERM, follows)
-    assert snapshot.signum == (None if follows else TERM)
+        state = end_policy.after_signal(state, signum, now)
+    state = end_policy.after_agreement(state, TERM, 2)
+    assert (state.stopped_by, state.follows) == (TERM, follows)
+    assert state.signum == (None if follows else TERM)
 
 
 def test_a_task_that_was_told_by_another_obeys_in_the_same_time():
@@ -129,7 +129,7 @@ def test_time_runs_from_the_signal_on_and_not_from_the_agreement():
 @pytest.mark.parametrize('phase', [STARTING, TRAINING, CLOSING, EVALUATING, SERVING])
 @pytest.mark.parametrize('ever_seen, exit_code', [(True, 193), (False, 194)])
 def test_a_peer_that_is_gone_ends_every_phase(phase, ever_seen, exit_code):
-    gone = Gone('worker:0', 'host:1', ever_seen, 31.4)
+    gone = SilentPeer('worker:0', 'host:1', ever_seen, 31.4)
     end = ends(phase, gone=gone)
     assert (end.code, end.peer) == (exit_code, 'worker:0')
     assert 'worker:0 at host:1' in end.message and '31 s' in end.message
@@ -145,7 +145,7 @@ def test_a_peer_that_is_gone_ends_every_phase(phase, ever_seen, exit_code):
     ],
 )
 def test_a_signal_and_a_lost_peer(phase, secs, exit_code):
-    assert code(phase, secs, [(TERM, 0)], gone=Gone('worker:0', 'host:1', True, 31)) == exit_code
+    assert code(phase, secs, [(TERM, 0)], gone=SilentPeer('worker:0', 'host:1', True, 31)) == exit_code
 
 
 @pytest.mark.parametrize(
@@ -201,12 +201,12 @@ INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[
         (SERVING, LATE, 'stopped by SIGTERM'),
         (
             TRAINING,
-            dict(gone=Gone('ps:0', 'host:1', True, 31.4)),
+            dict(gone=SilentPeer('ps:0', 'host:1', True, 31.4)),
             'ps:0 at host:1 has not answered for 31 s; restart all tasks: they resume',
         ),
         (
             TRAINING,
-            dict(gone=Gone('ps:0', 'host:1', False, 31.4)),
+            dict(gone=SilentPeer('ps:0', 'host:1', False, 31.4)),
             'ps:0 at host:1 did not answer within 31 s; start it, or give it more time (--join_timeout_secs)',
         ),
         (TRAINING, dict(secs=60, step=60), 'no step was finished in 60 s (--step_timeout_secs); the stacks are above'),

@@ -1,4 +1,4 @@
-"""lifecycle.signal_inbox: which signals have come. In tests of lifeline and forks there is more."""
+"""lifecycle.signal_inbox: which signals have come. In tests of watchdog and forks there is more."""
 
 import signal
 import subprocess

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from estimator_trainer.monitoring import state
-from estimator_trainer.monitoring.state import State
+from estimator_trainer.monitoring import run_state
+from estimator_trainer.monitoring.run_state import RunState
 
 parser = pytest.importorskip('prometheus_client.parser', reason='prometheus-client is not installed')
 collector = pytest.importorskip('estimator_trainer.monitoring.collector')
@@ -28,7 +28,7 @@ TRAINING = {
     'generation': '1-abc',
     'pid': os.getpid(),
 }
-EVERYTHING = State(
+EVERYTHING = RunState(
     '/runs/"a"\\b\n',
     NOW,
     {'job': 'mnist', 'loop': 'estimator', 'strategy': 'none', 'versions': {'tensorflow': '2.21.0'}},
@@ -87,7 +87,7 @@ def test_counters_and_gauges():
 
 
 def test_what_is_not_known_is_left_out():
-    assert set(parsed(State('/run', NOW))) == {'info'}
+    assert set(parsed(RunState('/run', NOW))) == {'info'}
 
 
 def test_a_loss_that_is_not_finite():
@@ -111,7 +111,7 @@ def model_dir(tmp_path):
 
 
 def test_a_process_alone(model_dir):
-    found = state.of_process(str(model_dir), 'trainer', NOW - 1)
+    found = run_state.of_process(str(model_dir), 'trainer', NOW - 1)
     assert (found.training, found.line['loss'], found.evaluation['accuracy']) == (TRAINING, 0.5, 0.75)
     assert (found.checkpoint_at, found.state, found.restarts) == (NOW, 'training', None)
     assert found.resident['trainer'] > 1 << 20
@@ -119,7 +119,7 @@ def test_a_process_alone(model_dir):
 
 def test_files_of_an_earlier_run_say_nothing_of_this_one(model_dir):
     (model_dir / 'training.json').write_text(json.dumps({**TRAINING, 'pid': 1}))
-    found = state.of_process(str(model_dir), 'trainer', NOW + 1)
+    found = run_state.of_process(str(model_dir), 'trainer', NOW + 1)
     assert (found.training, found.line, found.state) == ({}, {}, None)
     assert found.evaluation['accuracy'] == 0.75  # of a checkpoint that the run goes on from
 
@@ -127,15 +127,15 @@ def test_files_of_an_earlier_run_say_nothing_of_this_one(model_dir):
 def test_a_cluster(model_dir):
     tasks = [{'name': 'worker:0', 'pid': os.getpid()}, {'name': 'worker:1', 'pid': None}]
     status = {'generation': '1-abc', 'started': NOW - 1, 'state': 'stopping', 'restarts': 3, 'tasks': tasks}
-    found = state.of_cluster(str(model_dir), status)
+    found = run_state.of_cluster(str(model_dir), status)
     assert (found.training, found.line['loss'], found.state, found.restarts) == (TRAINING, 0.5, 'stopping', 3)
     assert found.resident['worker:0'] > 1 << 20 and found.resident['worker:1'] is None
-    assert state.of_cluster(str(model_dir), {**status, 'generation': '2-def'}).training == {}
+    assert run_state.of_cluster(str(model_dir), {**status, 'generation': '2-def'}).training == {}
 
 
 def test_a_cluster_before_its_first_gang_and_an_empty_folder(tmp_path, model_dir):
     for folder in (model_dir, tmp_path / 'none'):
-        found = state.of_cluster(str(folder), {})
+        found = run_state.of_cluster(str(folder), {})
         assert (found.training, found.line, found.state, found.resident) == ({}, {}, None, {})
 
 

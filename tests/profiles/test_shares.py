@@ -2,26 +2,26 @@
 
 import pytest
 
-from estimator_trainer.profiles import names, shares
+from estimator_trainer.profiles import event_names, shares
 from estimator_trainer.profiles.shares import COMMUNICATING, COMPUTING, INPUT, OVERHEAD, PYTHON
-from estimator_trainer.profiles.trace import Event, Line
+from estimator_trainer.profiles.trace import TraceEvent, TraceLine
 
 MS = 10**9  # picoseconds
 START, DONE = 'ExecutorState::ProcessAsync::Start', 'ExecutorState::ProcessAsync::Done'
 
 
 def event(name, start, end, /, **stats):
-    return Event(name, start * MS, (end - start) * MS, stats)
+    return TraceEvent(name, start * MS, (end - start) * MS, stats)
 
 
 def line(name, *events, on_device=False):
-    return Line(name, on_device, sorted(events, key=lambda one: (one.start, -one.length)))
+    return TraceLine(name, on_device, sorted(events, key=lambda one: (one.start, -one.length)))
 
 
 def python(*calls, begin=0):
     """Calls are (start, end, first step, last step)."""
-    events = [event(names.CALL, start, end, first=first, last=last) for start, end, first, last in calls]
-    return line('python', event(names.BEGIN, begin, begin), *events)
+    events = [event(event_names.CALL, start, end, first=first, last=last) for start, end, first, last in calls]
+    return line('python', event(event_names.BEGIN, begin, begin), *events)
 
 
 def waiting(name, kind, start, end):
@@ -57,7 +57,7 @@ def test_an_operation_that_calls_others_counts_without_them():
     outer = line(
         'tf_Compute/1',
         event('PyFunc:PyFunc', 0, 50),
-        event(names.ADD_UP, 10, 40),
+        event(event_names.ADD_UP, 10, 40),
         event('ExecutorState::Process', 50, 100, id=1),
         event('while/body/_3/while/cond_1/then/_5/dense/Relu:Relu', 60, 80),
     )
@@ -98,7 +98,7 @@ def test_an_eager_loop_waits_for_its_input_in_python():
 
 
 def test_no_call_has_ended():
-    unfinished = line('python', event(names.CALL, 0, 10))
+    unfinished = line('python', event(event_names.CALL, 0, 10))
     with pytest.raises(shares.NoSteps):
         shares.of([unfinished])
 

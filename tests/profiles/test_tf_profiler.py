@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from estimator_trainer.profiles import names, profiler, trace, wanted
+from estimator_trainer.profiles import event_names, profiler, trace, wanted
 
 v1 = tf.compat.v1
 READ_SECS = 300
@@ -62,7 +62,7 @@ def test_a_profile(tmp_path, said, loop):
     assert [path.name for path in (tmp_path / 'plugins').iterdir()] == ['profile']
     data = (folder / 'worker-1.xplane.pb').read_bytes()
     lines = trace.lines(data)
-    calls = [event.stats for line in lines for event in line.events if event.name == names.CALL]
+    calls = [event.stats for line in lines for event in line.events if event.name == event_names.CALL]
     assert calls == [{'first': 5, 'last': 6}, {'first': 7, 'last': 8}]
     assert any(event.name.startswith('product:') for line in lines for event in line.events)
     theirs = xplane_pb2.XSpace.FromString(data)

@@ -315,9 +315,9 @@ def link_to_itself(path):
 def test_what_cannot_be_read_now_is_left_where_it_is(model_dir, refuse, kind, number, warnings):
     before = content(model_dir)
     with refuse(model_dir / kind if kind == 'checkpoint' else part(model_dir, kind)):
-        with pytest.raises(checkpoint_errors.CannotRead) as caught:
+        with pytest.raises(checkpoint_errors.CannotReadCheckpoint) as caught:
             checkpoints.set_aside_damaged(str(model_dir))
-        with pytest.raises(checkpoint_errors.CannotRead):
+        with pytest.raises(checkpoint_errors.CannotReadCheckpoint):
             checkpoints.last_step(str(model_dir))
     assert caught.value.errno == number
     assert content(model_dir) == before and not any('moved to' in warning for warning in warnings())
@@ -343,7 +343,7 @@ def test_what_does_not_pass_is_an_error(model_dir, monkeypatch):
     pauses = []
     monkeypatch.setattr(checkpoints.bundle, 'missing_data', lambda prefix, index: None)
     monkeypatch.setattr(checkpoint_errors.time, 'sleep', pauses.append)
-    with input_output_error(part(model_dir, 'data')), pytest.raises(checkpoint_errors.CannotRead) as caught:
+    with input_output_error(part(model_dir, 'data')), pytest.raises(checkpoint_errors.CannotReadCheckpoint) as caught:
         checkpoints.set_aside_damaged(str(model_dir))
     assert (caught.value.errno, pauses) == (errno.EIO, [1, 2, 4, 8])
     assert caught.value.filename == str(part(model_dir, 'data'))

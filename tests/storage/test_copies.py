@@ -144,7 +144,7 @@ def test_a_file_that_changes_while_it_is_fetched_is_fetched_anew(remote, copy, t
     def begun():
         yield b'old'
         remote.put(**{'config.json': 'new'})
-        raise store.Changed('config.json')
+        raise store.ObjectChanged('config.json')
 
     monkeypatch.setattr(remote, 'open', open_object)
     copy(needs.of_status)
@@ -162,7 +162,7 @@ def test_what_changes_for_ever_is_given_up(remote, copy):
         remote.at = f'model.ckpt-{step}.index'
 
     remote.at, remote.change = 'model.ckpt-0.index', change
-    with pytest.raises(store.Away, match='always gone'):
+    with pytest.raises(store.StoreUnavailable, match='always gone'):
         copy(needs.of_newest_checkpoint)
 
 

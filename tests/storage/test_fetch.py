@@ -10,7 +10,7 @@ import pytest
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.errors import UsageError  # noqa: E402
-from estimator_trainer.storage import fetch, names, share, state  # noqa: E402
+from estimator_trainer.storage import fetch, names, scratch_state, share  # noqa: E402
 from tests.storage.test_mirror import URL, Killed, Machine, Watched  # noqa: E402
 
 
@@ -60,7 +60,9 @@ def test_a_kill_between_learning_of_it_and_fetching_it_changes_nothing(tmp_path,
 
     monkeypatch.setattr(remote, 'chunks', killed)
     with pytest.raises(Killed):
-        fetch.fetch(remote, str(machine.run), state.State(machine.scratch, URL), share.Share(), continues=True)
+        fetch.fetch(
+            remote, str(machine.run), scratch_state.ScratchState(machine.scratch, URL), share.Share(), continues=True
+        )
     monkeypatch.setattr(remote, 'chunks', chunks)
     machine.start().push()
     assert {name: remote.contents()[name] for name in written} == dict.fromkeys(written, 'new')

@@ -191,9 +191,11 @@ def test_an_evaluator_on_another_machine_goes_on(tmp_path, remote, chief):
 
 def test_a_worker_sends_its_profiles_alone(tmp_path, remote, chief):
     machine = Machine(tmp_path / 'worker', remote, WORKER)
-    from estimator_trainer.storage import lease, mirror, state
+    from estimator_trainer.storage import lease, mirror, scratch_state
 
-    sends = mirror.Mirror(remote, lease.Unneeded(), machine.scratch, state.State(machine.scratch, URL), None, 3, WORKER)
+    sends = mirror.Mirror(
+        remote, lease.Unneeded(), machine.scratch, scratch_state.ScratchState(machine.scratch, URL), None, 3, WORKER
+    )
     machine.write('checkpoint', 'model_checkpoint_path: "model.ckpt-10"\n')
     machine.write('plugins/profile/steps-1-2/worker-1.xplane.pb', 'profile')
     assert sends.push() and sends.operations == 1
@@ -205,5 +207,5 @@ def test_a_store_that_is_away_ends_an_evaluator_and_no_worker(tmp_path, remote):
     for mine, ends in ((EVALUATOR, True), (WORKER, False)):
         following = follow.Follower(remote, str(tmp_path), mine, BOUNDS, clock=lambda: next(now))
         for _ in range(20):
-            following._failed(store.Away('no answer'))
+            following._failed(store.StoreUnavailable('no answer'))
         assert (following.verdict is not None) == ends

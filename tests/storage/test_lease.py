@@ -6,7 +6,7 @@ obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.storage import names  # noqa: E402
 from estimator_trainer.storage.connection import keeps_conditions  # noqa: E402
-from estimator_trainer.storage.lease import Lease, Lost, Taken  # noqa: E402
+from estimator_trainer.storage.lease import Lease, LeaseLost, LeaseTaken  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
 from estimator_trainer.storage.store import Conflict, Store  # noqa: E402
 
@@ -43,14 +43,14 @@ def test_a_lease_that_is_not_renewed_is_taken_over_after_its_span(store):
     time = Time()
     assert lease(store, time).acquire(None) == first.token
     assert 30 <= time.now < 32
-    with pytest.raises(Lost):
+    with pytest.raises(LeaseLost):
         first.renew()
 
 
 def test_a_lease_that_is_renewed_is_not(store):
     first = lease(store)
     first.acquire(None)
-    with pytest.raises(Taken):
+    with pytest.raises(LeaseTaken):
         lease(store, Time(during=first.renew)).acquire(None)
     first.renew()
 
@@ -75,9 +75,9 @@ def test_nobody_waits_for_the_dead_trainer_of_the_same_scratch_folder(store):
 def test_of_two_that_wait_one_gets_it(store):
     lease(store).acquire(None)
     second, third = lease(store), lease(store)
-    with pytest.raises(Taken):
+    with pytest.raises(LeaseTaken):
         lease(store, Time(during=lambda: second.token and take_once(second))).acquire(None)
-    with pytest.raises(Lost):
+    with pytest.raises(LeaseLost):
         third._version = second._version
         second.renew()
         third.renew()
@@ -95,7 +95,7 @@ def test_a_lease_is_renewed_before_an_operation_when_its_span_is_over(store):
     lease(store).acquire(None)
     first.check()  # by its own clock nobody can have taken it
     time.now = 31
-    with pytest.raises(Lost):
+    with pytest.raises(LeaseLost):
         first.check()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 obstore = pytest.importorskip('obstore')
 
-from estimator_trainer.storage import fetch, lease, mirror, names, share, snapshot, state, store  # noqa: E402
+from estimator_trainer.storage import fetch, lease, mirror, names, scratch_state, share, snapshot, store  # noqa: E402
 from tests.storage.whole import problem  # noqa: E402
 
 URL = 's3://bucket/run'
@@ -63,7 +63,7 @@ class Machine:
         self.run.mkdir(parents=True, exist_ok=True)
 
     def start(self):
-        self.state = state.State(self.scratch, URL)
+        self.state = scratch_state.ScratchState(self.scratch, URL)
         self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: 0)
         before = self.lease.acquire(self.state.token)
         newest, _ = fetch.fetch(
@@ -102,7 +102,7 @@ class Machine:
         for _ in range(5):
             try:
                 return self.mirror.push()
-            except snapshot.Changed:
+            except snapshot.FileChanged:
                 pass
         raise AssertionError('it has not come to an end')
 
@@ -147,7 +147,11 @@ def test_the_store_holds_what_the_folder_holds(tmp_path, remote):
 @pytest.mark.parametrize('answer_is_lost', [False, True])
 @pytest.mark.parametrize(
     'fault, another_machine',
-    [(store.Away('no answer'), False), pytest.param(Killed(), False, marks=pytest.mark.slow), (Killed(), True)],
+    [
+        (store.StoreUnavailable('no answer'), False),
+        pytest.param(Killed(), False, marks=pytest.mark.slow),
+        (Killed(), True),
+    ],
 )
 def test_a_fault_at_any_operation_costs_nothing_but_time(tmp_path, fault, answer_is_lost, another_machine):
     for at in itertools.count():
@@ -157,7 +161,7 @@ def test_a_fault_at_any_operation_costs_nothing_but_time(tmp_path, fault, answer
         remote.at, remote.fault, remote.answer_is_lost = at, fault, answer_is_lost
         try:
             train(machine)
-        except (store.Away, Killed):
+        except (store.StoreUnavailable, Killed):
             remote.at = None
         else:
             break
@@ -188,7 +192,7 @@ def test_who_was_frozen_cannot_write_over_its_successor(tmp_path, remote):
     second.save(20, 'second')
     second.push()
     first.save(30, 'late')
-    with pytest.raises(lease.Lost):
+    with pytest.raises(lease.LeaseLost):
         first.push()
     assert remote.contents()[names.POINTER] == 'model.ckpt-20'
 
@@ -202,7 +206,7 @@ def test_who_was_frozen_within_a_write_does_not_write_over_its_successor_either(
     second.save(20, 'second')
     second.push()
     first.save(20, 'late')  # its lease has not run out yet, by its own clock
-    with pytest.raises(lease.Lost):
+    with pytest.raises(lease.LeaseLost):
         first.push()
     assert remote.contents()['model.ckpt-20.index'] == 'second'
 

@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def reader(tmp_path, run):
-    return snapshot.Reader(str(run), str(tmp_path / 'sending'), Share())
+    return snapshot.SnapshotTaker(str(run), str(tmp_path / 'sending'), Share())
 
 
 def make_socket():
@@ -115,7 +115,7 @@ class Picky(Watched):
 
     def write(self, name, content, replaces):
         if self.refused(name):
-            raise store.Away(name)
+            raise store.StoreUnavailable(name)
         return super().write(name, content, replaces)
 
 
@@ -129,7 +129,7 @@ def picky():
 def advances(machine) -> bool:
     """Whether a pass that is interrupted has got further than others before."""
     before = machine.mirror.advances
-    with pytest.raises(store.Away):
+    with pytest.raises(store.StoreUnavailable):
         machine.push()
     return machine.mirror.advances > before
 

@@ -6,8 +6,8 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import ending, names, pace
-from estimator_trainer.storage.sender import Patience, Verdict
-from estimator_trainer.storage.store import Away, Refused
+from estimator_trainer.storage.sender import Patience, RunEnd
+from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
 
 @pytest.mark.parametrize(
@@ -77,26 +77,26 @@ def test_each_url_has_a_scratch_folder_of_its_own():
 
 def test_a_store_that_is_away_is_waited_for_and_warned_of_ever_more_rarely():
     patience = Patience(max_unpushed_secs=100)
-    said = [now for now in range(0, 100, 5) if patience.failed(Away('no answer'), now)[0]]
+    said = [now for now in range(0, 100, 5) if patience.failed(StoreUnavailable('no answer'), now)[0]]
     assert said == [10, 20, 40, 80]
-    warning, verdict = patience.failed(Away('no answer'), 100)
+    warning, verdict = patience.failed(StoreUnavailable('no answer'), 100)
     assert verdict.code == exit_codes.NOT_SENT and 'no answer' in verdict.why
 
 
 def test_a_store_that_is_back_starts_anew():
     patience = Patience(max_unpushed_secs=100)
-    patience.failed(Away('no answer'), 0)
+    patience.failed(StoreUnavailable('no answer'), 0)
     assert patience.worked(5) is None  # nobody was told of it
-    patience.failed(Away('no answer'), 10)
-    assert patience.failed(Away('no answer'), 60)[0]
+    patience.failed(StoreUnavailable('no answer'), 10)
+    assert patience.failed(StoreUnavailable('no answer'), 60)[0]
     assert 'answers again' in patience.worked(70)
-    assert patience.failed(Away('no answer'), 150) == (None, None)
+    assert patience.failed(StoreUnavailable('no answer'), 150) == (None, None)
 
 
 def test_a_store_that_refuses_ends_the_run_soon():
     patience = Patience(max_unpushed_secs=3600)
-    assert patience.failed(Refused('AccessDenied'), 0)[1] is None
-    assert patience.failed(Refused('AccessDenied'), 60)[1].code == exit_codes.CANNOT_WRITE
+    assert patience.failed(StoreRefused('AccessDenied'), 0)[1] is None
+    assert patience.failed(StoreRefused('AccessDenied'), 60)[1].code == exit_codes.CANNOT_WRITE
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_a_store_that_refuses_ends_the_run_soon():
         (0, False, None, exit_codes.NOT_SENT),
         (143, False, None, exit_codes.NOT_SENT),
         (70, False, None, 70),  # it would fail again
-        (143, False, Verdict(exit_codes.CANNOT_WRITE, ''), exit_codes.CANNOT_WRITE),
-        (143, False, Verdict(exit_codes.MODEL_DIR_TAKEN, ''), exit_codes.MODEL_DIR_TAKEN),
-        (70, False, Verdict(exit_codes.MODEL_DIR_TAKEN, ''), exit_codes.MODEL_DIR_TAKEN),
+        (143, False, RunEnd(exit_codes.CANNOT_WRITE, ''), exit_codes.CANNOT_WRITE),
+        (143, False, RunEnd(exit_codes.MODEL_DIR_TAKEN, ''), exit_codes.MODEL_DIR_TAKEN),
+        (70, False, RunEnd(exit_codes.MODEL_DIR_TAKEN, ''), exit_codes.MODEL_DIR_TAKEN),
     ],
 )
 def test_exit_codes(trainer, all_sent, verdict, code):
@@ -117,7 +117,7 @@ def test_exit_codes(trainer, all_sent, verdict, code):
 
 
 def test_an_evaluator_that_could_fetch_nothing_says_so():
-    starved = Verdict(exit_codes.FILES_AWAY, 'no answer')
+    starved = RunEnd(exit_codes.FILES_AWAY, 'no answer')
     assert ending.exit_code(exit_codes.TERMINATED, True, None, starved) == exit_codes.FILES_AWAY
     assert ending.exit_code(exit_codes.FAILED, True, None, starved) == exit_codes.FAILED
 
@@ -128,15 +128,15 @@ def test_the_trainer_gets_a_part_of_the_grace_period():
 
 def test_the_first_checkpoint_says_how_long_it_took_to_send_and_a_slow_one_is_warned_of():
     said = pace.Pace(grace_secs=25, to_save=15)
-    assert said.of(pace.Sent('model.ckpt-1', 4_000_000, 0.5)) == (
+    assert said.of(pace.SentCheckpoint('model.ckpt-1', 4_000_000, 0.5)) == (
         'model.ckpt-1 was sent in 0.5 s (4.0 MB); SIGTERM leaves at least 10 s for that',
         False,
     )
-    assert said.of(pace.Sent('model.ckpt-2', 4_000_000, 0.5)) == (None, False)
-    line, is_warning = said.of(pace.Sent('model.ckpt-3', 4_000_000, 40))
+    assert said.of(pace.SentCheckpoint('model.ckpt-2', 4_000_000, 0.5)) == (None, False)
+    line, is_warning = said.of(pace.SentCheckpoint('model.ckpt-3', 4_000_000, 40))
     assert is_warning and '--grace_secs=100 would be enough' in line
-    assert said.of(pace.Sent('model.ckpt-4', 4_000_000, 45)) == (None, False)  # it was said
-    assert said.of(pace.Sent('model.ckpt-5', 4_000_000, 90))[1]
+    assert said.of(pace.SentCheckpoint('model.ckpt-4', 4_000_000, 45)) == (None, False)  # it was said
+    assert said.of(pace.SentCheckpoint('model.ckpt-5', 4_000_000, 90))[1]
 
 
 def test_what_sigterm_can_send_is_told_by_the_speed_of_the_fetch():

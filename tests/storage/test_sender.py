@@ -10,7 +10,7 @@ from estimator_trainer.storage.lease import Unneeded
 from estimator_trainer.storage.pace import Pace
 from estimator_trainer.storage.sender import Sender
 from estimator_trainer.storage.snapshot import Unsteady
-from estimator_trainer.storage.store import Away, Refused
+from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
 
 class Mirror:
@@ -73,7 +73,7 @@ def test_a_run_that_ends_within_a_pass_is_sent_at_once():
 
 def test_a_store_that_takes_no_checkpoint_is_warned_of_and_ends_the_run(said):
     def during(mirror):
-        raise Away('model.ckpt-20.data: no answer')
+        raise StoreUnavailable('model.ckpt-20.data: no answer')
 
     sender, clock = play(during, ended=False)
     assert sender.verdict.code == exit_codes.NOT_SENT and 'no answer' in sender.verdict.why
@@ -85,9 +85,9 @@ def test_what_gets_through_at_last_is_counted(said):
     def during(mirror):
         if mirror.passes < 50:
             mirror.advances += mirror.passes % 4 == 0
-            raise Away('no answer')
+            raise StoreUnavailable('no answer')
         reached.append(mirror)
-        raise Refused('AccessDenied')
+        raise StoreRefused('AccessDenied')
 
     reached: list = []
     sender, clock = play(during, ended=False, max_unpushed_secs=20)

@@ -13,7 +13,7 @@ from botocore.credentials import RefreshableCredentials  # noqa: E402
 
 from estimator_trainer.data.remote import paths  # noqa: E402
 from estimator_trainer.errors import UsageError  # noqa: E402
-from estimator_trainer.storage import connection, fetch, lease, mirror, names, state, store  # noqa: E402
+from estimator_trainer.storage import connection, fetch, lease, mirror, names, scratch_state, store  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
 from tests.storage import s3_server, servers  # noqa: E402
 
@@ -65,7 +65,7 @@ def test_a_run_goes_there_and_comes_back(place, tmp_path):
     push(place[1], one)  # as the next start on this machine does
     two = tmp_path / 'two'
     (two / 'run').mkdir(parents=True)
-    remote, known = connection.connect(place[1], os.environ), state.State(str(two), place[1])
+    remote, known = connection.connect(place[1], os.environ), scratch_state.ScratchState(str(two), place[1])
     fetch.fetch(remote, str(two / 'run'), known, ALL, continues=False)
     found = {path.name: path.read_bytes() for path in (two / 'run').iterdir()}
     assert found == {'notes.bin': large[::-1], 'config.json': b'{"seed": 2}'}
@@ -73,7 +73,7 @@ def test_a_run_goes_there_and_comes_back(place, tmp_path):
 
 
 def push(url, scratch: pathlib.Path):
-    remote, known = connection.connect(url, os.environ), state.State(str(scratch), url)
+    remote, known = connection.connect(url, os.environ), scratch_state.ScratchState(str(scratch), url)
     mine = lease.Lease(remote, 30, ALL)
     before = mine.acquire(known.token)
     newest, _ = fetch.fetch(remote, str(scratch / 'run'), known, ALL, continues=before is not None)
@@ -116,11 +116,12 @@ def test_a_store_that_does_not_answer_may_work_later(s3):
     folder, url = s3
     s3_server.set_fault(folder, silent=True)
     with pytest.raises(
-        store.Away, match=r'error sending request.* \(the server is http://127.0.0.1:\d+ \(AWS_ENDPOINT_URL\)\)'
+        store.StoreUnavailable,
+        match=r'error sending request.* \(the server is http://127.0.0.1:\d+ \(AWS_ENDPOINT_URL\)\)',
     ):
         connection.connect(url, os.environ)
     s3_server.set_fault(folder, status=400, code='ExpiredToken')  # somebody is about to renew it
-    with pytest.raises(store.Away, match='ExpiredToken'):
+    with pytest.raises(store.StoreUnavailable, match='ExpiredToken'):
         connection.connect(url, os.environ)
     s3_server.set_fault(folder, status=503, every=3)
     assert connection.connect(url, os.environ).conditional
@@ -145,7 +146,7 @@ def test_a_password_in_an_endpoint_is_refused_and_not_shown(s3, monkeypatch):
 def test_an_object_that_cannot_be_listed_is_named(s3, name):
     client = boto3.client('s3', endpoint_url=os.environ['AWS_ENDPOINT_URL'])
     client.put_object(Bucket=s3_server.BUCKET, Key=name)
-    with pytest.raises(store.Refused) as caught:
+    with pytest.raises(store.StoreRefused) as caught:
         connection.open_for_reading(s3[1], os.environ).list()
     assert f'the name of the object {name!r} has' in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1

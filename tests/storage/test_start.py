@@ -13,10 +13,10 @@ obstore = pytest.importorskip('obstore')
 
 from estimator_trainer import exit_codes  # noqa: E402
 from estimator_trainer.config import trainer_config as config  # noqa: E402
-from estimator_trainer.storage import child, connection, lease, names, run, share, signals, state, store  # noqa: E402
+from estimator_trainer.storage import child, connection, lease, names, scratch_state, share, signals, store, stored_run  # noqa: E402
 
 URL = 's3://bucket/run'
-SAVE = state.State.save
+SAVE = scratch_state.ScratchState.save
 
 
 class Killed(BaseException):
@@ -63,7 +63,7 @@ def remote(monkeypatch):
 
 def start(scratch):
     given = config.parse(['trainer', f'--model_dir={URL}', '--epochs=1', f'--scratch_dir={scratch}'])
-    return run.run([], given, {})
+    return stored_run.run([], given, {})
 
 
 def begun(scratch, remote):
@@ -98,7 +98,7 @@ def kills(monkeypatch, remote, at):
         moment()
 
     remote.fault = moment
-    monkeypatch.setattr(state.State, 'save', save)
+    monkeypatch.setattr(scratch_state.ScratchState, 'save', save)
 
 
 @pytest.mark.parametrize('of_another', [False, True])
@@ -131,27 +131,27 @@ def test_a_start_that_is_killed_at_any_moment_loses_nothing(tmp_path, monkeypatc
 
 
 def test_a_lease_that_the_store_writes_late_is_still_ours(tmp_path):
-    known = state.State(str(tmp_path), URL)
+    known = scratch_state.ScratchState(str(tmp_path), URL)
     known.hold('first')
     for token in ('second', 'third'):  # to neither of which an answer came
-        state.State(str(tmp_path), URL).claim(token, 'first')
-    state.State(str(tmp_path), URL).claim('fourth', 'of another')
-    found = state.State(str(tmp_path), URL)
+        scratch_state.ScratchState(str(tmp_path), URL).claim(token, 'first')
+    scratch_state.ScratchState(str(tmp_path), URL).claim('fourth', 'of another')
+    found = scratch_state.ScratchState(str(tmp_path), URL)
     assert [found.continues(each) for each in ('first', 'second', 'third', 'fourth', None)] == [
         *[True] * 3,
         False,
         False,
     ]
     found.hold('third')
-    assert state.State(str(tmp_path), URL).tokens == ['third']
+    assert scratch_state.ScratchState(str(tmp_path), URL).tokens == ['third']
 
 
 def ends(kind):
     def ends(name, is_done):
         if kind == 'away':
-            raise store.Away('no answer')
+            raise store.StoreUnavailable('no answer')
         if kind == 'refused':
-            raise store.Refused('no permission')
+            raise store.StoreRefused('no permission')
         os.kill(os.getpid(), kind)
         threading.Event().wait()  # the store hangs
 
@@ -209,7 +209,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, remote, monkeypatch,
     def full(*args):
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr(run.fetch, 'fetch', full)
+    monkeypatch.setattr(stored_run.fetch, 'fetch', full)
     assert start(tmp_path) == exit_codes.CANNOT_WRITE
     assert f'--scratch_dir={tmp_path}: [Errno 28] No space left on device' in capsys.readouterr().err
     assert remote.lease()['released']

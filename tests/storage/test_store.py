@@ -89,7 +89,7 @@ def test_an_empty_object_has_no_content(remote, line):
 
 def test_a_request_that_brings_nothing_is_the_last_one(remote, line):
     line.chunks = [1, 0]
-    with pytest.raises(store.Away, match='cannot be read .large.: request or response body error'):
+    with pytest.raises(store.StoreUnavailable, match='cannot be read .large.: request or response body error'):
         list(remote.chunks('large'))
     assert len(line.options) == 2
 
@@ -100,11 +100,11 @@ def test_a_request_that_brings_nothing_is_the_last_one(remote, line):
 def test_bytes_of_two_versions_are_never_mixed(remote, line, change):
     line.chunks = [2]
     line.before = lambda number: number == 1 and change(remote._objects)
-    with pytest.raises(errors.Changed, match='large was changed or removed'):
+    with pytest.raises(errors.ObjectChanged, match='large was changed or removed'):
         list(remote.chunks('large'))
     line.chunks, line.options = [2], []
     obstore.put(remote._objects, 'large', CONTENT)
-    with pytest.raises(store.Away, match='large was changed or removed'):
+    with pytest.raises(store.StoreUnavailable, match='large was changed or removed'):
         remote.read('large')
 
 

@@ -59,7 +59,7 @@ def test_a_store_that_is_away_leaves_the_number_of_the_attempt(
     opened, tmp_path, monkeypatch, capsys, attempt, code, expected
 ):
     def away(self, name):
-        raise store.Away(f'{URL} cannot be read: no answer')
+        raise store.StoreUnavailable(f'{URL} cannot be read: no answer')
 
     monkeypatch.setattr(store.Store, 'read', away)
     assert decide(tmp_path, attempt, code) == expected

@@ -95,7 +95,7 @@ def test_arrays_of_different_sizes_are_refused(two):
 
 def test_a_task_that_ends_is_lost(two):
     two[1]._close()
-    with pytest.raises(shared_memory.Lost, match='task 1') as caught:
+    with pytest.raises(shared_memory.TaskLost, match='task 1') as caught:
         two[0].add_up(1, np.ones(3))
     assert caught.value.rank == 1
 
@@ -126,7 +126,7 @@ def test_a_killed_task_is_lost_though_a_child_that_it_forked_lives():
             grandchild = int(child.stdout.readline())
             assert task.add_up(1, np.ones(3)).tolist() == [2, 2, 2]
             child.kill()
-            with pytest.raises(shared_memory.Lost):
+            with pytest.raises(shared_memory.TaskLost):
                 task.add_up(1, np.ones(3))
         finally:
             child.kill()

@@ -1,4 +1,4 @@
-"""forks, lifeline and signals after a fork: a child is a process of its own from its first instruction."""
+"""forks, watchdog and signals after a fork: a child is a process of its own from its first instruction."""
 
 import contextlib
 import os
@@ -13,10 +13,10 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
 
-LIFELINE = """
+WATCHDOG = """
 import multiprocessing, os, signal, sys, threading, time
 from estimator_trainer.this_process import forks
-from estimator_trainer.lifecycle import ending, lifeline
+from estimator_trainer.lifecycle import ending, watchdog
 def fork(function, *args):
     child = os.fork()
     if not child:
@@ -26,11 +26,11 @@ def fork(function, *args):
 def code_of(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
-IN_LIFELINE = (
-    LIFELINE
+IN_WATCHDOG = (
+    WATCHDOG
     + """
-with lifeline.Lifeline('worker:1', lifeline.Bounds(), {}) as line:
-    line.stepped(7)
+with watchdog.Watchdog('worker:1', watchdog.Bounds(), {}) as task:
+    task.stepped(7)
 """
 )
 
@@ -41,8 +41,8 @@ def with_default_signals():
         signal.signal(signum, signal.SIG_DFL)
 
 
-def run(body, program=IN_LIFELINE, indent='    '):
-    """Runs a body in a process with a lifeline -> (exit code, stdout, stderr)."""
+def run(body, program=IN_WATCHDOG, indent='    '):
+    """Runs a body in a process with a watchdog -> (exit code, stdout, stderr)."""
     code = program + ''.join(f'{indent}{line}\n' for line in body.strip().splitlines())
     process = subprocess.Popen(
         [sys.executable, '-c', code],
@@ -74,7 +74,7 @@ for _ in range(200):
     os.kill(child, {int(signum)})
     assert code_of(child) == -{int(signum)}
 time.sleep(.5)  # what has come to the descriptor is read by then
-assert line.signum is None
+assert task.signum is None
 print('done')
 """)
     assert (code, out) == (0, 'done\n'), err
@@ -84,7 +84,7 @@ def test_ctrl_c_is_the_trainers_and_not_its_helpers():
     code, _, err = run("""
 child = fork(lambda: (os.kill(os.getpid(), signal.SIGINT), os._exit(7)))
 assert code_of(child) == 7
-assert line.signum is None
+assert task.signum is None
 """)
     assert code == 0, err
 
@@ -104,12 +104,12 @@ def test_what_was_ignored_stays_ignored_in_a_child():
     code, _, err = run(
         """
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-with lifeline.Lifeline('worker:1', lifeline.Bounds(), {}) as line:
+with watchdog.Watchdog('worker:1', watchdog.Bounds(), {}) as task:
     child = fork(lambda: os._exit(10 + (signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)))
     assert code_of(child) == 11
     os.kill(os.getpid(), signal.SIGHUP)
 """,
-        LIFELINE,
+        WATCHDOG,
         '',
     )
     assert code == 0, err
@@ -126,7 +126,7 @@ assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
     assert code == 0, err
 
 
-def test_a_child_has_none_of_the_lifelines_descriptors_nor_its_locks():
+def test_a_child_has_none_of_the_watchdogs_descriptors_nor_its_locks():
     code, _, err = run("""
 def look(kept):
     for fd in range(256):
@@ -137,11 +137,11 @@ def look(kept):
             pass
     if signal.set_wakeup_fd(-1) != -1:
         os._exit(1)
-    line.end(ending.End(1, 'not of a task'))  # does nothing, and waits for no lock
-    line.enter('evaluating')
+    task.end(ending.End(1, 'not of a task'))  # does nothing, and waits for no lock
+    task.enter('evaluating')
     os._exit(0)
-pipe = os.fstat(line._inbox._reader).st_ino
-with line._lock:
+pipe = os.fstat(task._inbox._reader).st_ino
+with task._lock:
     assert code_of(fork(look, pipe)) == 0
 """)
     assert code == 0 and 'not of a task' not in err, err
@@ -171,7 +171,7 @@ finally:
     print('finally', os.getpid() == {'parent'})
 assert code_of(child) == {code}
 """.replace('{"parent"}', 'parent'),
-        LIFELINE + 'parent = os.getpid()\n',
+        WATCHDOG + 'parent = os.getpid()\n',
         '',
     )
     assert (ended, out) == (0, 'after it\nfinally True\n') and says in err, err
@@ -188,7 +188,7 @@ if not child:
     os._exit(code_of(fork(os.write, 1, b'grandchild')))
 assert code_of(child) == 0
 """,
-        LIFELINE,
+        WATCHDOG,
         '',
     )
     assert (code, out) == (0, 'last first grandchild') and 'of a duty' in err, err
@@ -206,7 +206,7 @@ with forks.none_meanwhile():
     os.write(1, b'set up ')
 thread.join()
 """,
-        LIFELINE,
+        WATCHDOG,
         '',
     )
     assert (code, out) == (0, 'set up child '), err
@@ -216,11 +216,11 @@ thread.join()
 def test_a_pool_may_be_terminated(how, tmp_path):
     path = tmp_path / 'program.py'  # spawn imports it
     path.write_text(
-        LIFELINE
+        WATCHDOG
         + f"""
 if __name__ == '__main__':
-    with lifeline.Lifeline('worker:1', lifeline.Bounds(), {{}}) as line:
-        line.stepped(7)
+    with watchdog.Watchdog('worker:1', watchdog.Bounds(), {{}}) as task:
+        task.stepped(7)
         for _ in range(3):
             with multiprocessing.get_context('{how}').Pool(2) as pool:
                 assert pool.map(abs, [-1, -2]) == [1, 2]
@@ -230,7 +230,7 @@ if __name__ == '__main__':
             process.join()
             assert process.exitcode == -signal.SIGTERM, process.exitcode
         time.sleep(.5)
-        assert line.signum is None
+        assert task.signum is None
 """
     )
     done = subprocess.run(
@@ -253,7 +253,7 @@ with signal_pipe.Signals() as caught:
     assert code_of(child) == -signal.SIGTERM
     assert caught.take() == []
 """,
-        LIFELINE,
+        WATCHDOG,
         '',
     )
     assert code == 0, err

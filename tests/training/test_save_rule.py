@@ -2,7 +2,7 @@
 
 import pytest
 
-from estimator_trainer import config as trainer_config
+from estimator_trainer.config import trainer_config
 from estimator_trainer.training import save_rule
 from estimator_trainer.training.save_rule import SaveRule
 

@@ -33,16 +33,16 @@ def planned(model_dir, task='', cluster=None):
     return planning.make(parse(['trainer', f'--model_dir={model_dir}', '--max_steps=5']), environ)
 
 
-def lifeline(*missing, checkpoint_step=7):
-    gone = [peers.Gone(name, 'host:1', True, 3.0) for name in missing]
+def a_watchdog(*missing, checkpoint_step=7):
+    gone = [peers.SilentPeer(name, 'host:1', True, 3.0) for name in missing]
     return types.SimpleNamespace(missing_peers=lambda: gone, checkpoint_step=checkpoint_step)
 
 
-def explained(error, folder, task='', cluster=None, line=None):
+def explained(error, folder, task='', cluster=None, watchdog=None):
     try:
         raise error
     except BaseException as raised:
-        return failures.explain(raised, planned(folder, task, cluster), line or lifeline())
+        return failures.explain(raised, planned(folder, task, cluster), watchdog or a_watchdog())
 
 
 def op_error(kind, message='it failed'):
@@ -171,7 +171,7 @@ def test_an_error_of_a_connection(tmp_path, raised_by_tensorflow, task, cluster,
 
 
 def test_a_task_that_is_missing_is_named(tmp_path, raised_by_tensorflow):
-    end = explained(NAMED, tmp_path, 'worker:1', line=lifeline('worker:0'))
+    end = explained(NAMED, tmp_path, 'worker:1', watchdog=a_watchdog('worker:0'))
     assert (end.code, end.peer) == (193, 'worker:0')
     assert 'lost worker:0 at host:1 (Additional GRPC' in end.message
 
@@ -185,7 +185,7 @@ def test_a_task_that_the_error_names(tmp_path, raised_by_tensorflow):
     'error', [UNAVAILABLE, op_error(errors.InternalError), op_error(errors.FailedPreconditionError), ValueError('x')]
 )
 def test_what_the_job_raises_is_its_own_whoever_is_missing(tmp_path, error):
-    end = explained(error, tmp_path, 'worker:0', line=lifeline('worker:1'))
+    end = explained(error, tmp_path, 'worker:0', watchdog=a_watchdog('worker:1'))
     assert (end.code, end.peer) == (1, None) and type(error).__name__ in end.message
 
 
@@ -212,7 +212,7 @@ def test_a_python_function_of_the_input_pipeline(tmp_path, kind, wrap, eager):
                         tf.data.Dataset.range(3).map(lambda x: wrap(fails_in_python(kind), [x], tf.int64))
                     ).get_next()
                 )
-    end = explained(caught.value, tmp_path, 'worker:0', line=lifeline('worker:1'))
+    end = explained(caught.value, tmp_path, 'worker:0', watchdog=a_watchdog('worker:1'))
     assert (end.code, end.peer) == (1, None)
     assert f'{kind.__name__}: the job fails' in end.message.replace("'", '')
     assert any('the job fails' in line for line in end.traceback)
@@ -237,7 +237,7 @@ def test_a_port_that_is_taken(tmp_path, task, code, text):
 
 
 def test_the_step_of_the_last_good_checkpoint_is_looked_up(tmp_path):
-    end = explained(NotFiniteError('NaN'), tmp_path, line=lifeline(checkpoint_step=None))
+    end = explained(NotFiniteError('NaN'), tmp_path, watchdog=a_watchdog(checkpoint_step=None))
     assert 'The last good checkpoint is of step 0' in end.message
 
 

@@ -47,7 +47,7 @@ JOB = Job(
 def setup(model_dir, *flags, start_step=0):
     argv = ['--job=x:job', '--loop=keras_fit', f'--model_dir={model_dir}', '--max_steps=6', f'--batch_size={BATCH}']
     config = trainer_config.parse(['trainer', *argv, *flags])
-    lifeline = mock.Mock(signum=None, stopped_by=None)
+    watchdog = mock.Mock(signum=None, stopped_by=None)
     params = run_params.RunParams(
         job={},
         batch_size=BATCH,
@@ -61,8 +61,8 @@ def setup(model_dir, *flags, start_step=0):
     )
     task = plan.make(config, {})
     run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
-    given = loop.Loop(task, params, lifeline, lambda: None)
-    return Setup(task, lifeline, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
+    given = loop.Loop(task, params, watchdog, lambda: None)
+    return Setup(task, watchdog, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
 
 
 def summaries(folder):
@@ -89,14 +89,14 @@ def test_a_checkpoint_of_step_0_is_restored(tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch):
-    refused = checkpoint_errors.CannotRead(errno.EIO, 'Input/output error', 'checkpoint')
+    refused = checkpoint_errors.CannotReadCheckpoint(errno.EIO, 'Input/output error', 'checkpoint')
     monkeypatch.setattr(checkpoints, '_read_state', mock.Mock(side_effect=refused))
     monkeypatch.setattr(checkpoint_errors, 'PAUSES_SECS', ())
-    with pytest.raises(checkpoint_errors.CannotRead):
+    with pytest.raises(checkpoint_errors.CannotReadCheckpoint):
         keras_training.KerasTraining(setup(tmp_path), lambda step: None)
     trainer, evaluation = mock.Mock(evaluates_first_checkpoint=True), mock.Mock()
     saved = run_task._evaluate_on_the_way(setup(tmp_path), trainer, evaluation, lambda: True, mock.Mock())
-    with pytest.raises(checkpoint_errors.CannotRead):
+    with pytest.raises(checkpoint_errors.CannotReadCheckpoint):
         saved(3)
     evaluation.of.assert_not_called()
 

@@ -1,4 +1,4 @@
-"""training.loop in real training of a tiny model, with a lifeline that only listens."""
+"""training.loop in real training of a tiny model, with a watchdog that only listens."""
 
 import math
 import signal
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.evaluation import estimator_evaluator
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoints, training_file
 from estimator_trainer.training import estimator as training
 from estimator_trainer.training import loop, waits
@@ -45,12 +45,12 @@ def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
 
-class Line(lifelines.Lifeline):
-    """A lifeline without threads, which notes what it is told."""
+class Threadless(watchdogs.Watchdog):
+    """A watchdog without threads, which notes what it is told."""
 
     def __init__(self):
         self.codes, self.told, self.checkpoints = [], [], []
-        super().__init__('trainer', lifelines.Bounds(), {}, leave=self.codes.append)
+        super().__init__('trainer', watchdogs.Bounds(), {}, leave=self.codes.append)
 
     def stepped(self, step):
         super().stepped(step)
@@ -79,13 +79,13 @@ def asks_for_reasons_in_every_step(monkeypatch):
 
 
 @pytest.fixture
-def line():
-    return Line()
+def watchdog():
+    return Threadless()
 
 
 def train(
     folder,
-    line,
+    watchdog,
     max_steps=8,
     is_chief=True,
     asynchronous=False,
@@ -114,9 +114,9 @@ def train(
         global_batch_size=1,
     )
     run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
-    its = loop.Loop(plan, run_params, line, reason)
+    its = loop.Loop(plan, run_params, watchdog, reason)
     setup = types.SimpleNamespace(
-        plan=plan, params=run_params, loop=its, lifeline=line, waits=waits.Waits(), counts=dict
+        plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=waits.Waits(), counts=dict
     )
     estimator = tf.estimator.Estimator(model_fn, config=run_config, params=params)
     training.train_by_loop(estimator, setup, lambda step: None)
@@ -128,60 +128,60 @@ def last_step(folder):
     return checkpoints.last_step(str(folder))
 
 
-def test_the_lifeline_is_told_of_steps_and_checkpoints(tmp_path, line):
-    its = train(tmp_path, line, save_steps=3)
-    assert line.told == [1, 2, 3, 4, 5, 6, 7, 8] and line.step == 8
-    assert line.checkpoints == [0, 3, 6, 8] and line.checkpoint_step == 8
-    assert (its.why, line.stopped_by, line._snapshot.phase) == (None, None, lifelines.CLOSING)
+def test_the_watchdog_is_told_of_steps_and_checkpoints(tmp_path, watchdog):
+    its = train(tmp_path, watchdog, save_steps=3)
+    assert watchdog.told == [1, 2, 3, 4, 5, 6, 7, 8] and watchdog.step == 8
+    assert watchdog.checkpoints == [0, 3, 6, 8] and watchdog.checkpoint_step == 8
+    assert (its.why, watchdog.stopped_by, watchdog._state.phase) == (None, None, watchdogs.CLOSING)
 
 
-def test_a_resumed_run_counts_on(tmp_path, line):
-    train(tmp_path, Line(), 3)
-    train(tmp_path, line, 5)
-    assert line.told == [4, 5] and line.checkpoints == [3, 5]
+def test_a_resumed_run_counts_on(tmp_path, watchdog):
+    train(tmp_path, Threadless(), 3)
+    train(tmp_path, watchdog, 5)
+    assert watchdog.told == [4, 5] and watchdog.checkpoints == [3, 5]
 
 
 @pytest.mark.parametrize('signum', [TERM, INT])
-def test_a_signal_stops_and_saves(tmp_path, line, signum):
-    its = train(tmp_path, line, hooks=[At(3, lambda: line._received(signum))])
-    assert (line.told, line.stopped_by, its.why) == ([1, 2, 3, 4], signum, None)
-    assert last_step(tmp_path) == line.checkpoint_step == 4
+def test_a_signal_stops_and_saves(tmp_path, watchdog, signum):
+    its = train(tmp_path, watchdog, hooks=[At(3, lambda: watchdog._received(signum))])
+    assert (watchdog.told, watchdog.stopped_by, its.why) == ([1, 2, 3, 4], signum, None)
+    assert last_step(tmp_path) == watchdog.checkpoint_step == 4
 
 
 @pytest.mark.parametrize('reason', [loop.EARLY_STOPPING, loop.MAX_SECS])
-def test_a_reason_stops_and_saves(tmp_path, line, reason):
-    its = train(tmp_path, line, reason=lambda: reason if line.step >= 4 else None)
-    assert (line.told, line.stopped_by, its.why) == ([1, 2, 3, 4], None, reason)
+def test_a_reason_stops_and_saves(tmp_path, watchdog, reason):
+    its = train(tmp_path, watchdog, reason=lambda: reason if watchdog.step >= 4 else None)
+    assert (watchdog.told, watchdog.stopped_by, its.why) == ([1, 2, 3, 4], None, reason)
     assert last_step(tmp_path) == 4
 
 
-def test_a_signal_is_stronger_than_a_reason(tmp_path, line):
-    line._received(TERM)
-    its = train(tmp_path, line, reason=lambda: loop.MAX_SECS)
-    assert (line.stopped_by, its.why) == (TERM, None)
+def test_a_signal_is_stronger_than_a_reason(tmp_path, watchdog):
+    watchdog._received(TERM)
+    its = train(tmp_path, watchdog, reason=lambda: loop.MAX_SECS)
+    assert (watchdog.stopped_by, its.why) == (TERM, None)
 
 
 @pytest.mark.parametrize('signum, reason', [(TERM, None), (None, loop.EARLY_STOPPING)])
-def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, line, signum, reason):
-    train(tmp_path, Line(), 3)
+def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, watchdog, signum, reason):
+    train(tmp_path, Threadless(), 3)
     if signum:
-        line._received(signum)
-    its = train(tmp_path, line, reason=lambda: reason)
-    assert (line.told, line.stopped_by, its.why) == ([], signum, reason)
-    assert last_step(tmp_path) == line.step == 3
+        watchdog._received(signum)
+    its = train(tmp_path, watchdog, reason=lambda: reason)
+    assert (watchdog.told, watchdog.stopped_by, its.why) == ([], signum, reason)
+    assert last_step(tmp_path) == watchdog.step == 3
 
 
 @pytest.mark.parametrize(
     'is_chief, asynchronous, asked',
     [(True, False, True), (True, True, True), (False, True, True), (False, False, False)],
 )
-def test_who_is_asked_for_reasons(tmp_path, line, is_chief, asynchronous, asked):
-    its = train(tmp_path, line, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: loop.MAX_SECS)
+def test_who_is_asked_for_reasons(tmp_path, watchdog, is_chief, asynchronous, asked):
+    its = train(tmp_path, watchdog, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: loop.MAX_SECS)
     assert its.why == (loop.MAX_SECS if asked else None)
-    assert len(line.told) == (0 if asked else 8)
+    assert len(watchdog.told) == (0 if asked else 8)
 
 
-def test_reasons_are_asked_for_twice_a_second(tmp_path, line, monkeypatch):
+def test_reasons_are_asked_for_twice_a_second(tmp_path, watchdog, monkeypatch):
     now, asked = [1000.0], []
     monkeypatch.setattr(loop, '_ASK_SECS', 0.5)
     monkeypatch.setattr(loop.time, 'monotonic', lambda: now[0])
@@ -190,53 +190,53 @@ def test_reasons_are_asked_for_twice_a_second(tmp_path, line, monkeypatch):
         now[0] += 0.1
 
     hooks = [At(steps, passes) for steps in range(1, 21)]
-    train(tmp_path, line, 20, reason=lambda: asked.append(line.step), hooks=hooks)
+    train(tmp_path, watchdog, 20, reason=lambda: asked.append(watchdog.step), hooks=hooks)
     assert asked == [0, 6, 11, 16]
 
 
-def test_steps_that_others_make_as_well(tmp_path, line):
-    train(tmp_path, line, 12, asynchronous=True, stride=3)
-    assert line.told == sorted(line.told) and set(line.told) <= {0, 3, 6, 9, 12, 15}
-    assert line.step >= 9  # a step that is fetched may be from before it
+def test_steps_that_others_make_as_well(tmp_path, watchdog):
+    train(tmp_path, watchdog, 12, asynchronous=True, stride=3)
+    assert watchdog.told == sorted(watchdog.told) and set(watchdog.told) <= {0, 3, 6, 9, 12, 15}
+    assert watchdog.step >= 9  # a step that is fetched may be from before it
 
 
 @pytest.mark.parametrize('value', [NAN, INF, -INF])
-def test_a_loss_that_is_not_finite(tmp_path, line, value):
+def test_a_loss_that_is_not_finite(tmp_path, watchdog, value):
     with pytest.raises(loop.NotFiniteError, match=f'the loss is {value} at step 5'):
-        train(tmp_path, line, save_steps=2, loss_at=(5, value))
-    assert line.told == [1, 2, 3, 4]
-    assert last_step(tmp_path) == line.checkpoint_step == 4
+        train(tmp_path, watchdog, save_steps=2, loss_at=(5, value))
+    assert watchdog.told == [1, 2, 3, 4]
+    assert last_step(tmp_path) == watchdog.checkpoint_step == 4
 
 
 @pytest.mark.parametrize('value', [NAN, INF])
 @pytest.mark.parametrize('at, save_steps, good', [(4, 2, 2), (8, 1000, 0), (3, 1000, 8)])
 @pytest.mark.parametrize('replicas', [1, 2])
-def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, line, value, at, save_steps, good, replicas):
+def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, watchdog, value, at, save_steps, good, replicas):
     in_one_place = tf.distribute.ReductionToOneDevice()
     strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'], in_one_place) if replicas == 2 else None
 
     def train_it():
-        train(tmp_path, line, save_steps=save_steps, strategy=strategy, weight_at=(at, value))
+        train(tmp_path, watchdog, save_steps=save_steps, strategy=strategy, weight_at=(at, value))
 
     if good == 8:  # it was finite again when it was saved
         train_it()
     else:
         with pytest.raises(loop.NotFiniteError, match=f'weight is not finite at step {at}'):
             train_it()
-    assert last_step(tmp_path) == line.checkpoint_step == good
+    assert last_step(tmp_path) == watchdog.checkpoint_step == good
     assert checkpoints.damage(tf.train.latest_checkpoint(str(tmp_path))) is None
     assert np.isfinite(tf.train.load_variable(str(tmp_path), 'weight')).all()
 
 
 @pytest.mark.parametrize('signum, codes', [(None, []), (TERM, [143]), (INT, [130])])
-def test_an_evaluation_is_no_place_to_wait_in(tmp_path, line, signum, codes):
-    train(tmp_path, line, 1)
+def test_an_evaluation_is_no_place_to_wait_in(tmp_path, watchdog, signum, codes):
+    train(tmp_path, watchdog, 1)
     if signum:
-        line._received(signum)
+        watchdog._received(signum)
     config = tf.estimator.RunConfig(str(tmp_path))
     estimator = tf.estimator.Estimator(model_fn, config=config, params={})
     evaluator = estimator_evaluator.EstimatorEvaluator(
-        estimator, input_fn, 1, lambda: line.enter(training_file.EVALUATING)
+        estimator, input_fn, 1, lambda: watchdog.enter(training_file.EVALUATING)
     )
     evaluator.evaluate(estimator.latest_checkpoint())
-    assert line.codes == codes and line._snapshot.phase == training_file.EVALUATING
+    assert watchdog.codes == codes and watchdog._state.phase == training_file.EVALUATING

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import parse
-from estimator_trainer.lifecycle import lifeline as lifelines
+from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.training import estimator as training
 from estimator_trainer.training import loop, waits
 from estimator_trainer.training import plan as planning
@@ -47,9 +47,9 @@ def input_fn():
     return tf.data.Dataset.from_tensor_slices(values).repeat()
 
 
-class Line(lifelines.Lifeline):
+class Threadless(watchdogs.Watchdog):
     def __init__(self):
-        super().__init__('trainer', lifelines.Bounds(), {}, leave=lambda code: None)
+        super().__init__('trainer', watchdogs.Bounds(), {}, leave=lambda code: None)
 
 
 def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
@@ -76,14 +76,14 @@ def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
             losses.update(enumerate(some, step - len(some) + 1))
             return told
 
-    line, saved = Line(), []
-    line.saved = saved.append
+    watchdog, saved = Threadless(), []
+    watchdog.saved = saved.append
     params = types.SimpleNamespace(max_steps=steps, start_step=0)
     setup = types.SimpleNamespace(
         plan=plan,
         params=params,
-        loop=Loop(plan, params, line, lambda: None, profiler),
-        lifeline=line,
+        loop=Loop(plan, params, watchdog, lambda: None, profiler),
+        watchdog=watchdog,
         waits=waits.Waits(),
         counts=dict,
     )

@@ -187,7 +187,7 @@ def test_one_that_waits_for_others_in_vain_names_them(target, comes, missing):
                 start.meet(running, lambda: None)
 
     in_threads(meet)
-    with pytest.raises(agreed_start.Refused, match=f'{missing} has not come within 1 s'):
+    with pytest.raises(agreed_start.StartRefused, match=f'{missing} has not come within 1 s'):
         meet(comes, secs=1)
 
 

@@ -18,7 +18,7 @@ def put_off():
     """A multi-worker strategy that is made meanwhile does without TensorFlow's heartbeats.
 
     When a task has missed them, no collective operation of the gang works any more, also if all tasks were
-    stopped, or suspended with their allocation, and go on. The lifeline watches the same tasks, and knows
+    stopped, or suspended with their allocation, and go on. The watchdog watches the same tasks, and knows
     --lost_peer_secs and its own pauses.
     """
     now = context.context()

@@ -6,7 +6,7 @@ Without it: helper processes that a function of the job starts never see SIGTERM
 For: the trainer
 
 A thread inherits the signals that are blocked where it is made, and so does every process that it starts,
-through exec as well. TensorFlow makes threads while the lifeline has signals blocked (`Lifeline.shielded`):
+through exec as well. TensorFlow makes threads while the watchdog has signals blocked (`Watchdog.shielded`):
 a helper that is started there would never see SIGTERM.
 
 A child that the function forks and that leaves by an exception would go on as one of TensorFlow's threads,

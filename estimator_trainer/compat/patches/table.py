@@ -19,7 +19,7 @@ _COMPAT = pathlib.Path(__file__).parents[1]
 _ENTRIES = ('Touches', 'Without it', 'For')
 
 
-class Row(NamedTuple):
+class PatchRow(NamedTuple):
     """A file: its path, its name in the table, and what its docstring says."""
 
     path: pathlib.Path
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     whose: str
 
 
-def rows() -> list[Row]:
+def rows() -> list[PatchRow]:
     """All of them, by name. Imports none of them."""
     found = (_row(path) for path in sorted(_COMPAT.rglob('*.py')))
     return [row for row in found if row]
@@ -53,11 +53,11 @@ def lines(fixes_are_on: bool, variable: str) -> Iterator[str]:
             yield f'for {row.whose}: {row.touches} [{row.name}]; without it: {row.without}'
 
 
-def _row(path: pathlib.Path) -> Row | None:
+def _row(path: pathlib.Path) -> PatchRow | None:
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding='utf-8'))) or ''
     entries = '\n'.join(docstring.split('\n\n')[1:2]).replace('\n  ', ' ').splitlines()
     said = dict(entry.partition(': ')[::2] for entry in entries)
     if not all(said.get(entry) for entry in _ENTRIES):
         return None
     name = path.relative_to(_COMPAT).with_suffix('').as_posix().removeprefix('patches/')
-    return Row(path, name, *(said[entry] for entry in _ENTRIES))
+    return PatchRow(path, name, *(said[entry] for entry in _ENTRIES))

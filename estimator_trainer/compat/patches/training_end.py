@@ -144,7 +144,7 @@ def _tell(original):
 def _obey(original, module):
     """Lets the evaluation's loop end early, and does what is left then."""
 
-    class Listener(module._ContinuousEvalListener):
+    class _Listener(module._ContinuousEvalListener):
         """Asks the listener that there was, and ends the loop when training has ended."""
 
         def __init__(self, listener, watch):
@@ -163,7 +163,7 @@ def _obey(original, module):
     @functools.wraps(original)
     def start_continuous_evaluation(self):
         watch = Watch(self._estimator.config.model_dir, self._train_spec.max_steps)
-        listener = Listener(self._continuous_eval_listener, watch)
+        listener = _Listener(self._continuous_eval_listener, watch)
         self._continuous_eval_listener = listener
         module.time = _WakingTime(watch.ended)
         try:

@@ -10,7 +10,7 @@ _PACKAGE_FOLDERS = ('site-packages', 'dist-packages')
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class VersionRule:
     """Whose module is whose.
 
     A module of an installed package means TF 2, unless the package asks for a TensorFlow below 2. All other modules
@@ -25,7 +25,7 @@ class Rule:
     tf2: frozenset = frozenset()
 
     @classmethod
-    def parsed(cls, text: str) -> 'Rule':
+    def parsed(cls, text: str) -> 'VersionRule':
         """Reads `str(rule)`: `adanet=1,mylib=2`."""
         pairs = [item.partition('=') for item in text.split(',') if '=' in item]
         return cls(*(frozenset(name for name, _, version in pairs if version == number) for number in '12'))

@@ -45,7 +45,7 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
     Raises:
         UsageError: a URL whose store cannot be used.
         DatasetError: a name or a glob that matches no file, or a folder; files here and in a store.
-        StoreAway: the store of a URL does not answer.
+        DatasetUnavailable: the store of a URL does not answer.
     """
     patterns = [part.strip() for part in files.split(',')] if isinstance(files, str) else [os.fspath(p) for p in files]
     found: set[str] = set()

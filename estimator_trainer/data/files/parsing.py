@@ -14,7 +14,7 @@ from estimator_trainer.errors import DatasetError
 _CSV_TYPES = (tf.float32, tf.float64, tf.int32, tf.int64, tf.string)
 
 
-class Examples:
+class ExampleParser:
     """Parses serialized tf.Examples.
 
     Attributes:
@@ -55,7 +55,7 @@ def _at_once():
     return eager_mode.at_once()
 
 
-class CsvRows(Examples):
+class CsvParser(ExampleParser):
     """Parses rows of CSV."""
 
     def __init__(self, spec: FileSpec, paths):

@@ -38,7 +38,7 @@ def open_source(
     Raises:
         DatasetError: there are no such files, or they do not hold what the spec names.
         BadExample: a file is damaged, so that not even its examples can be counted.
-        UsageError, StoreAway: the store of a URL cannot be used, or does not answer.
+        UsageError, DatasetUnavailable: the store of a URL cannot be used, or does not answer.
     """
     paths = listing.expand(files)
     file_format = listing.format_of(paths, file_format)
@@ -89,7 +89,7 @@ def _opened(paths, file_format, spec, most_bytes, index_dir):
 
         store = ParquetFiles(paths, spec, most_bytes)
         return store, store
-    parser = parsing.CsvRows(spec, paths) if file_format == 'csv' else parsing.Examples(spec)
+    parser = parsing.CsvParser(spec, paths) if file_format == 'csv' else parsing.ExampleParser(spec)
     return _records(paths, file_format, spec, most_bytes, index_dir), parser
 
 

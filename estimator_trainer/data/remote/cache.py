@@ -55,7 +55,7 @@ class Cache:
 
         Raises:
             DatasetError: the object has changed, the store refuses, or there is no room.
-            StoreAway: the store does not answer.
+            DatasetUnavailable: the store does not answer.
         """
         local = self.path_of(entry or entry_of(path), name or os.path.basename(path))
         if not is_there(local, path.size):

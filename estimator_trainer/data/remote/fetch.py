@@ -22,7 +22,7 @@ def copies(paths: Sequence[RemotePath], cache: Cache) -> list[str]:
 
     Raises:
         DatasetError: an object has changed, the store refuses, or there is no room.
-        StoreAway: the store does not answer.
+        DatasetUnavailable: the store does not answer.
     """
     cache.folder.hold({entry_of(path): path.size for path in paths})
     return fetch([(path, entry_of(path), os.path.basename(path)) for path in paths], cache)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from estimator_trainer.errors import DatasetError, StoreAway
+from estimator_trainer.errors import DatasetError, DatasetUnavailable
 from estimator_trainer.run_dir import locks
 from estimator_trainer.this_process import forks
 
@@ -94,7 +94,7 @@ class Folder:
         """No other thread or process is here with the same path meanwhile.
 
         Raises:
-            StoreAway: somebody else was, for half an hour.
+            DatasetUnavailable: somebody else was, for half an hour.
             DatasetError: the folder has no locks.
         """
         number = int(hashlib.sha256(os.fsencode(path)).hexdigest()[:8], 16) % _NUM_LOCKS
@@ -103,7 +103,7 @@ class Folder:
                 lock = stack.enter_context(locks.Lock(os.path.join(self.made(_LOCKS), f'{number:03x}'), 0o600))
                 lock.wait(locks.patience(_WAIT_SECS, _WAIT_SECS))
             except locks.Held as error:
-                raise StoreAway(f'{error} has fetched {path} for {_WAIT_SECS} s') from None
+                raise DatasetUnavailable(f'{error} has fetched {path} for {_WAIT_SECS} s') from None
             except OSError as error:
                 raise DatasetError(
                     f'{self.path} cannot be locked ({error}); name another folder with --data_cache_dir'

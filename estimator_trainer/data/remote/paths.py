@@ -50,7 +50,7 @@ class RemotePath(str):
         return hashlib.sha256(f'{self}\n{self.version.e_tag}'.encode()).hexdigest()
 
     def read(self, start: int, end: int) -> bytes:
-        """Raises DatasetError: the object has changed, or the store refuses; StoreAway."""
+        """Raises DatasetError: the object has changed, or the store refuses; DatasetUnavailable."""
         remote = _open(urls.bucket(self), '--train_files')
         try:
             return patience.patiently(
@@ -94,7 +94,7 @@ def expand(pattern: str, flag: str) -> list[RemotePath]:
     Raises:
         UsageError: the URL is none of a store, a package or credentials are missing, or the store refuses.
         DatasetError: no object matches.
-        StoreAway: the store does not answer.
+        DatasetUnavailable: the store does not answer.
     """
     urls.check(pattern, flag)
     bucket, name = urls.bucket(pattern), urls.name(pattern)

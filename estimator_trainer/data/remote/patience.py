@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from estimator_trainer.errors import DatasetError, StoreAway
-from estimator_trainer.storage.store import Away, Refused
+from estimator_trainer.errors import DatasetError, DatasetUnavailable
+from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
 AWAY_SECS = 300  # a store is back after a minute, or stays away; a step may take 1800 s (--step_timeout_secs)
 REFUSED_SECS = 60  # of a store that has let us read before: credentials are being renewed
@@ -35,7 +35,7 @@ def patiently(
         refused_secs: for so long a store that refuses is asked again as well.
 
     Raises:
-        StoreAway: the store was away for AWAY_SECS, or this process ends.
+        DatasetUnavailable: the store was away for AWAY_SECS, or this process ends.
         DatasetError: the store refuses.
     """
     global _gave_up_at
@@ -45,13 +45,13 @@ def patiently(
     while True:
         try:
             result = ask()
-        except (Away, Refused) as error:
-            away = isinstance(error, Away)
+        except (StoreUnavailable, StoreRefused) as error:
+            away = isinstance(error, StoreUnavailable)
             most, secs = AWAY_SECS if away else refused_secs, clock() - began
             if secs + pause > most or not patient or _given_up.is_set():
                 if away:
                     _gave_up_at = clock()
-                    raise StoreAway(
+                    raise DatasetUnavailable(
                         f'{error}; it was asked for {secs:.0f} s. The same command may work later'
                     ) from None
                 raise DatasetError(f'{error}; mend that, or name other data') from None

@@ -20,7 +20,7 @@ class RemoteSet:
         data_dir: the URL.
 
     Raises:
-        UsageError, StoreAway: as data.remote.paths.expand.
+        UsageError, DatasetUnavailable: as data.remote.paths.expand.
         DatasetError: there is no such set.
     """
 

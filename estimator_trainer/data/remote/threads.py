@@ -8,7 +8,7 @@ import threading
 import time
 
 from estimator_trainer.data.remote import patience
-from estimator_trainer.errors import StoreAway
+from estimator_trainer.errors import DatasetUnavailable
 
 COUNT = 8  # a request of a MiB waits for the network most of its time
 _END_SECS = 10
@@ -33,9 +33,9 @@ def submit(function, *arguments) -> concurrent.futures.Future:
 
 
 def raise_if_ending() -> None:
-    """Raises StoreAway where this process ends: a task of many requests asks between two of them."""
+    """Raises DatasetUnavailable where this process ends: a task of many requests asks between two of them."""
     if _ending.is_set():
-        raise StoreAway('this process ends')
+        raise DatasetUnavailable('this process ends')
 
 
 def _work():

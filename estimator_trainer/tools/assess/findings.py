@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.assess import input_fns, knowledge, names, uses
-from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, Entry
-from estimator_trainer.tools.assess.sources import Source
+from estimator_trainer.tools.assess import input_fns, knowledge, tf_names, uses
+from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, KnowledgeEntry
+from estimator_trainer.tools.assess.source_files import SourceFile
 from estimator_trainer.tools.assess.uses import Use
 
 STATES = (BLOCKS, NEEDS, RUNS)
@@ -20,7 +20,7 @@ _OLD_SIZES = ('tf.disable_v2_behavior', 'tf.disable_v2_tensorshape')
 _NEW_SUMMARIES = ('tf.summary.create_file_writer', 'tf.summary.create_noop_writer')
 
 
-class Finding(NamedTuple):
+class CodeFinding(NamedTuple):
     """A line of a program, and what the table says of it.
 
     Attributes:
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     name: str
     state: str
     here: str
-    entry: Entry
+    entry: KnowledgeEntry
     old_import: bool = False
 
 
@@ -47,10 +47,10 @@ class Assessment(NamedTuple):
 
     files: int
     without_tensorflow: int
-    findings: tuple[Finding, ...]
+    findings: tuple[CodeFinding, ...]
     other: int
 
-    def having(self, state: str) -> list[Finding]:
+    def having(self, state: str) -> list[CodeFinding]:
         return [finding for finding in self.findings if finding.state == state]
 
     @property
@@ -69,7 +69,7 @@ class _Judged(NamedTuple):
     name: str
     state: str
     here: str
-    entry: Entry
+    entry: KnowledgeEntry
     old_import: bool = False
 
 
@@ -87,7 +87,7 @@ class _Program(NamedTuple):
     new_summaries: bool
 
 
-def assess(sources: Sequence[Source]) -> Assessment:
+def assess(sources: Sequence[SourceFile]) -> Assessment:
     """Assesses files that belong together."""
     packages = sorted({*knowledge.packages()} - {part for source in sources for part in _folders(source)})
     found = {source: uses.find(source.tree, packages) for source in sources if source.tree}
@@ -98,7 +98,9 @@ def assess(sources: Sequence[Source]) -> Assessment:
         if source.problem:
             entry = knowledge.entry('source that is not Python 3')
             findings.append(
-                Finding(source.path, source.place(source.line), source.line, source.problem, BLOCKS, entry.here, entry)
+                CodeFinding(
+                    source.path, source.place(source.line), source.line, source.problem, BLOCKS, entry.here, entry
+                )
             )
         if source.tree is None:
             continue
@@ -110,23 +112,23 @@ def assess(sources: Sequence[Source]) -> Assessment:
         program = _Program(v1, not every.isdisjoint(_OLD_SIZES), not every.isdisjoint(_NEW_SUMMARIES))
         for use in found[source]:
             judged = [_spared(one, use) for one in _judge(use, program)]
-            findings += [Finding(source.path, source.place(use.line), use.line, *one) for one in judged]
+            findings += [CodeFinding(source.path, source.place(use.line), use.line, *one) for one in judged]
             other += not judged and use.name.startswith('tf.')
         entry = knowledge.entry('input_fn that shards nothing')
         for name, line in input_fns.unsharded(source.tree) if several_workers else ():
             name = f'{name} without input_context'
-            findings.append(Finding(source.path, source.place(line), line, name, NEEDS, entry.here, entry))
+            findings.append(CodeFinding(source.path, source.place(line), line, name, NEEDS, entry.here, entry))
     order = {source.path: number for number, source in enumerate(sources)}
     unique = dict.fromkeys(sorted(findings, key=lambda finding: (order[finding.path], finding.line)))
     return Assessment(len(sources), without, tuple(unique), other)
 
 
-def _folders(source: Source) -> list[str]:
+def _folders(source: SourceFile) -> list[str]:
     """The folders of a file: a package does not depend on itself."""
     return os.path.abspath(source.path).split(os.sep)[:-1]
 
 
-def _trains_on_several(source: Source, used: Sequence[Use]) -> bool:
+def _trains_on_several(source: SourceFile, used: Sequence[Use]) -> bool:
     if input_fns.has_cluster(source.tree):
         return True
     makes = any('.distribute.' in use.name and use.name.endswith('Strategy') for use in used)
@@ -139,7 +141,8 @@ def _spared(judged: _Judged, use: Use) -> _Judged:
         return judged
     if use.guarded or use.of_tpu:
         return judged._replace(state=RUNS, here=GUARDED if use.guarded else OF_TPU, old_import=False)
-    if judged.old_import and names.find(use.through).version == names.ONLY_1:  # flags.FLAGS after `flags = tf.flags`
+    # flags.FLAGS after `flags = tf.flags`
+    if judged.old_import and tf_names.find(use.through).version == tf_names.ONLY_1:
         return judged._replace(state=RUNS, here='', old_import=False)
     return judged
 
@@ -164,13 +167,13 @@ def _judge(use: Use, program: _Program) -> Iterator[_Judged]:
         if not use.imported and not (entry and _says_more_than_the_import(use.name, entry)):
             return
         if not entry and use.name.startswith('tensorflow.'):
-            there = not {use.name, use.name.rpartition('.')[0]}.isdisjoint(names.private_modules())
+            there = not {use.name, use.name.rpartition('.')[0]}.isdisjoint(tf_names.private_modules())
             entry = knowledge.entry(f'private modules that are {"there" if there else "gone"}')
         if entry:
             yield _Judged(use.name, entry.state, entry.here, entry)
 
 
-def _says_more_than_the_import(name: str, entry: Entry) -> bool:
+def _says_more_than_the_import(name: str, entry: KnowledgeEntry) -> bool:
     """Of a package the table may have single names; of a private module it has those that are gone."""
     if name.split('.')[0] in uses.ROOTS:
         return entry.state != RUNS and name in knowledge.table()
@@ -178,24 +181,24 @@ def _says_more_than_the_import(name: str, entry: Entry) -> bool:
 
 
 def _public(use: Use, program: _Program) -> Iterator[_Judged]:
-    entry, known = knowledge.find(use.name), names.find(use.name)
+    entry, known = knowledge.find(use.name), tf_names.find(use.name)
     of_a_class = entry and entry.title.startswith(f'{known.name}.')  # tf.data.Dataset.from_generator
     name = use.name if of_a_class else known.name
-    if known.version == names.UNKNOWN and (not entry or entry.state in (RUNS, TF1)):
+    if known.version == tf_names.UNKNOWN and (not entry or entry.state in (RUNS, TF1)):
         entry = knowledge.entry('names that TensorFlow does not have')
-    elif known.version == names.ONLY_2 and use.v1:
+    elif known.version == tf_names.ONLY_2 and use.v1:
         entry = knowledge.entry('names of TensorFlow 2 behind compat.v1')
-    elif known.version == names.ONLY_1:
+    elif known.version == tf_names.ONLY_1:
         entry = entry or knowledge.entry('names of TensorFlow 1')
         if entry.state == RUNS and not use.v1:
             yield _Judged(name, NEEDS, '; '.join(filter(None, (OLD_IMPORT, entry.here))), entry, True)
             return
     if entry:
-        new = known.version == names.BOTH and (entry.state != OTHER or program.new_summaries)
+        new = known.version == tf_names.BOTH and (entry.state != OTHER or program.new_summaries)
         yield _by_import(name, entry, use.v1 or new, OLD_IMPORT)
 
 
-def _by_import(name: str, entry: Entry, v1: bool, here: str) -> _Judged:
+def _by_import(name: str, entry: KnowledgeEntry, v1: bool, here: str) -> _Judged:
     if entry.state not in (TF1, OTHER):
         return _Judged(name, entry.state, entry.here, entry)
     return _Judged(name, RUNS, '', entry) if v1 else _Judged(name, NEEDS, entry.here or here, entry, True)

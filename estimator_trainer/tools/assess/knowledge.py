@@ -10,7 +10,7 @@ RUNS, TF1, OTHER, NEEDS, BLOCKS = 'runs', 'tf1', 'other', 'needs', 'blocks'
 EFFORTS = ('none', 'small', 'medium', 'large')
 
 
-class Entry(NamedTuple):
+class KnowledgeEntry(NamedTuple):
     """A section of the table: `title` is its first name, the other fields are its keys."""
 
     title: str
@@ -20,12 +20,12 @@ class Entry(NamedTuple):
     effort: str
 
 
-def entry(title: str) -> Entry:
+def entry(title: str) -> KnowledgeEntry:
     """The section for exactly this name."""
     return table()[title]
 
 
-def find(name: str) -> Entry | None:
+def find(name: str) -> KnowledgeEntry | None:
     """The section for a name, or else for the nearest name above it."""
     while name:
         if name in table():
@@ -34,7 +34,7 @@ def find(name: str) -> Entry | None:
     return None
 
 
-def find_argument(name: str, argument: str) -> Entry | None:
+def find_argument(name: str, argument: str) -> KnowledgeEntry | None:
     """The section for an argument of a call of a name, or else of the nearest name above it."""
     while name:
         found = table().get(f'{name}({argument})')
@@ -52,7 +52,7 @@ def packages() -> tuple[str, ...]:
 
 
 @functools.cache
-def table() -> dict[str, Entry]:
+def table() -> dict[str, KnowledgeEntry]:
     """Every name that the file has, with its section.
 
     Raises:
@@ -60,11 +60,13 @@ def table() -> dict[str, Entry]:
     """
     parser = configparser.ConfigParser(interpolation=None, delimiters=('=',), comment_prefixes=('#',))
     parser.read(FILE, encoding='utf-8')
-    found: dict[str, Entry] = {}
+    found: dict[str, KnowledgeEntry] = {}
     for title in parser.sections():
         section = dict(parser[title])
         also = [name.strip() for name in section.pop('also', '').split(',')]
-        one = Entry(title, section.pop('state'), section.pop('here', ''), section.pop('keras'), section.pop('effort'))
+        one = KnowledgeEntry(
+            title, section.pop('state'), section.pop('here', ''), section.pop('keras'), section.pop('effort')
+        )
         if section or one.state not in (RUNS, TF1, OTHER, NEEDS, BLOCKS) or one.effort not in EFFORTS:
             raise ValueError(f'{FILE}: [{title}] has an unknown key, state or effort.')
         for name in filter(None, (title, *also)):

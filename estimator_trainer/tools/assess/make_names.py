@@ -10,7 +10,7 @@ import importlib.util
 import pathlib
 from collections.abc import Iterator
 
-from estimator_trainer.tools.assess.names import FILE
+from estimator_trainer.tools.assess.tf_names import FILE
 from estimator_trainer.tools.assess.uses import PRIVATE
 
 _HEAD = """\

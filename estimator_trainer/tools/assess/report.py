@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from estimator_trainer.tools.assess import old_names
-from estimator_trainer.tools.assess.findings import OLD_IMPORT, POINTS, Assessment, Finding
+from estimator_trainer.tools.assess.findings import OLD_IMPORT, POINTS, Assessment, CodeFinding
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, RUNS
 
 TITLES = {BLOCKS: 'Blocks', NEEDS: 'Needs a change', RUNS: 'Runs as it is'}
@@ -75,8 +75,8 @@ def sections(found: Assessment) -> Iterator[tuple[str, str, list[Group]]]:
                 yield (OLD_TITLE if old_import else title), state, groups
 
 
-def _groups(findings: Sequence[Finding]) -> list[Group]:
-    together: dict[tuple, list[Finding]] = {}
+def _groups(findings: Sequence[CodeFinding]) -> list[Group]:
+    together: dict[tuple, list[CodeFinding]] = {}
     for finding in findings:
         together.setdefault((finding.entry.title, finding.here), []).append(finding)
     return [

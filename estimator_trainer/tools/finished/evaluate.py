@@ -5,8 +5,8 @@ import logging
 
 from estimator_trainer.config import flags
 from estimator_trainer.run_dir import metrics_log
-from estimator_trainer.tools.finished import run
-from estimator_trainer.tools.finished.run import of_data, of_run
+from estimator_trainer.tools.finished import finished_run
+from estimator_trainer.tools.finished.finished_run import of_data, of_run
 
 USAGE = """\
 usage: python -m estimator_trainer evaluate --model_dir=FOLDER [--checkpoint_step=N] [--eval_files=GLOB]
@@ -39,11 +39,11 @@ class EvaluateFlags:
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, USAGE, DAMAGED, NO_DATA, that of a file
     that cannot be read, or FAILED with the traceback of the job."""
-    return run.command(argv, 'evaluate', USAGE, EvaluateFlags, _evaluate)
+    return finished_run.command(argv, 'evaluate', USAGE, EvaluateFlags, _evaluate)
 
 
 def _evaluate(values, here) -> dict:
-    with run.taken_up(values, here, only_evaluates=True) as found:
+    with finished_run.taken_up(values, here, only_evaluates=True) as found:
         _log.info('evaluation of %s', here.shown(found.prefix))
         metrics = dict(found.evaluator.evaluate(found.prefix))
     step = int(metrics.pop('global_step'))

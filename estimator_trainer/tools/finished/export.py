@@ -6,8 +6,8 @@ import os
 
 from estimator_trainer.config import flags, urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.finished import run
-from estimator_trainer.tools.finished.run import of_data, of_run
+from estimator_trainer.tools.finished import finished_run
+from estimator_trainer.tools.finished.finished_run import of_data, of_run
 
 USAGE = """\
 usage: python -m estimator_trainer export --model_dir=FOLDER [--checkpoint_step=N] [--to=FOLDER]
@@ -33,11 +33,11 @@ class ExportFlags:
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, USAGE, DAMAGED, NO_DATA, that of a file
     that cannot be read or written, or FAILED with the traceback of the job."""
-    return run.command(argv, 'export', USAGE, ExportFlags, _export)
+    return finished_run.command(argv, 'export', USAGE, ExportFlags, _export)
 
 
 def _export(values, here) -> str:
-    with run.taken_up(values, here, only_evaluates=False) as found:
+    with finished_run.taken_up(values, here, only_evaluates=False) as found:
         from estimator_trainer.evaluation import exporters
 
         serving_input_fn = exporters.serving_input_fn_of(found.job, found.params, found.dataset)

@@ -26,7 +26,7 @@ def read(root: str, name: str, files: list[str], checksums: bool) -> Checkpoint:
         checksums: whether to read the data, which verifies their checksums, or to compare sizes only.
 
     Raises:
-        checkpoint_errors.CannotRead, OSError: the operating system does not let us read it now.
+        checkpoint_errors.CannotReadCheckpoint, OSError: the operating system does not let us read it now.
     """
     prefix = os.path.join(root, name)
     stats = [os.stat(os.path.join(root, each)) for each in files]

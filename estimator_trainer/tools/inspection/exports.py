@@ -21,7 +21,7 @@ def read(root: str, relative: str, checksums: bool) -> Export:
     """Reads the SavedModel in a folder below `root`, as far as it can be read.
 
     Raises:
-        OSError, checkpoint_errors.CannotRead: the operating system does not let us read it now.
+        OSError, checkpoint_errors.CannotReadCheckpoint: the operating system does not let us read it now.
     """
     path = os.path.normpath(os.path.join(root, relative))
     files = (os.path.join(at, name) for at, _, names in os.walk(path) for name in names)

@@ -122,7 +122,7 @@ class Export(NamedTuple):
     damage: str
 
 
-class Evaluation(NamedTuple):
+class EvaluationMetrics(NamedTuple):
     name: str  # of the folder that holds it
     step: int
     metrics: dict[str, float]

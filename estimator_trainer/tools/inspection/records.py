@@ -11,13 +11,13 @@ import tensorflow as tf
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.metrics_log import MetricsLog
-from estimator_trainer.tools.inspection.facts import Evaluation, OwnRun
+from estimator_trainer.tools.inspection.facts import EvaluationMetrics, OwnRun
 
 LARGEST_EVENTS = 256 << 20
 _NOT_IN_COMMAND = ('model_dir', 'dry_run', 'progress')
 
 
-def evaluations(root: str, folders: dict[str, list[str]]) -> tuple[list[Evaluation], list[str]]:
+def evaluations(root: str, folders: dict[str, list[str]]) -> tuple[list[EvaluationMetrics], list[str]]:
     """The evaluations in the folders of a run, by folder and step; and what is to be said of files that were not read.
 
     Args:
@@ -42,7 +42,7 @@ def evaluations(root: str, folders: dict[str, list[str]]) -> tuple[list[Evaluati
                 found.setdefault((name, step), {}).update(metrics)
             if ending:
                 notes.append(f'{os.path.relpath(path, root)} {ending}')
-    return [Evaluation(name, step, metrics) for (name, step), metrics in sorted(found.items()) if metrics], notes
+    return [EvaluationMetrics(name, step, metrics) for (name, step), metrics in sorted(found.items()) if metrics], notes
 
 
 def _scalars(path: str) -> tuple[dict[int, dict[str, float]], str]:

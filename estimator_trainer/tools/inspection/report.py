@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from estimator_trainer.tools.inspection import layers, optimizers, roles, sentence
 from estimator_trainer.tools.inspection.checkpoint import CHECKSUMS, NO_INDEX
-from estimator_trainer.tools.inspection.facts import Evaluation, Export
-from estimator_trainer.tools.inspection.findings import Findings
+from estimator_trainer.tools.inspection.facts import EvaluationMetrics, Export
+from estimator_trainer.tools.inspection.folder_findings import Findings
 from estimator_trainer.tools.inspection.sentence import count
 from tf_config import tables
 
@@ -150,7 +150,7 @@ def _export_lines(export: Export) -> list[str]:
     return said
 
 
-def _evaluation_lines(found: Sequence[Evaluation]) -> list[str]:
+def _evaluation_lines(found: Sequence[EvaluationMetrics]) -> list[str]:
     said = []
     for name in dict.fromkeys(each.name for each in found):
         mine = [each for each in found if each.name == name]
@@ -162,7 +162,7 @@ def _evaluation_lines(found: Sequence[Evaluation]) -> list[str]:
     return said
 
 
-def _best(found: Sequence[Evaluation]) -> Iterable[str]:
+def _best(found: Sequence[EvaluationMetrics]) -> Iterable[str]:
     for metric, word, choose in (('loss', 'lowest', min), *((name, 'highest', max) for name in _HIGHER)):
         having = [each for each in found if metric in each.metrics]
         if having:

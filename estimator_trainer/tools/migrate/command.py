@@ -14,8 +14,8 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.migrate import names
-from estimator_trainer.tools.migrate import run as runs
+from estimator_trainer.tools.migrate import loaded_run as runs
+from estimator_trainer.tools.migrate import variable_names
 from estimator_trainer.tools.migrate.canned import command as canned
 
 USAGE = """\
@@ -114,7 +114,7 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.NO_DATA
-    except checkpoint_errors.CannotRead as error:
+    except checkpoint_errors.CannotReadCheckpoint as error:
         print(
             f'error: {shown(error.filename)} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
             file=sys.stderr,
@@ -125,11 +125,11 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
 def _with_tensorflow(values, model_dir, to, shown) -> int:
     from estimator_trainer.run_dir import checkpoints
     from estimator_trainer.tools.migrate import to_estimator, to_keras
-    from estimator_trainer.tools.migrate.canned import sources
+    from estimator_trainer.tools.migrate.canned import estimator_sources
 
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
     if values.program:
-        source = sources.of_program(values.program, values.input_fn, model_dir)
+        source = estimator_sources.of_program(values.program, values.input_fn, model_dir)
         damaged = _damaged(source.checkpoint, model_dir, False, shown)
         return damaged or canned.migrate(source, to, values.keras_python, shown)
     if values.from_keras and canned.is_result(model_dir):
@@ -142,7 +142,7 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
         return damaged
     run = runs.load(model_dir, checkpoints.step_of(checkpoint), values.data_dir)
     if run.job.make_model is None:
-        return canned.migrate(sources.of_run(run, checkpoint), to, values.keras_python, shown)
+        return canned.migrate(estimator_sources.of_run(run, checkpoint), to, values.keras_python, shown)
     try:
         if values.from_keras:
             report = to_estimator.migrate(run, checkpoint, to, values.allow_unmatched)
@@ -150,7 +150,7 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
             report = to_keras.migrate(
                 run, checkpoint, to, values.allow_unmatched, values.keras_file, values.keras_python
             )
-    except ValueError as error:  # of the companion: a job that has no equal in the other world
+    except ValueError as error:  # a job that has no equal in the other world
         raise UsageError(f'--model_dir={model_dir}: job {run.config["job"]}: {error}') from error
     if 'differences' in report:
         loop = 'estimator' if values.from_keras else values.loop
@@ -181,8 +181,8 @@ def _damaged(checkpoint, model_dir, from_keras, shown) -> int:
 
 def _tell(report, checkpoint, to, allowed, shown) -> int:
     lines = report['lines']
-    refused = names.refused(lines, allowed)
-    print(names.table(lines))
+    refused = variable_names.refused(lines, allowed)
+    print(variable_names.table(lines))
     matched = sum(line.matched for line in lines)
     print(f'{matched} of {len(lines)} variables matched')
     ok = not refused and 'no_archive' not in report

@@ -5,19 +5,19 @@ import tensorflow as tf
 from estimator_trainer.training import keras_training
 
 
-def write(model_dir: str, companion) -> str:
+def write(model_dir: str, keras) -> str:
     """Writes the model and its optimizer as the newest checkpoint of a model_dir; its prefix."""
     manager = tf.train.CheckpointManager(
-        _checkpoint(companion), model_dir, max_to_keep=None, checkpoint_name=keras_training.CHECKPOINT_NAME
+        _checkpoint(keras), model_dir, max_to_keep=None, checkpoint_name=keras_training.CHECKPOINT_NAME
     )
-    return manager.save(checkpoint_number=companion.step)
+    return manager.save(checkpoint_number=keras.step)
 
 
-def restore(prefix: str, companion) -> None:
+def restore(prefix: str, keras) -> None:
     """Gives the model and its optimizer the values of a checkpoint."""
-    _checkpoint(companion).restore(prefix).expect_partial()
+    _checkpoint(keras).restore(prefix).expect_partial()
 
 
-def _checkpoint(companion):
-    optimizer = companion.optimizer
-    return tf.train.Checkpoint(model=companion.model, optimizer=optimizer, global_step=optimizer.iterations)
+def _checkpoint(keras):
+    optimizer = keras.optimizer
+    return tf.train.Checkpoint(model=keras.model, optimizer=optimizer, global_step=optimizer.iterations)

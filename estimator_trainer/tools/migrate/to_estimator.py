@@ -1,6 +1,6 @@
 """The way back: a Keras loop's model_dir becomes one that `--loop=estimator` goes on from."""
 
-from estimator_trainer.tools.migrate import keras_files, names, predictions, weights
+from estimator_trainer.tools.migrate import keras_files, predictions, variable_names, weights
 
 
 def migrate(run, checkpoint: str, to: str, allowed) -> dict:
@@ -8,12 +8,12 @@ def migrate(run, checkpoint: str, to: str, allowed) -> dict:
 
     Args and Returns: as `to_keras.migrate`.
     """
-    keras = weights.companion(run.job, run.params, run.features)
+    keras = weights.keras_job(run.job, run.params, run.features)
     source = {name: array.shape for name, array in weights.from_keras(checkpoint).items()}
     # No checkpoint of Keras holds the powers: the step gives them.
-    computed = {pair.keras: () for pair in keras.pairs if pair.kind == names.POWER}
-    lines = names.match(keras.pairs, {**source, **computed}, 'keras')
-    if names.refused(lines, allowed):
+    computed = {pair.keras: () for pair in keras.pairs if pair.kind == variable_names.POWER}
+    lines = variable_names.match(keras.pairs, {**source, **computed}, 'keras')
+    if variable_names.refused(lines, allowed):
         return {'lines': lines, 'step': None}
     keras_files.restore(checkpoint, keras)
     written = weights.write_estimator(to, weights.for_estimator(keras), keras.step)

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import quiet
-from estimator_trainer.tools.migrate import archive, keras_files, names, predictions, weights
+from estimator_trainer.tools.migrate import archive, keras_files, predictions, variable_names, weights
 
 SAVED_MODEL, ARCHIVE = 'saved_model', 'model.keras'
 _POWER_TOLERANCE = 1e-4  # of a power that was multiplied on another machine
@@ -16,7 +16,7 @@ def migrate(run, checkpoint: str, to: str, allowed, keras_file: bool, keras_pyth
     """Writes Keras's files into the folder `to`, which is there.
 
     Args:
-        run: migrate.run.LoadedRun.
+        run: migrate.loaded_run.LoadedRun.
         checkpoint: prefix of the Estimator's checkpoint.
         allowed: names that need not match.
         keras_file: whether to write the `.keras` file.
@@ -29,14 +29,14 @@ def migrate(run, checkpoint: str, to: str, allowed, keras_file: bool, keras_pyth
     source = weights.from_estimator(checkpoint)
     # First of all: a Keras model in a graph of TF 1 breaks those that were made before it.
     predicted = predictions.of_estimator(run.job, run.params, checkpoint, run.features)
-    keras = weights.companion(run.job, run.params, run.features)
-    lines = names.match(keras.pairs, {name: array.shape for name, array in source.items()}, 'estimator')
+    keras = weights.keras_job(run.job, run.params, run.features)
+    lines = variable_names.match(keras.pairs, {name: array.shape for name, array in source.items()}, 'estimator')
     keras.optimizer.iterations.assign(source['global_step'])
     lines = _with_powers(lines, source, weights.powers(keras))
-    if names.refused(lines, allowed):
+    if variable_names.refused(lines, allowed):
         return {'lines': lines, 'step': keras.step}
     for line in lines:
-        if line.matched and line.kind in (names.WEIGHT, names.SLOT):
+        if line.matched and line.kind in (variable_names.WEIGHT, variable_names.SLOT):
             keras.variables[line.keras].assign(source[line.estimator])
 
     written = keras_files.write(to, keras)
@@ -67,10 +67,10 @@ def _with_powers(lines, source, powers) -> list:
     """Marks powers that are not those of the step: Keras would count the steps otherwise."""
     found = []
     for line in lines:
-        if line.kind == names.POWER and line.matched:
+        if line.kind == variable_names.POWER and line.matched:
             there, belongs = float(source[line.estimator]), float(powers[line.estimator])
             if not np.isclose(there, belongs, rtol=_POWER_TOLERANCE, atol=1e-30):
-                line = names.Line(
+                line = variable_names.VariableMatch(
                     line.estimator,
                     line.keras,
                     line.shape,

@@ -9,7 +9,7 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from estimator_trainer.compat.patches import optimizer_settings
 from estimator_trainer.jobs import optimizers
-from estimator_trainer.tools.migrate import names
+from estimator_trainer.tools.migrate import variable_names
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 _STEP = 'global_step'
@@ -25,7 +25,7 @@ _SLOTS = {
 _POWERS = {'beta1_power': 'beta_1', 'beta2_power': 'beta_2'}
 
 
-class Companion(NamedTuple):
+class KerasJob(NamedTuple):
     """A job in Keras: its built model, its optimizer with slots, every pair of names, and the variable
     of each name in Keras."""
 
@@ -39,7 +39,7 @@ class Companion(NamedTuple):
         return int(self.optimizer.iterations.numpy())
 
 
-def companion(job, params, features) -> Companion:
+def keras_job(job, params, features) -> KerasJob:
     """Builds the job's model and optimizer.
 
     Args:
@@ -68,19 +68,22 @@ def companion(job, params, features) -> Companion:
         name = keras_name(variable)
         if name in variables:
             raise ValueError(f'two variables of the model are called {name!r}: name its layers.')
-        pairs.append(names.Pair(estimator, name, tuple(variable.shape), role))
+        pairs.append(variable_names.Pair(estimator, name, tuple(variable.shape), role))
         variables[name] = variable
 
     called = dict(zip(map(id, model.weights), in_graph, strict=True))
     for variable in model.weights:
-        add(called[id(variable)], variable, names.WEIGHT)
+        add(called[id(variable)], variable, variable_names.WEIGHT)
     for variable in model.trainable_variables:
         for slot, suffix in _SLOTS[kind].items():
-            add(f'{called[id(variable)]}/{suffix}', optimizer.get_slot(variable, slot), names.SLOT)
-    add(_STEP, optimizer.iterations, names.STEP)
+            add(f'{called[id(variable)]}/{suffix}', optimizer.get_slot(variable, slot), variable_names.SLOT)
+    add(_STEP, optimizer.iterations, variable_names.STEP)
     if kind is tf.keras.optimizers.legacy.Adam:
-        pairs += [names.Pair(power, f'{beta} ** (iter + 1)', (), names.POWER) for power, beta in _POWERS.items()]
-    return Companion(model, optimizer, pairs, variables)
+        pairs += [
+            variable_names.Pair(power, f'{beta} ** (iter + 1)', (), variable_names.POWER)
+            for power, beta in _POWERS.items()
+        ]
+    return KerasJob(model, optimizer, pairs, variables)
 
 
 def keras_name(variable) -> str:
@@ -101,7 +104,7 @@ def _names_in_a_graph(job, params, features) -> list:
         return [variable.op.name for variable in model.weights]
 
 
-def powers(of: Companion) -> dict:
+def powers(of: KerasJob) -> dict:
     """Name in the Estimator's checkpoint -> the power that belongs to the step, float32.
 
     Multiplied step by step, as tf.compat.v1.train does it and with its rounding; TensorFlow takes what
@@ -109,7 +112,7 @@ def powers(of: Companion) -> dict:
     """
     found = {}
     for pair in of.pairs:
-        if pair.kind == names.POWER:
+        if pair.kind == variable_names.POWER:
             beta = np.float32(optimizer_settings.settings(of.optimizer)[_POWERS[pair.estimator]])
             power = np.multiply.accumulate(np.full(of.step + 1, beta, np.float32))[-1]
             found[pair.estimator] = power if power >= np.finfo(np.float32).tiny else np.float32(0)
@@ -158,8 +161,10 @@ def write_estimator(folder: str, arrays, step: int) -> str:
     return prefix
 
 
-def for_estimator(of: Companion) -> dict:
-    """Every variable of the companion by its name in an Estimator's checkpoint."""
-    arrays = {pair.estimator: of.variables[pair.keras].numpy() for pair in of.pairs if pair.kind != names.POWER}
+def for_estimator(of: KerasJob) -> dict:
+    """Every variable of the job by its name in an Estimator's checkpoint."""
+    arrays = {
+        pair.estimator: of.variables[pair.keras].numpy() for pair in of.pairs if pair.kind != variable_names.POWER
+    }
     arrays[_STEP] = np.int64(arrays[_STEP])
     return {**arrays, **powers(of)}

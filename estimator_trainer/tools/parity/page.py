@@ -9,13 +9,13 @@ from matplotlib import figure
 
 from estimator_trainer.tools import drawing
 from estimator_trainer.tools.parity import report
-from estimator_trainer.tools.parity.compare import Difference, Trace
+from estimator_trainer.tools.parity.run_differences import Difference, RunValues
 
 _TEMPLATE = pathlib.Path(__file__).with_name('page.html.jinja')
 
 
 def page(
-    title: str, facts: Sequence[str], traces: Sequence[Trace], found: Sequence[Difference], tolerance: float
+    title: str, facts: Sequence[str], traces: Sequence[RunValues], found: Sequence[Difference], tolerance: float
 ) -> str:
     """The page.
 
@@ -40,7 +40,7 @@ def page(
     )
 
 
-def curves(traces: Sequence[Trace]) -> str:
+def curves(traces: Sequence[RunValues]) -> str:
     """The loss curves as an inline SVG; '' without any. Later runs are dashed, so that equal curves show."""
     if not any(trace.losses for trace in traces):
         return ''

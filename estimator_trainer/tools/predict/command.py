@@ -16,7 +16,7 @@ from estimator_trainer.storage import needs
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.predict import exports, store_result
-from estimator_trainer.tools.predict.plan import Plan
+from estimator_trainer.tools.predict.predict_plan import PredictPlan
 
 USAGE = """\
 usage: python -m estimator_trainer predict --export=FOLDER|--model_dir=FOLDER --files=GLOB --out=FILE [--key=NAME]
@@ -82,14 +82,14 @@ def _predict(values) -> int:
     with local_copies.LocalCopies() as here, store_result.of(values.out, os.environ) as result:
         plan = _plan(values, here)
         out = result.path(plan) if result else os.path.abspath(os.path.expanduser(values.out))
-        from estimator_trainer.tools.predict import run  # needs NumPy
+        from estimator_trainer.tools.predict import prediction  # needs NumPy
 
         log.set_up()
-        with contextlib.closing(run.Progress(log.wants_bar(values.progress), named=here.shown)) as progress:
+        with contextlib.closing(prediction.Progress(log.wants_bar(values.progress), named=here.shown)) as progress:
             try:
                 if not (result and os.path.exists(out)):  # of a command that could not send it
-                    run.predict(plan, out, values.processes, values.timeout_secs, progress)
-            except run.Ended as ended:
+                    prediction.predict(plan, out, values.processes, values.timeout_secs, progress)
+            except prediction.Ended as ended:
                 progress.close()
                 if str(ended):
                     print(f'error: {here.shown(str(ended))}', file=sys.stderr)
@@ -100,7 +100,7 @@ def _predict(values) -> int:
     return exit_codes.OK
 
 
-def _plan(values, here: local_copies.LocalCopies) -> Plan:
+def _plan(values, here: local_copies.LocalCopies) -> PredictPlan:
     flag_, place = ('--export', values.export) if values.export else ('--model_dir', values.model_dir)
     folder = here.run(place, flag_, needs.of_exports)
     export = ''
@@ -109,7 +109,7 @@ def _plan(values, here: local_copies.LocalCopies) -> Plan:
         export = found
     paths = listing.expand(here.files(values.files, '--files'))
     names = {path: here.shown(path) for path in (export, *paths)}
-    return Plan(
+    return PredictPlan(
         export=names[export],
         fingerprint=exports.fingerprint(export),
         signature=values.signature,

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, open_source
 from estimator_trainer.errors import BadExample, UsageError
-from estimator_trainer.tools.predict.plan import Plan
+from estimator_trainer.tools.predict.predict_plan import PredictPlan
 from estimator_trainer.tools.predict.signature import Model
 
 _KEY_KINDS = {'bytes_list': tf.string, 'int64_list': tf.int64}
@@ -31,7 +31,7 @@ class Examples:
         BadExample: a file is damaged.
     """
 
-    def __init__(self, plan: Plan, model: Model, index_dir: str):
+    def __init__(self, plan: PredictPlan, model: Model, index_dir: str):
         self._plan, self._index_dir = plan, index_dir
         self._serializes = model.takes_serialized
         self._has_serialized = plan.file_format in ('tfrecord', 'array_record')

@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import connection, store
-from estimator_trainer.tools.predict import plan as plans
+from estimator_trainer.tools.predict import predict_plan as plans
 
 
-class Result:
+class StoreResult:
     """The object. Nothing but its place was asked for yet."""
 
     def __init__(self, url: str, remote: store.Store, scratch: str):
         self._url, self._store, self._scratch = url, remote, scratch
         self._name = urls.name(url).rpartition('/')[2]
 
-    def path(self, plan: plans.Plan) -> str:
+    def path(self, plan: plans.PredictPlan) -> str:
         """Where a result of this plan is written, or lies since a command that could not send it. The folder is there.
 
         Raises:
@@ -52,12 +52,12 @@ class Result:
 
 
 @contextlib.contextmanager
-def of(out: str, environ) -> Iterator[Result | None]:
+def of(out: str, environ) -> Iterator[StoreResult | None]:
     """A context with the result that --out names; None if that is no URL.
 
     Raises:
         UsageError: the URL is none, the object is there already, or the store refuses to be written to.
-        store.Away: the store does not answer.
+        store.StoreUnavailable: the store does not answer.
     """
     if not urls.is_url(out):
         yield None
@@ -65,7 +65,7 @@ def of(out: str, environ) -> Iterator[Result | None]:
     urls.check(out, '--out')
     folder = urls.normal(out).rpartition('/')[0]
     urls.check(folder, '--out')
-    result = Result(out, connection.connect(folder, environ, '--out'), urls.scratch_dir(out, environ))
+    result = StoreResult(out, connection.connect(folder, environ, '--out'), urls.scratch_dir(out, environ))
     result.check()
     try:
         yield result

@@ -18,7 +18,7 @@ from estimator_trainer import compat, exit_codes
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from estimator_trainer.run_dir import file_errors
 from estimator_trainer.this_process import log
-from estimator_trainer.tools.predict import plan as plans
+from estimator_trainer.tools.predict import predict_plan as plans
 from estimator_trainer.tools.predict.parts import Parts
 
 
@@ -54,7 +54,7 @@ def _fail(code, text) -> int:
     return code
 
 
-def predict(plan: plans.Plan, folder: str, number: int, processes: int, tell: Callable[..., None]) -> int:
+def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, tell: Callable[..., None]) -> int:
     """Predicts the parts of process `number` that are not there yet, and returns 0. `tell` reports fields by name.
 
     Raises:

@@ -29,7 +29,7 @@ class Lane:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """One line of the story. `bad`: something was lost or failed. `traceback`: its lines."""
+    """One line of the list of events. `bad`: something was lost or failed. `traceback`: its lines."""
 
     at: float
     text: str

@@ -9,9 +9,19 @@ import markupsafe
 
 from estimator_trainer.config import urls
 from estimator_trainer.tools import drawing
-from estimator_trainer.tools.report import comparison, plots, reading, sections, summary, sweeps, timeline, times, words
-from estimator_trainer.tools.report.facts import RunFiles
+from estimator_trainer.tools.report import (
+    comparison,
+    plots,
+    run_files,
+    sections,
+    summary,
+    sweeps,
+    timeline,
+    times,
+    words,
+)
 from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.run_facts import RunFiles
 
 _FOLDER = pathlib.Path(__file__).parent
 _MOST_CURVES = 12  # of the metrics of evaluations
@@ -88,11 +98,11 @@ def _last_step(runs: Sequence[RunFiles]) -> float:
     return max((series.last[0] for log in logs for series in log.series.values() if len(series)), default=0)
 
 
-def _signs(run: RunFiles) -> list[plots.Sign]:
+def _signs(run: RunFiles) -> list[plots.StepMarks]:
     signs = []
     kept = tuple(each.step for each in run.checkpoints if each.step is not None and not each.damaged)
     if kept:
-        signs.append(plots.Sign('checkpoints that are kept', kept, drawing.COLOURS[3], ticks=True))
+        signs.append(plots.StepMarks('checkpoints that are kept', kept, drawing.COLOURS[3], ticks=True))
     best, final = run.best.get('step'), None
     if any(each.kind == 'final' for each in run.exports) and run.training.get('state') == 'ended':
         final = run.training.get('step')
@@ -101,13 +111,13 @@ def _signs(run: RunFiles) -> list[plots.Sign]:
         (None if best == final else final, 'export/final', drawing.COLOURS[7]),
     ):
         if type(step) is int:
-            signs.append(plots.Sign(words_, (step,), colour))
+            signs.append(plots.StepMarks(words_, (step,), colour))
     return signs
 
 
-def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[plots.Line]:
+def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[plots.Curve]:
     series = log.series.get(name) if log else None
-    return [plots.Line(label, series.points(), number)] if series and len(series) else []
+    return [plots.Curve(label, series.points(), number)] if series and len(series) else []
 
 
 def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
@@ -116,7 +126,7 @@ def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
         logs = [summary.main_evaluations(run) for run in runs]
         curves.append((f'Evaluation: {name}', _overlaid(runs, name, logs, 'eval')))
     curves.append(('Examples/s', _overlaid(runs, 'examples_per_sec', [run.train for run in runs])))
-    sweep = reading.sweep_of(runs)
+    sweep = run_files.sweep_of(runs)
     return {
         'title': comparison.title(runs, sweep),
         'best': sweeps.best_trial(sweep),

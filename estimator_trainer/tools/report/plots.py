@@ -31,7 +31,7 @@ _MARKS = {  # kind -> (marker, colour, size, words)
 }
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """A curve. `number` of the colour: the same run has the same one in all plots."""
 
     label: str
@@ -39,7 +39,7 @@ class Line(NamedTuple):
     number: int = 0
 
 
-class Sign(NamedTuple):
+class StepMarks(NamedTuple):
     """Something at a step, as a vertical line with a word; with many steps, as ticks at the foot."""
 
     label: str
@@ -49,7 +49,7 @@ class Sign(NamedTuple):
 
 
 def curves(
-    name: str, ylabel: str, lines: Sequence[Line], signs: Sequence[Sign] = (), last_step: float = 0
+    name: str, ylabel: str, lines: Sequence[Curve], signs: Sequence[StepMarks] = (), last_step: float = 0
 ) -> markupsafe.Markup:
     """Curves over the steps, from 0 to `last_step` at least; empty where no line has a point."""
     lines = [line for line in lines if len(line.points.steps)]
@@ -80,7 +80,7 @@ def curves(
     return _both(name, described, draw, legend=len(lines) > 1 or bool(signs))
 
 
-def _sign(axes: Axes, sign: Sign) -> None:
+def _sign(axes: Axes, sign: StepMarks) -> None:
     steps = np.array(sign.steps, float)
     if sign.ticks:
         foot = axes.get_xaxis_transform()
@@ -90,7 +90,7 @@ def _sign(axes: Axes, sign: Sign) -> None:
         axes.axvline(step, color=sign.colour, linestyle=':', linewidth=1.4, label=None if number else sign.label)
 
 
-def _spans_decades(lines: Sequence[Line]) -> bool:
+def _spans_decades(lines: Sequence[Curve]) -> bool:
     values = np.concatenate([line.points.values for line in lines])
     return bool(values.min() > 0 and np.percentile(values, 98) / values.min() > 50)
 

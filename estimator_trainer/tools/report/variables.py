@@ -23,7 +23,7 @@ class Weight(NamedTuple):
     slot_bytes: int
 
 
-class Table(NamedTuple):
+class CheckpointVariables(NamedTuple):
     """The variables of one checkpoint."""
 
     checkpoint: str
@@ -34,7 +34,7 @@ class Table(NamedTuple):
     parameters: int  # elements of the weights
 
 
-def read(prefix: str) -> Table:
+def read(prefix: str) -> CheckpointVariables:
     """The table of a checkpoint of format V2.
 
     Raises:
@@ -58,7 +58,7 @@ def read(prefix: str) -> Table:
     return of(os.path.basename(prefix), found)
 
 
-def of(checkpoint: str, variables: list[Variable]) -> Table:
+def of(checkpoint: str, variables: list[Variable]) -> CheckpointVariables:
     """The table of these variables. Pure."""
     slots: dict[str, list[roles.Role]] = {}
     weights, others = [], 0
@@ -69,7 +69,7 @@ def of(checkpoint: str, variables: list[Variable]) -> Table:
             slots.setdefault(each.of, []).append(each)
         else:
             others += 1
-    return Table(
+    return CheckpointVariables(
         checkpoint,
         tuple(
             Weight(

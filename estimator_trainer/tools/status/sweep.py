@@ -16,29 +16,29 @@ _IS = {
 }
 
 
-class Sweep(NamedTuple):
+class SweepStatus(NamedTuple):
     """What is known of a sweep at one moment. `told`: sweep.json, {} before it is written."""
 
     told: dict
     alive: bool
 
 
-def read(folder: str) -> Sweep | None:
+def read(folder: str) -> SweepStatus | None:
     """None where the folder is not that of a sweep."""
     root = os.path.expanduser(folder)
     if not os.path.exists(os.path.join(root, 'study.db')):
         return None
     told = protocol.read_json(os.path.join(root, 'sweep.json'))
-    return Sweep(told, locks.is_held(os.path.join(root, '.sweep.lock')))
+    return SweepStatus(told, locks.is_held(os.path.join(root, '.sweep.lock')))
 
 
-def exit_code(sweep: Sweep, alive: int, unknown: int) -> int:
+def exit_code(sweep: SweepStatus, alive: int, unknown: int) -> int:
     if sweep.alive:
         return alive
     return _IS[sweep.told['state']][1] if sweep.told.get('state') in _IS else unknown
 
 
-def line(sweep: Sweep, name: str) -> str:
+def line(sweep: SweepStatus, name: str) -> str:
     """The line, such as
 
     runs/sweep is done: 12 trials, 8 done, 4 pruned. The best is trial 12: accuracy 0.9120 at step 375, …

@@ -19,9 +19,9 @@ from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line
 from estimator_trainer.tools.sweep import child, katib, page, report, space, targets
-from estimator_trainer.tools.sweep import plan as plans
-from estimator_trainer.tools.sweep import run as runs
+from estimator_trainer.tools.sweep import sweep_plan as plans
 from estimator_trainer.tools.sweep import trial as trials
+from estimator_trainer.tools.sweep import trial_runner as runs
 
 USAGE = """\
 usage: python -m estimator_trainer sweep --trials=N --param_space=NAME:KIND:VALUES [--flag=value ...] -- [trainer flags]
@@ -153,7 +153,7 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
             f'--metrics_port={config.metrics_port}: {values.parallel} trials at the same time cannot share a port; '
             'leave it out, or give --parallel=1.'
         )
-    plan = plans.Plan(
+    plan = plans.SweepPlan(
         values.metric,
         _mode(values, found),
         values.seed,
@@ -192,7 +192,7 @@ def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
     protocol.remove_unfinished(os.path.join(folder, report.NAME))
     with contextlib.closing(katib.Writer(values.katib_metrics)) as metrics:
         for one in study.trials():
-            if one.state is not trials.State.RUNNING:  # of the others the sweep tells
+            if one.state is not trials.TrialStatus.RUNNING:  # of the others the sweep tells
                 metrics.write(_lines(folder, one.number))
         bounds = runs.SweepBounds(values.trials, values.parallel, values.max_failed)
         sweep = runs.Sweep(
@@ -223,7 +223,7 @@ def _flags_of_trials(values, plan, found, cores: int) -> tuple:
     if plan.prune_after:
         rule = early_stopping.rule_of(found.config, *found.best)
         if rule is None:  # the early stopping of the trainer is what ends a trial that is pruned
-            rule = early_stopping.Rule(plan.metric, plan.mode, _NEVER)
+            rule = early_stopping.EarlyStopping(plan.metric, plan.mode, _NEVER)
             more = [f'--stop_{name}={value}' for name, value in dataclasses.asdict(rule).items()]
     return rule, [*threads, *found.trainer_flags, *more]
 

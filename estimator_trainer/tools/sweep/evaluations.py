@@ -7,12 +7,12 @@ from typing import NamedTuple
 from estimator_trainer.errors import UsageError
 
 
-class Evaluation(NamedTuple):
+class Score(NamedTuple):
     step: int
     value: float | None  # of the metric; None where it is not finite
 
 
-def of_lines(lines: Sequence[dict], metric: str) -> list[Evaluation]:
+def of_lines(lines: Sequence[dict], metric: str) -> list[Score]:
     """The evaluations, by step; of several of one step the last one counts.
 
     Raises:
@@ -31,7 +31,7 @@ def of_lines(lines: Sequence[dict], metric: str) -> list[Evaluation]:
         value = line[metric]
         if value is not None and not isinstance(value, int | float):
             raise UsageError(f'--metric={metric}: is no single number; name another metric.')
-        found.append(Evaluation(step, value))
+        found.append(Score(step, value))
     return found
 
 
@@ -58,10 +58,10 @@ class Judge:
         self._report = report
         self._seen = -1  # step
         self._reported: set[int] = set()
-        self.pruned: Evaluation | None = None
-        self.last: Evaluation | None = None
+        self.pruned: Score | None = None
+        self.last: Score | None = None
 
-    def look(self, evaluations: Sequence[Evaluation], max_steps: int) -> list[Evaluation]:
+    def look(self, evaluations: Sequence[Score], max_steps: int) -> list[Score]:
         """Takes in all evaluations so far; returns those that are new."""
         new = []
         for evaluation in evaluations:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from estimator_trainer import exit_codes
 from estimator_trainer.this_process.log import duration
 from estimator_trainer.tools.sweep import trial as trials
-from estimator_trainer.tools.sweep.evaluations import Evaluation
-from estimator_trainer.tools.sweep.plan import Plan
+from estimator_trainer.tools.sweep.evaluations import Score
 from estimator_trainer.tools.sweep.space import shown
-from estimator_trainer.tools.sweep.trial import State, Trial
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
+from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 from tf_config import tables
 
 NAME = 'sweep.json'
@@ -27,16 +27,16 @@ def begins(trial: Trial, count: int, again: bool) -> str:
     return f'trial {trial.number} of {count}{goes_on}: {of(trial.params)}'
 
 
-def evaluated(trial: Trial, evaluation: Evaluation, metric: str) -> str:
+def evaluated(trial: Trial, evaluation: Score, metric: str) -> str:
     value = 'not finite' if evaluation.value is None else shown(evaluation.value)
     return f'trial {trial.number}: {metric} {value} at step {evaluation.step}'
 
 
-def ended(trial: Trial, all_trials: Sequence[Trial], plan: Plan, count: int) -> str:
+def ended(trial: Trial, all_trials: Sequence[Trial], plan: SweepPlan, count: int) -> str:
     """How a trial has ended, and the best one so far."""
-    if trial.state is State.FAILED:
+    if trial.state is TrialStatus.FAILED:
         what = f'failed with exit code {trial.exit_code} ({exit_codes.describe(trial.exit_code)}): {_in_short(trial)}'
-    elif trial.state is State.PRUNED:
+    elif trial.state is TrialStatus.PRUNED:
         said = 'its best value so far is worse than the median of the trials that are done'
         what = f'is pruned at step {trial.step}: {plan.metric} {shown(trial.value)}, {said}'
     else:
@@ -67,7 +67,7 @@ def hopeless(failed: int, last: Trial) -> str:
     )
 
 
-def table(all_trials: Sequence[Trial], plan: Plan) -> str:
+def table(all_trials: Sequence[Trial], plan: SweepPlan) -> str:
     """A line for each trial."""
     names = sorted({name for trial in all_trials for name in trial.params}, key=_order(all_trials))
     rows = [('trial', 'state', *names, plan.metric, 'step', 'time')]
@@ -84,13 +84,15 @@ def table(all_trials: Sequence[Trial], plan: Plan) -> str:
         )
     causes: dict[str, list[str]] = {}
     for trial in all_trials:
-        if trial.state is State.FAILED:
+        if trial.state is TrialStatus.FAILED:
             causes.setdefault(_in_short(trial), []).append(str(trial.number))
     failed = (f'failed: trial {", ".join(which)}: {cause}' for cause, which in causes.items())
     return '\n'.join([*tables.aligned(rows, right=True), *failed])
 
 
-def conclusion(all_trials: Sequence[Trial], plan: Plan, folder: str, flags_of: Callable[[Mapping], list[str]]) -> str:
+def conclusion(
+    all_trials: Sequence[Trial], plan: SweepPlan, folder: str, flags_of: Callable[[Mapping], list[str]]
+) -> str:
     """The best trial, its folder and its export. `flags_of`: the trainer's flags that give a trial its params."""
     best = trials.best(all_trials, plan.maximizes)
     if best is None:
@@ -105,7 +107,7 @@ def conclusion(all_trials: Sequence[Trial], plan: Plan, folder: str, flags_of: C
 
 
 def document(
-    state: str, plan: Plan, all_trials: Sequence[Trial], folder: str, flags_of: Callable[[Mapping], list[str]]
+    state: str, plan: SweepPlan, all_trials: Sequence[Trial], folder: str, flags_of: Callable[[Mapping], list[str]]
 ) -> dict:
     """sweep.json. `state`: running, stopped, failed or done."""
     best = trials.best(all_trials, plan.maximizes)

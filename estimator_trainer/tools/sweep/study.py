@@ -22,18 +22,18 @@ from optuna.trial import FrozenTrial, TrialState
 from estimator_trainer.compat.patches import optuna_trials
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.sweep import space as spaces
-from estimator_trainer.tools.sweep.plan import Plan
 from estimator_trainer.tools.sweep.space import Parameter
-from estimator_trainer.tools.sweep.trial import CannotStore, State, Trial
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
+from estimator_trainer.tools.sweep.trial import CannotStore, Trial, TrialStatus
 
 NAME = 'study.db'
 _STUDY = 'sweep'
 _STATES = {
-    TrialState.RUNNING: State.RUNNING,
-    TrialState.WAITING: State.RUNNING,  # nobody here makes such trials
-    TrialState.COMPLETE: State.DONE,
-    TrialState.PRUNED: State.PRUNED,
-    TrialState.FAIL: State.FAILED,
+    TrialState.RUNNING: TrialStatus.RUNNING,
+    TrialState.WAITING: TrialStatus.RUNNING,  # nobody here makes such trials
+    TrialState.COMPLETE: TrialStatus.DONE,
+    TrialState.PRUNED: TrialStatus.PRUNED,
+    TrialState.FAIL: TrialStatus.FAILED,
 }
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -41,7 +41,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 class Study:
     """Optuna's study in a folder. One process at a time may use it."""
 
-    def __init__(self, folder: str, plan: Plan, parameters: Sequence[Parameter]):
+    def __init__(self, folder: str, plan: SweepPlan, parameters: Sequence[Parameter]):
         self._plan, self._path = plan, os.path.join(folder, NAME)
         self._distributions = {parameter.name: _distribution(parameter) for parameter in parameters}
         pruner = optuna.pruners.NopPruner()
@@ -88,7 +88,7 @@ class Study:
             return trial.should_prune()
 
     def end(
-        self, number: int, state: State, value: float | None = None, step: int | None = None, **about: object
+        self, number: int, state: TrialStatus, value: float | None = None, step: int | None = None, **about: object
     ) -> Trial:
         """Writes down how a trial has ended. `about` are further attributes of Trial."""
         with self._storing():
@@ -96,10 +96,10 @@ class Study:
             for name, what in {'step': step, 'value': value, **about}.items():
                 if what is not None:
                     trial.set_user_attr(name, what)
-            if state is State.DONE:
+            if state is TrialStatus.DONE:
                 self._study.tell(trial, value)
             else:
-                self._study.tell(trial, state=TrialState.PRUNED if state is State.PRUNED else TrialState.FAIL)
+                self._study.tell(trial, state=TrialState.PRUNED if state is TrialStatus.PRUNED else TrialState.FAIL)
             return _trial(self._frozen(number))
 
     def _choose(self, before: Sequence[FrozenTrial]) -> dict:

@@ -10,7 +10,7 @@ class CannotStore(Exception):
     """The trials cannot be written down, or not be read. The message names the file."""
 
 
-class State(enum.Enum):
+class TrialStatus(enum.Enum):
     RUNNING = 'running'  # or interrupted: the next start goes on with it
     DONE = 'done'
     PRUNED = 'pruned'
@@ -30,7 +30,7 @@ class Trial:
     """
 
     number: int
-    state: State
+    state: TrialStatus
     params: Mapping
     value: float | None = None
     step: int | None = None
@@ -47,14 +47,14 @@ def folder_of(folder: str, number: int) -> str:
 
 def best(trials: Iterable[Trial], maximizes: bool) -> Trial | None:
     """The best trial that is done, of equal ones the first; None without one."""
-    done = [trial for trial in trials if trial.state is State.DONE and trial.value is not None]
+    done = [trial for trial in trials if trial.state is TrialStatus.DONE and trial.value is not None]
     sign = -1 if maximizes else 1
     return min(done, key=lambda trial: (sign * trial.value, trial.number), default=None)
 
 
 def to_go_on_with(trials: Sequence[Trial]) -> list[int]:
     """The numbers of the trials that an earlier start has left, in the order in which they go on."""
-    return sorted(trial.number for trial in trials if trial.state is State.RUNNING)
+    return sorted(trial.number for trial in trials if trial.state is TrialStatus.RUNNING)
 
 
 def is_hopeless(trials: Sequence[Trial], failed_now: int, most: int) -> bool:
@@ -63,4 +63,4 @@ def is_hopeless(trials: Sequence[Trial], failed_now: int, most: int) -> bool:
     Args:
         most: so many failures are enough.
     """
-    return failed_now >= most and all(trial.state in (State.FAILED, State.RUNNING) for trial in trials)
+    return failed_now >= most and all(trial.state in (TrialStatus.FAILED, TrialStatus.RUNNING) for trial in trials)

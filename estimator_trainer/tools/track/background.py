@@ -14,9 +14,9 @@ from collections.abc import Callable
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import senders, trackers
 from estimator_trainer.this_process import parent_process
-from estimator_trainer.tools.track import sending, state, tracker
+from estimator_trainer.tools.track import sending, tracker, tracking_state
 from estimator_trainer.tools.track.outage import Outage
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, Away
+from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, TrackerUnavailable
 
 _FIRST_SECS, _EVERY_SECS = 3, 15  # from the begin of a run to the first look at its files, and between two
 
@@ -41,7 +41,7 @@ class Orders:
 
 
 def follow(
-    sender: sending.Sender,
+    sender: sending.TrackerSender,
     target: trackers.Target,
     orders: Orders,
     has_begun: Callable[[], bool],
@@ -64,7 +64,7 @@ def follow(
         status = None if order is None else status_of(int(order))
         try:
             sender.send(status, time.time())
-        except (Away, OSError) as error:
+        except (TrackerUnavailable, OSError) as error:
             if outage.failed(clock()):
                 say(f'WARNING: {target}: {error}; it is tried again, and the run is not affected')
             pause = outage.pause
@@ -92,15 +92,15 @@ def main(argv: list[str]) -> int:
     orders, target = Orders(), trackers.parse(text)
     config = os.path.join(model_dir, 'config.json')
     before = _version(config)  # the chief writes it anew in each start
-    with contextlib.suppress(tracker.Away):  # what fails here fails again when it is needed
+    with contextlib.suppress(tracker.TrackerUnavailable):  # what fails here fails again when it is needed
         tracker.imported(target)  # while the run starts, so that a short run need not wait for it
     if orders.wait(None) != senders.FOLLOW:
         return exit_codes.OK
     try:
-        with state.hold(model_dir, target) as file:
-            sender = sending.Sender(model_dir, target, file, say)
+        with tracking_state.hold(model_dir, target) as file:
+            sender = sending.TrackerSender(model_dir, target, file, say)
             return follow(sender, target, orders, lambda: _version(config) != before, say)
-    except state.Taken as taken:
+    except tracking_state.AlreadyTracked as taken:
         say(f'WARNING: {target}: {taken}')
     except OSError as error:
         say(f'WARNING: {target}: {error.filename}: {error.strerror}')

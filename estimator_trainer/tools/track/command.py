@@ -14,11 +14,11 @@ from estimator_trainer.monitoring import trackers
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.report import verdict
+from estimator_trainer.tools.report import run_verdict
 from estimator_trainer.tools.status import line
-from estimator_trainer.tools.status import reading as status_reading
-from estimator_trainer.tools.track import sending, state
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, Away
+from estimator_trainer.tools.status import status_now as status_reading
+from estimator_trainer.tools.track import sending, tracking_state
+from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
 
 USAGE = """\
 usage: python -m estimator_trainer track MODEL_DIR [--to=TRACKER]... [--follow]
@@ -32,12 +32,12 @@ Exit codes: 0 if everything was sent, 1 if not, 64 for a mistake in the command.
 """
 _EVERY_SECS = 15
 _STATUS = {
-    verdict.DONE: FINISHED,
-    verdict.STOPPED: KILLED,
-    verdict.FAILED: FAILED,
-    verdict.LOST: FAILED,
-    verdict.ALIVE: RUNNING,
-    verdict.UNKNOWN: RUNNING,  # nothing says that it ended
+    run_verdict.DONE: FINISHED,
+    run_verdict.STOPPED: KILLED,
+    run_verdict.FAILED: FAILED,
+    run_verdict.LOST: FAILED,
+    run_verdict.ALIVE: RUNNING,
+    run_verdict.UNKNOWN: RUNNING,  # nothing says that it ended
 }
 
 
@@ -62,7 +62,7 @@ def main(argv) -> int:
         USAGE,
         TrackFlags,
         lambda: _track(*flags.parse_with_words(TrackFlags, ['track', *argv])),
-        {state.Taken: exit_codes.FAILED},
+        {tracking_state.AlreadyTracked: exit_codes.FAILED},
     )
 
 
@@ -79,10 +79,10 @@ def _track(values, paths) -> int:
         if urls.is_url(paths[0]) and now.alive:
             _refuse_what_the_run_sends(folder, targets)
         senders = {
-            target: sending.Sender(
+            target: sending.TrackerSender(
                 folder,
                 target,
-                held.enter_context(state.hold(folder, target, lambda: here.send_changes(folder))),
+                held.enter_context(tracking_state.hold(folder, target, lambda: here.send_changes(folder))),
                 print,
                 shown=here.shown(folder),
             )
@@ -91,7 +91,7 @@ def _track(values, paths) -> int:
         while True:
             now = status_reading.read(folder)
             found = line.judge(now)
-            last = not values.follow or found.kind != verdict.ALIVE
+            last = not values.follow or found.kind != run_verdict.ALIVE
             at = sending.ended_at(folder, time.time())
             failed = [_send(*each, _STATUS[found.kind] if last else None, at) for each in senders.items()]
             if last:
@@ -101,9 +101,9 @@ def _track(values, paths) -> int:
 
 
 def _refuse_what_the_run_sends(folder: str, targets) -> None:
-    """A run in a store holds no lock that is seen elsewhere. Raises Taken."""
+    """A run in a store holds no lock that is seen elsewhere. Raises AlreadyTracked."""
     for target in set(targets) & set(_targets_of_the_run(folder)):
-        raise state.Taken(f'the run sends to {target} itself; wait for its end')
+        raise tracking_state.AlreadyTracked(f'the run sends to {target} itself; wait for its end')
 
 
 def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
@@ -118,11 +118,11 @@ def _targets_of_the_run(folder: str) -> tuple[trackers.Target, ...]:
     return trackers.targets((config.get('flags') or {}).get('track') or ())
 
 
-def _send(target, sender: sending.Sender, status: str | None, at: float) -> bool:
+def _send(target, sender: sending.TrackerSender, status: str | None, at: float) -> bool:
     """Whether it has failed."""
     try:
         sender.send(status, at)
-    except Away as error:
+    except TrackerUnavailable as error:
         print(f'{target}: {error}; not everything is sent', file=sys.stderr)
         return True
     if status is not None:

@@ -17,8 +17,15 @@ from mlflow import MlflowClient  # noqa: E402
 from mlflow.entities import Metric, Param, RunTag  # noqa: E402
 from mlflow.exceptions import MlflowException, RestException  # noqa: E402
 
-from estimator_trainer.tools.track.reading import Line  # noqa: E402
-from estimator_trainer.tools.track.tracker import RUNNING, Away, Gone, Refused, TrackedRun, words_of  # noqa: E402
+from estimator_trainer.tools.track.tracker import (  # noqa: E402
+    RUNNING,
+    EntryDeleted,
+    TrackedRun,
+    TrackerRefused,
+    TrackerUnavailable,
+    words_of,
+)
+from estimator_trainer.tools.track.unsent import MetricsLine  # noqa: E402
 
 _KEY = 'estimator_trainer.run'  # the tag by which a run is found whose making was interrupted
 _EXPERIMENT = 'MLFLOW_EXPERIMENT_NAME'
@@ -39,17 +46,17 @@ class MlflowTracker:
     def begin(self, run: TrackedRun, entry: str) -> str:
         try:
             found = self._ask(self._client.get_run, entry) if entry else self._make(run)
-        except Refused as error:
-            raise Away(str(error)) from error
+        except TrackerRefused as error:
+            raise TrackerUnavailable(str(error)) from error
         if found.info.lifecycle_stage == 'deleted':
-            raise Gone
+            raise EntryDeleted
         self._run_id = found.info.run_id
         if found.info.status != RUNNING:
             self._ask(self._client.update_run, self._run_id, status=RUNNING)
         self._describe(run.facts.params, run.facts.tags, found.data.params, found.data.tags)
         return self._run_id
 
-    def lines(self, lines: Sequence[Line]) -> None:
+    def lines(self, lines: Sequence[MetricsLine]) -> None:
         metrics = [
             Metric(_name_of(name), value, int(line.time * 1000), line.step)
             for line in lines
@@ -58,9 +65,9 @@ class MlflowTracker:
         for first in range(0, len(metrics), _MOST_METRICS):
             try:
                 self._ask(self._client.log_batch, self._run_id, metrics=metrics[first : first + _MOST_METRICS])
-            except Refused:
+            except TrackerRefused:
                 if self._ask(self._client.get_run, self._run_id).info.lifecycle_stage == 'deleted':
-                    raise Gone from None
+                    raise EntryDeleted from None
                 raise
 
     def export(self, folder: str, name: str) -> None:
@@ -76,7 +83,7 @@ class MlflowTracker:
         if experiment is None:
             try:
                 ident = self._ask(self._client.create_experiment, name)
-            except (Away, Refused):  # another run has just made it
+            except (TrackerUnavailable, TrackerRefused):  # another run has just made it
                 experiment = self._ask(self._client.get_experiment_by_name, name)
                 if experiment is None:
                     raise
@@ -105,14 +112,14 @@ class MlflowTracker:
         except MlflowException as error:
             # A page of another server, or of a proxy, with code 404 says nothing of the run.
             if error.error_code == 'RESOURCE_DOES_NOT_EXIST' and (self._local or isinstance(error, RestException)):
-                raise Gone from error
+                raise EntryDeleted from error
             if error.error_code in ('INVALID_PARAMETER_VALUE', 'BAD_REQUEST'):
-                raise Refused(words_of(error)) from error
-            raise Away(words_of(error)) from error
-        except (Away, OSError):
+                raise TrackerRefused(words_of(error)) from error
+            raise TrackerUnavailable(words_of(error)) from error
+        except (TrackerUnavailable, OSError):
             raise
         except Exception as error:  # what a library says to an answer that makes no sense
-            raise Away(words_of(error)) from error
+            raise TrackerUnavailable(words_of(error)) from error
 
 
 def _name_of(text: str) -> str:

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 
 from estimator_trainer.monitoring.trackers import Target
 from estimator_trainer.run_dir import protocol, training_file
-from estimator_trainer.tools.track import reading, tracker
-from estimator_trainer.tools.track import state as states
-from estimator_trainer.tools.track.tracker import Away, Gone, Refused
+from estimator_trainer.tools.track import tracker, unsent
+from estimator_trainer.tools.track import tracking_state as states
+from estimator_trainer.tools.track.tracker import EntryDeleted, TrackerRefused, TrackerUnavailable
 
 _CALL_SECS = 120  # for what a tracker does at once, if its library has no bound of its own
 _EXPORT_SECS = 3600
 
 
-class Sender:
+class TrackerSender:
     """Sends one run to one tracker.
 
     Args:
@@ -49,14 +49,17 @@ class Sender:
             at: when the run ended or will have been seen last, seconds since the epoch.
 
         Raises:
-            Away: the tracker does not answer, or not as it should. What it has not confirmed is sent again.
+            TrackerUnavailable: the tracker does not answer, or not as it should. What it has not confirmed is sent
+                again.
             OSError: the model_dir cannot be read or written.
         """
         try:
             self._send(status, at)
-        except Gone as error:
+        except EntryDeleted as error:
             self._tracker = None
-            raise Away('the entry of the run was deleted there') from error  # the next try makes a new one
+            raise TrackerUnavailable(
+                'the entry of the run was deleted there'
+            ) from error  # the next try makes a new one
         except BaseException:
             self._tracker = None  # the next try begins where the state file says
             raise
@@ -66,12 +69,12 @@ class Sender:
             return  # the run has not come so far
         if self._tracker is None:
             self._begin()
-        for path, kind in reading.FILES.items():
-            sent = self._state.files.setdefault(path, states.Sent())
-            for lines in reading.blocks(os.path.join(self._folder, path), kind, sent):
+        for path, kind in unsent.FILES.items():
+            sent = self._state.files.setdefault(path, states.FileProgress())
+            for lines in unsent.blocks(os.path.join(self._folder, path), kind, sent):
                 self._send_lines(lines)
             if status is not None:
-                self._send_lines(reading.waiting(sent))
+                self._send_lines(unsent.waiting(sent))
         failed = self._send_exports()
         if status is not None:
             with _bounded(_CALL_SECS):
@@ -83,7 +86,7 @@ class Sender:
 
     def _begin(self) -> None:
         self._state = self._file.read()
-        if any(reading.is_another(os.path.join(self._folder, name), sent) for name, sent in self._state.files.items()):
+        if any(unsent.is_another(os.path.join(self._folder, name), sent) for name, sent in self._state.files.items()):
             self._state = states.new()
         if not self._state.entry:
             self._file.write(self._state)  # its key, before the tracker gets it
@@ -92,20 +95,20 @@ class Sender:
             before = self._state.entry
             try:
                 self._state.entry = made.begin(self._run(), before)
-            except Gone:
+            except EntryDeleted:
                 self._say(f'{self._target}: the entry of the run was deleted there; a new one begins')
                 self._state, before = states.new(), ''
                 try:
                     self._state.entry = made.begin(self._run(), '')
-                except Gone as error:
-                    raise Away('it has no place for the run') from error
+                except EntryDeleted as error:
+                    raise TrackerUnavailable('it has no place for the run') from error
         if not before:
             self._file.write(self._state)
             self._say(f'{self._target}: the run is there as {self._state.entry}')
         self._tracker = made
 
     def _run(self) -> tracker.TrackedRun:
-        facts = reading.facts(self._folder, self._shown)
+        facts = unsent.facts(self._folder, self._shown)
         parent, name = os.path.split(facts.tags['model_dir'].rstrip('/'))
         return tracker.TrackedRun(
             key=self._state.key,
@@ -118,15 +121,15 @@ class Sender:
             facts=facts,
         )
 
-    def _send_lines(self, lines: list[reading.Line]) -> None:
+    def _send_lines(self, lines: list[unsent.MetricsLine]) -> None:
         if lines:
             with _bounded(_CALL_SECS), self._may_refuse('lines of metrics'):
                 self._tracker.lines(lines)
         self._confirm()
 
-    def _send_exports(self) -> Away | None:
+    def _send_exports(self) -> TrackerUnavailable | None:
         """Exports are many bytes, and may need a package or a right that metrics do not: the rest goes on without."""
-        there = reading.exports(self._folder)
+        there = unsent.exports(self._folder)
         self._state.exports = [name for name in self._state.exports if name in there]
         for name in there:
             if name in self._state.exports:
@@ -135,9 +138,9 @@ class Sender:
             try:
                 with _bounded(_EXPORT_SECS), self._may_refuse(name):
                     self._tracker.export(folder, name)
-            except (Away, OSError) as error:
+            except (TrackerUnavailable, OSError) as error:
                 if os.path.isdir(folder):  # else a better one has taken its place
-                    return Away(f'{name}: {tracker.words_of(error)}')
+                    return TrackerUnavailable(f'{name}: {tracker.words_of(error)}')
             else:
                 self._state.exports.append(name)
                 self._confirm()
@@ -151,7 +154,7 @@ class Sender:
     def _may_refuse(self, what: str) -> Iterator[None]:
         try:
             yield
-        except Refused as error:
+        except TrackerRefused as error:
             if str(error) not in self._refused:
                 self._refused.add(str(error))
                 self._say(f'WARNING: {self._target}: {what}: the tracker refuses them: {error}; the rest is sent')
@@ -159,10 +162,10 @@ class Sender:
 
 @contextlib.contextmanager
 def _bounded(secs: float) -> Iterator[None]:
-    """Raises Away in the block when the time is over. Main thread only."""
+    """Raises TrackerUnavailable in the block when the time is over. Main thread only."""
 
     def over(signum, frame):
-        raise Away(f'no answer within {secs:g} s')
+        raise TrackerUnavailable(f'no answer within {secs:g} s')
 
     handler, timer = signal.signal(signal.SIGALRM, over), signal.setitimer(signal.ITIMER_REAL, secs)
     try:

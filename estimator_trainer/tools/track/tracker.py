@@ -4,21 +4,21 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.tools.track.reading import Facts, Line
+from estimator_trainer.tools.track.unsent import Facts, MetricsLine
 
 RUNNING, FINISHED, FAILED, KILLED = 'RUNNING', 'FINISHED', 'FAILED', 'KILLED'  # how a run is
 _LONGEST = 300  # characters of a library's message
 
 
-class Away(Exception):
+class TrackerUnavailable(Exception):
     """The tracker cannot be reached, or does not do what it should. Worth another try later."""
 
 
-class Gone(Exception):
+class EntryDeleted(Exception):
     """The entry was deleted there."""
 
 
-class Refused(Exception):
+class TrackerRefused(Exception):
     """The tracker will never take this. The rest goes on without it."""
 
 
@@ -45,7 +45,7 @@ class TrackedRun(NamedTuple):
 
 
 class Tracker(Protocol):
-    """Every method raises Away, and takes a bounded time where the library allows it.
+    """Every method raises TrackerUnavailable, and takes a bounded time where the library allows it.
 
     Attributes:
         confirms: what a method was given is at the tracker when it returns; otherwise it is when `end` returns.
@@ -54,13 +54,13 @@ class Tracker(Protocol):
     confirms: bool
 
     def begin(self, run: TrackedRun, entry: str) -> str:
-        """Continues `entry`, or makes one if that is ''. Its id. Raises Gone."""
+        """Continues `entry`, or makes one if that is ''. Its id. Raises EntryDeleted."""
 
-    def lines(self, lines: Sequence[Line]) -> None:
-        """Raises Refused."""
+    def lines(self, lines: Sequence[MetricsLine]) -> None:
+        """Raises TrackerRefused."""
 
     def export(self, folder: str, name: str) -> None:
-        """Keeps a SavedModel as an artifact. Raises Refused."""
+        """Keeps a SavedModel as an artifact. Raises TrackerRefused."""
 
     def end(self, status: str, at: float) -> None:
         """Nothing follows. With RUNNING the run goes on elsewhere."""
@@ -78,13 +78,13 @@ def words_of(error: BaseException) -> str:
 
 
 def make(target: trackers.Target) -> Tracker:
-    """The adapter of a tracker. Raises Away where its library cannot be used."""
+    """The adapter of a tracker. Raises TrackerUnavailable where its library cannot be used."""
     adapter = imported(target)
     return adapter(target.uri) if target.uri else adapter()
 
 
 def imported(target: trackers.Target) -> Callable[..., Tracker]:
-    """The class of an adapter, with the library that it uses. Raises Away where that cannot be imported."""
+    """The class of an adapter, with its library. Raises TrackerUnavailable where that cannot be imported."""
     try:
         if target.kind == trackers.MLFLOW:
             from estimator_trainer.tools.track.mlflow_tracker import MlflowTracker
@@ -98,4 +98,4 @@ def imported(target: trackers.Target) -> Callable[..., Tracker]:
 
         return HparamsTracker
     except Exception as error:
-        raise Away(words_of(error)) from error
+        raise TrackerUnavailable(words_of(error)) from error

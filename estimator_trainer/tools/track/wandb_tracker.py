@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import wandb
 
-from estimator_trainer.tools.track.reading import Line
-from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, Away, TrackedRun, words_of
+from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, TrackedRun, TrackerUnavailable, words_of
+from estimator_trainer.tools.track.unsent import MetricsLine
 
 _INIT_SECS = 30
 
@@ -39,11 +39,11 @@ class WandbTracker:
             for kind in ('train', 'eval'):  # a run that was resumed takes steps twice; W&B's own step cannot go back
                 self._run.define_metric(f'{kind}/*', step_metric=f'{kind}/step')
         except Exception as error:
-            raise Away(words_of(error)) from error
+            raise TrackerUnavailable(words_of(error)) from error
         self._name = run.name
         return self._run.id
 
-    def lines(self, lines: Sequence[Line]) -> None:
+    def lines(self, lines: Sequence[MetricsLine]) -> None:
         for line in lines:
             self._run.log({**line.values, f'{line.kind}/step': line.step, f'{line.kind}/time': line.time})
 
@@ -57,4 +57,4 @@ class WandbTracker:
         try:
             self._run.finish(exit_code=0 if status in (FINISHED, RUNNING) else 1)
         except Exception as error:
-            raise Away(words_of(error)) from error
+            raise TrackerUnavailable(words_of(error)) from error

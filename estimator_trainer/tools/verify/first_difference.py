@@ -17,7 +17,7 @@ def explain(
     one: Trace,
     other: Trace,
     differences: Mapping[Key, float],
-    rows: list[judge.Row],
+    rows: list[judge.Judgement],
     continued: str = '',
     known: bool = False,
 ) -> list[str]:

@@ -27,7 +27,7 @@ TELLING = 0.01  # relative: a value that differs by more than this by chance tel
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class Judgement:
     """The verdict on one thing, such as all losses.
 
     Attributes:
@@ -82,7 +82,7 @@ def _cumulative(differences):
 
 def rows(
     differences: Mapping[Key, float], chance: Spread, rounding: Spread, tolerance: float, ever: bool = False
-) -> list[Row]:
+) -> list[Judgement]:
     """A row for each thing, in the order of `ORDER`.
 
     Args:
@@ -112,9 +112,9 @@ def _restored(differences) -> set[Key]:
     return {key for key in state if key.step == begins[key.estimator] > 0}
 
 
-def _row(thing, differences, spread, tolerance, random) -> Row:
+def _row(thing, differences, spread, tolerance, random) -> Judgement:
     if not differences:
-        return Row(thing, 0, EQUAL)
+        return Judgement(thing, 0, EQUAL)
     tolerance *= OF_UPDATES if thing == UPDATES else 1
     spreads = {key: spread(key) for key in differences}
     states = {key: _state(size, tolerance, *spreads[key]) for key, size in differences.items()}
@@ -124,7 +124,7 @@ def _row(thing, differences, spread, tolerance, random) -> Row:
     state = max(states.values(), key=(EQUAL, CLOSE, ROUNDING, CHANCE, UNTOLD, DIFFERS).index)
     first = next(key for key in states if states[key] == state)
     beside = [key for key in states if states[key] == state and key[:4] == first[:4]]
-    return Row(
+    return Judgement(
         thing,
         len(differences),
         state,
@@ -185,13 +185,13 @@ def _state(size: float, tolerance: float, chance: float, rounding: float) -> str
     return ROUNDING if size <= FACTOR * rounding else DIFFERS
 
 
-def verdict(found: Iterable[Row]) -> str:
+def verdict(found: Iterable[Judgement]) -> str:
     """DIFFERS, UNTOLD or EQUAL, of all rows."""
     states = {row.state for row in found}
     return DIFFERS if DIFFERS in states else UNTOLD if UNTOLD in states else EQUAL
 
 
-def first(found: Iterable[Row], differences: Mapping[Key, float]) -> Row | None:
+def first(found: Iterable[Judgement], differences: Mapping[Key, float]) -> Judgement | None:
     """The thing that differs first, in the order of recording."""
     apart = {row.first: row for row in found if row.state == DIFFERS}
     return next((apart[key] for key in differences if key in apart), None)

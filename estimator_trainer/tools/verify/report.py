@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from estimator_trainer.tools.verify import judge, traces
 from estimator_trainer.tools.verify.compare import UPDATES
-from estimator_trainer.tools.verify.judge import Row
+from estimator_trainer.tools.verify.judge import Judgement
 from estimator_trainer.tools.verify.traces import Key
 from tf_config import tables
 
@@ -28,7 +28,7 @@ class Comparison(NamedTuple):
     """Two runs: `title` says which, `rows` what was found, `sentences` where they part."""
 
     title: str
-    rows: list[Row]
+    rows: list[Judgement]
     sentences: list[str]
 
     @property
@@ -94,13 +94,13 @@ def text(report: Report) -> str:
     return '\n'.join(shown)
 
 
-def _table(rows: Sequence[Row]) -> list[str]:
+def _table(rows: Sequence[Judgement]) -> list[str]:
     lines = [('what', 'values', 'difference', 'chance', 'rounding', 'verdict')]
     lines += [cells(row) for row in rows if row.count]
     return [f'  {line}' for line in tables.aligned(lines)]
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: Judgement) -> tuple[str, ...]:
     """The cells of a row: thing, count, difference, chance, rounding, verdict."""
     word = WORDS[row.state]
     if row.state in (judge.DIFFERS, judge.UNTOLD):
@@ -165,7 +165,7 @@ def to_json(report: Report, losses: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: Judgement) -> dict[str, Any]:
     return {
         'what': row.thing,
         'values': row.count,

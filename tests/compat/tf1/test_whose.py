@@ -28,13 +28,13 @@ LIBRARIES = sysconfig.get_path('purelib')
     ],
 )
 def test_rule(name, path, tf1):
-    rule = whose.Rule(tf1=frozenset(['adanet']), tf2=frozenset(['mylib']))
+    rule = whose.VersionRule(tf1=frozenset(['adanet']), tf2=frozenset(['mylib']))
     assert rule.means_tf1({'__name__': name, '__file__': path}) == tf1
-    assert whose.Rule.parsed(str(rule)) == rule
+    assert whose.VersionRule.parsed(str(rule)) == rule
 
 
 def test_no_globals():
-    assert not whose.Rule().means_tf1(None)
+    assert not whose.VersionRule().means_tf1(None)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_what_an_installed_package_asks_for(requires, tf1, monkeypatch):
 
 
 def test_what_is_said():
-    said = whose.Rule(frozenset(['b', 'a']), frozenset(['c'])).described()
+    said = whose.VersionRule(frozenset(['b', 'a']), frozenset(['c'])).described()
     assert said.endswith('; TF 1 for a, b in any case; TF 2 for c in any case')
     assert os.linesep not in said

@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.data.files import batches, dataset, file_batches, open_source
 from estimator_trainer.data.remote import patience
 from estimator_trainer.data.remote.cache import Cache
-from estimator_trainer.errors import BadExample, DatasetError, StoreAway, UsageError
+from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable, UsageError
 from tests.data.files import written
 from tests.data.remote import memory_store
 
@@ -189,9 +189,9 @@ class TestInAStore:
         memory_store.install(monkeypatch, {}).away = True
         monkeypatch.setattr(patience, 'AWAY_SECS', 0)
         cache.folder.path += '-other'
-        with pytest.raises(StoreAway, match='no answer; it was asked for 0 s'):
+        with pytest.raises(DatasetUnavailable, match='no answer; it was asked for 0 s'):
             source.batch(np.arange(3))
-        assert isinstance(source.failure(), StoreAway)
+        assert isinstance(source.failure(), DatasetUnavailable)
 
     def source(self, cache, ending):
         files = f'{memory_store.BUCKET}/data/seven/part-*.{ending}'

@@ -3,7 +3,7 @@
 import obstore
 
 from estimator_trainer.data.remote import paths
-from estimator_trainer.storage.store import Away, Store
+from estimator_trainer.storage.store import Store, StoreUnavailable
 
 BUCKET = 's3://bucket'
 
@@ -18,7 +18,7 @@ class Counting(Store):
     def read_range(self, name, start, end, version):
         self.reads.append((name, start, end))
         if self.away:
-            raise Away('no answer')
+            raise StoreUnavailable('no answer')
         return super().read_range(name, start, end, version)
 
     def put(self, name, content):

@@ -13,7 +13,7 @@ obstore = pytest.importorskip('obstore')
 from estimator_trainer.data.files import listing  # noqa: E402
 from estimator_trainer.data.remote import fetch, paths, patience, threads  # noqa: E402
 from estimator_trainer.data.remote.cache import Cache, entry_of  # noqa: E402
-from estimator_trainer.errors import DatasetError, StoreAway, UsageError  # noqa: E402
+from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError  # noqa: E402
 from tests.data.remote import memory_store  # noqa: E402
 from tests.data.remote.memory_store import BUCKET  # noqa: E402
 
@@ -205,8 +205,8 @@ def test_a_file_object_reads_what_is_asked_for(remote, found, tmp_path):
 def test_a_process_ends_though_the_store_is_away(remote, found, tmp_path):
     program = (
         'from estimator_trainer.data.remote import patience, threads\n'
-        'from estimator_trainer.storage.store import Away\n'
-        'def ask(): raise Away("no answer")\n'
+        'from estimator_trainer.storage.store import StoreUnavailable\n'
+        'def ask(): raise StoreUnavailable("no answer")\n'
         'for _ in range(100): threads.submit(patience.patiently, ask)'
     )
     ended = subprocess.run([sys.executable, '-c', program], timeout=BOUND_SECS, capture_output=True, text=True)
@@ -216,7 +216,7 @@ def test_a_process_ends_though_the_store_is_away(remote, found, tmp_path):
 def test_a_store_that_is_away_is_one_error(remote, found, tmp_path, monkeypatch):
     monkeypatch.setattr(patience, 'AWAY_SECS', 0)
     remote.away = True
-    with pytest.raises(StoreAway, match='no answer'):
+    with pytest.raises(DatasetUnavailable, match='no answer'):
         threads.submit(Cache(str(tmp_path), 10**6).read, found[0], 0, 10).result(BOUND_SECS)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from estimator_trainer.data.remote import patience
-from estimator_trainer.errors import DatasetError, StoreAway
-from estimator_trainer.storage.store import Away, Conflict, Refused
+from estimator_trainer.errors import DatasetError, DatasetUnavailable
+from estimator_trainer.storage.store import Conflict, StoreRefused, StoreUnavailable
 
 
 @pytest.fixture(autouse=True)
@@ -46,30 +46,30 @@ def test_an_answer_costs_no_time():
 
 
 def test_a_store_that_is_away_for_a_minute_only_delays():
-    result, secs = asked([*[Away('no answer')] * 9, 'bytes'])
+    result, secs = asked([*[StoreUnavailable('no answer')] * 9, 'bytes'])
     assert result == 'bytes' and 30 < secs < 100
 
 
 def test_a_store_that_stays_away_is_an_error_within_the_bound():
-    result, secs = asked([Away('s3://bucket cannot be read: no answer')])
-    assert isinstance(result, StoreAway) and 'no answer' in str(result) and 'may work later' in str(result)
+    result, secs = asked([StoreUnavailable('s3://bucket cannot be read: no answer')])
+    assert isinstance(result, DatasetUnavailable) and 'no answer' in str(result) and 'may work later' in str(result)
     assert 0.8 * patience.AWAY_SECS < secs <= patience.AWAY_SECS
 
 
 def test_what_is_asked_next_is_asked_once_until_the_store_answers():
-    asked([Away('no answer')])
-    result, secs = asked([Away('no answer'), 'bytes'])
-    assert isinstance(result, StoreAway) and secs == 0
+    asked([StoreUnavailable('no answer')])
+    result, secs = asked([StoreUnavailable('no answer'), 'bytes'])
+    assert isinstance(result, DatasetUnavailable) and secs == 0
     assert asked(['bytes'])[0] == 'bytes'
-    assert asked([Away('no answer'), 'bytes'])[0] == 'bytes'
+    assert asked([StoreUnavailable('no answer'), 'bytes'])[0] == 'bytes'
 
 
 def test_a_refusal_is_an_error_at_once_unless_it_may_pass():
-    assert isinstance(asked([Refused('forbidden')])[0], DatasetError)
-    assert asked([Refused('forbidden')])[1] == 0
-    assert asked([Refused('forbidden'), Away('busy'), 'bytes'], refused_secs=60)[0] == 'bytes'
-    result, secs = asked([Refused('forbidden')], refused_secs=60)
-    assert isinstance(result, DatasetError) and not isinstance(result, StoreAway) and 0 < secs <= 60
+    assert isinstance(asked([StoreRefused('forbidden')])[0], DatasetError)
+    assert asked([StoreRefused('forbidden')])[1] == 0
+    assert asked([StoreRefused('forbidden'), StoreUnavailable('busy'), 'bytes'], refused_secs=60)[0] == 'bytes'
+    result, secs = asked([StoreRefused('forbidden')], refused_secs=60)
+    assert isinstance(result, DatasetError) and not isinstance(result, DatasetUnavailable) and 0 < secs <= 60
 
 
 def test_what_is_no_matter_of_time_is_passed_on():
@@ -78,11 +78,11 @@ def test_what_is_no_matter_of_time_is_passed_on():
 
 def test_nothing_is_asked_again_when_the_process_ends(monkeypatch):
     monkeypatch.setattr(patience._given_up, 'is_set', lambda: True)
-    assert isinstance(asked([Away('no answer')])[0], StoreAway)
+    assert isinstance(asked([StoreUnavailable('no answer')])[0], DatasetUnavailable)
 
 
 def test_many_waiters_give_one_warning(monkeypatch, caplog):
     monkeypatch.setattr(patience, '_said', -patience._SAY_SECS)
     for _ in range(5):
-        asked([Away('no answer'), 'bytes'])
+        asked([StoreUnavailable('no answer'), 'bytes'])
     assert len(caplog.records) == 1 and 'waits for data: no answer' in caplog.text

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from estimator_trainer.tools.assess import names, uses
+from estimator_trainer.tools.assess import tf_names, uses
 
 
 def found(text, *packages):
@@ -109,27 +109,27 @@ def test_star_and_packages():
 @pytest.mark.parametrize(
     'dotted, name, version',
     [
-        ('tf.placeholder', 'tf.placeholder', names.ONLY_1),
-        ('tf.matmul', 'tf.matmul', names.BOTH),
-        ('tf.estimator.ModeKeys.TRAIN', 'tf.estimator.ModeKeys', names.BOTH),
-        ('tf.estimator.inputs.numpy_input_fn', 'tf.estimator.inputs.numpy_input_fn', names.ONLY_1),
-        ('tf.layers.dense', 'tf.layers.dense', names.ONLY_1),
-        ('tf.metrics.accuracy', 'tf.metrics.accuracy', names.ONLY_1),
-        ('tf.metrics.Mean', 'tf.metrics.Mean', names.BOTH),
-        ('tf.keras.layers.Dense', 'tf.keras.layers.Dense', names.BOTH),
-        ('tf.random.set_seed', 'tf.random.set_seed', names.ONLY_2),
-        ('tf.contrib.layers', 'tf.contrib.layers', names.UNKNOWN),
-        ('tf.mul', 'tf.mul', names.UNKNOWN),
-        ('tf.app.flags.FLAGS', 'tf.app.flags', names.ONLY_1),
-        ('tf.__version__', 'tf.__version__', names.BOTH),
-        ('tf.train', 'tf.train', names.BOTH),
+        ('tf.placeholder', 'tf.placeholder', tf_names.ONLY_1),
+        ('tf.matmul', 'tf.matmul', tf_names.BOTH),
+        ('tf.estimator.ModeKeys.TRAIN', 'tf.estimator.ModeKeys', tf_names.BOTH),
+        ('tf.estimator.inputs.numpy_input_fn', 'tf.estimator.inputs.numpy_input_fn', tf_names.ONLY_1),
+        ('tf.layers.dense', 'tf.layers.dense', tf_names.ONLY_1),
+        ('tf.metrics.accuracy', 'tf.metrics.accuracy', tf_names.ONLY_1),
+        ('tf.metrics.Mean', 'tf.metrics.Mean', tf_names.BOTH),
+        ('tf.keras.layers.Dense', 'tf.keras.layers.Dense', tf_names.BOTH),
+        ('tf.random.set_seed', 'tf.random.set_seed', tf_names.ONLY_2),
+        ('tf.contrib.layers', 'tf.contrib.layers', tf_names.UNKNOWN),
+        ('tf.mul', 'tf.mul', tf_names.UNKNOWN),
+        ('tf.app.flags.FLAGS', 'tf.app.flags', tf_names.ONLY_1),
+        ('tf.__version__', 'tf.__version__', tf_names.BOTH),
+        ('tf.train', 'tf.train', tf_names.BOTH),
     ],
 )
 def test_which_tensorflow_has_a_name(dotted, name, version):
-    assert names.find(dotted) == (name, version)
+    assert tf_names.find(dotted) == (name, version)
 
 
 def test_private_modules():
-    assert 'tensorflow.python.framework.ops' in names.private_modules()
-    assert 'tensorflow.core.protobuf.config_pb2' in names.private_modules()
-    assert 'tensorflow.python.estimator.estimator' not in names.private_modules()
+    assert 'tensorflow.python.framework.ops' in tf_names.private_modules()
+    assert 'tensorflow.core.protobuf.config_pb2' in tf_names.private_modules()
+    assert 'tensorflow.python.estimator.estimator' not in tf_names.private_modules()

@@ -1,7 +1,7 @@
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.sweep.evaluations import Evaluation, Judge, of_lines, thousandths
+from estimator_trainer.tools.sweep.evaluations import Judge, Score, of_lines, thousandths
 
 
 def line(step, value, **more):
@@ -10,12 +10,12 @@ def line(step, value, **more):
 
 def evaluations(*values):
     """One every ten steps."""
-    return [Evaluation(10 * number, value) for number, value in enumerate(values, start=1)]
+    return [Score(10 * number, value) for number, value in enumerate(values, start=1)]
 
 
 def test_of_lines():
     lines = [line(20, 0.5), line(10, 0.25), line(20, 0.75), line(30, None)]
-    assert of_lines(lines, 'accuracy') == [Evaluation(10, 0.25), Evaluation(20, 0.75), Evaluation(30, None)]
+    assert of_lines(lines, 'accuracy') == [Score(10, 0.25), Score(20, 0.75), Score(30, None)]
 
 
 @pytest.mark.parametrize('lines, said', [([line(1, 0.5)], 'it has accuracy, loss'), ([line(1, 0.5)], '--metric=auc: ')])
@@ -45,13 +45,13 @@ def test_the_decision_does_not_depend_on_when_one_looks(at_once):
     judge, found = Judge(report), evaluations(0.5, 0.25, 0.9, 0.1)
     for seen in [4] if at_once else [1, 1, 2, 3, 4]:
         judge.look(found[:seen], 40)
-    assert judge.pruned == Evaluation(20, 0.25) and judge.value == 0.25
+    assert judge.pruned == Score(20, 0.25) and judge.value == 0.25
     assert reported == [(250, 0.5), (500, 0.25)]
 
 
 def test_the_last_evaluation_prunes_nothing():
     judge = Judge(lambda at, value: True)
-    assert judge.look([Evaluation(40, 0.1)], 40) == [Evaluation(40, 0.1)]
+    assert judge.look([Score(40, 0.1)], 40) == [Score(40, 0.1)]
     assert judge.pruned is None and judge.value == 0.1
 
 

@@ -5,25 +5,27 @@ import pytest
 
 from estimator_trainer.tools.sweep import child, katib, report
 from estimator_trainer.tools.sweep import trial as trials
-from estimator_trainer.tools.sweep.plan import Plan
-from estimator_trainer.tools.sweep.trial import State, Trial
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
+from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 
-PLAN = Plan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})
+PLAN = SweepPlan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})
 
 
 def flags(params):
     return [f'--param=rate={params["rate"]}', '--x=a b']
 
 
-DONE = Trial(1, State.DONE, {'rate': 0.0012345, 'optimizer': 'sgd'}, value=0.9, step=100, secs=75)
-PRUNED = Trial(2, State.PRUNED, {'rate': 0.5, 'optimizer': 'adam'}, value=0.2, step=50, secs=20)
-FAILED = Trial(3, State.FAILED, {'rate': 1.0, 'optimizer': 'adam'}, exit_code=70, cause='the loss is nan at step 3')
-BEST = Trial(4, State.DONE, {'rate': 0.01, 'optimizer': 'adam'}, value=0.95, step=100, secs=75)
-RUNNING = Trial(5, State.RUNNING, {'rate': 0.02, 'optimizer': 'adam'})
+DONE = Trial(1, TrialStatus.DONE, {'rate': 0.0012345, 'optimizer': 'sgd'}, value=0.9, step=100, secs=75)
+PRUNED = Trial(2, TrialStatus.PRUNED, {'rate': 0.5, 'optimizer': 'adam'}, value=0.2, step=50, secs=20)
+FAILED = Trial(
+    3, TrialStatus.FAILED, {'rate': 1.0, 'optimizer': 'adam'}, exit_code=70, cause='the loss is nan at step 3'
+)
+BEST = Trial(4, TrialStatus.DONE, {'rate': 0.01, 'optimizer': 'adam'}, value=0.95, step=100, secs=75)
+RUNNING = Trial(5, TrialStatus.RUNNING, {'rate': 0.02, 'optimizer': 'adam'})
 
 
 def test_table():
-    again = Trial(6, State.FAILED, {}, exit_code=70, cause=FAILED.cause + '. Try another one')
+    again = Trial(6, TrialStatus.FAILED, {}, exit_code=70, cause=FAILED.cause + '. Try another one')
     assert report.table([DONE, PRUNED, FAILED, RUNNING, again], PLAN).splitlines() == [
         'trial    state      rate  optimizer  accuracy  step   time',
         '    1     done  0.001234        sgd       0.9   100  1m15s',
@@ -66,7 +68,7 @@ def test_sweep_json(tmp_path):
 
 
 def test_best():
-    tie = Trial(6, State.DONE, {}, value=0.95)
+    tie = Trial(6, TrialStatus.DONE, {}, value=0.95)
     assert trials.best([DONE, BEST, tie, PRUNED, FAILED], True) is BEST
     assert trials.best([DONE, BEST], False) is DONE
     assert trials.best([PRUNED, FAILED, RUNNING], True) is None
@@ -77,13 +79,13 @@ def test_best():
     [('FFF', 3, True), ('FFFR', 3, True), ('FF', 2, False), ('FFF', 0, False), ('DFFF', 3, False), ('FFFP', 3, False)],
 )
 def test_several_failures_at_the_start_are_enough(states, failed_now, expected):
-    kinds = {'F': State.FAILED, 'R': State.RUNNING, 'D': State.DONE, 'P': State.PRUNED}
+    kinds = {'F': TrialStatus.FAILED, 'R': TrialStatus.RUNNING, 'D': TrialStatus.DONE, 'P': TrialStatus.PRUNED}
     all_trials = [Trial(number, kinds[state], {}) for number, state in enumerate(states, start=1)]
     assert trials.is_hopeless(all_trials, failed_now, 3) is expected
 
 
 def test_what_goes_on():
-    assert trials.to_go_on_with([DONE, RUNNING, Trial(2, State.RUNNING, {}), FAILED]) == [2, 5]
+    assert trials.to_go_on_with([DONE, RUNNING, Trial(2, TrialStatus.RUNNING, {}), FAILED]) == [2, 5]
 
 
 def test_katib():

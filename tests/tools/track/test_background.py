@@ -6,7 +6,7 @@ import pytest
 
 from estimator_trainer.monitoring.trackers import HPARAMS, Target
 from estimator_trainer.tools.track import background
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, Away
+from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, TrackerUnavailable
 
 TARGET = Target(HPARAMS)
 
@@ -55,7 +55,7 @@ def test_it_waits_until_the_files_tell_of_this_start():
 
 
 def test_an_outage():
-    sender, orders = Sends(Away('refused'), Away('refused'), None), Told(3, '0')
+    sender, orders = Sends(TrackerUnavailable('refused'), TrackerUnavailable('refused'), None), Told(3, '0')
     code, said = follow(sender, orders)
     assert code == 0 and orders.waits == [1, 5, 10, 15]
     assert said == [
@@ -64,7 +64,7 @@ def test_an_outage():
     ]
 
 
-@pytest.mark.parametrize('error', [Away('refused'), OSError(28, 'No space left on device')])
+@pytest.mark.parametrize('error', [TrackerUnavailable('refused'), OSError(28, 'No space left on device')])
 def test_what_cannot_be_sent_at_the_end(error):
     sender = Sends(error)
     assert follow(sender, Told(0, '143'))[0] == 1

@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.tools.track import command, sending, state
+from estimator_trainer.tools.track import command, sending, tracking_state
 from estimator_trainer.tools.track.mlflow_tracker import MlflowClient
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, Away
+from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, TrackerUnavailable
 from tests.tools.track import a_run, mlflow_server
 
 TIME = int(a_run.TIME * 1000)
@@ -73,9 +73,11 @@ def test_a_run_that_goes_on_goes_on_there(tmp_path, run):
 
 def test_an_entry_is_found_again_whose_making_was_interrupted(tmp_path, run, monkeypatch):
     to = f'--to=mlflow:{tmp_path / "store"}'
-    write = state.StateFile.write
+    write = tracking_state.StateFile.write
     with monkeypatch.context() as killed:
-        killed.setattr(state.StateFile, 'write', lambda self, known: None if known.entry else write(self, known))
+        killed.setattr(
+            tracking_state.StateFile, 'write', lambda self, known: None if known.entry else write(self, known)
+        )
         assert command.main([str(run), to]) == 0
     assert command.main([str(run), to]) == 0
     _, found = there(tmp_path / 'store')
@@ -104,8 +106,8 @@ def server(monkeypatch):
 @contextlib.contextmanager
 def a_sender(folder, server):
     target = trackers.parse(f'mlflow:{server.uri}')
-    with state.hold(str(folder), target) as file:
-        yield sending.Sender(str(folder), target, file, lambda line: None)
+    with tracking_state.hold(str(folder), target) as file:
+        yield sending.TrackerSender(str(folder), target, file, lambda line: None)
 
 
 def sent(server):
@@ -128,14 +130,14 @@ def test_a_server_that_misbehaves_and_recovers(run, server, does, words):
     with a_sender(run, server) as sender:
         server.does = does
         for _ in range(2):
-            with pytest.raises(Away, match=words):
+            with pytest.raises(TrackerUnavailable, match=words):
                 sender.send(None, 0)
         server.does = 'answers'
         sender.send(None, 0)
         assert sent(server) == (POINTS, RUNNING)
         a_run.train(run, 400)
         server.does = does
-        with pytest.raises(Away, match=words):
+        with pytest.raises(TrackerUnavailable, match=words):
             sender.send(FAILED, 0)
         server.does = 'answers'
         sender.send(FAILED, 0)
@@ -147,7 +149,7 @@ def test_a_page_that_is_not_found_deletes_no_entry(run, server):
     with a_sender(run, server) as sender:
         sender.send(FINISHED, 0)
         answer, server.answer = server.answer, lambda what, given: (404, {})
-        with pytest.raises(Away):
+        with pytest.raises(TrackerUnavailable):
             sender.send(FINISHED, 0)
         server.answer = answer
         sender.send(FINISHED, 0)

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from estimator_trainer.monitoring.trackers import HPARAMS, Target
-from estimator_trainer.tools.track import sending, state, tracker
-from estimator_trainer.tools.track.tracker import FINISHED, Away, Gone, Refused
+from estimator_trainer.tools.track import sending, tracker, tracking_state
+from estimator_trainer.tools.track.tracker import FINISHED, EntryDeleted, TrackerRefused, TrackerUnavailable
 from tests.tools.track import a_run
 
 
@@ -54,8 +54,8 @@ def begin(tmp_path):
         def make(tracker):
             stack.close()
             said = []
-            file = stack.enter_context(state.hold(str(tmp_path / 'run'), Target(HPARAMS)))
-            sender = sending.Sender(str(tmp_path / 'run'), Target(HPARAMS), file, said.append, tracker)
+            file = stack.enter_context(tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)))
+            sender = sending.TrackerSender(str(tmp_path / 'run'), Target(HPARAMS), file, said.append, tracker)
             return sender, said
 
         yield make
@@ -89,18 +89,18 @@ def test_nothing_is_sent_before_there_is_a_run(tmp_path, begin):
 
 @pytest.mark.parametrize('where', ['begin', 'lines', 'end'])
 def test_what_was_not_confirmed_is_sent_again(begin, where):
-    notes = Notes(**{where: [Away('not here')]})
+    notes = Notes(**{where: [TrackerUnavailable('not here')]})
     sender, _ = begin(notes)
-    with pytest.raises(Away, match='not here'):
+    with pytest.raises(TrackerUnavailable, match='not here'):
         sender.send(FINISHED, 0)
     sender.send(FINISHED, 0)
     assert [each for each in notes.got if each[0] != 'begin'] == [*FIRST, FINISHED]
 
 
 def test_a_tracker_that_confirms_at_the_end_gets_everything_again(begin):
-    notes = Notes(confirms=False, end=[Away('not here')])
+    notes = Notes(confirms=False, end=[TrackerUnavailable('not here')])
     sender, _ = begin(notes)
-    with pytest.raises(Away):
+    with pytest.raises(TrackerUnavailable):
         sender.send(FINISHED, 0)
     sender.send(FINISHED, 0)
     sender.send(FINISHED, 0)
@@ -108,9 +108,9 @@ def test_a_tracker_that_confirms_at_the_end_gets_everything_again(begin):
 
 
 def test_an_export_that_fails_holds_up_nothing_else(begin):
-    notes = Notes(export=[Away('no room')])
+    notes = Notes(export=[TrackerUnavailable('no room')])
     sender, _ = begin(notes)
-    with pytest.raises(Away, match='export/final/1700000300: no room'):
+    with pytest.raises(TrackerUnavailable, match='export/final/1700000300: no room'):
         sender.send(FINISHED, 0)
     assert notes.got == [('begin', ''), *FIRST[:-1], FINISHED]
     sender.send(FINISHED, 0)
@@ -118,7 +118,7 @@ def test_an_export_that_fails_holds_up_nothing_else(begin):
 
 
 def test_what_is_refused_is_left_out_and_said_once(tmp_path, begin):
-    notes = Notes(lines=[Refused('a bad name'), Refused('a bad name')])
+    notes = Notes(lines=[TrackerRefused('a bad name'), TrackerRefused('a bad name')])
     sender, said = begin(notes)
     sender.send(FINISHED, 0)
     assert notes.got == [('begin', ''), FIRST[-1], FINISHED]
@@ -131,7 +131,7 @@ def test_an_entry_that_was_deleted_begins_anew(begin):
     notes = Notes()
     sender, _ = begin(notes)
     sender.send(FINISHED, 0)
-    notes = Notes(begin=[Gone()])
+    notes = Notes(begin=[EntryDeleted()])
     sender, said = begin(notes)
     sender.send(FINISHED, 0)
     assert notes.got == [('begin', 'entry 1'), ('begin', ''), *FIRST, FINISHED]
@@ -150,9 +150,9 @@ def test_a_run_begun_anew_has_another_entry(tmp_path, begin):
 
 def test_one_process_at_a_time(tmp_path):
     a_run.make(tmp_path / 'run')
-    with state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
-        with pytest.raises(state.Taken, match='sends there already'):
-            with state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
+    with tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
+        with pytest.raises(tracking_state.AlreadyTracked, match='sends there already'):
+            with tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
                 pass
 
 
@@ -171,11 +171,11 @@ def test_a_call_without_an_end(monkeypatch, begin):
             __import__('signal').pause()
 
     monkeypatch.setattr(sending, '_CALL_SECS', 0.05)
-    with pytest.raises(Away, match='no answer within 0.05 s'):
+    with pytest.raises(TrackerUnavailable, match='no answer within 0.05 s'):
         begin(Hangs())[0].send(None, 0)
 
 
 def test_a_library_that_cannot_be_imported(monkeypatch, begin):
     monkeypatch.setitem(sys.modules, 'estimator_trainer.tools.track.hparams_tracker', None)
-    with pytest.raises(Away, match='hparams_tracker'):
+    with pytest.raises(TrackerUnavailable, match='hparams_tracker'):
         begin(tracker.make)[0].send(None, 0)

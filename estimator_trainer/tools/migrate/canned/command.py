@@ -24,17 +24,17 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
     """Migrates, and says what came of it. The exit code: 0, or FAILED where something differs.
 
     Args:
-        source: run.Source.
+        source: conversion.CannedEstimator.
         shown: of LocalCopies.
 
     Raises:
         UsageError: it cannot be migrated.
     """
-    from estimator_trainer.tools.migrate.canned import programs, run
+    from estimator_trainer.tools.migrate.canned import conversion, programs
 
     try:
-        report = run.migrate(source, to, keras_python)
-    except programs.Refused as error:
+        report = conversion.migrate(source, to, keras_python)
+    except programs.CannotMigrate as error:
         raise UsageError(f'{type(source.estimator).__name__}: {error}.') from error
     print(f'{len(report["variables"])} variables of {report["kind"]} are taken over')
     for name in report['left_over']:
@@ -64,7 +64,7 @@ def migrate_back(result: str, to: str, keras_python: str, shown: Callable[[Any],
 
     try:
         prefix = back.migrate(result, to, keras_python)
-    except programs.Refused as error:
+    except programs.CannotMigrate as error:
         raise UsageError(f'--model_dir={result}: {error}.') from error
     goes_on = f'the Estimator that was migrated goes on from it with model_dir={to}'
     print(shown(f"{prefix}: an Estimator's checkpoint; {goes_on}"))

@@ -8,22 +8,22 @@ _FOLDER = os.path.join(os.path.dirname(__file__), 'in_keras_3')
 _SECS = 900
 
 
-class Refused(ValueError):
+class CannotMigrate(ValueError):
     """It cannot be migrated. The message names what stands in the way."""
 
 
 def check_keras(python: str) -> None:
-    """Before the minutes that the rest takes. Raises Refused."""
+    """Before the minutes that the rest takes. Raises CannotMigrate."""
     version = _run([python, '-c', 'import keras, json; print(); print(json.dumps(keras.__version__))'])
     if int(version.split('.')[0]) < 3:
-        raise Refused(f'{python} has Keras {version}; name a Python that has Keras 3 with --keras_python')
+        raise CannotMigrate(f'{python} has Keras {version}; name a Python that has Keras 3 with --keras_python')
 
 
 def run(python: str, name: str, work: str, result: str):
     """Runs the program `name`, and returns what it prints last, as JSON.
 
     Raises:
-        Refused: it failed, took longer than 900 s, or `python` cannot be started.
+        CannotMigrate: it failed, took longer than 900 s, or `python` cannot be started.
     """
     return _run([python, os.path.join(_FOLDER, name), work, result])
 
@@ -32,4 +32,4 @@ def _run(command):
     try:
         return other_keras.run(command, _SECS)
     except other_keras.Failed as error:
-        raise Refused(f'Keras cannot build the model: {error}') from error
+        raise CannotMigrate(f'Keras cannot build the model: {error}') from error

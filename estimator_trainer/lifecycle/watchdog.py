@@ -1,0 +1,274 @@
+"""Watches over one task in threads, and ends the task when the main thread cannot.
+
+The main thread may be stuck inside TensorFlow for as long as a peer is lost. So a thread of its own takes the
+signals (signal_inbox), another asks the peers (peers), and end_policy decides whether the task has to end.
+"""
+
+import dataclasses
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+from estimator_trainer import exit_codes
+from estimator_trainer.compat.patches import process_pools
+from estimator_trainer.lifecycle import end_policy, ending
+from estimator_trainer.lifecycle.clock import AwakeClock
+from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
+from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
+from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.this_process import forks
+
+__all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Watchdog']
+
+_log = logging.getLogger('estimator_trainer')
+_PEERS_EVERY_SECS = 1.0
+
+
+class Watchdog:
+    """Watches over one task, from `__enter__` to `__exit__`. The main thread tells it what the task does.
+
+    Args:
+        task: its name, such as 'worker:1'.
+        clock: () -> seconds; by default those in which this process could run (AwakeClock).
+        leave: ends the process with an exit code.
+    """
+
+    def __init__(self, task: str, bounds: Bounds, environ=os.environ, clock=None, leave=ending.leave_now):
+        self._task, self._bounds, self._environ = task, bounds, environ
+        self._clock, self._leave = clock or AwakeClock(), leave
+        self._lock = threading.RLock()  # guards the state, the peers and the training file
+        self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
+        self._state = end_policy.TaskState(training_file.STARTING, since=self._clock())
+        self._inbox = SignalInbox()
+        self._peers = self._training_file = self._examples_per_sec = None
+        self._waits: Callable[[], dict] = dict
+        self._prepared: int | None = None
+        self._written_at = float('-inf')
+        self._profile, self._asked_to_profile = None, False
+        self._when_told_to_stop: list[Callable[[], object]] = [process_pools.told_to_stop]
+
+    def __enter__(self):
+        ending.print_stacks_on(signal.SIGUSR1)
+        forks.in_child(self._give_up)
+        self._inbox.open()
+        process_pools.install()
+        self._thread = threading.Thread(target=self._watch, name='watchdog', daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info):
+        if self._inbox.given_up:  # this is a forked child
+            return
+        forks.forget(self._give_up)
+        self._over.set()
+        self._inbox.wake()
+        self._thread.join(ending.READER_SECS)
+        self._inbox.close()
+
+    def _give_up(self):
+        """In a forked child, which is no task: nothing is watched over or written."""
+        self._lock, self._over = threading.RLock(), threading.Event()  # a thread of the parent may hold them
+        self._over.set()
+        self._training_file = None
+
+    # What is known (end_policy.TaskState).
+
+    @property
+    def signum(self) -> int | None:
+        return self._state.signum
+
+    @property
+    def stopped_by(self) -> int | None:
+        return self._state.stopped_by
+
+    @property
+    def follows(self) -> bool:
+        return self._state.follows
+
+    @property
+    def step(self) -> int | None:
+        return self._state.step
+
+    @property
+    def checkpoint_step(self) -> int | None:
+        return self._state.checkpoint_step
+
+    def name_of(self, signum: int) -> str:
+        """The name of the signal that told this task, or another one, to stop."""
+        return end_policy.name_of(self._state, signum)
+
+    def missing_peers(self) -> list:
+        """The peers that do not answer now."""
+        return self._peers.missing_now() if self._peers else []
+
+    # What the main thread tells.
+
+    def enter(self, phase: str) -> None:
+        """What the task does from here on. Ends the process if it was told to stop and nothing is left to save."""
+        if phase != self._state.phase:
+            self._note(phase=phase, since=self._clock())
+            self._end_if_due()
+
+    def resumes_at(self, step: int) -> None:
+        """Training will go on from the checkpoint of this step; 0: there is none."""
+        self._note(checkpoint_step=step or None, nothing_saved=not step)
+
+    def trains_from(self, step: int) -> None:
+        """Training begins, or goes on, after this step."""
+        self._note(step=step)
+        self.enter(training_file.TRAINING)
+
+    def stepped(self, step: int) -> None:
+        """A step has been finished."""
+        self._note(step=step, phase=training_file.TRAINING, since=self._clock())
+
+    def saved(self, step: int) -> None:
+        """A checkpoint has been written; so this step has been finished."""
+        self._note(checkpoint_step=step, nothing_saved=False, step=max(step, self.step or 0), since=self._clock())
+
+    def heard_rate(self, examples_per_sec: float) -> None:
+        """The speed that training.json tells."""
+        self._examples_per_sec = examples_per_sec
+
+    def hear_waits(self, totals: Callable[[], dict]) -> None:
+        """`totals()` are the waits that training.json tells."""
+        self._waits = totals
+
+    def heard_prepared(self, amount: int | None) -> None:
+        """How much of the data is prepared, which training.json tells while the task starts; None: all is."""
+        self._prepared = amount
+
+    def obey(self, signum: int) -> None:
+        """All tasks have agreed to stop here. This one has to be done within the grace period."""
+        with self._lock:
+            self._state = end_policy.after_agreement(self._state, signum, self._clock())
+
+    def watch_peers(self, peers) -> None:
+        """From here on this task ends if a peer is lost. `peers`: a PeerWatch."""
+        self._peers = peers
+        threading.Thread(target=self._ask_peers, args=(peers,), name='peers', daemon=True).start()
+
+    def release_peers(self) -> None:
+        """From here on the peers may leave."""
+        with self._lock:
+            self._peers = None
+            self._note(gone=None)
+
+    def write_training_file(self, model_dir: str, max_steps: int | None) -> None:
+        """From here on writes training.json. Only the chief does. `max_steps`: None while it is not known."""
+        with self._lock:
+            generation = self._environ.get(protocol.GENERATION, '')
+            self._training_file = training_file.TrainingFile(model_dir, max_steps, generation)
+            self._write_training_file()
+
+    def finish(self, state: str, why: str | None = None) -> None:
+        """Says in training.json that training is over."""
+        with self._lock:
+            if self._training_file:
+                self._training_file.finish(state, why)
+                self._write_training_file()
+
+    def end(self, end: ending.End) -> None:
+        """Reports the end of this task. The caller leaves."""
+        with self._lock:
+            if self._over.is_set():
+                return
+            self._over.set()
+            ending.report(end, self._task, self.step, self._environ)
+            if self._training_file:
+                self._training_file.exits(end.recorded())
+                ending.within(ending.READER_SECS, self._training_file.write, *self._training())
+
+    def shielded(self):
+        """A context for code that takes our signal handlers away."""
+        return self._inbox.shielded()
+
+    def when_asked_to_profile(self, function) -> None:
+        """From here on calls `function()`, in a thread of its own, for each PROFILE_SIGNAL; now if one has come."""
+        with self._lock:
+            self._profile, asked = function, self._asked_to_profile
+        if asked:
+            function()
+
+    def when_told_to_stop(self, function: Callable[[], object]) -> None:
+        """Calls `function()`, which must not wait, in another thread when a signal comes; now if one has come."""
+        with self._lock:
+            self._when_told_to_stop.append(function)
+            told = self._state.signum is not None
+        if told:
+            function()
+
+    # The threads.
+
+    def _watch(self):
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        while not self._over.is_set():
+            self._look()
+
+    def _look(self):
+        for signum in self._inbox.take():
+            if signum == protocol.PROFILE_SIGNAL:
+                self._ask_for_a_profile()
+            else:
+                self._received(signum)
+        self._end_if_due()
+        if self._clock() - self._written_at >= training_file.BEAT_SECS:
+            self._write_training_file()
+
+    def _received(self, signum):
+        with self._lock:
+            first = self._state.signum is None
+            self._state = end_policy.after_signal(self._state, signum, self._clock())
+            to_call = list(self._when_told_to_stop) if first else []
+        for function in to_call:
+            function()
+        if first and self._state.phase == training_file.TRAINING:
+            text, name = 'received %s: saves and stops, within %g s', self.name_of(signum)
+            ending.within(ending.READER_SECS, _log.info, text, name, self._bounds.grace)
+
+    def _ask_for_a_profile(self):
+        with self._lock:
+            function, self._asked_to_profile = self._profile, True
+        if function:
+            ending.within(ending.READER_SECS, function)
+
+    def _ask_peers(self, peers):
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        while self._peers is peers and not self._over.wait(_PEERS_EVERY_SECS):
+            gone = peers.look()
+            with self._lock:
+                if gone and self._peers is peers:
+                    self._note(gone=gone)
+
+    def _end_if_due(self):
+        with self._lock:
+            end = end_policy.decide_end(self._state, self._bounds, self._clock())
+            if end is None or self._over.is_set():
+                return
+            if end.code == exit_codes.STALLED:
+                ending.print_stacks()
+            if exit_codes.was_stopped(end.code):
+                self.finish(training_file.STOPPED)
+            self.end(end)
+            self._leave(end.code)
+
+    def _note(self, **changes):
+        with self._lock:
+            self._state = dataclasses.replace(self._state, **changes)
+
+    def _write_training_file(self):
+        with self._lock:
+            if self._training_file:
+                self._written_at = self._clock()
+                self._training_file.write(*self._training())
+
+    def _training(self):
+        """What training.json says: state, step, checkpoint_step, examples_per_sec, waits and peers."""
+        known = self._state
+        state = training_file.TRAINING if known.phase == CLOSING else known.phase
+        silences = self._peers.silences() if self._peers else {}
+        prepared = {} if self._prepared is None else {'prepared': self._prepared}
+        more = {**self._waits(), **prepared, **({'peer_silence_secs': silences} if silences else {})}
+        return state, known.step, known.checkpoint_step, self._examples_per_sec, more

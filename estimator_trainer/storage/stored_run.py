@@ -1,0 +1,181 @@
+"""Runs a task or a local cluster whose model_dir is in a store: fetches the run, starts it, and sends it."""
+
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from estimator_trainer import exit_codes
+from estimator_trainer.config.trainer_config import TrainerConfig, urls
+from estimator_trainer.errors import UsageError
+from estimator_trainer.lifecycle import ending as task_ending
+from estimator_trainer.run_dir import ownership, protocol
+from estimator_trainer.storage import (
+    child,
+    connection,
+    ending,
+    fetch,
+    follow,
+    lease,
+    mirror,
+    pace,
+    scratch_state,
+    signals,
+    store,
+)
+from estimator_trainer.storage.share import Share
+from estimator_trainer.this_process import log
+
+_log = logging.getLogger('estimator_trainer')
+_PROGRAM = (sys.executable, '-m', 'estimator_trainer')
+_FETCH_TRIES = 3
+_ALL = Share()
+
+
+def trainer_flags(config: TrainerConfig, environ, share: Share = _ALL) -> list[str]:
+    """What is to be added to the flags so that the trainer works in the scratch folder."""
+    scratch = urls.scratch_dir(config.model_dir, environ, config.scratch_dir, share.folder)
+    return [
+        f'--model_dir={mirror.run_folder(scratch)}',
+        '--scratch_dir=',
+        f'--grace_secs={ending.child_grace_secs(config.grace_secs)}',
+    ]
+
+
+def run(arguments: Sequence[str], config: TrainerConfig, environ, share: Share = _ALL) -> int:
+    """Runs `python -m estimator_trainer ARGUMENTS`, which works in the scratch folder of the config's URL.
+
+    Returns:
+        The exit code.
+    """
+    log.set_up()
+    with signals.Told(config.grace_secs) as told:
+        return _run_told(arguments, config, environ, share, told)
+
+
+def _run_told(arguments, config: TrainerConfig, environ, share: Share, told: signals.Told) -> int:
+    url = config.model_dir
+    scratch = urls.scratch_dir(url, environ, config.scratch_dir, share.folder)
+    try:
+        with _scratch(url, scratch, told):
+            return _run(arguments, config, environ, scratch, share, told)
+    except UsageError as error:
+        return _fail(exit_codes.USAGE, str(error), environ, share)
+    except lease.LeaseTaken as error:
+        text = f'--model_dir={url}: {share.holder} on {error} is at work there. Wait for it, or stop it.'
+        return _fail(exit_codes.MODEL_DIR_TAKEN, text, environ, share)
+    except store.StoreUnavailable as error:
+        return _fail(
+            exit_codes.FILES_AWAY, f'--model_dir={url}: {error}; the same command may work later.', environ, share
+        )
+    except store.StoreError as error:
+        return _fail(exit_codes.CANNOT_WRITE, f'--model_dir={url}: {error}', environ, share)
+    except OSError as error:
+        return _fail(exit_codes.CANNOT_WRITE, f'--scratch_dir={scratch}: {error}', environ, share)
+    except signals.Stopped as stopped:
+        _log.info('stopped before the training had begun')
+        return stopped.code
+
+
+def _fail(code: int, text: str, environ, share: Share) -> int:
+    print(f'error: {text}', file=sys.stderr)
+    task_ending.record(task_ending.End(code, text), share.task or 'trainer', None, environ)
+    return code
+
+
+@contextlib.contextmanager
+def _scratch(url: str, scratch: str, told: signals.Told):
+    """A context in which the scratch folder is this process's alone."""
+    try:
+        os.makedirs(scratch, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f'--scratch_dir={scratch}: {error.strerror}; name another folder.') from None
+    with contextlib.ExitStack() as stack:
+        lock = stack.enter_context(ownership.lock(scratch, '.lock'))
+        try:
+            told.wait_for(lambda: ownership.take(lock, url, 'trains there'))
+            yield
+        finally:
+            if told.is_waited_for:  # it may still write there: the folder is held until this process has ended
+                stack.pop_all()
+
+
+def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, told: signals.Told) -> int:
+    url, folder = config.model_dir, mirror.run_folder(scratch)
+    os.makedirs(folder, exist_ok=True)
+    known = scratch_state.ScratchState(scratch, url)
+    if known.is_new and os.listdir(folder):
+        raise UsageError(f'--scratch_dir={scratch}: {folder} holds something else; name another folder.')
+    remote = told.wait_for(lambda: connection.connect(url, environ))
+    if not remote.conditional:
+        _log.warning(
+            'WARNING: %s does not keep to conditions of writes: nothing prevents two trainers from training there', url
+        )
+    mine = _lease(remote, config, environ, share)
+    with contextlib.ExitStack() as stack:
+        with _given_back_on_error(mine):
+            said = '%s: %s on %s may be at work there: waits %g s for its sign'
+
+            def say(owner, secs):
+                _log.info(said, url, share.holder, owner, secs)
+
+            before = told.wait_for(lambda: mine.acquire(*known.tokens, say=say, claim=known.claim))
+            stack.enter_context(mine.kept())
+            if known.token and not known.continues(before):
+                _log.info('%s: somebody else was at work there, or removed it: the scratch folder is fetched anew', url)
+            to, following = _fetch(remote, mine, scratch, known, known.continues(before), config, share, told)
+            told.check()
+        return child.run([*_PROGRAM, *arguments], config, environ, share, told, mine, to, following, folder)
+
+
+def _fetch(
+    remote: store.Store,
+    mine: lease.Lease | lease.Unneeded,
+    scratch: str,
+    known: scratch_state.ScratchState,
+    continues: bool,
+    config: TrainerConfig,
+    share: Share,
+    told: signals.Told,
+) -> tuple[mirror.Mirror, follow.Follower]:
+    """Fetches what the task needs at its start. What sends and what fetches from then on."""
+    folder, began = mirror.run_folder(scratch), time.monotonic()
+    newest, fetched = told.wait_for(lambda: _patiently(lambda: fetch.fetch(remote, folder, known, share, continues)))
+    known.hold(mine.token)
+    following = follow.Follower(remote, folder, share, config)
+    told.wait_for(lambda: _patiently(following.begin))
+    fetched += following.fetched_bytes
+    to_save = ending.child_grace_secs(config.grace_secs)
+    expected = pace.expectation(config.grace_secs, to_save, fetched, time.monotonic() - began)
+    _log.info(
+        '%s: %s, %s fetched; works in %s; %s',
+        *(remote.url, newest or following.newest or 'no checkpoint yet', child.megabytes(fetched), folder, expected),
+    )
+    to = mirror.Mirror(remote, mine, scratch, known, newest, config.keep_checkpoints, share)
+    told.wait_for(to.look)
+    return to, following
+
+
+def _lease(remote: store.Store, config: TrainerConfig, environ, share: Share) -> lease.Lease | lease.Unneeded:
+    if not share.lease:
+        return lease.Unneeded()
+    return lease.Lease(remote, config.lost_peer_secs, share, environ.get(protocol.GENERATION, ''))
+
+
+@contextlib.contextmanager
+def _given_back_on_error(mine: lease.Lease | lease.Unneeded):
+    """A context that gives the lease back, or what may be one, if it is left by an error. Nothing is sent yet."""
+    try:
+        yield
+    except BaseException:
+        child.give_back(mine)
+        raise
+
+
+def _patiently(function):
+    for _ in range(_FETCH_TRIES - 1):
+        with contextlib.suppress(store.StoreUnavailable):
+            return function()
+    return function()

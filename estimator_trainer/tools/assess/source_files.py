@@ -1,0 +1,141 @@
+"""Finds programs and notebooks, and parses them without running them."""
+
+import ast
+import json
+import os
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.tools.assess.notebooks import code_of_notebook
+
+SUFFIXES = ('.py', '.ipynb')
+_STRINGS = re.compile(r'""".*?"""|\'\'\'.*?\'\'\'|"[^"\n]*"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL)
+_DOTTED = re.compile(r'(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+')
+_SKIPPED = ('__pycache__', 'build', 'dist', 'node_modules', 'site-packages')  # and folders that begin with a dot
+
+
+class SourceFile(NamedTuple):
+    """A file. If it cannot be parsed, `problem` says why and `line` where; `tree` then has only its imports and dotted
+    names, or is None if there is nothing to read.
+
+    Lines of a notebook are those of its code cells, one after the other; `cells` has the first line of each.
+    """
+
+    path: str
+    tree: ast.Module | None
+    problem: str = ''
+    line: int = 1
+    cells: tuple[int, ...] = ()
+
+    def place(self, line: int) -> str:
+        """file:line, and file:cell 2:3 for a notebook: the third line of its second code cell."""
+        if not self.cells:
+            return f'{self.path}:{line}'
+        cell = sum(first <= line for first in self.cells)
+        return f'{self.path}:cell {cell}:{line - self.cells[cell - 1] + 1}'
+
+
+def find(paths: Sequence[str]) -> list[str]:
+    """The files that paths name: each is a file, or a folder of which all programs and notebooks are taken.
+
+    Raises:
+        UsageError: a path is not there, or is no program, or a folder has none.
+    """
+    found = []
+    for path in paths:
+        if os.path.isdir(path):
+            files = sorted(_below(path))
+            if not files:
+                raise UsageError(f'{path}: the folder has no file that ends with .py or .ipynb.')
+            found += files
+        elif not os.path.exists(path):
+            raise UsageError(f'{path}: there is no such file or folder.')
+        elif path.endswith('.ipynb') or _is_program(path):
+            found.append(path)
+        else:
+            raise UsageError(f'{path}: is neither a Python program nor a notebook (.ipynb).')
+    return list(dict.fromkeys(found))
+
+
+def _is_program(path: str) -> bool:
+    return path.endswith('.py') or not os.path.splitext(path)[1]  # a script may have no suffix
+
+
+def _below(folder: str) -> Iterator[str]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith('.')]
+        if 'pyvenv.cfg' in names:  # a virtual environment
+            folders[:] = []
+            continue
+        yield from (os.path.join(root, name) for name in names if name.endswith(SUFFIXES))
+
+
+def read(path: str) -> SourceFile:
+    """Parses a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        if path.endswith('.ipynb'):
+            with open(path, encoding='utf-8') as file:
+                return _notebook(path, *code_of_notebook(json.load(file)))
+        else:
+            with tokenize.open(path) as file:  # heeds `# -*- coding: ... -*-`
+                text = file.read()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return SourceFile(path, None, f'is no readable notebook ({error})' if path.endswith('.ipynb') else f'{error}')
+    except SyntaxError as error:  # an unknown encoding
+        return SourceFile(path, None, f'{error}')
+    return parse(path, text)
+
+
+def parse(path: str, text: str, cells: tuple[int, ...] = ()) -> SourceFile:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # '\d' in somebody else's string
+            return SourceFile(path, ast.parse(text), cells=cells)
+    except SyntaxError as error:
+        return SourceFile(path, _names_only(text), _say(error), error.lineno or 1, cells)
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; an expression too deep
+        return SourceFile(path, None, f'cannot be parsed ({error})', cells=cells)
+
+
+def _notebook(path: str, text: str, cells: tuple[int, ...]) -> SourceFile:
+    """Parses the cells one by one, so that one that is no Python does not hide the others."""
+    lines = text.splitlines()
+    problem, at = '', 1
+    for start, end in zip(cells, (*(next_cell - 1 for next_cell in cells[1:]), len(lines))):
+        cell = parse(path, '\n'.join(lines[start - 1 : end]))
+        if cell.problem:
+            problem, at = problem or cell.problem, at if problem else start + cell.line - 1
+            lines[start - 1 : end] = [''] * (end - start + 1)
+    return parse(path, '\n'.join(lines), cells)._replace(problem=problem, line=at)
+
+
+def _names_only(text: str) -> ast.Module:
+    """What can be read of a program of Python 2: its imports and its dotted names, each on its line."""
+    lines = []
+    for line in _STRINGS.sub(lambda found: '\n' * found.group().count('\n'), text).splitlines():
+        line = line.strip()
+        kept = line if line.startswith(('import ', 'from ')) else '; '.join(_DOTTED.findall(line))
+        try:
+            ast.parse(kept)
+        except (SyntaxError, ValueError):
+            kept = ''
+        lines.append(kept)
+    return ast.parse('\n'.join(lines))
+
+
+def _say(error: SyntaxError) -> str:
+    line = (error.text or '').strip()
+    python_2 = 'Missing parentheses in call' in error.msg or 'multiple exception types' in error.msg
+    python_2 = python_2 or any(
+        sign in error.msg for sign in ('leading zeros', 'octal', '<>', 'inconsistent use of tabs')
+    )
+    what = 'is Python 2' if python_2 else 'is no Python 3'
+    return f'{what} ({error.msg}): {line}' if line else f'{what} ({error.msg})'

@@ -1,0 +1,107 @@
+"""Somebody's program, its checkpoint and the folder of the result: what is wrong is named and leaves nothing."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer import compat, exit_codes
+from estimator_trainer.errors import UsageError
+from estimator_trainer.tools.migrate import command
+from estimator_trainer.tools.migrate.canned import conversion, estimator_sources, programs
+
+compat.bring_up()
+PROGRAM = """
+import argparse
+import tensorflow as tf
+
+parser = argparse.ArgumentParser()
+parser.add_argument('--rate', type=float, default=0.5)
+ARGUMENTS = parser.parse_args()
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensors(({'x': [[1.0]]}, [[2.0]]))
+
+
+def make_estimator():
+    columns = [tf.feature_column.numeric_column('x')]
+    return tf.estimator.LinearRegressor(columns, model_dir=MODEL_DIR, config=None)
+
+
+def make_old():
+    columns = [tf.feature_column.numeric_column('x')]
+    return tf.compat.v1.estimator.LinearRegressor(columns, model_dir=MODEL_DIR)
+
+
+def make_nothing():
+    return ARGUMENTS.rate
+
+
+def fail():
+    raise SystemExit('--data_dir is required')
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """FILE.py; the command line is migrate's."""
+    monkeypatch.setattr(sys, 'argv', ['migrate', '--program=program.py:make_estimator'])
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    path = tmp_path / 'a_program.py'
+    path.write_text(f'MODEL_DIR = {str(tmp_path / "model_dir")!r}\n{PROGRAM}')
+    yield path
+    sys.modules.pop('a_program', None)
+
+
+@pytest.mark.parametrize(
+    'function, says',
+    [('make_nothing', 'make_nothing gives a float; let it return an Estimator'), ('fail', 'SystemExit: --data_dir is')],
+)
+def test_a_program_that_gives_no_estimator(program, function, says):
+    with pytest.raises(UsageError, match=says):
+        estimator_sources.of_program(f'{program}:{function}', 'input_fn', '')
+
+
+@pytest.mark.parametrize('function', ['make_estimator', 'make_old'])
+def test_estimators_of_both_versions_are_taken(program, function):
+    with pytest.raises(UsageError, match='holds no checkpoint'):
+        estimator_sources.of_program(f'{program}:{function}', 'input_fn', '')
+
+
+def test_a_program_that_cannot_be_imported(program):
+    program.write_text('import nothing_of_this_name')
+    with pytest.raises(UsageError, match='ModuleNotFoundError.*without flags'):
+        estimator_sources.of_program(f'{program}:make_estimator', 'input_fn', '')
+
+
+def test_a_checkpoint_that_is_none_of_an_estimator(program, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv('TF_CONFIG', '{}')
+    model_dir = tmp_path / 'model_dir'
+    tf.train.CheckpointManager(tf.train.Checkpoint(global_step=tf.Variable(1, dtype=tf.int64)), model_dir, 1).save()
+    arguments = [f'--program={program}:make_estimator', '--input_fn=input_fn', f'--to={tmp_path / "to"}']
+    assert command.main(arguments) == exit_codes.USAGE
+    assert f"{model_dir}: its checkpoint is a Keras loop's" in capsys.readouterr().err
+    data = next(model_dir.glob('*.data-*'))
+    data.write_bytes(data.read_bytes()[:-1])
+    assert command.main(arguments) == exit_codes.DAMAGED
+    assert 'cannot be read' in capsys.readouterr().err
+    assert 'TF_CONFIG' not in os.environ  # an Estimator of one task of a cluster would wait for the others
+
+
+def test_a_model_that_keras_refuses_leaves_nothing_behind(tmp_path, monkeypatch):
+    head = {'kind': 'regression', 'label_vocabulary': None, 'weight_column': None}
+    description = {'features': {}, 'head': head, 'units': 1, 'labels_are_sparse': False}
+
+    def refuses(python, name, work, result):
+        pathlib.Path(result, 'model.keras').write_text('half of it')
+        raise programs.CannotMigrate(name)
+
+    monkeypatch.setattr(programs, 'run', refuses)
+    monkeypatch.setattr(programs, 'check_keras', lambda python: None)
+    monkeypatch.setattr(conversion, '_record', lambda source, work: (description, None))
+    with pytest.raises(programs.CannotMigrate, match='build.py'):
+        conversion.migrate(None, str(tmp_path), '')
+    assert not list(tmp_path.iterdir())
