@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from estimator_trainer import exit_codes, flags, jobs
+from estimator_trainer import exit_codes, flags, job_flags, jobs
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
@@ -66,7 +66,7 @@ class MigrateFlags:
     loop: str = _how(
         'keras_fit',
         'The loop that goes on from the result. The files of both are the same.',
-        choices=('keras_fit', 'custom_loop'),
+        choices=tuple(loop for loop in job_flags.LOOPS if loop != 'estimator'),
     )
     from_keras: bool = _how(False, "Turn a checkpoint of keras_fit or custom_loop into an Estimator's.")
     allow_unmatched: tuple = _how(
