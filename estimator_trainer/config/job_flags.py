@@ -12,6 +12,12 @@ _data = functools.partial(flag, group='Data')
 _device = functools.partial(flag, group='Devices')
 _cluster = functools.partial(flag, group='Cluster')
 
+LOOPS = {  # of --loop -> its training.trainer.Trainer, whose module is imported when it trains
+    'estimator': 'estimator_trainer.training.estimator:EstimatorTrainer',
+    'keras_fit': 'estimator_trainer.training.keras_fit:KerasFitTrainer',
+    'custom_loop': 'estimator_trainer.training.custom_loop:CustomLoopTrainer',
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class JobFlags:
@@ -26,7 +32,7 @@ class JobFlags:
     loop: str = _job(
         'estimator',
         'What trains the job. keras_fit and custom_loop need a job with make_model.',
-        choices=('estimator', 'keras_fit', 'custom_loop'),
+        choices=tuple(LOOPS),
         why='Estimator trains every job',
     )
     steps_per_call: str = _job(

@@ -3,7 +3,8 @@
 told = loop.begin(step, saves, agree)
 while not told.stop:
     loop.begins_call()
-    told = loop.after(step, losses)  # a call has taken some steps, the last of them `step`
+    ...  # a call of TensorFlow; one that takes several steps ends at `loop.next_due` at the latest
+    told = loop.after(step, losses)  # of each step of the call, the last of them `step`
     if told.save:
         ...  # save a checkpoint, and say so by `loop.saved`
 loop.finish()

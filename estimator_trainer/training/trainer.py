@@ -1,9 +1,11 @@
-"""What `run_task` asks of a trainer, what it gives it, and which trainer belongs to which --loop."""
+"""What `run_task` asks of a trainer, and what it gives it."""
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from estimator_trainer.config import job_flags
 from estimator_trainer.evaluation import evaluation, exact_evaluation, progress
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
@@ -61,20 +63,8 @@ class Trainer(Protocol):
 
 def make_trainer(setup: Setup) -> Trainer:
     """The trainer of --loop."""
-    loop = setup.plan.config.loop
-    if loop == 'estimator':
-        from estimator_trainer.training.estimator import EstimatorTrainer
-
-        return EstimatorTrainer(setup)
-    if loop == 'keras_fit':
-        from estimator_trainer.training.keras_fit import KerasFitTrainer
-
-        return KerasFitTrainer(setup)
-    if loop == 'custom_loop':
-        from estimator_trainer.training.custom_loop import CustomLoopTrainer
-
-        return CustomLoopTrainer(setup)
-    raise NotImplementedError(f'--loop={loop} has no trainer')
+    module, name = job_flags.LOOPS[setup.plan.config.loop].split(':')
+    return getattr(importlib.import_module(module), name)(setup)
 
 
 def make_evaluator(setup: Setup) -> evaluation.Evaluator:

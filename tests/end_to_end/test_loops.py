@@ -9,9 +9,10 @@ import sys
 import launch
 import pytest
 
+from estimator_trainer.config.job_flags import LOOPS
+
 pytestmark = pytest.mark.slow
 
-LOOPS = {'estimator': ['--loop=estimator'], 'keras_fit': ['--loop=keras_fit'], 'custom_loop': ['--loop=custom_loop']}
 JOB = [
     '--job=mnist',
     '--dataset=mnist_5k',
@@ -36,7 +37,7 @@ def by_two_workers(tmp_path_factory, data_dir):
     def trained(loop):
         if loop not in model_dirs:
             model_dir = tmp_path_factory.mktemp(loop) / 'run'
-            flags = [*SHORT, *LOOPS[loop], f'--data_dir={data_dir}', f'--model_dir={model_dir}']
+            flags = [*SHORT, f'--loop={loop}', f'--data_dir={data_dir}', f'--model_dir={model_dir}']
             launch.cluster(['--workers=2', '--noevaluator'], *flags, '--batch_size=32')
             model_dirs[loop] = model_dir
         return model_dirs[loop]
@@ -58,7 +59,7 @@ def test_a_checkpoint_of_two_workers_is_evaluated_without_a_strategy(by_two_work
     shutil.rmtree(tmp_path / 'run/eval')
     done = launch.trainer(
         *SHORT,
-        *LOOPS[loop],
+        f'--loop={loop}',
         f'--data_dir={data_dir}',
         '--batch_size=64',
         '--strategy=none',

@@ -3,6 +3,7 @@ import html.parser
 import numpy as np
 import pytest
 
+from estimator_trainer.config import job_flags
 from estimator_trainer.tools import bounded
 from estimator_trainer.tools.parity import command, page, parity_runs, report, run_differences, run_list
 
@@ -75,7 +76,7 @@ def test_updates_show_what_weights_hide():
 
 def test_runs_have_one_global_batch(tmp_path):
     runs = run_list.runs(run_list.LOOPS, list(run_list.LAYOUTS), str(tmp_path), 64, ['--job=mnist'])
-    assert len({run.model_dir for run in runs}) == len({run.name for run in runs}) == 9
+    assert len({run.model_dir for run in runs}) == len({run.name for run in runs}) == 3 * len(job_flags.LOOPS)
     sizes = {run.name: [flag for flag in run.command if flag.startswith('--batch_size')] for run in runs}
     assert sizes['keras_fit, 1 process'] == ['--batch_size=64']
     assert sizes['keras_fit, 2 replicas'] == sizes['estimator, 2 workers'] == ['--batch_size=32']

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from estimator_trainer import exit_codes, jobs
-from estimator_trainer.config import flags
+from estimator_trainer.config import flags, job_flags
 from estimator_trainer.config.flags import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
@@ -67,7 +67,7 @@ class MigrateFlags:
     loop: str = _how(
         'keras_fit',
         'The loop that goes on from the result. The files of both are the same.',
-        choices=('keras_fit', 'custom_loop'),
+        choices=tuple(loop for loop in job_flags.LOOPS if loop != 'estimator'),
     )
     from_keras: bool = _how(False, "Turn a checkpoint of keras_fit or custom_loop into an Estimator's.")
     allow_unmatched: tuple = _how(

@@ -6,8 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 
+from estimator_trainer.config import job_flags
+
 ESTIMATOR = 'estimator'
-LOOPS = (ESTIMATOR, 'keras_fit', 'custom_loop')
+LOOPS = tuple(job_flags.LOOPS)
 LAYOUTS = {'one': '1 process', 'replicas': '2 replicas', 'workers': '2 workers'}
 _REPLICAS = {'one': 1, 'replicas': 2, 'workers': 2}
 
