@@ -10,7 +10,7 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.profiles import event_names, reading, schedule
+from estimator_trainer.profiles import event_names, profile_reader, schedule
 from estimator_trainer.profiles.wanted import Steps
 
 _log = logging.getLogger('estimator_trainer')
@@ -44,7 +44,7 @@ class Profiler:
         self._over = False
         self._written = threading.Event()  # TensorFlow has written the last profile; another one may begin
         self._written.set()
-        self._exports: list[tuple[threading.Thread, reading.ProfileReader]] = []
+        self._exports: list[tuple[threading.Thread, profile_reader.ProfileReader]] = []
 
     def ask(self) -> None:
         """Profiles the next steps, because of a signal. Any thread may call it."""
@@ -148,13 +148,13 @@ class Profiler:
 
     def _stop(self) -> None:
         self._written.clear()
-        reader = reading.ProfileReader()
+        reader = profile_reader.ProfileReader()
         thread = threading.Thread(target=self._export, args=(self._first, self._step, reader), daemon=True)
         self._exports = [(other, its) for other, its in self._exports if other.is_alive()] + [(thread, reader)]
         thread.start()
         self._written.wait(_SMALL_SECS)
 
-    def _export(self, first: int, last: int, reader: reading.ProfileReader) -> None:
+    def _export(self, first: int, last: int, reader: profile_reader.ProfileReader) -> None:
         try:
             tf.profiler.experimental.stop()  # records no more at once, and then writes, which may take seconds
             path = self._place(first, last)
@@ -166,8 +166,8 @@ class Profiler:
             self._written.set()
         try:
             said = reader.read(path)
-        except reading.CannotReadProfile as error:
-            _log.warning('WARNING: the profile was not read (%s); %s %s reads it', error, reading.BY_HAND, path)
+        except profile_reader.CannotReadProfile as error:
+            _log.warning('WARNING: the profile was not read (%s); %s %s reads it', error, profile_reader.BY_HAND, path)
             return
         _log.info('profile of steps %d to %d: %s', first, last, said[0])
         for line in said[1:]:

@@ -7,7 +7,7 @@ import pytest
 
 from estimator_trainer.run_dir import locks, metrics_log
 from estimator_trainer.tools.report.verdict import Alive
-from estimator_trainer.tools.status import command, line, reading
+from estimator_trainer.tools.status import command, line, status_now
 
 NOW = 1_700_000_100.0
 LINES = [
@@ -36,9 +36,9 @@ STATUS = {
 EVALUATION = {'kind': 'eval', 'step': 900, 'time': NOW - 5, 'accuracy': 0.952, 'loss': 0.1932}
 
 
-def now(**known) -> reading.Now:
+def now(**known) -> status_now.Now:
     empty = {'training': {}, 'status': {}, 'report': {}, 'config': {}, 'lines': [], 'evaluation': {}}
-    return reading.Now(**{**empty, 'alive': Alive(), 'at': NOW, **known})
+    return status_now.Now(**{**empty, 'alive': Alive(), 'at': NOW, **known})
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_lock_that_is_held_is_life(tmp_path):
     assert not locks.is_held(path)
     with open(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert locks.is_held(path) and reading.read(str(tmp_path)).alive.trainer
+        assert locks.is_held(path) and status_now.read(str(tmp_path)).alive.trainer
     assert not locks.is_held(path)
 
 
@@ -178,7 +178,7 @@ def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
     states = iter([*(now(training={**TRAINING, 'step': step}, alive=Alive(True)) for step in (1, 1, 2)),
                    now(training={**TRAINING, 'state': 'ended', 'why': 'max_steps'})])  # fmt: skip
     waits = []
-    monkeypatch.setattr(reading, 'read', lambda path: next(states))
+    monkeypatch.setattr(status_now, 'read', lambda path: next(states))
     monkeypatch.setattr(command.time, 'sleep', waits.append)
     assert command.main(['run', '--follow', '--every_secs=0.5']) == 0
     said = capsys.readouterr().out.splitlines()

@@ -14,7 +14,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.predict import exports, store_result
-from estimator_trainer.tools.predict.plan import PredictPlan
+from estimator_trainer.tools.predict.predict_plan import PredictPlan
 
 USAGE = """\
 usage: python -m estimator_trainer predict --export=FOLDER|--model_dir=FOLDER --files=GLOB --out=FILE [--key=NAME]

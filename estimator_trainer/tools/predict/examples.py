@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, open_source
 from estimator_trainer.errors import BadExample, UsageError
-from estimator_trainer.tools.predict.plan import PredictPlan
+from estimator_trainer.tools.predict.predict_plan import PredictPlan
 from estimator_trainer.tools.predict.signature import Model
 
 _KEY_KINDS = {'bytes_list': tf.string, 'int64_list': tf.int64}

@@ -19,7 +19,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, protocol
 from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.tools.predict import children, parts
-from estimator_trainer.tools.predict import plan as plans
+from estimator_trainer.tools.predict import predict_plan as plans
 from estimator_trainer.tools.predict.children import Ended
 from estimator_trainer.tools.predict.progress import Progress
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import connection, store, urls
-from estimator_trainer.tools.predict import plan as plans
+from estimator_trainer.tools.predict import predict_plan as plans
 
 
 class StoreResult:

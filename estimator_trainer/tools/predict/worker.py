@@ -17,7 +17,7 @@ from collections.abc import Callable
 from estimator_trainer import compat, exit_codes, log
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from estimator_trainer.run_dir import file_errors
-from estimator_trainer.tools.predict import plan as plans
+from estimator_trainer.tools.predict import predict_plan as plans
 from estimator_trainer.tools.predict.parts import Parts
 
 

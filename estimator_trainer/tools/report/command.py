@@ -67,11 +67,11 @@ def write(folders, out: str, shown=(), address: str = '') -> int:
         UsageError: one of them holds no run.
         OSError: a file cannot be read or written.
     """
-    from estimator_trainer.tools.report import comparison, reading
+    from estimator_trainer.tools.report import comparison, run_files
 
     shown = [urls.normal(each) if urls.is_url(each) else os.path.abspath(each) for each in shown or folders]
     runs = zip(folders, comparison.names(shown), shown)
-    files_of_runs = [reading.read(folder, name, shown=each) for folder, name, each in runs]
+    files_of_runs = [run_files.read(folder, name, shown=each) for folder, name, each in runs]
     from estimator_trainer.tools.report import page  # draws with a library that takes seconds to import
 
     text = page.page(files_of_runs, address or out)

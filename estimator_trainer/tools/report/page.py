@@ -9,7 +9,17 @@ import markupsafe
 
 from estimator_trainer.storage import urls
 from estimator_trainer.tools import drawing
-from estimator_trainer.tools.report import comparison, plots, reading, sections, summary, sweeps, timeline, times, words
+from estimator_trainer.tools.report import (
+    comparison,
+    plots,
+    run_files,
+    sections,
+    summary,
+    sweeps,
+    timeline,
+    times,
+    words,
+)
 from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.log import Log
 
@@ -116,7 +126,7 @@ def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
         logs = [summary.main_evaluations(run) for run in runs]
         curves.append((f'Evaluation: {name}', _overlaid(runs, name, logs, 'eval')))
     curves.append(('Examples/s', _overlaid(runs, 'examples_per_sec', [run.train for run in runs])))
-    sweep = reading.sweep_of(runs)
+    sweep = run_files.sweep_of(runs)
     return {
         'title': comparison.title(runs, sweep),
         'best': sweeps.best_trial(sweep),

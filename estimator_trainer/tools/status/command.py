@@ -12,7 +12,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.storage import needs, urls
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.status import line, reading, sweep
+from estimator_trainer.tools.status import line, status_now, sweep
 
 USAGE = f"""\
 usage: python -m estimator_trainer status MODEL_DIR [--follow]
@@ -78,7 +78,7 @@ def _look(folder: str, name: str) -> tuple[Callable[[int | None], str], int]:
     found = sweep.read(folder)
     if found:
         return lambda width: sweep.line(found, name)[:width], sweep.exit_code(found, line.ALIVE, line.UNKNOWN)
-    now = reading.read(folder)
+    now = status_now.read(folder)
     return lambda width: line.of(now, name, width), line.exit_code(line.judge(now))
 
 

@@ -8,7 +8,7 @@ from estimator_trainer.supervisor.reports.progress_line import LinePart
 from estimator_trainer.tools.report import verdict
 from estimator_trainer.tools.report.verdict import Verdict
 from estimator_trainer.tools.report.words import duration, number
-from estimator_trainer.tools.status.reading import Now
+from estimator_trainer.tools.status.status_now import Now
 
 ALIVE, UNKNOWN = 3, 4  # exit codes of `status` alone
 _NOT_METRICS = ('kind', 'step', 'time')

@@ -18,7 +18,7 @@ from estimator_trainer.supervisor.cluster_command import usable_cores
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.tools import command_line
 from estimator_trainer.tools.sweep import child, katib, page, report, space, targets
-from estimator_trainer.tools.sweep import plan as plans
+from estimator_trainer.tools.sweep import sweep_plan as plans
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep import trial_runner as runs
 

@@ -8,8 +8,8 @@ from estimator_trainer import exit_codes
 from estimator_trainer.log import duration
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep.evaluations import Score
-from estimator_trainer.tools.sweep.plan import SweepPlan
 from estimator_trainer.tools.sweep.space import shown
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 from tf_config import tables
 

@@ -22,8 +22,8 @@ from optuna.trial import FrozenTrial, TrialState
 from estimator_trainer.compat.patches import optuna_trials
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.sweep import space as spaces
-from estimator_trainer.tools.sweep.plan import SweepPlan
 from estimator_trainer.tools.sweep.space import Parameter
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import CannotStore, Trial, TrialStatus
 
 NAME = 'study.db'

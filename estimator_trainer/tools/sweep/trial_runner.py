@@ -16,7 +16,7 @@ from estimator_trainer.signal_pipe import Signals
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.tools.sweep import evaluations, report, trial
 from estimator_trainer.tools.sweep.child import Child
-from estimator_trainer.tools.sweep.plan import SweepPlan
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 
 _log = logging.getLogger('estimator_trainer')

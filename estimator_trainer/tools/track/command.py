@@ -14,7 +14,7 @@ from estimator_trainer.storage import needs, urls
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.report import verdict
 from estimator_trainer.tools.status import line
-from estimator_trainer.tools.status import reading as status_reading
+from estimator_trainer.tools.status import status_now as status_reading
 from estimator_trainer.tools.track import sending, tracking_state
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
 

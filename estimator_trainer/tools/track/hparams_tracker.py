@@ -11,8 +11,8 @@ from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2, summ
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from estimator_trainer.run_dir import files
-from estimator_trainer.tools.track.reading import MetricsLine
 from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, TrackedRun
+from estimator_trainer.tools.track.unsent import MetricsLine
 
 # TensorBoard reads the files of a folder in the order of their names, and leaves one for good when it finds a later
 # one. Behind the file of the training, this one would end the curves of a TensorBoard that is open.

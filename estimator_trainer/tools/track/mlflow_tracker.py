@@ -17,7 +17,6 @@ from mlflow import MlflowClient  # noqa: E402
 from mlflow.entities import Metric, Param, RunTag  # noqa: E402
 from mlflow.exceptions import MlflowException, RestException  # noqa: E402
 
-from estimator_trainer.tools.track.reading import MetricsLine  # noqa: E402
 from estimator_trainer.tools.track.tracker import (  # noqa: E402
     RUNNING,
     EntryDeleted,
@@ -26,6 +25,7 @@ from estimator_trainer.tools.track.tracker import (  # noqa: E402
     TrackerUnavailable,
     words_of,
 )
+from estimator_trainer.tools.track.unsent import MetricsLine  # noqa: E402
 
 _KEY = 'estimator_trainer.run'  # the tag by which a run is found whose making was interrupted
 _EXPERIMENT = 'MLFLOW_EXPERIMENT_NAME'

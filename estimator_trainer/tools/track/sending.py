@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 
 from estimator_trainer.run_dir import protocol, training_file
-from estimator_trainer.tools.track import reading, tracker
+from estimator_trainer.tools.track import tracker, unsent
 from estimator_trainer.tools.track import tracking_state as states
 from estimator_trainer.tools.track.tracker import EntryDeleted, TrackerRefused, TrackerUnavailable
 from estimator_trainer.trackers import Target
@@ -69,12 +69,12 @@ class TrackerSender:
             return  # the run has not come so far
         if self._tracker is None:
             self._begin()
-        for path, kind in reading.FILES.items():
+        for path, kind in unsent.FILES.items():
             sent = self._state.files.setdefault(path, states.FileProgress())
-            for lines in reading.blocks(os.path.join(self._folder, path), kind, sent):
+            for lines in unsent.blocks(os.path.join(self._folder, path), kind, sent):
                 self._send_lines(lines)
             if status is not None:
-                self._send_lines(reading.waiting(sent))
+                self._send_lines(unsent.waiting(sent))
         failed = self._send_exports()
         if status is not None:
             with _bounded(_CALL_SECS):
@@ -86,7 +86,7 @@ class TrackerSender:
 
     def _begin(self) -> None:
         self._state = self._file.read()
-        if any(reading.is_another(os.path.join(self._folder, name), sent) for name, sent in self._state.files.items()):
+        if any(unsent.is_another(os.path.join(self._folder, name), sent) for name, sent in self._state.files.items()):
             self._state = states.new()
         if not self._state.entry:
             self._file.write(self._state)  # its key, before the tracker gets it
@@ -108,7 +108,7 @@ class TrackerSender:
         self._tracker = made
 
     def _run(self) -> tracker.TrackedRun:
-        facts = reading.facts(self._folder, self._shown)
+        facts = unsent.facts(self._folder, self._shown)
         parent, name = os.path.split(facts.tags['model_dir'].rstrip('/'))
         return tracker.TrackedRun(
             key=self._state.key,
@@ -121,7 +121,7 @@ class TrackerSender:
             facts=facts,
         )
 
-    def _send_lines(self, lines: list[reading.MetricsLine]) -> None:
+    def _send_lines(self, lines: list[unsent.MetricsLine]) -> None:
         if lines:
             with _bounded(_CALL_SECS), self._may_refuse('lines of metrics'):
                 self._tracker.lines(lines)
@@ -129,7 +129,7 @@ class TrackerSender:
 
     def _send_exports(self) -> TrackerUnavailable | None:
         """Exports are many bytes, and may need a package or a right that metrics do not: the rest goes on without."""
-        there = reading.exports(self._folder)
+        there = unsent.exports(self._folder)
         self._state.exports = [name for name in self._state.exports if name in there]
         for name in there:
             if name in self._state.exports:

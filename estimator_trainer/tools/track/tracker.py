@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from estimator_trainer import trackers
-from estimator_trainer.tools.track.reading import Facts, MetricsLine
+from estimator_trainer.tools.track.unsent import Facts, MetricsLine
 
 RUNNING, FINISHED, FAILED, KILLED = 'RUNNING', 'FINISHED', 'FAILED', 'KILLED'  # how a run is
 _LONGEST = 300  # characters of a library's message

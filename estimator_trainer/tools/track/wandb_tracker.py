@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import wandb
 
-from estimator_trainer.tools.track.reading import MetricsLine
 from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, TrackedRun, TrackerUnavailable, words_of
+from estimator_trainer.tools.track.unsent import MetricsLine
 
 _INIT_SECS = 30
 

@@ -11,7 +11,7 @@ import pytest
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks
 from estimator_trainer.tools.predict import children, prediction
-from tests.tools.predict.test_plan import PLAN
+from tests.tools.predict.test_predict_plan import PLAN
 from tests.tools.predict.worker_of_tests import ROWS
 
 ROOT = pathlib.Path(__file__).parents[3]

@@ -12,7 +12,7 @@ from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.tools.predict import signature, worker
 from estimator_trainer.tools.predict.examples import Examples
 from tests.tools.predict import models
-from tests.tools.predict.test_plan import PLAN
+from tests.tools.predict.test_predict_plan import PLAN
 
 ROWS = 20
 

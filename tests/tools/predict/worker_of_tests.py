@@ -12,7 +12,7 @@ import threading
 
 import numpy as np
 
-from estimator_trainer.tools.predict import plan as plans
+from estimator_trainer.tools.predict import predict_plan as plans
 from estimator_trainer.tools.predict.parts import Parts
 
 ROWS = 25

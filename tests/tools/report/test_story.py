@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.report import lanes, reading, sections, summary, timeline, times, verdict
+from estimator_trainer.tools.report import lanes, run_files, sections, summary, timeline, times, verdict
 from estimator_trainer.tools.report.verdict import Alive
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN
@@ -17,7 +17,7 @@ def parts(run) -> dict:
 
 
 def test_a_run_alone(tmp_path):
-    run = reading.read(str(model_dirs.alone(tmp_path / 'run')), now=NOW)
+    run = run_files.read(str(model_dirs.alone(tmp_path / 'run')), now=NOW)
     line = timeline.of(run)
     assert [lane.name for lane in line.lanes] == ['trainer']
     assert [event.text for event in line.events] == [
@@ -38,7 +38,7 @@ def test_a_run_alone(tmp_path):
 
 
 def test_a_cluster_with_kills(tmp_path):
-    run = reading.read(str(model_dirs.cluster(tmp_path / 'run')), now=NOW)
+    run = run_files.read(str(model_dirs.cluster(tmp_path / 'run')), now=NOW)
     line = timeline.of(run)
     assert [lane.name for lane in line.lanes] == ['worker:0', 'worker:1', 'evaluator:0']
     assert [(round(event.at - BEGAN, 1), event.text, event.bad) for event in line.events] == [
@@ -76,7 +76,7 @@ def test_a_cluster_with_kills(tmp_path):
 
 
 def test_a_run_that_failed(tmp_path):
-    run = reading.read(str(model_dirs.cluster(tmp_path / 'run', code=1)), now=NOW)
+    run = run_files.read(str(model_dirs.cluster(tmp_path / 'run', code=1)), now=NOW)
     said = summary.judge(run)
     assert (said.kind, said.code) == ('failed', 1)
     assert said.text.endswith('. worker:0 says: ValueError: no')
@@ -86,7 +86,7 @@ def test_a_run_that_failed(tmp_path):
 
 def test_a_cluster_that_lives(tmp_path):
     folder = model_dirs.cluster(tmp_path / 'run')
-    document = reading.read(str(folder), now=NOW)
+    document = run_files.read(str(folder), now=NOW)
     (folder / 'report.json').unlink()
     model_dirs.write(
         folder / 'status.json',
@@ -100,7 +100,7 @@ def test_a_cluster_that_lives(tmp_path):
             'tasks': [{'name': 'worker:0', 'state': 'running'}, {'name': 'worker:1', 'state': 'not started'}],
         },
     )
-    line = timeline.of(reading.read(str(folder), now=NOW))
+    line = timeline.of(run_files.read(str(folder), now=NOW))
     assert [(bar.began - BEGAN, bar.ended - BEGAN) for bar in line.lanes[0].bars][:2] == [(0, 10.5), (12.5, 30)]
     assert 'worker:1 was killed by SIGKILL' in line.events[1].text
 
@@ -143,7 +143,7 @@ def test_waits_are_told_apart_from_steps_and_pauses(tmp_path):
     for number, line in enumerate(lines):
         line |= {'input_wait_secs': 0.2, 'peer_wait_secs': 0.1 if number % 2 else 0.0}
     model_dirs.write(folder / 'metrics.jsonl', lines)
-    run = reading.read(str(folder), now=NOW)
+    run = run_files.read(str(folder), now=NOW)
     known = {'starting': 2.0, 'steps': 7.5, 'waiting for input': 2.0, 'waiting for workers': 0.5}
     assert parts(run) == {**known, 'after the last step': 2.0}
     for line in lines[5:]:
@@ -152,12 +152,12 @@ def test_waits_are_told_apart_from_steps_and_pauses(tmp_path):
     model_dirs.write(folder / 'metrics.jsonl', lines)
     training = json.loads((folder / 'training.json').read_text())
     model_dirs.write(folder / 'training.json', {**training, 'time': training['time'] + 9})
-    found = parts(reading.read(str(folder), now=NOW))
+    found = parts(run_files.read(str(folder), now=NOW))
     assert found['waiting for input'] == 11.0 and 'pauses between steps' not in found
 
 
 def test_settings(tmp_path):
-    run = reading.read(str(model_dirs.alone(tmp_path / 'run', seed=1, export=['best', 'final'])), now=NOW)
+    run = run_files.read(str(model_dirs.alone(tmp_path / 'run', seed=1, export=['best', 'final'])), now=NOW)
     found = {each.name: each for each in sections.settings(run)}
     assert [name for name, each in found.items() if each.changed] == [
         '--max_steps',
@@ -174,7 +174,7 @@ def test_a_run_alone_that_failed(tmp_path):
     left = {'code': 70, 'message': 'the loss is nan at step 51.', 'traceback': ['Traceback:', '  boom']}
     told = model_dirs.training('training', 50, 100, BEGAN + 8)
     model_dirs.write(folder / 'training.json', {**told, 'exit': left})
-    run = reading.read(str(folder), now=NOW)
+    run = run_files.read(str(folder), now=NOW)
     said = summary.judge(run)
     assert (said.kind, said.code) == ('failed', 70)
     assert said.text.endswith('(the loss or a weight is NaN or infinite): the loss is nan at step 51')
@@ -193,6 +193,6 @@ def test_a_trial_that_was_pruned(tmp_path):
     folder = model_dirs.alone(tmp_path / 'run')
     model_dirs.write(folder / 'training.json', model_dirs.training('ended', 50, 100, BEGAN + 8, 'early_stopping'))
     model_dirs.write(folder / 'eval/stop.json', {'metric': 'accuracy', 'step': 50, 'why': 'pruned by the sweep'})
-    run = reading.read(str(folder), now=NOW)
+    run = run_files.read(str(folder), now=NOW)
     assert summary.judge(run).kind == 'pruned'
     assert 'Training was ended early at step 50: pruned by the sweep.' in [e.text for e in timeline.of(run).events]

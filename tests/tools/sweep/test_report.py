@@ -5,7 +5,7 @@ import pytest
 
 from estimator_trainer.tools.sweep import child, katib, report
 from estimator_trainer.tools.sweep import trial as trials
-from estimator_trainer.tools.sweep.plan import SweepPlan
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 
 PLAN = SweepPlan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})

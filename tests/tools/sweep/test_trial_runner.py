@@ -9,7 +9,7 @@ import pytest
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.tools.sweep import space as spaces
 from estimator_trainer.tools.sweep import trial_runner as runs
-from estimator_trainer.tools.sweep.plan import SweepPlan
+from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import TrialStatus
 
 studies = pytest.importorskip('estimator_trainer.tools.sweep.study', reason='needs Optuna', exc_type=ImportError)

@@ -1,4 +1,4 @@
-"""predict.plan: what decides the rows."""
+"""predict.predict_plan: what decides the rows."""
 
 import dataclasses
 import json
@@ -6,7 +6,7 @@ import json
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.predict import plan as plans
+from estimator_trainer.tools.predict import predict_plan as plans
 
 PLAN = plans.PredictPlan(
     export='/run/export/final/170',

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.track import reading
+from estimator_trainer.tools.track import unsent
 from estimator_trainer.tools.track.tracking_state import FileProgress
 
 
@@ -19,17 +19,17 @@ def line(step, **values):
 
 
 def steps(path, sent, kind='train'):
-    return [each.step for block in reading.blocks(str(path), kind, sent) for each in block]
+    return [each.step for block in unsent.blocks(str(path), kind, sent) for each in block]
 
 
 def test_lines_are_read_once_and_whole(tmp_path):
     path, sent = tmp_path / 'metrics.jsonl', FileProgress()
     assert steps(path, sent) == []
     write(path, line(1, loss=0.5), line(2, loss=None), '{"kind": "train", "st')
-    found = [each for block in reading.blocks(str(path), 'train', sent) for each in block]
+    found = [each for block in unsent.blocks(str(path), 'train', sent) for each in block]
     assert found == [
-        reading.MetricsLine('train', 1, 1001.0, {'train/loss': 0.5}),
-        reading.MetricsLine('train', 2, 1002.0, {}),
+        unsent.MetricsLine('train', 1, 1001.0, {'train/loss': 0.5}),
+        unsent.MetricsLine('train', 2, 1002.0, {}),
     ]
     assert steps(path, sent) == []
     write(path, 'ep": 3, "time": 5}\n', '{cut\n', line(4), '[1]\n', {'step': 'x', 'time': 1})
@@ -40,7 +40,7 @@ def test_lines_are_read_once_and_whole(tmp_path):
 def test_what_is_no_number_is_left_out(tmp_path):
     path = tmp_path / 'metrics.jsonl'
     write(path, line(1, loss=1, name='x', curve=[1.0], good=True, far=float('inf')))
-    ((found,),) = reading.blocks(str(path), 'eval', FileProgress())
+    ((found,),) = unsent.blocks(str(path), 'eval', FileProgress())
     assert found.values == {'eval/loss': 1.0}
 
 
@@ -48,7 +48,7 @@ def test_a_long_run_is_thinned_out():
     """2,000 lines are all sent. Later ones are as far apart as 2,000th parts of the run so far."""
     last, sent = 0, []
     for number in range(1, 200_001):
-        if reading.is_sent(number, last):
+        if unsent.is_sent(number, last):
             last = number
             sent.append(number)
     assert sent[:2000] == list(range(1, 2001))
@@ -62,8 +62,8 @@ def test_the_last_line_is_sent_at_the_end(tmp_path):
     assert steps(path, sent) == [*range(1, 2001), 2002]
     write(path, line(2003))
     assert steps(path, sent) == []
-    assert [each.step for each in reading.waiting(sent)] == [2003]
-    assert reading.waiting(sent) == []
+    assert [each.step for each in unsent.waiting(sent)] == [2003]
+    assert unsent.waiting(sent) == []
 
 
 def test_every_evaluation_is_sent(tmp_path):
@@ -74,15 +74,15 @@ def test_every_evaluation_is_sent(tmp_path):
 
 def test_a_run_that_was_begun_anew(tmp_path):
     path, sent = tmp_path / 'metrics.jsonl', FileProgress()
-    assert not reading.is_another(str(path), sent)
+    assert not unsent.is_another(str(path), sent)
     write(path, line(1), line(2))
     steps(path, sent)
     write(path, line(3))
-    assert not reading.is_another(str(path), sent)
+    assert not unsent.is_another(str(path), sent)
     path.unlink()
-    assert reading.is_another(str(path), sent)
+    assert unsent.is_another(str(path), sent)
     write(path, *(line(step, loss=0.1) for step in range(1, 9)))
-    assert reading.is_another(str(path), sent)
+    assert unsent.is_another(str(path), sent)
 
 
 def test_params_and_tags(tmp_path):
@@ -97,7 +97,7 @@ def test_params_and_tags(tmp_path):
         'machine': {'cores': 2},
     }
     (tmp_path / 'config.json').write_text(json.dumps(config))
-    params, tags = reading.facts(str(tmp_path))
+    params, tags = unsent.facts(str(tmp_path))
     assert params == {
         'job': 'mnist',
         'loop': 'estimator',
@@ -113,7 +113,7 @@ def test_params_and_tags(tmp_path):
 
 def test_a_run_in_a_store_is_named_by_its_url(tmp_path):
     (tmp_path / 'config.json').write_text('{"flags": {"model_dir": "s3://bucket/first", "scratch_dir": "/fast"}}')
-    params, tags = reading.facts(str(tmp_path))
+    params, tags = unsent.facts(str(tmp_path))
     assert (params, tags) == ({}, {'model_dir': 's3://bucket/first'})
 
 
@@ -122,4 +122,4 @@ def test_exports_that_are_whole(tmp_path):
         (tmp_path / 'export' / name).mkdir(parents=True)
         (tmp_path / 'export' / name / 'saved_model.pb').touch()
     (tmp_path / 'export/final/1700000003').mkdir()
-    assert reading.exports(str(tmp_path)) == ['export/best/1700000000', 'export/final/1700000001']
+    assert unsent.exports(str(tmp_path)) == ['export/best/1700000000', 'export/final/1700000001']

@@ -5,7 +5,7 @@ import pytest
 
 from estimator_trainer.config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.sweep import plan as plans
+from estimator_trainer.tools.sweep import sweep_plan as plans
 
 PLAN = plans.SweepPlan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1',), plans.trainer_flags(TrainerConfig(max_steps=10)))
 

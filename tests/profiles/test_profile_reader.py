@@ -1,4 +1,4 @@
-"""profiles.trace, read and reading: a small profile made here, read in this process and in one of its own."""
+"""profiles.trace, read and profile_reader: a small profile made here, read in this process and in one of its own."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ import threading
 import pytest
 from google.protobuf import message
 
-from estimator_trainer.profiles import event_names, protos, read, reading, trace
+from estimator_trainer.profiles import event_names, profile_reader, protos, read, trace
 
 
 def profile():
@@ -83,9 +83,9 @@ def test_a_process_of_its_own_reads(tmp_path, monkeypatch):
     path = tmp_path / 'chief.xplane.pb'
     path.write_bytes(profile())
     monkeypatch.chdir(tmp_path)  # as a job may
-    assert len(reading.ProfileReader().read(str(path))) == 3
-    with pytest.raises(reading.CannotReadProfile, match='missing'):
-        reading.ProfileReader().read(str(tmp_path / 'missing'))
+    assert len(profile_reader.ProfileReader().read(str(path))) == 3
+    with pytest.raises(profile_reader.CannotReadProfile, match='missing'):
+        profile_reader.ProfileReader().read(str(tmp_path / 'missing'))
 
 
 def test_the_process_does_not_outlive_the_task(tmp_path):
@@ -95,7 +95,7 @@ def test_the_process_does_not_outlive_the_task(tmp_path):
         [
             sys.executable,
             '-c',
-            f'from estimator_trainer.profiles import reading; reading.ProfileReader().read({str(fifo)!r})',
+            f'from estimator_trainer.profiles.profile_reader import ProfileReader; ProfileReader().read({str(fifo)!r})',
         ],
         start_new_session=True,
         stderr=subprocess.DEVNULL,
@@ -114,7 +114,7 @@ def test_the_process_does_not_outlive_the_task(tmp_path):
 
 
 def test_a_reader_can_be_killed():
-    reader = reading.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
+    reader = profile_reader.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
 
     def kill():
         while reader._process is None:
@@ -123,5 +123,5 @@ def test_a_reader_can_be_killed():
 
     threading.Thread(target=kill, daemon=True).start()
     for _ in range(2):  # none is started after it
-        with pytest.raises(reading.CannotReadProfile, match='training is over'):
+        with pytest.raises(profile_reader.CannotReadProfile, match='training is over'):
             reader.read('nothing')
