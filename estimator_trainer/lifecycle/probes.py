@@ -13,7 +13,7 @@ import selectors
 import socket
 import time
 
-from estimator_trainer.lifecycle.addresses import Addresses
+from estimator_trainer.lifecycle.host_addresses import Addresses
 
 PROBE_SECS = 3
 _LATE_ROUNDS, _LATE_SECS = 2, 0.1  # one round to send, one to receive

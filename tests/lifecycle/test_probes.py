@@ -13,7 +13,7 @@ import pytest
 
 from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.probes import Answer
-from tests.lifecycle.test_addresses import names, wait_for
+from tests.lifecycle.test_host_addresses import names, wait_for
 
 SETTINGS = b'\0\0\0\x04\0\0\0\0\0'
 PING = b'\0\0\x08\x06\0\0\0\0\0' + bytes(8)

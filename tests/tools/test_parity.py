@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from estimator_trainer.tools import bounded
-from estimator_trainer.tools.parity import command, compare, page, report, run_list, runs
+from estimator_trainer.tools.parity import command, page, parity_runs, report, run_differences, run_list
 
 
 def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0.2), **more):
@@ -13,7 +13,7 @@ def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0
         step: {'dense/bias': np.full(2, b, np.float32), 'dense/kernel': np.array([[k, -k]], np.float32)}
         for step, (k, b) in enumerate(zip(kernel, bias))
     }
-    return compare.RunValues(name, dict(enumerate(losses, start=1)), weights, **more)
+    return run_differences.RunValues(name, dict(enumerate(losses, start=1)), weights, **more)
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0
     ],
 )
 def test_relative_difference(one, other, expected):
-    assert compare.relative(one, other) == expected
+    assert run_differences.relative(one, other) == expected
 
 
 def test_equal_runs():
-    found = compare.differences([trace('a'), trace('b'), trace('c')], 1e-5)
+    found = run_differences.differences([trace('a'), trace('b'), trace('c')], 1e-5)
     assert [(pair.one, pair.other) for pair in found] == [('a', 'b'), ('a', 'c'), ('b', 'c')]
     assert all(pair.equal and pair.weight == pair.loss == pair.update == 0 for pair in found)
     assert report.conclusion(found, 1e-5)[0].startswith('EQUAL')
@@ -42,14 +42,14 @@ def test_equal_runs():
 def test_says_which_run_parts_first_and_where():
     early = trace('early', kernel=(1.0, 0.6, 0.35), bias=(0.0, 0.1001, 0.2))
     late = trace('late', bias=(0.0, 0.1, 0.3))
-    found = compare.differences([trace('a'), late, early], 1e-5)
+    found = run_differences.differences([trace('a'), late, early], 1e-5)
     _, first, then = report.conclusion(found, 1e-5)
     assert first.startswith('first: early parts from a at step 1 in its weights, dense/kernel')
     assert then.startswith('then: late parts from a at step 2 in its weights, dense/bias')
 
 
 def test_a_loss_of_the_same_weights_parts_before_them():
-    found = compare.difference(trace('a'), trace('b', losses=(1.0, 0.5), kernel=(1.0, 0.7, 0.5)), 1e-5)
+    found = run_differences.difference(trace('a'), trace('b', losses=(1.0, 0.5), kernel=(1.0, 0.7, 0.5)), 1e-5)
     assert (found.first.step, found.first.what, found.first.variable) == (1, 'loss', 'dense/kernel')
 
 
@@ -63,11 +63,11 @@ def test_a_loss_of_the_same_weights_parts_before_them():
     ],
 )
 def test_what_is_missing_or_not_finite_is_not_equal(change):
-    assert not compare.difference(trace('a'), trace('b', **change), 1e-5).equal
+    assert not run_differences.difference(trace('a'), trace('b', **change), 1e-5).equal
 
 
 def test_updates_show_what_weights_hide():
-    found = compare.difference(
+    found = run_differences.difference(
         trace('a', kernel=(100, 100.001, 100.002)), trace('b', kernel=(100, 100.0011, 100.002)), 1e-5
     )
     assert found.equal and found.update > 0.05 and found.update_variable == 'dense/kernel'
@@ -83,7 +83,7 @@ def test_runs_have_one_global_batch(tmp_path):
 
 def test_page_is_whole_and_takes_nothing_from_elsewhere():
     traces = [trace('a <b>'), trace('c', losses=(2.0, np.nan))]
-    text = page.page('parity & more', ['how'], traces, compare.differences(traces, 1e-5), 1e-5)
+    text = page.page('parity & more', ['how'], traces, run_differences.differences(traces, 1e-5), 1e-5)
     seen, curves = [], []
 
     class Reader(html.parser.HTMLParser):
@@ -99,11 +99,13 @@ def test_page_is_whole_and_takes_nothing_from_elsewhere():
 
 
 def test_hints():
-    unseeded = compare.differences([trace('a'), trace('b', kernel=(1.5, 0.5, 0.25))], 1e-5)
+    unseeded = run_differences.differences([trace('a'), trace('b', kernel=(1.5, 0.5, 0.25))], 1e-5)
     assert 'seeds' in report.conclusion(unseeded, 1e-5)[-1]
     big = {step: {'conv': np.ones(100, np.float32)} for step in range(3)}
     tie = {**big, 2: {'conv': np.where(np.arange(100) < 3, 1.1, 1).astype(np.float32)}}
-    found = compare.difference(compare.RunValues('a', {}, big), compare.RunValues('b', {}, tie), 1e-5)
+    found = run_differences.difference(
+        run_differences.RunValues('a', {}, big), run_differences.RunValues('b', {}, tie), 1e-5
+    )
     assert found.first.elements == (3, 100)
     assert report.conclusion([found], 1e-5)[-1] == report.TIES
 
@@ -125,7 +127,7 @@ job = Job(model_fn=lambda features, labels, mode: None)
 def test_a_job_that_only_estimator_can_train_is_refused_at_once(tmp_path, monkeypatch, capsys, flags, said):
     (tmp_path / 'only.py').write_text(ONLY_ESTIMATOR)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(runs, 'start', lambda run, secs: pytest.fail('a run was started'))
+    monkeypatch.setattr(parity_runs, 'start', lambda run, secs: pytest.fail('a run was started'))
     assert command.main(['--job=only:job', *flags]) == 64
     assert said in capsys.readouterr().err
 
@@ -140,12 +142,12 @@ def test_of_a_job_that_only_estimator_can_train_the_layouts_are_compared(tmp_pat
         if len(started) == 3:
             raise bounded.RunFailed('enough')
 
-    monkeypatch.setattr(runs, 'start', start)
+    monkeypatch.setattr(parity_runs, 'start', start)
     assert command.main(['--job=only:job']) == 1
     assert started == ['estimator, 1 process', 'estimator, 2 replicas', 'estimator, 2 workers']
     assert 'has no make_model, so only Estimator can train it: its layouts are compared' in capsys.readouterr().err
 
 
 def test_an_update_that_differs_is_called_not_judged_where_it_stands():
-    found = compare.differences([trace('a'), trace('b')], 1e-5)
+    found = run_differences.differences([trace('a'), trace('b')], 1e-5)
     assert 'update (not judged)' in report.table(found).splitlines()[0]

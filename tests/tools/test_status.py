@@ -6,7 +6,7 @@ import json
 import pytest
 
 from estimator_trainer.run_dir import locks, metrics_log
-from estimator_trainer.tools.report.verdict import Alive
+from estimator_trainer.tools.report.run_verdict import Alive
 from estimator_trainer.tools.status import command, line, status_now
 
 NOW = 1_700_000_100.0

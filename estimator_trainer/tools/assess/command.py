@@ -7,7 +7,7 @@ from estimator_trainer import exit_codes, flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.assess import findings, report, sources
+from estimator_trainer.tools.assess import findings, report, source_files
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS
 
 USAGE = """\
@@ -47,7 +47,7 @@ def _assess(values, paths) -> int:
     page = _page() if values.html else None
     with local_copies.LocalCopies() as here:
         html, json_file = here.file(values.html, '--html'), here.file(values.json, '--json')
-        found = findings.assess([sources.read(path) for path in sources.find(paths)])
+        found = findings.assess([source_files.read(path) for path in source_files.find(paths)])
         print(report.text(found))
         if page:
             _write(html, page(f'Assessment of {", ".join(paths)}', found))

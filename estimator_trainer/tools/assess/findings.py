@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from estimator_trainer.tools.assess import input_fns, knowledge, tf_names, uses
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, KnowledgeEntry
-from estimator_trainer.tools.assess.sources import SourceFile
+from estimator_trainer.tools.assess.source_files import SourceFile
 from estimator_trainer.tools.assess.uses import Use
 
 STATES = (BLOCKS, NEEDS, RUNS)

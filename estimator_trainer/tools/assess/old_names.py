@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from estimator_trainer.compat.tf1_names import contrib
-from estimator_trainer.tools.assess import findings, sources
+from estimator_trainer.tools.assess import findings, source_files
 from estimator_trainer.tools.assess.knowledge import RUNS
 
 _CONTRIB = 'tf.contrib.'
@@ -26,7 +26,7 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
     Raises:
         UsageError: there is no such file or folder.
     """
-    old = of(findings.assess([sources.read(path) for path in sources.find(paths)]))
+    old = of(findings.assess([source_files.read(path) for path in source_files.find(paths)]))
     shown = ', '.join(paths)
     program = paths[0] if len(paths) == 1 and os.path.isfile(paths[0]) else 'PROGRAM'
     if not old:

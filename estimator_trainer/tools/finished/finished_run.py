@@ -21,7 +21,7 @@ from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.storage import needs, urls
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.finished import checkpoint
+from estimator_trainer.tools.finished import chosen_checkpoint
 from estimator_trainer.tools.migrate import loaded_run as runs
 
 
@@ -88,7 +88,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     need = needs.of_checkpoint(values.checkpoint_step)
     model_dir = os.path.abspath(os.path.expanduser(here.run(values.model_dir, '--model_dir', need)))
     config = _with_given(runs.read_config(model_dir), values)
-    prefix, step = checkpoint.find(model_dir, values.checkpoint_step)
+    prefix, step = chosen_checkpoint.find(model_dir, values.checkpoint_step)
     trainer = _trainer_config(config, model_dir, only_evaluates)
     job = jobs.load_early(config['job'])
     if job:  # what can be refused without TensorFlow

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from estimator_trainer.tools.inspection.findings import Findings
+from estimator_trainer.tools.inspection.folder_findings import Findings
 
 
 def of(found: Findings, sentence: str) -> dict[str, Any]:

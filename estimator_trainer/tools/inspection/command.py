@@ -74,11 +74,11 @@ def _report(there: list[folder.Place], values, out: str, here: local_copies.Loca
     from estimator_trainer import compat
 
     compat.bring_up()
-    from estimator_trainer.tools.inspection import as_json, findings, report, sentence
+    from estimator_trainer.tools.inspection import as_json, folder_findings, report, sentence
 
-    results: list[findings.Findings] = []
+    results: list[folder_findings.Findings] = []
     for place in there:
-        found = findings.inspect(place, values.verify)
+        found = folder_findings.inspect(place, values.verify)
         text = f'{report.heading(found)}\n{report.text(found, values.variables)}'
         print(('\n' if results else '') + here.shown(text))
         results.append(found)

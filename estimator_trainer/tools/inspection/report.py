@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from estimator_trainer.tools.inspection import layers, optimizers, roles, sentence
 from estimator_trainer.tools.inspection.checkpoint import CHECKSUMS, NO_INDEX
 from estimator_trainer.tools.inspection.facts import EvaluationMetrics, Export
-from estimator_trainer.tools.inspection.findings import Findings
+from estimator_trainer.tools.inspection.folder_findings import Findings
 from estimator_trainer.tools.inspection.sentence import count
 from tf_config import tables
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from estimator_trainer.tools.inspection import kinds, layers, roles
-from estimator_trainer.tools.inspection.findings import Findings
+from estimator_trainer.tools.inspection.folder_findings import Findings
 
 
 def of(found: Findings) -> str:

@@ -124,11 +124,11 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
 def _with_tensorflow(values, model_dir, to, shown) -> int:
     from estimator_trainer.run_dir import checkpoints
     from estimator_trainer.tools.migrate import to_estimator, to_keras
-    from estimator_trainer.tools.migrate.canned import sources
+    from estimator_trainer.tools.migrate.canned import estimator_sources
 
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
     if values.program:
-        source = sources.of_program(values.program, values.input_fn, model_dir)
+        source = estimator_sources.of_program(values.program, values.input_fn, model_dir)
         damaged = _damaged(source.checkpoint, model_dir, False, shown)
         return damaged or canned.migrate(source, to, values.keras_python, shown)
     if values.from_keras and canned.is_result(model_dir):
@@ -141,7 +141,7 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
         return damaged
     run = runs.load(model_dir, checkpoints.step_of(checkpoint), values.data_dir)
     if run.job.make_model is None:
-        return canned.migrate(sources.of_run(run, checkpoint), to, values.keras_python, shown)
+        return canned.migrate(estimator_sources.of_run(run, checkpoint), to, values.keras_python, shown)
     try:
         if values.from_keras:
             report = to_estimator.migrate(run, checkpoint, to, values.allow_unmatched)

@@ -13,7 +13,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.tools import bounded, command_line, local_copies
-from estimator_trainer.tools.parity import compare, report, run_list, runs
+from estimator_trainer.tools.parity import parity_runs, report, run_differences, run_list
 
 USAGE = """\
 usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=value ...]
@@ -152,9 +152,9 @@ def _in_folder(values) -> int:
         wanted = run_list.runs(values.loops, values.layouts, folder, values.batch_size, facts)
         for number, run in enumerate(wanted, start=1):
             print(f'{number}/{len(wanted)} {run.name}', file=sys.stderr, flush=True)
-            runs.start(run, values.timeout_secs)
+            parity_runs.start(run, values.timeout_secs)
         traces, versions = _read(wanted, values)
-    found = compare.differences(traces, values.tolerance)
+    found = run_differences.differences(traces, values.tolerance)
     _write(values, facts, versions, traces, found)
     print(report.table(found))
     print(report.NOTE)
@@ -189,14 +189,17 @@ def _read(wanted, values):
     from estimator_trainer import compat
 
     compat.bring_up()
-    from estimator_trainer.tools.parity import weights
+    from estimator_trainer.tools.parity import run_weights
 
     of_keras = jobs.load(values.job).make_model is not None
     first = wanted[0].model_dir
-    called = weights.called(first, values.data_dir) if of_keras else weights.trained(first)
+    called = run_weights.called(first, values.data_dir) if of_keras else run_weights.trained(first)
     traces = [
-        compare.RunValues(
-            run.name, runs.losses(run.model_dir), weights.by_step(run.model_dir, called), runs.evaluation(run.model_dir)
+        run_differences.RunValues(
+            run.name,
+            parity_runs.losses(run.model_dir),
+            run_weights.by_step(run.model_dir, called),
+            parity_runs.evaluation(run.model_dir),
         )
         for run in wanted
     ]

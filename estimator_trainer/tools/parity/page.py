@@ -9,7 +9,7 @@ from matplotlib import figure
 
 from estimator_trainer.tools import drawing
 from estimator_trainer.tools.parity import report
-from estimator_trainer.tools.parity.compare import Difference, RunValues
+from estimator_trainer.tools.parity.run_differences import Difference, RunValues
 
 _TEMPLATE = pathlib.Path(__file__).with_name('page.html.jinja')
 

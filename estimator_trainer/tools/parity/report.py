@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from estimator_trainer.tools.parity.compare import Difference
+from estimator_trainer.tools.parity.run_differences import Difference
 from tf_config import tables
 
 NOTE = (

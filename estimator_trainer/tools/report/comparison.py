@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from estimator_trainer.tools.report import summary
-from estimator_trainer.tools.report.facts import RunFiles
+from estimator_trainer.tools.report.run_facts import RunFiles
 from estimator_trainer.tools.report.sections import shown
 from estimator_trainer.tools.report.words import duration, number, whole
 

@@ -20,8 +20,8 @@ from estimator_trainer.tools.report import (
     times,
     words,
 )
-from estimator_trainer.tools.report.facts import RunFiles
 from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.run_facts import RunFiles
 
 _FOLDER = pathlib.Path(__file__).parent
 _MOST_CURVES = 12  # of the metrics of evaluations

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from estimator_trainer import flags
 from estimator_trainer.config import TrainerConfig
-from estimator_trainer.tools.report.facts import RunFiles
+from estimator_trainer.tools.report.run_facts import RunFiles
 from estimator_trainer.tools.report.words import day, number, size, whole
 
 _OF_THE_PLACE = ('model_dir', 'dry_run', 'progress', 'param')  # the table of params has the last one

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from estimator_trainer.tools.report import times, verdict
-from estimator_trainer.tools.report.facts import RunFiles
+from estimator_trainer.tools.report import run_verdict, times
 from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.run_facts import RunFiles
 from estimator_trainer.tools.report.series import Points
 from estimator_trainer.tools.report.words import duration, number, whole
 
@@ -18,8 +18,8 @@ class Tile(NamedTuple):
     note: str = ''
 
 
-def judge(run: RunFiles) -> verdict.Verdict:
-    return verdict.of(run.training, run.status, run.report, run.alive, run.read_at, run.stop)
+def judge(run: RunFiles) -> run_verdict.Verdict:
+    return run_verdict.of(run.training, run.status, run.report, run.alive, run.read_at, run.stop)
 
 
 def main_evaluations(run: RunFiles) -> Log | None:

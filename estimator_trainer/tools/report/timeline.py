@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_trainer import exit_codes
-from estimator_trainer.tools.report import attempts, verdict
-from estimator_trainer.tools.report.facts import RunFiles
+from estimator_trainer.tools.report import attempts, run_verdict
 from estimator_trainer.tools.report.lanes import (
     BEST,
     CHECKPOINT,
@@ -22,6 +21,7 @@ from estimator_trainer.tools.report.lanes import (
     Mark,
     Timeline,
 )
+from estimator_trainer.tools.report.run_facts import RunFiles
 from estimator_trainer.tools.report.words import duration, number, whole
 
 _MOST_EVENTS = 200
@@ -73,7 +73,7 @@ def _alone(run: RunFiles, lane: Lane, events: list[Event]) -> None:
     stretches = run.train.stretches.found
     starts = sorted({*run.starts}) or [each.began for each in stretches[:1]]
     told = _number(run.training.get('time')) or run.train.ended
-    code = verdict.exit_code(run.training)
+    code = run_verdict.exit_code(run.training)
     for number_, start in enumerate(starts):
         following = starts[number_ + 1] if number_ + 1 < len(starts) else float('inf')
         seen = [each.ended for each in stretches if start <= each.ended < following]
@@ -133,7 +133,7 @@ def _end(run: RunFiles, events: list[Event]) -> None:
         text = f'The run ended after {took}{often}: {exit_codes.describe(code).partition(";")[0]} (exit code {code}).'
         events.append(Event(ended, text, bad=code != exit_codes.OK and not exit_codes.was_stopped(code)))
         return
-    code = verdict.exit_code(run.training)
+    code = run_verdict.exit_code(run.training)
     if code is not None and not exit_codes.was_stopped(code) and _number(run.training.get('time')):
         left = run.training['exit']
         text = f'The run ended at step {whole(run.training.get("step"))} with exit code {code}'

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from estimator_trainer.tools.report.facts import RunFiles
+from estimator_trainer.tools.report.run_facts import RunFiles
 
 
 class Part(NamedTuple):

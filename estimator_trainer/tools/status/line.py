@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from estimator_trainer import exit_codes
 from estimator_trainer.supervisor.reports import progress_line
 from estimator_trainer.supervisor.reports.progress_line import LinePart
-from estimator_trainer.tools.report import verdict
-from estimator_trainer.tools.report.verdict import Verdict
+from estimator_trainer.tools.report import run_verdict
+from estimator_trainer.tools.report.run_verdict import Verdict
 from estimator_trainer.tools.report.words import duration, number
 from estimator_trainer.tools.status.status_now import Now
 
@@ -17,12 +17,12 @@ _PACE_LINES = 10  # of metrics.jsonl, over which the time left is measured
 
 
 def judge(now: Now) -> Verdict:
-    return verdict.of(now.training, now.status, now.report, now.alive, now.at, now.stop)
+    return run_verdict.of(now.training, now.status, now.report, now.alive, now.at, now.stop)
 
 
 def exit_code(found: Verdict) -> int:
     """Of the command: ALIVE while the run lives; else the run's own code, or UNKNOWN."""
-    if found.kind == verdict.ALIVE:
+    if found.kind == run_verdict.ALIVE:
         return ALIVE
     return UNKNOWN if found.code is None else found.code
 
@@ -34,16 +34,16 @@ def of(now: Now, name: str, width: int | None = None) -> str:
     checkpoint at step 200; evaluation at step 200: accuracy 0.9520, loss 0.1932
     """
     found = judge(now)
-    alive = found.kind == verdict.ALIVE
+    alive = found.kind == run_verdict.ALIVE
     last = now.lines[-1] if now.lines else {}
     parts = progress_line.steps(now.training, last, secs_left(now) if alive else None, runs=alive)
-    if now.status and (alive or found.kind == verdict.LOST):
+    if now.status and (alive or found.kind == run_verdict.LOST):
         parts += progress_line.tasks(now.status.get('tasks') if now.alive.cluster else None, now.status.get('restarts'))
     elif type(now.report.get('restarts')) is int and now.report['restarts']:
         parts.append(progress_line.restarts(now.report['restarts']))
     told: list[str] = _waits(now.lines[-_PACE_LINES:]) if alive else []
     checkpoint = now.training.get('checkpoint_step')
-    if type(checkpoint) is int and found.kind not in (verdict.DONE, verdict.PRUNED):
+    if type(checkpoint) is int and found.kind not in (run_verdict.DONE, run_verdict.PRUNED):
         told.append(f'checkpoint at step {checkpoint:,}')
     told.append(_evaluation(now.evaluation))
     if type(now.report.get('secs')) in (int, float) and not alive:

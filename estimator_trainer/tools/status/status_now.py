@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, metrics_log, protocol, training_file
-from estimator_trainer.tools.report.verdict import Alive
+from estimator_trainer.tools.report.run_verdict import Alive
 
 _FILES = (training_file.NAME, 'status.json', 'report.json', 'config.json')
 

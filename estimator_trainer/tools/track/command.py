@@ -12,7 +12,7 @@ from estimator_trainer.flags import flag
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs, urls
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.report import verdict
+from estimator_trainer.tools.report import run_verdict
 from estimator_trainer.tools.status import line
 from estimator_trainer.tools.status import status_now as status_reading
 from estimator_trainer.tools.track import sending, tracking_state
@@ -30,12 +30,12 @@ Exit codes: 0 if everything was sent, 1 if not, 64 for a mistake in the command.
 """
 _EVERY_SECS = 15
 _STATUS = {
-    verdict.DONE: FINISHED,
-    verdict.STOPPED: KILLED,
-    verdict.FAILED: FAILED,
-    verdict.LOST: FAILED,
-    verdict.ALIVE: RUNNING,
-    verdict.UNKNOWN: RUNNING,  # nothing says that it ended
+    run_verdict.DONE: FINISHED,
+    run_verdict.STOPPED: KILLED,
+    run_verdict.FAILED: FAILED,
+    run_verdict.LOST: FAILED,
+    run_verdict.ALIVE: RUNNING,
+    run_verdict.UNKNOWN: RUNNING,  # nothing says that it ended
 }
 
 
@@ -89,7 +89,7 @@ def _track(values, paths) -> int:
         while True:
             now = status_reading.read(folder)
             found = line.judge(now)
-            last = not values.follow or found.kind != verdict.ALIVE
+            last = not values.follow or found.kind != run_verdict.ALIVE
             at = sending.ended_at(folder, time.time())
             failed = [_send(*each, _STATUS[found.kind] if last else None, at) for each in senders.items()]
             if last:

@@ -14,7 +14,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.flags import flag
 from estimator_trainer.storage import urls
 from estimator_trainer.tools import bounded, command_line, local_copies
-from estimator_trainer.tools.verify import interpreters, runs
+from estimator_trainer.tools.verify import interpreters, program_runs
 
 USAGE = """\
 usage: python -m estimator_trainer verify PROGRAM [--from=PYTHON] [--to=PYTHON] [--to_program=FILE] [-- ARGUMENT...]
@@ -115,13 +115,13 @@ def _verify(values, program, arguments) -> int:
     _check_places(values)
     page = _page() if values.html else None
     settings = {name: getattr(values, name) for name in ('steps', 'every', 'examples', 'eval_steps', 'seed')}
-    plan = runs.plan(*sides, values.continued)
+    plan = program_runs.plan(*sides, values.continued)
     continued = {run.after for run in plan}
     with _folder(values.runs_dir) as folder:
         for number, run in enumerate(plan, start=1):
             print(f'{number}/{len(plan)} {run.says}', file=sys.stderr, flush=True)
             keeps_files = bool(values.runs_dir) or run.name in continued
-            runs.start(run, folder, settings, values.timeout_secs, keeps_files)
+            program_runs.start(run, folder, settings, values.timeout_secs, keeps_files)
         from estimator_trainer.tools.verify import report, results  # NumPy
 
         found = results.compare_runs(folder, sides, values.continued, values.steps, values.tolerance)
@@ -133,7 +133,7 @@ def _verify(values, program, arguments) -> int:
     return exit_codes.OK if found.report.state == 'equal' else exit_codes.FAILED
 
 
-def _sides(values, program, arguments) -> tuple[runs.Side, runs.Side]:
+def _sides(values, program, arguments) -> tuple[program_runs.Side, program_runs.Side]:
     if values.to_program:
         _refuse_missing('--to_program=', values.to_program)
     _refuse_cluster(os.environ.get('TF_CONFIG'))
@@ -144,8 +144,8 @@ def _sides(values, program, arguments) -> tuple[runs.Side, runs.Side]:
     one = interpreters.ask('from', values.from_ or sys.executable)
     other = interpreters.ask('to', values.to or sys.executable)
     return (
-        runs.Side('from', one, program, arguments),
-        runs.Side('to', other, (values.to_program,) if values.to_program else program, to_arguments),
+        program_runs.Side('from', one, program, arguments),
+        program_runs.Side('to', other, (values.to_program,) if values.to_program else program, to_arguments),
     )
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from estimator_trainer.tools.parity.compare import relative
+from estimator_trainer.tools.parity.run_differences import relative
 from estimator_trainer.tools.verify.traces import SLOTS, WEIGHTS, Key, Trace, Value
 
 UPDATES = 'updates'

@@ -8,8 +8,8 @@ import markupsafe
 from matplotlib import figure
 
 from estimator_trainer.tools import drawing
+from estimator_trainer.tools.verify import program_runs, traces
 from estimator_trainer.tools.verify import report as reports
-from estimator_trainer.tools.verify import runs, traces
 from estimator_trainer.tools.verify.report import Report
 from estimator_trainer.tools.verify.traces import Key
 
@@ -35,7 +35,7 @@ def page(report: Report, losses: Mapping, differences: Mapping[str, Mapping[Key,
         verdict=reports.verdict(report),
         cells=reports.cells,
         drawings=drawings,
-        perturb=runs.PERTURB,
+        perturb=program_runs.PERTURB,
         untold=reports.untold(report),
     )
 

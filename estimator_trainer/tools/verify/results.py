@@ -5,15 +5,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.verify import compare, first_difference, judge, report, runs, traces
+from estimator_trainer.tools.verify import compare, first_difference, judge, program_runs, report, traces
 from estimator_trainer.tools.verify.report import Comparison, Report
 from estimator_trainer.tools.verify.traces import Key, Trace
 
 _MOST_NOTES = 5
 _MUCH = 0.01  # relative
 _CONTINUED = (
-    (runs.FROM_FROM, runs.FROM_TO, 'Continued from the checkpoint of --from: in --from, and in --to'),
-    (runs.TO_TO, runs.TO_FROM, 'Continued from the checkpoint of --to: in --to, and in --from'),
+    (program_runs.FROM_FROM, program_runs.FROM_TO, 'Continued from the checkpoint of --from: in --from, and in --to'),
+    (program_runs.TO_TO, program_runs.TO_FROM, 'Continued from the checkpoint of --to: in --to, and in --from'),
 )
 
 
@@ -26,20 +26,23 @@ class Results(NamedTuple):
 
 
 def compare_runs(
-    folder: str, sides: tuple[runs.Side, runs.Side], continued: bool, steps: int, tolerance: float
+    folder: str, sides: tuple[program_runs.Side, program_runs.Side], continued: bool, steps: int, tolerance: float
 ) -> Results:
-    """The results of the runs in `folder`, of which each has the name of its `runs.ProgramRun`."""
-    found = {run.name: traces.read(os.path.join(folder, run.name)) for run in runs.plan(*sides, continued)}
-    first = found[runs.FROM]
-    pairs = {other: compare.differences(first, found[other]) for other in (runs.TO, runs.AGAIN, runs.ROUNDED)}
-    chance, grown = _chance_and_rounding(pairs[runs.AGAIN], pairs[runs.ROUNDED])
+    """The results of the runs in `folder`, of which each has the name of its `program_runs.ProgramRun`."""
+    found = {run.name: traces.read(os.path.join(folder, run.name)) for run in program_runs.plan(*sides, continued)}
+    first = found[program_runs.FROM]
+    pairs = {
+        other: compare.differences(first, found[other])
+        for other in (program_runs.TO, program_runs.AGAIN, program_runs.ROUNDED)
+    }
+    chance, grown = _chance_and_rounding(pairs[program_runs.AGAIN], pairs[program_runs.ROUNDED])
     spreads = judge.Spread(chance), judge.Spread(grown)
 
-    rows = judge.rows(pairs[runs.TO], *spreads, tolerance)
-    sentences = first_difference.explain(first, found[runs.TO], pairs[runs.TO], rows)
+    rows = judge.rows(pairs[program_runs.TO], *spreads, tolerance)
+    sentences = first_difference.explain(first, found[program_runs.TO], pairs[program_runs.TO], rows)
     comparisons = [Comparison(f'--from and --to, {_steps(first)}', rows, sentences)]
-    missing = _not_continued(found[runs.FROM_FROM]) if continued else ''
-    for one, other, title in _CONTINUED if continued and found[runs.FROM_FROM].keys(traces.WEIGHTS) else ():
+    missing = _not_continued(found[program_runs.FROM_FROM]) if continued else ''
+    for one, other, title in _CONTINUED if continued and found[program_runs.FROM_FROM].keys(traces.WEIGHTS) else ():
         differences = compare.differences(found[one], found[other])
         rows = judge.rows(differences, *spreads, tolerance, ever=True)
         told = f'{title}, the runs part ', bool(comparisons[0].sentences)
@@ -47,8 +50,12 @@ def compare_runs(
         comparisons.append(Comparison(title, rows, sentences))
     notes = _spread_notes(chance, grown, tolerance) + _notes(first, comparisons[0].rows)
     made = Report(_title(sides), _facts(sides), comparisons, notes, steps, tolerance, missing, first.labels)
-    drawn = {'--from and --to': runs.TO, '--from, run again': runs.AGAIN, '--from, with other rounding': runs.ROUNDED}
-    losses = {f'--{name}': found[name].losses() for name in (runs.FROM, runs.TO)}
+    drawn = {
+        '--from and --to': program_runs.TO,
+        '--from, run again': program_runs.AGAIN,
+        '--from, with other rounding': program_runs.ROUNDED,
+    }
+    losses = {f'--{name}': found[name].losses() for name in (program_runs.FROM, program_runs.TO)}
     return Results(made, losses, {name: pairs[other] for name, other in drawn.items()})
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from estimator_trainer.tools.verify import runs
+from estimator_trainer.tools.verify import program_runs
 
 INPUTS, LOSS, WEIGHTS, SLOTS = 'inputs', 'losses', 'weights', 'slots'
 METRICS, PREDICTIONS, EXPORTS, ANSWERS = 'metrics', 'predictions', 'exports', 'exported answers'
@@ -79,8 +79,8 @@ def read(folder: str) -> Trace:
     """The trace that a run has left in its folder."""
     found = Trace()
     data = np.memmap(os.path.join(folder, 'arrays.bin'), mode='r') if _size(folder, 'arrays.bin') else np.empty(0, 'u1')
-    if _size(folder, runs.EVENTS):
-        with open(os.path.join(folder, runs.EVENTS), encoding='utf-8') as file:
+    if _size(folder, program_runs.EVENTS):
+        with open(os.path.join(folder, program_runs.EVENTS), encoding='utf-8') as file:
             for line in file:
                 if line.endswith('\n'):  # else the process was killed as it wrote
                     _add(found, json.loads(line), data)

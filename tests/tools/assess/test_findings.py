@@ -4,14 +4,16 @@ import textwrap
 
 import pytest
 
-from estimator_trainer.tools.assess import findings, knowledge, sources, tf_names
+from estimator_trainer.tools.assess import findings, knowledge, source_files, tf_names
 
 RESOLVER = 'cluster_resolver.TPUClusterResolver'
 V1, V2 = 'import tensorflow.compat.v1 as tf\n', 'import tensorflow as tf\n'
 
 
 def assess(*texts):
-    return findings.assess([sources.parse(f'{name}.py', textwrap.dedent(text)) for name, text in zip('abc', texts)])
+    return findings.assess(
+        [source_files.parse(f'{name}.py', textwrap.dedent(text)) for name, text in zip('abc', texts)]
+    )
 
 
 def states(text):
@@ -187,7 +189,7 @@ def test_of_a_package_only_the_import_counts_and_not_in_the_package_itself():
     text = 'from tensor2tensor.utils import registry\nregistry.x\nimport tensorflow_hub as hub\nhub.Module(x)'
     found = assess(text).findings
     assert [(one.line, one.state) for one in found] == [(1, 'blocks'), (3, 'runs'), (4, 'blocks')]
-    inside = findings.assess([sources.parse('/x/tensor2tensor/utils/a.py', text)]).findings
+    inside = findings.assess([source_files.parse('/x/tensor2tensor/utils/a.py', text)]).findings
     assert [one.line for one in inside] == [3, 4]
 
 

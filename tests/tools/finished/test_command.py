@@ -8,7 +8,7 @@ import pytest
 
 from estimator_trainer.storage import needs
 from estimator_trainer.storage.needs import Need
-from estimator_trainer.tools.finished import checkpoint, evaluate, export
+from estimator_trainer.tools.finished import chosen_checkpoint, evaluate, export
 
 CONFIG = {
     'job': 'own:job',
@@ -108,8 +108,8 @@ def test_no_tensorflow_for_a_mistake(runs):
 def test_the_newest_checkpoint_is_the_one_that_a_run_goes_on_from(runs, pointer, newest):
     if pointer:
         (runs / 'run' / 'checkpoint').write_text(pointer)
-    assert checkpoint.find('run', None) == (f'run/model.ckpt-{newest}', newest)
-    assert checkpoint.find('run', 5) == ('run/model.ckpt-5', 5)
+    assert chosen_checkpoint.find('run', None) == (f'run/model.ckpt-{newest}', newest)
+    assert chosen_checkpoint.find('run', 5) == ('run/model.ckpt-5', 5)
 
 
 def test_of_a_store_one_checkpoint_is_fetched_and_the_others_are_known():

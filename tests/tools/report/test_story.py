@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.report import lanes, run_files, sections, summary, timeline, times, verdict
-from estimator_trainer.tools.report.verdict import Alive
+from estimator_trainer.tools.report import lanes, run_files, run_verdict, sections, summary, timeline, times
+from estimator_trainer.tools.report.run_verdict import Alive
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN
 
@@ -26,7 +26,7 @@ def test_a_run_alone(tmp_path):
         'The run ended (max_steps) at step 100.',
     ]
     assert parts(run) == {'starting': 2.0, 'steps': 10.0, 'after the last step': 2.0}
-    assert summary.judge(run) == verdict.Verdict('done', 'is done: all steps are trained', 0)
+    assert summary.judge(run) == run_verdict.Verdict('done', 'is done: all steps are trained', 0)
     assert [(tile.label, tile.value) for tile in summary.tiles(run)] == [
         ('step', '100'),
         ('accuracy', '0.9000'),
@@ -120,20 +120,20 @@ def test_a_cluster_that_lives(tmp_path):
 )
 def test_verdicts_of_a_process_alone(state, alive, age, kind, words):
     training = {'state': state, 'time': NOW - age, 'why': 'early_stopping'} if state else {}
-    found = verdict.of(training, {}, {}, alive, NOW)
+    found = run_verdict.of(training, {}, {}, alive, NOW)
     assert found.kind == kind and words in found.text
 
 
 def test_a_report_of_an_earlier_run_does_not_count():
     report = {'exit_code': 1, 'ended': NOW - 10_000, 'attempts': []}
     training = {'state': 'ended', 'why': 'max_steps', 'time': NOW - 5_000}
-    assert verdict.of(training, {}, report, Alive(), NOW).kind == 'done'
-    assert verdict.of({**training, 'time': NOW - 10_001}, {}, report, Alive(), NOW).kind == 'failed'
+    assert run_verdict.of(training, {}, report, Alive(), NOW).kind == 'done'
+    assert run_verdict.of({**training, 'time': NOW - 10_001}, {}, report, Alive(), NOW).kind == 'failed'
 
 
 def test_a_supervisor_that_was_killed():
     status = {'state': 'training', 'time': NOW - 100}
-    found = verdict.of({'state': 'training', 'time': NOW - 100}, status, {}, Alive(), NOW)
+    found = run_verdict.of({'state': 'training', 'time': NOW - 100}, status, {}, Alive(), NOW)
     assert found.kind == 'lost' and 'its supervisor was killed' in found.text
 
 

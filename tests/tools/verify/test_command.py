@@ -12,7 +12,7 @@ import pytest
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.verify import interpreters, runs
+from estimator_trainer.tools.verify import interpreters, program_runs
 
 ROOT = pathlib.Path(__file__).parents[3]
 PROGRAM = pathlib.Path(__file__).with_name('program.py')
@@ -107,10 +107,12 @@ def test_what_an_interpreter_needs(change, said):
 def test_an_interpreter_with_estimators_needs_nothing_of_ours():
     plain = interpreters.Interpreter('python', {**VERSIONS, 'tensorflow': '2.15.1', 'tf-keras': None})
     interpreters._check('from', plain)
-    given = runs.environment({'PYTHONPATH': '/mine', 'TF_USE_LEGACY_KERAS': '1', 'PYTHONHASHSEED': '7'}, plain, 's')
-    assert given['PYTHONPATH'].split(os.pathsep) == [str(runs._COMPAT / 'recorder'), '/mine']
+    given = program_runs.environment(
+        {'PYTHONPATH': '/mine', 'TF_USE_LEGACY_KERAS': '1', 'PYTHONHASHSEED': '7'}, plain, 's'
+    )
+    assert given['PYTHONPATH'].split(os.pathsep) == [str(program_runs._COMPAT / 'recorder'), '/mine']
     assert 'TF_USE_LEGACY_KERAS' not in given and given['PYTHONHASHSEED'] == '7'
-    newest = runs.environment({}, interpreters.Interpreter('python', VERSIONS), 's')
+    newest = program_runs.environment({}, interpreters.Interpreter('python', VERSIONS), 's')
     assert newest['PYTHONPATH'].endswith('compat/child') and newest['PYTHONHASHSEED'] == '0'
 
 

@@ -12,14 +12,14 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.tools.migrate.canned import checkpoint, programs
+from estimator_trainer.tools.migrate.canned import checkpoint_reader, programs
 from estimator_trainer.tools.migrate.canned.in_keras_3 import tensors
 
 _FOLDER = 'estimator'
 _STEP = 'global_step'
 
 
-def keep(to: str, description: dict, original: checkpoint.CheckpointReader) -> None:
+def keep(to: str, description: dict, original: checkpoint_reader.CheckpointReader) -> None:
     """Writes the folder `estimator` of a result."""
     folder = os.path.join(to, _FOLDER)
     os.makedirs(folder)
@@ -27,7 +27,7 @@ def keep(to: str, description: dict, original: checkpoint.CheckpointReader) -> N
     for number, one in enumerate(description['optimizers']):
         for slot, name in one['slots'].items():
             names |= {
-                f'{variable}@{slot}': checkpoint.slot_names(original.shapes, variable, name)
+                f'{variable}@{slot}': checkpoint_reader.slot_names(original.shapes, variable, name)
                 for variable in one['variables']
             }
         names |= {f'{number}@{scalar}': [original.scalar_name(name)] for scalar, name in one['scalars'].items()}
@@ -72,8 +72,8 @@ def _parts(names, value):
     if len(names) == 1:
         dtype = np.int64 if names[0] == _STEP or names[0].endswith('/iter') else value.dtype
         return [(names[0], '', value.astype(dtype))]
-    places = checkpoint.parts(list(value.shape), len(names))
+    places = checkpoint_reader.parts(list(value.shape), len(names))
     return [
-        (name, checkpoint.slice_spec(whole, begin, size), value[begin : begin + size])
+        (name, checkpoint_reader.slice_spec(whole, begin, size), value[begin : begin + size])
         for name, (whole, begin, size) in zip(names, places)
     ]

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import owned, quiet
 from estimator_trainer.tools.migrate.canned import back, columns, dataset_file, describe, programs, record, recover
-from estimator_trainer.tools.migrate.canned.checkpoint import CheckpointReader
+from estimator_trainer.tools.migrate.canned.checkpoint_reader import CheckpointReader
 from estimator_trainer.tools.migrate.canned.in_keras_3 import differences, tensors
 from estimator_trainer.tools.migrate.canned.programs import CannotMigrate
 

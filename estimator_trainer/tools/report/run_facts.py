@@ -4,8 +4,8 @@ import dataclasses
 from typing import NamedTuple
 
 from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.run_verdict import Alive
 from estimator_trainer.tools.report.variables import CheckpointVariables
-from estimator_trainer.tools.report.verdict import Alive
 
 
 class ListedCheckpoint(NamedTuple):

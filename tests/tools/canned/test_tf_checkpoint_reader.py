@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.tools.migrate.canned import checkpoint
+from estimator_trainer.tools.migrate.canned import checkpoint_reader
 
 NAMES = [
     'dnn/kernel',
@@ -31,7 +31,7 @@ NAMES = [
     ],
 )
 def test_names_of_slots(variable, slot, expected):
-    assert checkpoint.slot_names(NAMES, variable, slot) == [NAMES[number] for number in expected]
+    assert checkpoint_reader.slot_names(NAMES, variable, slot) == [NAMES[number] for number in expected]
 
 
 @pytest.mark.parametrize('parts', [1, 2, 3])
@@ -53,7 +53,7 @@ def test_slots_of_partitions_are_put_together(tmp_path, parts):
             session.run(step)
             prefix = v1.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
             expected = np.concatenate(session.run(slots))
-    found = checkpoint.CheckpointReader(prefix)
+    found = checkpoint_reader.CheckpointReader(prefix)
     assert found.step == 1 and found.variable('table').shape == (7, 2)
     np.testing.assert_array_equal(found.slot('table', '{variable}/Adagrad'), expected)
     assert set(found.shapes) == found.used

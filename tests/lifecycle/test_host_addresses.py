@@ -1,4 +1,4 @@
-"""lifecycle.addresses: who is asked for an address when, by a name server and a clock of the test's."""
+"""lifecycle.host_addresses: who is asked for an address when, by a name server and a clock of the test's."""
 
 import socket
 import threading
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from estimator_trainer.lifecycle.addresses import Addresses
+from estimator_trainer.lifecycle.host_addresses import Addresses
 
 
 class NameServer:

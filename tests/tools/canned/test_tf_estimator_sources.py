@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer import compat, exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.migrate import command
-from estimator_trainer.tools.migrate.canned import conversion, programs, sources
+from estimator_trainer.tools.migrate.canned import conversion, estimator_sources, programs
 
 compat.bring_up()
 PROGRAM = """
@@ -62,19 +62,19 @@ def program(tmp_path, monkeypatch):
 )
 def test_a_program_that_gives_no_estimator(program, function, says):
     with pytest.raises(UsageError, match=says):
-        sources.of_program(f'{program}:{function}', 'input_fn', '')
+        estimator_sources.of_program(f'{program}:{function}', 'input_fn', '')
 
 
 @pytest.mark.parametrize('function', ['make_estimator', 'make_old'])
 def test_estimators_of_both_versions_are_taken(program, function):
     with pytest.raises(UsageError, match='holds no checkpoint'):
-        sources.of_program(f'{program}:{function}', 'input_fn', '')
+        estimator_sources.of_program(f'{program}:{function}', 'input_fn', '')
 
 
 def test_a_program_that_cannot_be_imported(program):
     program.write_text('import nothing_of_this_name')
     with pytest.raises(UsageError, match='ModuleNotFoundError.*without flags'):
-        sources.of_program(f'{program}:make_estimator', 'input_fn', '')
+        estimator_sources.of_program(f'{program}:make_estimator', 'input_fn', '')
 
 
 def test_a_checkpoint_that_is_none_of_an_estimator(program, tmp_path, capsys, monkeypatch):

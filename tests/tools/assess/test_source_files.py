@@ -1,4 +1,4 @@
-"""assess.sources: files, folders, notebooks, and what cannot be parsed."""
+"""assess.source_files: files, folders, notebooks, and what cannot be parsed."""
 
 import ast
 import json
@@ -6,7 +6,7 @@ import json
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.assess import notebooks, sources
+from estimator_trainer.tools.assess import notebooks, source_files
 
 
 def cell(source, kind='code'):
@@ -26,7 +26,7 @@ def test_a_folder(tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    found = [path.removeprefix(f'{tmp_path}/') for path in sources.find([str(tmp_path), f'{tmp_path}/b.py'])]
+    found = [path.removeprefix(f'{tmp_path}/') for path in source_files.find([str(tmp_path), f'{tmp_path}/b.py'])]
     assert found == ['a/c.py', 'a/d.ipynb', 'b.py']
 
 
@@ -38,7 +38,7 @@ def test_what_is_refused(tmp_path):
         (tmp_path / 'data.csv', 'is neither a Python program nor a notebook (.ipynb).'),
     ):
         with pytest.raises(UsageError) as error:
-            sources.find([str(path)])
+            source_files.find([str(path)])
         assert str(error.value) == f'{path}: {said}'
 
 
@@ -53,15 +53,15 @@ def test_what_is_refused(tmp_path):
     ],
 )
 def test_what_cannot_be_parsed(text, line, said):
-    source = sources.parse('a.py', text)
+    source = source_files.parse('a.py', text)
     assert source.problem.startswith(said) and source.problem and source.line == line
 
 
 def test_an_encoding(tmp_path):
     (tmp_path / 'a.py').write_bytes('# -*- coding: latin-1 -*-\nx = "é"\n'.encode('latin-1'))
     (tmp_path / 'b.py').write_bytes(b'# -*- coding: klingon -*-\n')
-    assert sources.read(f'{tmp_path}/a.py').tree.body[0].value.value == 'é'
-    assert 'klingon' in sources.read(f'{tmp_path}/b.py').problem
+    assert source_files.read(f'{tmp_path}/a.py').tree.body[0].value.value == 'é'
+    assert 'klingon' in source_files.read(f'{tmp_path}/b.py').problem
 
 
 def test_a_notebook(tmp_path):
@@ -73,7 +73,7 @@ def test_a_notebook(tmp_path):
         cell('for x in y:\n    %timeit x\n    tf.x\ntf.data?'),
     ]
     path.write_text(json.dumps({'cells': cells}), encoding='utf-8')
-    source = sources.read(str(path))
+    source = source_files.read(str(path))
     assert source.tree and source.cells == (1, 4, 6)
     last = source.tree.body[-2]
     assert isinstance(last, ast.For) and source.place(last.lineno) == f'{path}:cell 3:1'
@@ -82,7 +82,7 @@ def test_a_notebook(tmp_path):
 def test_a_cell_that_is_no_python_does_not_hide_the_others(tmp_path):
     cells = [cell('pip install x\ny = 1'), cell('what a cell'), cell('print "a"'), cell('z = 2')]
     (tmp_path / 'a.ipynb').write_text(json.dumps({'cells': cells}), encoding='utf-8')
-    source = sources.read(f'{tmp_path}/a.ipynb')
+    source = source_files.read(f'{tmp_path}/a.ipynb')
     assert source.place(source.line) == f'{tmp_path}/a.ipynb:cell 2:1' and 'what a cell' in source.problem
     assert [ast.unparse(node) for node in source.tree.body] == ['pass', 'y = 1', 'z = 2']
 
@@ -97,7 +97,7 @@ def test_the_names_of_a_program_of_python_2():
     text = (
         'import tensorflow as tf\nprint "tf.no"\n"""\ntf.no"""\nx = tf.log(y)  # tf.no\nif z:\n\ttf.train.Saver(a.b)\n'
     )
-    found = [line for line in ast.unparse(sources.parse('a.py', text).tree).splitlines() if line]
+    found = [line for line in ast.unparse(source_files.parse('a.py', text).tree).splitlines() if line]
     assert found == ['import tensorflow as tf', 'tf.log', 'tf.train.Saver', 'a.b']
 
 
@@ -111,4 +111,4 @@ def test_an_old_notebook():
 @pytest.mark.parametrize('content', ['[]', '{}', '{', '{"cells": [{}]}', '{"cells": 3}'])
 def test_a_damaged_notebook(tmp_path, content):
     (tmp_path / 'a.ipynb').write_text(content, encoding='utf-8')
-    assert sources.read(f'{tmp_path}/a.ipynb').problem.startswith('is no readable notebook (')
+    assert source_files.read(f'{tmp_path}/a.ipynb').problem.startswith('is no readable notebook (')
