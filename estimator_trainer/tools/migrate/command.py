@@ -66,7 +66,7 @@ class MigrateFlags:
     )
     loop: str = _how(
         'keras_fit',
-        'The loop that goes on from the result. The files of both are the same.',
+        'The loop that goes on from the result. The files are the same for each of them.',
         choices=tuple(loop for loop in job_flags.LOOPS if loop != 'estimator'),
     )
     from_keras: bool = _how(False, "Turn a checkpoint of keras_fit or custom_loop into an Estimator's.")
