@@ -158,17 +158,19 @@ def serialized(found):
     """
     import numpy as np
     import pandas as pd
-    from tensorflow.train import BytesList, Feature, Features, FloatList, Int64List
 
+    from estimator_trainer.compat import quiet
+
+    train = quiet.import_tensorflow().train
     makes = {
-        'string': lambda value: Feature(bytes_list=BytesList(value=[value.encode()])),
-        'int64': lambda value: Feature(int64_list=Int64List(value=[value])),
-        'float32': lambda value: Feature(float_list=FloatList(value=[value])),
+        'string': lambda value: train.Feature(bytes_list=train.BytesList(value=[value.encode()])),
+        'int64': lambda value: train.Feature(int64_list=train.Int64List(value=[value])),
+        'float32': lambda value: train.Feature(float_list=train.FloatList(value=[value])),
     }
     columns = []
     for name, kind in COLUMNS.items():
         codes, values = pd.factorize(found[name])
-        messages = [Features(feature={name: makes[kind](value)}).SerializeToString() for value in values]
+        messages = [train.Features(feature={name: makes[kind](value)}).SerializeToString() for value in values]
         columns.append(np.array(messages, object)[codes])
     for parts in zip(*columns):
         features = b''.join(parts)
@@ -184,9 +186,9 @@ def _varint(number: int) -> bytes:
 
 
 def _write_tfrecord(found, path):
-    import tensorflow as tf
+    from estimator_trainer.compat import quiet
 
-    with tf.io.TFRecordWriter(path) as writer:
+    with quiet.import_tensorflow().io.TFRecordWriter(path) as writer:
         for record in serialized(found):
             writer.write(record)
 
