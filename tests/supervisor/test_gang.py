@@ -30,6 +30,7 @@ FOREVER = 'exec sleep 600'
 SUPERVISE = """
 import json, os, pathlib, sys
 from estimator_trainer.supervisor.policy import task_commands
+from estimator_trainer.run_dir import protocol
 from estimator_trainer.this_process import signal_pipe
 from estimator_trainer.supervisor.processes import console
 from estimator_trainer.supervisor.processes.console import Console
