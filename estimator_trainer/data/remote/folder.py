@@ -184,7 +184,7 @@ class Folder:
                 with contextlib.suppress(OSError):
                     path = os.path.join(folder, name)
                     status = os.stat(path)
-                    is_kept = name.endswith(_UNFINISHED) and now - status.st_mtime < _WAIT_SECS
+                    is_kept = name.endswith(_UNFINISHED) and now - status.st_ctime < _WAIT_SECS  # mtime is a version
                     found.append(_File(path, entry, status.st_size, status.st_atime, is_kept))
         return found
 

@@ -162,6 +162,18 @@ def test_room_that_another_process_takes_while_it_writes_is_waited_for(remote, f
     assert read(ours.copy(found[1])) == CONTENT['data/part-1']
 
 
+def test_a_file_that_has_its_stamp_already_is_not_removed_before_it_has_its_name(remote, found, tmp_path, monkeypatch):
+    ours, others, fsync = Cache(str(tmp_path), 1500), Cache(str(tmp_path), 1500), os.fsync
+
+    def meanwhile(fd):  # the stamp stands for a version, not for a time
+        monkeypatch.setattr('os.fsync', fsync)
+        assert others.read(found[1], 0, 900) == CONTENT['data/part-1'][:900]  # wants room
+        fsync(fd)
+
+    monkeypatch.setattr('os.fsync', meanwhile)
+    assert read(ours.copy(found[0])) == CONTENT['data/part-0']
+
+
 def test_room_is_not_waited_for_where_nobody_will_make_it(remote, found, tmp_path, monkeypatch):
     cache = Cache(str(tmp_path), 1500)
     cache.folder.hold({entry_of(found[0]): 1000})
