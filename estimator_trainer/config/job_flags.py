@@ -21,7 +21,7 @@ LOOPS = {  # of --loop -> its training.trainer.Trainer, whose module is imported
 
 @dataclasses.dataclass(frozen=True)
 class JobFlags:
-    """The first half of config.TrainerConfig, which holds all flags of a run."""
+    """The first half of trainer_config.TrainerConfig, which holds all flags of a run."""
 
     job: str = _job(
         'mnist',

@@ -6,8 +6,7 @@ import functools
 import os
 
 from estimator_trainer import commands
-from estimator_trainer.config import checks as config_checks
-from estimator_trainer.config import flags, urls
+from estimator_trainer.config import checks, flags, urls
 from estimator_trainer.config.flags import flag
 from estimator_trainer.config.job_flags import JobFlags
 from estimator_trainer.monitoring import trackers
@@ -244,7 +243,7 @@ def _resolved(config: TrainerConfig) -> TrainerConfig:
         data_cache_dir=os.path.expanduser(config.data_cache_dir),
         track=tuple(map(str, trackers.targets(config.track))),
     )
-    config_checks.refuse_contradictions(config)
+    checks.refuse_contradictions(config)
     # Absolute from here on: the job's code may change the current folder.
     folders = {
         name: os.path.abspath(vars(config)[name])

@@ -9,7 +9,7 @@ import sys
 import time
 
 from estimator_trainer import exit_codes
-from estimator_trainer.config import trainer_config as config
+from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port, senders
 from estimator_trainer.run_dir import ownership
@@ -85,9 +85,9 @@ def run(
             return code
 
 
-def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[config.TrainerConfig, list[str]]:
+def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[trainer_config.TrainerConfig, list[str]]:
     """The trainer's config, and the command line of a cluster that works in the scratch folder of its URL."""
-    trainer = config.parse(['trainer', *opts.words])
+    trainer = trainer_config.parse(['trainer', *opts.words])
     return trainer, [*argv, *storage_run.trainer_flags(trainer, os.environ)]
 
 

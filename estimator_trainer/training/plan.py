@@ -11,7 +11,7 @@ from typing import Any
 
 import tf_config
 from estimator_trainer import jobs
-from estimator_trainer.config import checks as config_checks
+from estimator_trainer.config import checks
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
@@ -241,7 +241,7 @@ def make(config: TrainerConfig, environ) -> Plan:
         if strategy == 'none' and config.num_replicas > 1:
             strategy = 'mirrored'
     if strategy == 'parameter_server' and config.loop != 'estimator':
-        raise UsageError(config_checks.parameter_server_refused(config.loop))
+        raise UsageError(checks.parameter_server_refused(config.loop))
     if config.sync_ps and strategy != 'parameter_server':
         raise UsageError(
             f'--sync_ps: is for a cluster with parameter servers; the strategy is {strategy}, in which workers are '

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from estimator_trainer.config import trainer_config as config
+from estimator_trainer.config import trainer_config
 from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning
 
@@ -89,7 +89,7 @@ def test_the_watch_sees(tmp_path):
 
 
 def test_help(tmp_path):
-    assert run(tmp_path, '--help') == Done(0, config.help_text() + '\n', '', [])
+    assert run(tmp_path, '--help') == Done(0, trainer_config.help_text() + '\n', '', [])
 
 
 def test_a_job_module_that_raises_ends_with_a_traceback_and_a_last_line(tmp_path):
@@ -237,7 +237,7 @@ def test_an_unknown_flag_may_be_a_param(tmp_path, argv, said):
 
 @pytest.mark.parametrize('argv', [(), ('--dry_run',)], ids=['run', 'dry_run'])
 def test_a_model_dir_of_another_run(tmp_path, argv):
-    old = planning.make(config.parse(['trainer', *GIVEN, '--seed=2']), {})
+    old = planning.make(trainer_config.parse(['trainer', *GIVEN, '--seed=2']), {})
     config_file.write(str(tmp_path / 'model'), config_file.resolved(old, {}))
     (tmp_path / 'model' / 'model.ckpt-5.index').touch()
     before = (tmp_path / 'model' / 'config.json').read_bytes()

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip('obstore')
 
-from estimator_trainer.config import trainer_config as config  # noqa: E402
+from estimator_trainer.config import trainer_config  # noqa: E402
 from estimator_trainer.run_dir import protocol  # noqa: E402
 from estimator_trainer.storage import child, signals  # noqa: E402
 from estimator_trainer.storage.lease import Unneeded  # noqa: E402
@@ -62,7 +62,7 @@ def test_nothing_begins_after_a_signal():
 
 
 def test_the_child_learns_which_flags_were_given():
-    given = config.parse(['trainer', '--model_dir=s3://bucket/run', '--epochs=1', '--grace_secs=40'])
+    given = trainer_config.parse(['trainer', '--model_dir=s3://bucket/run', '--epochs=1', '--grace_secs=40'])
     environ = child.environment({'PATH': '/bin'}, given, '/scratch/run', Share(), Unneeded())
     assert environ['PATH'] == '/bin'
     assert json.loads(environ[protocol.STORE])['flags'] == {
@@ -77,7 +77,7 @@ def test_the_child_learns_which_flags_were_given():
 
 
 def test_a_task_of_several_machines_learns_that_its_folder_is_a_copy():
-    given = config.parse(['trainer', '--model_dir=s3://bucket/run', '--epochs=1'])
+    given = trainer_config.parse(['trainer', '--model_dir=s3://bucket/run', '--epochs=1'])
     environ = child.environment({}, given, '/scratch/run', Share('worker:1', 'worker'), Unneeded())
     assert protocol.copied_url('/scratch/run', environ) == 's3://bucket/run'
     assert protocol.copied_url('/another/run', environ) is None

@@ -12,7 +12,7 @@ import pytest
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer import exit_codes  # noqa: E402
-from estimator_trainer.config import trainer_config as config  # noqa: E402
+from estimator_trainer.config import trainer_config  # noqa: E402
 from estimator_trainer.storage import child, connection, lease, names, scratch_state, share, signals, store, stored_run  # noqa: E402
 
 URL = 's3://bucket/run'
@@ -62,7 +62,7 @@ def remote(monkeypatch):
 
 
 def start(scratch):
-    given = config.parse(['trainer', f'--model_dir={URL}', '--epochs=1', f'--scratch_dir={scratch}'])
+    given = trainer_config.parse(['trainer', f'--model_dir={URL}', '--epochs=1', f'--scratch_dir={scratch}'])
     return stored_run.run([], given, {})
 
 
