@@ -1,6 +1,5 @@
 """The commands of `python -m estimator_trainer`. A command's module is imported when the command runs."""
 
-import difflib
 import importlib
 import importlib.metadata
 import platform
@@ -8,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from estimator_trainer import __version__
+from estimator_trainer.errors import nearest
 
 
 class Command(NamedTuple):
@@ -92,8 +92,7 @@ def split(argv: Sequence[str]) -> tuple[str, list[str]]:
         return TRAIN, list(argv)
     name, *rest = argv
     if name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, n=1)
-        meant = f' (did you mean {close[0]}?)' if close else ''
+        meant = nearest(name, COMMANDS)
         if name in PROGRAMS:
             meant = f'; it is a program of its own: `{PROGRAMS[name]} --help` explains it'
         raise ValueError(f'{name}: no such command{meant}. Commands are {", ".join(COMMANDS)}; a flag is --name=value.')

@@ -1,5 +1,7 @@
 """Errors that the user can mend. Imports nothing of ours."""
 
+from collections.abc import Callable, Iterable
+
 
 class UsageError(ValueError):
     """Something the user can mend before anything starts. Names the flag, the value and the cure."""
@@ -24,3 +26,11 @@ class BadExample(ValueError):
     def __init__(self, message: str, may_be_left_out: bool = False):
         super().__init__(message)
         self.may_be_left_out = may_be_left_out
+
+
+def nearest(word: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
+    """For a message: ' (did you mean X?)', with `shown` of the known word that is most like this one; '' if none is."""
+    import difflib  # programs under compat import this module, and need none of it
+
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f' (did you mean {shown(close[0])}?)' if close else ''

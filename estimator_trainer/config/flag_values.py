@@ -7,14 +7,13 @@
 """
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags as absl_flags
 
 from estimator_trainer.config.flag_words import Word
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from estimator_trainer.config.flags import Flag
@@ -153,9 +152,7 @@ def _value(one: Given, parser: absl_flags.ArgumentParser):
     if flag.type is tuple:
         return tuple(part for part in parser.parse(text) or () if part)
     if flag.choices and text not in flag.choices:
-        close = difflib.get_close_matches(text, flag.choices, n=1)
-        meant = f' (did you mean {close[0]}?)' if close else ''
-        raise one.refused(f'one of {", ".join(flag.choices)} is needed{meant}.')
+        raise one.refused(f'one of {", ".join(flag.choices)} is needed{nearest(text, flag.choices)}.')
     try:
         value = parser.parse(text)
     except ValueError:

@@ -12,7 +12,6 @@ Imports no TensorFlow.
 """
 
 import dataclasses
-import difflib
 import math
 import textwrap
 import types
@@ -23,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from absl import flags as absl_flags
 
 from estimator_trainer.config import flag_values, flag_words
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 
 Config = TypeVar('Config')
 REQUIRED = 'required'
@@ -151,12 +150,11 @@ class UnknownFlag(UsageError):
     """
 
     def __init__(self, unknown: flag_values.Unknown, known: Sequence[str]):
-        close = difflib.get_close_matches(unknown.name, known, n=1)
-        meant = f' (did you mean --{close[0]}?)' if close else ''
+        meant = nearest(unknown.name, known, '--{}'.format)
         self.said = f'--{unknown.name}{unknown.word.shown_place}: no such flag'
         super().__init__(f'{self.said}{meant}. See --help.')
         self.unknown = unknown
-        self.has_close = bool(close)
+        self.has_close = bool(meant)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Image classification sets by their TFDS name, and the embedded `mnist_5k`."""
 
 import contextlib
-import difflib
 import functools
 import io
 import logging
@@ -16,7 +15,7 @@ from estimator_trainer.data import augment, pipeline, prepared_sets, preparing
 from estimator_trainer.data.prepared_sets import EMBEDDED
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
-from estimator_trainer.errors import DatasetError, DatasetUnavailable
+from estimator_trainer.errors import DatasetError, DatasetUnavailable, nearest
 from estimator_trainer.run_dir import locks
 
 _log = logging.getLogger('estimator_trainer')
@@ -178,11 +177,9 @@ def _builder(name, folder):
         return tfds.builder(name, data_dir=folder)
     except tfds.core.DatasetNotFoundError as error:
         known = [EMBEDDED, *tfds.list_builders(with_community_datasets=False)]
-        close = difflib.get_close_matches(name, known, n=1)
-        meant = f' (did you mean {close[0]}?)' if close else ''
         raise DatasetError(
-            f'--dataset={name}: TFDS knows no such data set{meant}, and {folder or "its data_dir"} holds none. '
-            f'{_WAYS_OUT}'
+            f'--dataset={name}: TFDS knows no such data set{nearest(name, known)}, and '
+            f'{folder or "its data_dir"} holds none. {_WAYS_OUT}'
         ) from error
     except (AssertionError, ValueError) as error:  # a config or version that it does not have
         raise DatasetError(f'--dataset={name}: {error}') from error

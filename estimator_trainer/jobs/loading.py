@@ -7,7 +7,6 @@ loads the job early, and refuses an import of TensorFlow meanwhile. Only a job t
 in its source is run twice.
 """
 
-import difflib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -18,7 +17,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
@@ -41,7 +40,7 @@ def load(name: str) -> Job:
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
     if not all((colon, module_name, attribute)) or module_name.startswith('.') or module_name.endswith('.py'):
-        meant = suggestions.job(name) or f'no built-in job has this name{_nearest(name, BUILT_IN)}.'
+        meant = suggestions.job(name) or f'no built-in job has this name{nearest(name, BUILT_IN, repr)}.'
         raise JobError(
             f'--job={name}: {meant} Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
         )
@@ -59,7 +58,8 @@ def load(name: str) -> Job:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
     if not hasattr(module, attribute):
         raise JobError(
-            f'--job={name}: module {module_name} has no attribute {attribute!r}{_nearest(attribute, vars(module))}.'
+            f'--job={name}: module {module_name} has no attribute {attribute!r}'
+            f'{nearest(attribute, vars(module), repr)}.'
         )
     job = getattr(module, attribute)
     if callable(job) and not isinstance(job, Job):
@@ -141,7 +141,7 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
         if name not in defaults:
             known = ', '.join(sorted(defaults)) or 'none'
             raise JobError(
-                f'--param={override}: the job has no param {name!r}{_nearest(name, defaults)}. It has: {known}.'
+                f'--param={override}: the job has no param {name!r}{nearest(name, defaults, repr)}. It has: {known}.'
             )
         try:
             params[name] = _parse(text, type(defaults[name]))
@@ -182,8 +182,3 @@ def _parse(text, kind):
 
 def _article(value) -> str:
     return {'int': 'an int', 'str': 'a string'}.get(type(value).__name__, f'a {type(value).__name__}')
-
-
-def _nearest(name, known) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f' (did you mean {close[0]!r}?)' if close else ''

@@ -1,6 +1,5 @@
 """What --track names: trackers, and where they are. Imports none of them, and no TensorFlow."""
 
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -8,7 +7,7 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 
 MLFLOW, WANDB, HPARAMS = 'mlflow', 'wandb', 'tensorboard-hparams'
 SHAPES = f'{MLFLOW}:URI, {WANDB} and {HPARAMS}'
@@ -46,9 +45,7 @@ def parse(text: str) -> Target:
     """
     kind, _, rest = text.partition(':')
     if kind not in _NEEDED:
-        close = difflib.get_close_matches(kind, _NEEDED, n=1)
-        meant = f' (did you mean {close[0]}?)' if close else ''
-        raise UsageError(f'--track={kind}: no such tracker{meant}. There are {SHAPES}.')
+        raise UsageError(f'--track={kind}: no such tracker{nearest(kind, _NEEDED)}. There are {SHAPES}.')
     if kind == MLFLOW:
         return Target(kind, _uri(rest))
     if rest:

@@ -5,7 +5,6 @@ Exit code 0, 64 on a bad argument or job description, otherwise that of the engi
 
 import argparse
 import contextlib
-import difflib
 import importlib
 import pathlib
 import subprocess
@@ -13,7 +12,7 @@ import sys
 import tempfile
 
 from estimator_trainer import exit_codes
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.submit import description as descriptions
 
 ENGINES = {'slurm': 'slurm_script', 'kubernetes': 'kubernetes_objects', 'ray': 'ray_job'}
@@ -28,9 +27,7 @@ def _one_of(*words):
     def read(text):
         if text in words:
             return text
-        close = difflib.get_close_matches(text, words, n=1)
-        meant = f' (did you mean {close[0]}?)' if close else ''
-        raise argparse.ArgumentTypeError(f'{text} is none of {", ".join(words)}{meant}')
+        raise argparse.ArgumentTypeError(f'{text} is none of {", ".join(words)}{nearest(text, words)}')
 
     return read
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import difflib
 import json
 import os
 import subprocess
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flag_words, flags, trainer_config, urls
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.this_process import parent_process
 from estimator_trainer.tools.sweep import space as spaces
 from estimator_trainer.tools.sweep.space import Parameter, Space
@@ -122,9 +121,7 @@ def _parameter(space: Space, declared, params) -> Parameter:
         return spaces.typed(space, type(params[space.name]))
     flag = declared.get(space.name)
     if flag is None:
-        known = [*params, *declared]
-        close = difflib.get_close_matches(space.name, known, n=1)
-        meant = f' (did you mean {close[0]}?)' if close else ''
+        meant = nearest(space.name, [*params, *declared])
         has = ', '.join(sorted(params)) or 'none'
         raise UsageError(
             f'--param_space={space}: {space.name} is no flag of the trainer and no param of the job{meant}. '
