@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from estimator_trainer import exit_codes  # noqa: E402
-from estimator_trainer.config import flags  # noqa: E402
+from estimator_trainer.config import declaration  # noqa: E402
 from estimator_trainer.config.trainer_config import TrainerConfig  # noqa: E402
 from estimator_trainer.run_dir import written_files  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
@@ -184,7 +184,7 @@ def text() -> str:
 
 def _flags(config) -> str:
     tables = []
-    for title, members in flags.groups(config).items():
+    for title, members in declaration.groups(config).items():
         rows = [
             (f'`--{flag.name}`', _default(flag), _cell(flag.shown_range), _cell(flag.help), _cell(flag.why))
             for flag in members

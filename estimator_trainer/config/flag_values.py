@@ -8,15 +8,13 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from absl import flags as absl_flags
 
+from estimator_trainer.config.declaration import Flag
 from estimator_trainer.config.flag_words import Word
 from estimator_trainer.errors import UsageError, nearest
-
-if TYPE_CHECKING:
-    from estimator_trainer.config.flags import Flag
 
 _KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number'}
 
@@ -25,7 +23,7 @@ _KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number'}
 class Given:
     """A flag as it was given. `text` is its value; `shown` the flag and its value as they were written."""
 
-    flag: 'Flag'
+    flag: Flag
     text: str
     shown: str
     word: Word
@@ -56,7 +54,7 @@ class Split:
     words: list[Word]  # neither flags nor values
 
 
-def split(known: Mapping[str, 'Flag'], words: Sequence[Word]) -> Split:
+def split(known: Mapping[str, Flag], words: Sequence[Word]) -> Split:
     """Finds the flags among the words.
 
     Raises:
@@ -89,7 +87,7 @@ def split(known: Mapping[str, 'Flag'], words: Sequence[Word]) -> Split:
     return found
 
 
-def _given(flag: 'Flag', word: Word, has_value: bool, text: str, rest: list[Word]) -> Given:
+def _given(flag: Flag, word: Word, has_value: bool, text: str, rest: list[Word]) -> Given:
     shown = f'--{flag.name}'
     if not has_value and flag.type is bool:
         return Given(flag, 'true', shown, word)

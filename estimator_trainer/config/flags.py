@@ -1,124 +1,24 @@
-"""One declaration for each flag: a field of a frozen dataclass.
-
-    @dataclasses.dataclass(frozen=True)
-    class Config:
-        batch_size: int = flag(64, 'Examples of a replica in each step.', group='Training', least=1)
+"""Reads a command line into the dataclass that declares its flags (declaration.py).
 
     config = parse(Config, ['program', '--batch_size=32'])
 
-The field gives the flag its name and type. absl's flag, the checks of ranges, --help and docs/reference.md all come
-from it. absl reads the values; `flag_values.py` says which of several counts, and names the place of a wrong one.
-Imports no TensorFlow.
+absl reads the values; `flag_values.py` says which of several counts, and names the place of a wrong one. Imports no
+TensorFlow.
 """
 
 import dataclasses
-import math
 import textwrap
-import types
-import typing
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from absl import flags as absl_flags
 
 from estimator_trainer.config import flag_values, flag_words
+from estimator_trainer.config.declaration import REQUIRED, declared, groups
 from estimator_trainer.errors import UsageError, nearest
 
 Config = TypeVar('Config')
-REQUIRED = 'required'
 _WIDTH = 110  # of --help
-
-
-@dataclasses.dataclass(frozen=True)
-class Flag:
-    """What is known of a flag.
-
-    Attributes:
-        default: the value without the flag; None where `unset` says what holds then.
-        help: what it does.
-        group: the title under which --help and the reference show it.
-        why: the reason for the default.
-        unit: of the value.
-        unset: what holds without the flag, where the default does not say it; REQUIRED: the flag has to be given.
-        least, above, most: bounds of a number: at least, more than, at most.
-        wanted: says the bounds in the error message, in place of 'at least LEAST is needed.'
-        choices: all values that there are.
-        repeated: the flag may be given several times, and each time adds a value.
-        excludes: names of the flags that cannot have a value beside this one; the one that counts takes theirs back.
-            One flag of a pair names the other.
-        last_counts: a flagfile counts as much as the command line, on which engines and supervisors put a value
-            before the user's flags.
-    """
-
-    default: Any
-    help: str
-    group: str
-    why: str = ''
-    unit: str = ''
-    unset: str = ''
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    wanted: str = ''
-    choices: tuple[str, ...] = ()
-    repeated: bool = False
-    excludes: tuple[str, ...] = ()
-    last_counts: bool = False
-    name: str = ''
-    type: type = str
-
-    @property
-    def shown_default(self) -> str:
-        """The default as one would write it, or what holds without the flag."""
-        if self.unset:
-            return self.unset
-        if isinstance(self.default, bool):
-            return str(self.default).lower()
-        if isinstance(self.default, tuple):
-            return ','.join(self.default)
-        return '' if self.default is None else f'{self.default} {self.unit}'.strip()
-
-    @property
-    def shown_range(self) -> str:
-        if self.choices:
-            return f'one of {", ".join(self.choices)}'
-        bounds = (('over', self.above), ('at least', self.least), ('at most', self.most))
-        return ', '.join(f'{word} {bound} {self.unit}'.strip() for word, bound in bounds if bound is not None)
-
-    def admits(self, value) -> bool:
-        """Whether a value is within the bounds."""
-        if value is None or not isinstance(value, int | float):
-            return True
-        above = -math.inf if self.above is None else self.above
-        least = -math.inf if self.least is None else self.least
-        most = math.inf if self.most is None else self.most
-        return math.isfinite(value) and above < value and least <= value <= most
-
-
-def flag(default, help: str, *, group: str, **about) -> Any:
-    """The declaration of a flag: a field of a dataclass. `about` are the other attributes of Flag."""
-    return dataclasses.field(default=default, metadata={'flag': Flag(default, help, group, **about)})
-
-
-def declared(config: type) -> list[Flag]:
-    """The flags of a dataclass, in the order of its fields. The field `from_` is the flag --from."""
-    found = []
-    for field in dataclasses.fields(config):
-        kind = typing.get_args(field.type)[0] if isinstance(field.type, types.UnionType) else field.type
-        found.append(dataclasses.replace(field.metadata['flag'], name=field.name.rstrip('_'), type=kind))
-    return [dataclasses.replace(one, excludes=_excluded_by(one, found)) for one in found]
-
-
-def _excluded_by(one: Flag, all_flags: Sequence[Flag]) -> tuple[str, ...]:
-    return tuple(other.name for other in all_flags if other.name in one.excludes or one.name in other.excludes)
-
-
-def groups(config: type) -> dict[str, list[Flag]]:
-    """The flags of a dataclass under the titles of their groups."""
-    found: dict[str, list[Flag]] = {}
-    for one in declared(config):
-        found.setdefault(one.group, []).append(one)
-    return found
 
 
 def define(config: type) -> absl_flags.FlagValues:

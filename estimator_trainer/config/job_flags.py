@@ -4,8 +4,8 @@ import dataclasses
 import functools
 
 import tf_config
-from estimator_trainer.config import flags, urls
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config import urls
+from estimator_trainer.config.declaration import REQUIRED, flag
 
 _job = functools.partial(flag, group='What is trained')
 _data = functools.partial(flag, group='Data')
@@ -46,7 +46,7 @@ class JobFlags:
         '',
         'Folder of checkpoints, metrics and exports, or its URL in an object store (s3://, gs://, az://). The same '
         'command with the same folder resumes.',
-        unset=flags.REQUIRED,
+        unset=REQUIRED,
     )
     scratch_dir: str = _job(
         '',

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TypeVar
 
-from estimator_trainer.config import flags
+from estimator_trainer.config import declaration, flags
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 
@@ -40,13 +40,13 @@ def parse(config: type[Config], program: str, own: Sequence[str]) -> Config:
 
 
 def _names(config: type) -> set[str]:
-    declared = flags.declared(config)
+    declared = declaration.declared(config)
     return {one.name for one in declared} | {f'no{one.name}' for one in declared if one.type is bool}
 
 
 def _mended(config: type, own: Sequence[str]) -> str:
     """The arguments as they were meant: what the command does not know stands after `--`."""
-    with_value = {one.name for one in flags.declared(config) if one.type is not bool}
+    with_value = {one.name for one in declaration.declared(config) if one.type is not bool}
     mine: list[str] = []
     theirs: list[str] = []
     part, rest = theirs, list(own)

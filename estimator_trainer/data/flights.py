@@ -17,7 +17,7 @@ import tempfile
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
 
 USAGE = """\
@@ -213,7 +213,7 @@ _flag = functools.partial(flag, group='Files')
 
 @dataclasses.dataclass(frozen=True)
 class FlightsFlags:
-    to: str = _flag('', 'Folder for the files. It is made if it is not there.', unset=flags.REQUIRED)
+    to: str = _flag('', 'Folder for the files. It is made if it is not there.', unset=REQUIRED)
     format: str = _flag('tfrecord', 'Format of the files.', choices=tuple(FORMATS))
     shards: int = _flag(4, 'Files of train-*, and of eval-*.', least=1, most=1000, wanted='give 1 to 1000.')
 

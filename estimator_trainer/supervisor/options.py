@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from estimator_trainer.config import flags, two_parts
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.supervisor import trainer_flags as trainers

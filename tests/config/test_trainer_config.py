@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from estimator_trainer.config import flags
+from estimator_trainer.config import declaration
 from estimator_trainer.config.trainer_config import HelpRequested, TrainerConfig, help_text, parse, parse_with_overrides
 from estimator_trainer.errors import UsageError
 
@@ -25,12 +25,12 @@ def refused(*argv):
 
 
 def test_without_a_flag_its_default_holds():
-    defaults = {flag.name: flag.default for flag in flags.declared(TrainerConfig)}
+    defaults = {flag.name: flag.default for flag in declaration.declared(TrainerConfig)}
     assert dataclasses.asdict(parsed()) == {**defaults, 'model_dir': MODEL_DIR, 'max_steps': 5}
 
 
 def test_every_flag_is_in_a_group_and_a_field_of_the_config():
-    grouped = [flag.name for members in flags.groups(TrainerConfig).values() for flag in members]
+    grouped = [flag.name for members in declaration.groups(TrainerConfig).values() for flag in members]
     assert grouped == [field.name for field in dataclasses.fields(TrainerConfig)]
 
 
@@ -161,7 +161,7 @@ def test_which_flag_counts(tmp_path, monkeypatch, file, argv, holds, told):
 
 
 def test_of_two_flags_that_exclude_each_other_one_says_so():
-    declared = {flag.name: flag.excludes for flag in flags.declared(TrainerConfig) if flag.excludes}
+    declared = {flag.name: flag.excludes for flag in declaration.declared(TrainerConfig) if flag.excludes}
     by_steps, by_secs = 'save_checkpoints_steps', 'save_checkpoints_secs'
     pairs = {'max_steps': ('epochs',), 'epochs': ('max_steps',), by_steps: (by_secs,), by_secs: (by_steps,)}
     assert declared == pairs
@@ -291,14 +291,14 @@ def test_help_comes_before_every_error(flag):
 
 def test_help_lists_every_group_and_flag():
     lines, text = help_text().splitlines(), ' '.join(help_text().split())
-    for group, members in flags.groups(TrainerConfig).items():
+    for group, members in declaration.groups(TrainerConfig).items():
         assert f'{group}:' in lines
         for flag in members:
             assert [line.startswith(f'  --{flag.name}: ') for line in lines].count(True) == 1
             assert f'--{flag.name}: {flag.help} [' in text
 
 
-@pytest.mark.parametrize('flag', flags.declared(TrainerConfig), ids=lambda flag: flag.name)
+@pytest.mark.parametrize('flag', declaration.declared(TrainerConfig), ids=lambda flag: flag.name)
 def test_every_flag_says_what_holds_without_it(flag):
     assert flag.help.endswith('.')
     assert flag.shown_default or flag.repeated

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from estimator_trainer import commands, exit_codes
-from estimator_trainer.config import flags
+from estimator_trainer.config import declaration
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import written_files
 from estimator_trainer.supervisor.options import ClusterFlags
@@ -45,7 +45,7 @@ def test_the_page_is_what_its_command_makes():
 def test_the_page_has_every_flag_with_its_default_every_code_and_every_file():
     rows = [line.strip('| ').split(' | ') for line in make_reference.text().splitlines() if line.startswith('| ')]
     first = [row[0] for row in rows]
-    for flag in itertools.chain.from_iterable(map(flags.declared, EVERY)):
+    for flag in itertools.chain.from_iterable(map(declaration.declared, EVERY)):
         found = [row for row in rows if row[0] == f'`--{flag.name}`']
         assert found and (flag.unset or flag.repeated or f'`{flag.shown_default}`' in [row[1] for row in found])
     assert {int(cell) for cell in first if cell.isdigit()} == set(exit_codes.MEANINGS)

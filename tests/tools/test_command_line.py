@@ -6,14 +6,14 @@ import errno
 import pytest
 
 from estimator_trainer import exit_codes
-from estimator_trainer.config import flags
+from estimator_trainer.config import declaration, flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools import command_line
 
 
 @dataclasses.dataclass(frozen=True)
 class Flags:
-    out: str = flags.flag('', 'A file.', group='The result')
+    out: str = declaration.flag('', 'A file.', group='The result')
 
 
 def end(argv, command, codes=None):

@@ -5,7 +5,7 @@ import json
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.assess import findings, report, source_files

@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 
-from estimator_trainer.config import flags
+from estimator_trainer.config.declaration import REQUIRED
 from estimator_trainer.run_dir import metrics_log
 from estimator_trainer.tools.finished import finished_run
 from estimator_trainer.tools.finished.finished_run import of_data, of_run
@@ -21,7 +21,7 @@ _log = logging.getLogger('estimator_trainer')
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateFlags:
-    model_dir: str = of_run('', 'Folder of the run.', unset=flags.REQUIRED)
+    model_dir: str = of_run('', 'Folder of the run.', unset=REQUIRED)
     checkpoint_step: int | None = of_run(None, 'The step of the checkpoint.', least=0, unset='the newest one')
     eval_files: str = of_data('', 'Files to evaluate on, as those of the trainer.', unset="the run's")
     file_format: str = of_data(

@@ -4,7 +4,8 @@ import dataclasses
 import logging
 import os
 
-from estimator_trainer.config import flags, urls
+from estimator_trainer.config import urls
+from estimator_trainer.config.declaration import REQUIRED
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.finished import finished_run
 from estimator_trainer.tools.finished.finished_run import of_data, of_run
@@ -22,7 +23,7 @@ _log = logging.getLogger('estimator_trainer')
 
 @dataclasses.dataclass(frozen=True)
 class ExportFlags:
-    model_dir: str = of_run('', 'Folder of the run.', unset=flags.REQUIRED)
+    model_dir: str = of_run('', 'Folder of the run.', unset=REQUIRED)
     checkpoint_step: int | None = of_run(None, 'The step of the checkpoint.', least=0, unset='the newest one')
     to: str = of_run(
         '', 'Folder for the SavedModel, which is named by the time.', unset='export/step_N of the model_dir'

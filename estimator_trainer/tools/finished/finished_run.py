@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags, urls
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable, UsageError
 from estimator_trainer.jobs import input_fns, job_data

@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags, job_flags
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage import needs
@@ -56,7 +56,7 @@ _canned = functools.partial(flag, group='A canned Estimator of a program', unset
 @dataclasses.dataclass(frozen=True)
 class MigrateFlags:
     model_dir: str = _folders('', 'Folder of the run to migrate.', unset="with --program the Estimator's")
-    to: str = _folders('', 'Folder for the result: a new or an empty one.', unset=flags.REQUIRED)
+    to: str = _folders('', 'Folder for the result: a new or an empty one.', unset=REQUIRED)
     data_dir: str = _folders('', 'Folder of the data sets that TFDS has prepared.', unset="the run's")
     program: str = _canned(
         '', 'FILE.py:FUNCTION that takes nothing and gives a canned Estimator; the file is imported, not run.'

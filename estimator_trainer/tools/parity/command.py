@@ -9,7 +9,7 @@ import tempfile
 
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol

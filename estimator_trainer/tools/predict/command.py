@@ -9,7 +9,7 @@ import sys
 
 from estimator_trainer import compat, exit_codes
 from estimator_trainer.config import flags
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.data.files import FORMATS, listing
 from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.storage import needs
@@ -56,10 +56,10 @@ class PredictFlags:
         '', 'Folder of a run, in place of --export: its export/best, or else its export/final.', unset='none'
     )
     signature: str = _model('', 'The signature of the SavedModel.', unset='predict, or else serving_default')
-    files: str = _rows('', 'The files with the examples: a glob, or several separated by commas.', unset=flags.REQUIRED)
+    files: str = _rows('', 'The files with the examples: a glob, or several separated by commas.', unset=REQUIRED)
     file_format: str = _rows('auto', 'The format of the files. auto: their suffix says it.', choices=FORMATS)
     key: str = _rows('', 'A feature or column that becomes the first column of the result.', unset='none')
-    out: str = _rows('', f'The file for the predictions, which ends with {", ".join(SUFFIXES)}.', unset=flags.REQUIRED)
+    out: str = _rows('', f'The file for the predictions, which ends with {", ".join(SUFFIXES)}.', unset=REQUIRED)
     batch_size: int = _how(1024, 'Examples that the model gets at once.', least=1, why='keeps two cores busy')
     processes: int = _how(
         1, 'Processes that predict.', least=1, why='one process uses all cores; several help where reading is slow'

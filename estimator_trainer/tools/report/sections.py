@@ -3,7 +3,7 @@
 import urllib.parse
 from typing import Any, NamedTuple
 
-from estimator_trainer.config import flags
+from estimator_trainer.config import declaration
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.tools.report.run_facts import RunFiles
 from estimator_trainer.tools.report.words import day, number, size, whole
@@ -31,7 +31,7 @@ class Link(NamedTuple):
 
 def settings(run: RunFiles) -> list[Setting]:
     """Every flag of a run, those that differ from the default first."""
-    declared = {flag.name: flag for flag in flags.declared(TrainerConfig)}
+    declared = {flag.name: flag for flag in declaration.declared(TrainerConfig)}
     found = []
     for name, value in run.flags.items():
         if name in _OF_THE_PLACE:

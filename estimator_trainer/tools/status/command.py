@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.config import flags, two_parts, urls
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config import two_parts, urls
+from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.run_dir import metrics_log, ownership, protocol
@@ -54,7 +54,7 @@ class SweepFlags:
         'NAME:uniform:LOW:HIGH take numbers, NAME:int:LOW:HIGH whole numbers, NAME:choice:A,B,C one of these. '
         'Repeatable.',
         repeated=True,
-        unset=flags.REQUIRED,
+        unset=REQUIRED,
     )
     trials: int = _what(
         20,

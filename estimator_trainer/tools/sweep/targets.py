@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.config import flag_words, flags, trainer_config, urls
+from estimator_trainer.config import declaration, flag_words, trainer_config, urls
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.this_process import parent_process
 from estimator_trainer.tools.sweep import space as spaces
@@ -77,7 +77,7 @@ def find(given: Sequence[Space], trainer_flags: Sequence[str]) -> Targets:
         UsageError: a flag of the trainer is wrong, a name is unknown, or a value cannot be.
         CheckFailed: the job cannot be loaded, or refuses a value.
     """
-    declared = {one.name: one for one in flags.declared(trainer_config.TrainerConfig)}
+    declared = {one.name: one for one in declaration.declared(trainer_config.TrainerConfig)}
     for space in given:
         _refuse_what_is_the_same(space, declared.get(space.name))
     # A trial always has a value of each parameter: --epochs may be one.

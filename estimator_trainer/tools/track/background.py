@@ -14,7 +14,7 @@ from collections.abc import Callable
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import senders, trackers
 from estimator_trainer.this_process import parent_process
-from estimator_trainer.tools.track import sending, tracker, tracking_state
+from estimator_trainer.tools.track import adapters, sending, tracking_state
 from estimator_trainer.tools.track.outage import Outage
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, TrackerUnavailable
 
@@ -92,8 +92,8 @@ def main(argv: list[str]) -> int:
     orders, target = Orders(), trackers.parse(text)
     config = os.path.join(model_dir, 'config.json')
     before = _version(config)  # the chief writes it anew in each start
-    with contextlib.suppress(tracker.TrackerUnavailable):  # what fails here fails again when it is needed
-        tracker.imported(target)  # while the run starts, so that a short run need not wait for it
+    with contextlib.suppress(TrackerUnavailable):  # what fails here fails again when it is needed
+        adapters.imported(target)  # while the run starts, so that a short run need not wait for it
     if orders.wait(None) != senders.FOLLOW:
         return exit_codes.OK
     try:

@@ -8,7 +8,7 @@ import time
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import trackers
 from estimator_trainer.run_dir import protocol

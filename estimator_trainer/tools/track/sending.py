@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from estimator_trainer.monitoring.trackers import Target
 from estimator_trainer.run_dir import protocol, training_file
-from estimator_trainer.tools.track import tracker, unsent
+from estimator_trainer.tools.track import adapters, tracker, unsent
 from estimator_trainer.tools.track import tracking_state as states
 from estimator_trainer.tools.track.tracker import EntryDeleted, TrackerRefused, TrackerUnavailable
 
@@ -31,7 +31,7 @@ class TrackerSender:
         target: Target,
         file: states.StateFile,
         say: Callable[[str], None],
-        make: Callable[[Target], tracker.Tracker] = tracker.make,
+        make: Callable[[Target], tracker.Tracker] = adapters.make,
         shown: str = '',
     ):
         self._folder, self._target, self._file, self._make = model_dir, target, file, make

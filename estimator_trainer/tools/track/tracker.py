@@ -1,9 +1,8 @@
-"""What a tracker can do, and which one is meant. An adapter imports its library when it is made."""
+"""What a tracker can do, and how it says that it cannot."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from estimator_trainer.monitoring import trackers
 from estimator_trainer.tools.track.unsent import Facts, MetricsLine
 
 RUNNING, FINISHED, FAILED, KILLED = 'RUNNING', 'FINISHED', 'FAILED', 'KILLED'  # how a run is
@@ -75,27 +74,3 @@ def words_of(error: BaseException) -> str:
         return first.strerror or str(first) or type(first).__name__
     lines = str(error).strip().splitlines()
     return lines[0][:_LONGEST] if lines else type(error).__name__
-
-
-def make(target: trackers.Target) -> Tracker:
-    """The adapter of a tracker. Raises TrackerUnavailable where its library cannot be used."""
-    adapter = imported(target)
-    return adapter(target.uri) if target.uri else adapter()
-
-
-def imported(target: trackers.Target) -> Callable[..., Tracker]:
-    """The class of an adapter, with its library. Raises TrackerUnavailable where that cannot be imported."""
-    try:
-        if target.kind == trackers.MLFLOW:
-            from estimator_trainer.tools.track.mlflow_tracker import MlflowTracker
-
-            return MlflowTracker
-        if target.kind == trackers.WANDB:
-            from estimator_trainer.tools.track.wandb_tracker import WandbTracker
-
-            return WandbTracker
-        from estimator_trainer.tools.track.hparams_tracker import HparamsTracker
-
-        return HparamsTracker
-    except Exception as error:
-        raise TrackerUnavailable(words_of(error)) from error

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from estimator_trainer.config import flags, urls
+from estimator_trainer.config import declaration, urls
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.tools.track.tracking_state import FileProgress
@@ -49,7 +49,7 @@ def facts(model_dir: str, shown: str = '') -> Facts:
     config = protocol.read_json(os.path.join(model_dir, 'config.json'))
     given = _object(config, 'flags')
     url = str(given.get('model_dir', ''))  # of a run in a store; a folder may have been moved since
-    defaults = {one.name: one.default for one in flags.declared(TrainerConfig)}
+    defaults = {one.name: one.default for one in declaration.declared(TrainerConfig)}
     params = {name: config.get(name) for name in _OF_THE_RUN}
     for name, value in given.items():
         value = tuple(value) if isinstance(value, list) else value

@@ -11,7 +11,7 @@ import tempfile
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
-from estimator_trainer.config.flags import flag
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools import bounded, command_line, local_copies
 from estimator_trainer.tools.verify import interpreters, program_runs

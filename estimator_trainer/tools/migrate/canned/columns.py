@@ -49,10 +49,6 @@ def keys(column) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def is_categorical(column) -> bool:
-    return column['kind'] not in ('numeric', 'indicator')
-
-
 def _numeric(column, dtypes):
     normalizer = None
     if column.normalizer_fn is not None:
