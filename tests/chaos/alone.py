@@ -168,7 +168,7 @@ def second_signal(folder, undisturbed) -> Row:
     row = Row()
     with Stage(folder, Fault(at='trainer', moment=TRAINING, step=2, signal='SIGINT')) as stage:
         program = stage.trainer('--param=slow_ms=20000')
-        program.says('received SIGINT')
+        program.says('received Ctrl-C')
         sent = time.time()
         program.send(signal.SIGINT)
         code = program.wait()
