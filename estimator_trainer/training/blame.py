@@ -61,17 +61,18 @@ _TEXTS = re.compile(
 _FRAME = re.compile(r'^ *File ".*$', re.MULTILINE)  # where a node was made: paths may hold any word
 
 
-def is_of_a_peer(kind: str, text: str, by_tensorflow: bool) -> bool:
+def is_of_a_peer(kind: str, text: str, by_tensorflow: bool, task: str) -> bool:
     """Whether an error tells of a connection or of a collective, so that another task is to blame.
 
     Args:
         kind: the name of the exception's class, one of tf.errors.
         text: its whole message.
         by_tensorflow: TensorFlow has raised it, and not Python code of the job.
+        task: the one that has the error, such as 'worker:0'. A parameter server may report back what failed in it.
     """
     if not by_tensorflow:
         return False
-    if _REMOTE.search(text):  # maybe with the traceback of a function that failed there
+    if peer_of(text, task):  # maybe with the traceback of a function that failed there
         return True
     if is_of_python(text):
         return False
@@ -83,7 +84,7 @@ def is_of_python(text: str) -> bool:
     return bool(_PYTHON.search(text))
 
 
-def peer_of(text: str) -> str | None:
-    """The task that an error names as the one that could not be reached, such as 'worker:1'."""
-    found = _REMOTE.search(text)
-    return f'{found[1]}:{found[2]}' if found else None
+def peer_of(text: str, task: str) -> str | None:
+    """The first task other than `task` that an error names as one that could not be reached, such as 'worker:1'."""
+    named = (f'{found[1]}:{found[2]}' for found in _REMOTE.finditer(text))
+    return next((name for name in named if name != task), None)

@@ -100,15 +100,15 @@ def explain(error: BaseException, plan, watchdog) -> End:
     if (
         plan.watched_peers()
         and isinstance(error, tf.errors.OpError)
-        and blame.is_of_a_peer(type(error).__name__, error.message, _is_raised_by_tensorflow(error))
+        and blame.is_of_a_peer(type(error).__name__, error.message, _is_raised_by_tensorflow(error), plan.name)
     ):
-        return _lost(error, text, watchdog, lines)
+        return _lost(error, text, plan.name, watchdog, lines)
     if isinstance(error, KeyboardInterrupt):
         return End(128 + signal.SIGINT, 'interrupted; the same command goes on from what is saved, if anything')
     return End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
 
 
-def _lost(error, text, watchdog, lines) -> End:
+def _lost(error, text, task, watchdog, lines) -> End:
     missing = watchdog.missing_peers()
     if missing:
         peer = missing[0]
@@ -118,7 +118,7 @@ def _lost(error, text, watchdog, lines) -> End:
             peer=peer.name,
             traceback=lines,
         )
-    peer = blame.peer_of(error.message)
+    peer = blame.peer_of(error.message, task)
     return End(
         exit_codes.LOST_PEER,
         f'an operation with {peer or "another task"} failed ({short(text)}); restart all tasks: they resume',

@@ -14,13 +14,14 @@ import traceback
 MOST = 200  # characters of a text
 _TELLS_NOTHING = (
     'Graph execution error',
+    '====',
     'Detected at node',
     'From /job:',
     'File "',
     'Node:',
     '<stack traces unavailable>',
 )
-_FUNCTION = re.compile(r'^\{\{function_node [^}]*\}\} *')
+_PREFIX = re.compile(r'^(\{\{function_node [^}]*\}\} *|[A-Z_]+: (?=From /job:))')
 _TRACED = 'in user code:'  # what AutoGraph's texts begin with; then the frames, and at last the exception as it was
 _FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
 _GENERATED = '__autograph_generated_file'
@@ -46,7 +47,7 @@ def first_line(error: BaseException) -> str:
     cause = _cause_in_traced_code(text)
     if cause:
         return cause
-    lines = [_FUNCTION.sub('', line.strip()) for line in text.splitlines()]
+    lines = [_PREFIX.sub('', line.strip()) for line in text.splitlines()]
     telling = [line for line in lines if line and not line.startswith(_TELLS_NOTHING)]
     return telling[0] if telling else type(error).__name__
 

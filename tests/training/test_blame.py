@@ -62,7 +62,18 @@ OF_A_PEER = [
     ),
     ('UnknownError', 'Stream removed'),
 ]
+# The same failure of worker:0, as it has seen it, and as a parameter server that waited for it reports it back.
+REPORTED_BACK = (
+    '\n=====================\nUNKNOWN: From /job:worker/replica:0/task:0:\n'
+    + python("KeyError: 'x'")
+    + '\nUNKNOWN: From /job:ps/replica:0/task:0:\n'
+    + python("KeyError: 'x'")
+    + '\nAdditional GRPC error information from remote target /job:worker/replica:0/task:0 while calling '
+    '/tensorflow.WorkerService/RecvTensor:\n:UNKNOWN:Error received from peer {grpc_status:2}\n'
+    '\t [[transfer/concat_S35]]\n====================='
+)
 OF_THE_JOB = [
+    ('UnknownError', REPORTED_BACK),
     ('UnknownError', 'From /job:worker/replica:0/task:1:\n' + python("KeyError: 'x'")),
     (
         'UnknownError',
@@ -101,27 +112,38 @@ OF_THE_JOB = [
 
 @pytest.mark.parametrize('kind, text', OF_A_PEER)
 def test_of_a_peer(kind, text):
-    assert blame.is_of_a_peer(kind, text, by_tensorflow=True)
+    assert blame.is_of_a_peer(kind, text, by_tensorflow=True, task='worker:2')
 
 
 @pytest.mark.parametrize('kind, text', OF_THE_JOB)
 def test_of_the_job(kind, text):
-    assert not blame.is_of_a_peer(kind, text, by_tensorflow=True)
+    assert not blame.is_of_a_peer(kind, text, by_tensorflow=True, task='worker:0')
 
 
 @pytest.mark.parametrize('kind, text', OF_A_PEER)
 def test_what_the_job_raises_itself_is_the_jobs(kind, text):
-    assert not blame.is_of_a_peer(kind, text, by_tensorflow=False)
+    assert not blame.is_of_a_peer(kind, text, by_tensorflow=False, task='worker:2')
+
+
+def test_what_a_task_reports_back_is_of_a_peer_for_others():
+    assert blame.is_of_a_peer('UnknownError', REPORTED_BACK, by_tensorflow=True, task='chief:0')
+    assert blame.is_of_a_peer('UnavailableError', RESET, by_tensorflow=True, task='worker:0')
 
 
 @pytest.mark.parametrize(
     'text, peer',
     [
         (RESET, 'worker:0'),
+        (REPORTED_BACK, 'worker:0'),
         ('GRPC error information from remote target /job:ps/task:12 while calling', 'ps:12'),
         ('ConnectionError: all-reduce in shared memory lost /job:chief/task:0\n', 'chief:0'),
         ('Socket closed', None),
     ],
 )
 def test_the_peer_that_an_error_names(text, peer):
-    assert blame.peer_of(text) == peer
+    assert blame.peer_of(text, 'worker:2') == peer
+
+
+def test_no_task_names_itself():
+    assert blame.peer_of(REPORTED_BACK, 'worker:0') is None
+    assert blame.peer_of(REPORTED_BACK + RESET.replace('task:0', 'task:3'), 'worker:0') == 'worker:3'

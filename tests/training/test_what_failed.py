@@ -33,6 +33,10 @@ class OpError(Exception):
             'corrupted record',
         ),
         ('From /job:worker/replica:0/task:1:\nConnection reset by peer', 'Connection reset by peer'),
+        (
+            "\n=====================\nUNKNOWN: From /job:worker/replica:0/task:0:\nKeyError: 'x'\nTraceback (most",
+            "KeyError: 'x'",
+        ),
         ('', 'OpError'),
         ('x' * 300, 'x' * 200 + '...'),
     ],
