@@ -30,13 +30,15 @@ COMMANDS = {
         'writes what Slurm, Kubernetes or Ray needs to run a job, and submits it',
     ),
     'parity': Command(
-        'estimator_trainer.tools.parity.command', 'trains a job with every loop, and compares the weights of each step'
+        'estimator_trainer.tools.parity.parity_command',
+        'trains a job with every loop, and compares the weights of each step',
     ),
     'migrate': Command(
-        'estimator_trainer.tools.migrate.command', "turns an Estimator's checkpoint into Keras's files, and back"
+        'estimator_trainer.tools.migrate.migrate_command',
+        "turns an Estimator's checkpoint into Keras's files, and back",
     ),
     'predict': Command(
-        'estimator_trainer.tools.predict.command', 'predicts every example of files with an exported model'
+        'estimator_trainer.tools.predict.predict_command', 'predicts every example of files with an exported model'
     ),
     'evaluate': Command(
         'estimator_trainer.tools.finished.evaluate', 'evaluates a checkpoint of a run, and prints its metrics as JSON'
@@ -45,30 +47,31 @@ COMMANDS = {
         'estimator_trainer.tools.finished.export', 'writes a SavedModel of a checkpoint of a run, and prints its path'
     ),
     'assess': Command(
-        'estimator_trainer.tools.assess.command',
+        'estimator_trainer.tools.assess.assess_command',
         'reads programs, and says what runs here, what blocks, and what becomes of it in Keras 3',
     ),
     'verify': Command(
-        'estimator_trainer.tools.verify.command',
+        'estimator_trainer.tools.verify.verify_command',
         'trains a program in two environments, and says whether and where they compute something else',
     ),
     'inspect': Command(
-        'estimator_trainer.tools.inspection.command',
+        'estimator_trainer.tools.inspection.inspect_command',
         'says what a model_dir or a SavedModel is, without its program, and what can be done with it',
     ),
     'sweep': Command(
-        'estimator_trainer.tools.sweep.command', 'trains a job with other params in each trial, and names the best one'
+        'estimator_trainer.tools.sweep.sweep_command',
+        'trains a job with other params in each trial, and names the best one',
     ),
     'report': Command(
-        'estimator_trainer.tools.report.command',
+        'estimator_trainer.tools.report.report_command',
         'writes a page of a run: curves, what happened, where the time went; or of several runs compared',
     ),
     'status': Command(
-        'estimator_trainer.tools.status.command',
+        'estimator_trainer.tools.status.status_command',
         'says in one line how a run is, or how it ended; --follow says it again',
     ),
     'track': Command(
-        'estimator_trainer.tools.track.command',
+        'estimator_trainer.tools.track.track_command',
         'sends a run to MLflow, Weights & Biases or the HParams of TensorBoard: what was not sent yet',
     ),
     'doctor': Command(

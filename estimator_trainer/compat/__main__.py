@@ -1,4 +1,4 @@
-"""The command line of `python -m estimator_trainer.compat run|doctor`."""
+"""The command line of `python -m estimator_trainer.compat run`."""
 
 import sys
 
@@ -6,7 +6,6 @@ from tf_config import streams
 
 _USAGE = """usage: python -m estimator_trainer.compat run [switch ...] script.py [argument ...]
        python -m estimator_trainer.compat run [switch ...] -m package.module [argument ...]
-       python -m estimator_trainer.compat doctor [script.py]
 
 run       runs an unmodified program as python would, with tf.estimator in place, in the Python
           processes it starts as well
@@ -17,7 +16,7 @@ run       runs an unmodified program as python would, with tf.estimator in place
           --tf2-packages=NAME,...   packages of the program's own that are of TensorFlow 2
           --internals     private modules of TensorFlow also have the names that moved since 1.15; part of --tf1
           --stable-seeds  random numbers that the program leaves unseeded are the same in every run and version
-doctor    is `python -m estimator_trainer doctor`: says what works here"""
+`python -m estimator_trainer doctor [script.py]` says what works here."""
 _SWITCHES = ('--no-fixes', '--keep-memory', '--tf1', '--internals', '--stable-seeds')
 _LISTS = ('--tf1-packages', '--tf2-packages')
 
@@ -27,10 +26,6 @@ def main(arguments) -> int:
     if command in ('-h', '--help'):
         print(_USAGE)
         return 0
-    if command == 'doctor':
-        from estimator_trainer.tools import doctor
-
-        return doctor.main(rest)
     if command == 'run':
         switches, program = _read(rest)
         # Anything else that begins with a dash would be an option of Python's.

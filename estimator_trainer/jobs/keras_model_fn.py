@@ -7,7 +7,7 @@ def make(make_model, parts):
     def model_fn(features, labels, mode, params):
         import tensorflow as tf
 
-        from estimator_trainer.jobs import losses, v1_optimizers
+        from estimator_trainer.jobs import legacy_optimizers, losses
 
         modes = tf.estimator.ModeKeys
         model = make_model(params)
@@ -35,7 +35,7 @@ def make(make_model, parts):
             )
 
         step = tf.compat.v1.train.get_global_step()
-        optimizer, rate = v1_optimizers.of(parts.make_optimizer(params), step)
+        optimizer, rate = legacy_optimizers.of(parts.make_optimizer(params), step)
         tf.compat.v1.summary.scalar('learning_rate', rate)
         loss = losses.of_replica(of_examples, penalty)
         # Such as the averages of a BatchNormalization. In a graph Keras leaves them to whoever trains.

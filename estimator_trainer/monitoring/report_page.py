@@ -20,7 +20,7 @@ EVERY_SECS = 600
 SHORT_SECS = 5  # a run that was shorter writes no page: it would end a good deal later
 _REST_TIMES = 200  # a page that took long is written less often: pages take at most 0.5 % of a core
 _LIVE_SECS, _LAST_SECS = 300, 60  # bounds of one page, while the run lives and at its end
-_WRITER = (sys.executable, '-m', 'estimator_trainer.tools.report.background')
+_WRITER = (sys.executable, '-m', 'estimator_trainer.tools.report.live_report')
 _LIVE, _LAST = '--live', '--last'
 
 

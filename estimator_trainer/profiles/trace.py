@@ -6,7 +6,7 @@ import json
 import os
 from typing import NamedTuple
 
-from estimator_trainer.profiles import protos
+from estimator_trainer.profiles import xplane_protos
 from estimator_trainer.run_dir import files
 
 _NOISE = 'ThreadpoolListener::'  # three events without a length for each piece of work of a thread pool
@@ -43,7 +43,7 @@ def lines(data: bytes) -> list[TraceLine]:
         google.protobuf.message.DecodeError: it is none, or is cut short.
     """
     found = []
-    for plane in protos.XSpace.FromString(data).planes:
+    for plane in xplane_protos.XSpace.FromString(data).planes:
         names = {entry.key: entry.value.name for entry in plane.event_metadata}
         texts = {entry.key: entry.value.name for entry in plane.stat_metadata}
         for line in plane.lines:

@@ -15,7 +15,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.lifecycle import ending as task_ending
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.storage import ending, pace, sender, store
+from estimator_trainer.storage import pace, sender, store, stored_ending
 from estimator_trainer.storage.follow import Follower
 from estimator_trainer.storage.lease import Lease, Unneeded
 from estimator_trainer.storage.mirror import Mirror
@@ -42,7 +42,7 @@ def run(
 ) -> int:
     """Runs the child, and sends what it writes. The exit code."""
     patience = config.max_unpushed_secs if share.lease else math.inf
-    speed = pace.Pace(config.grace_secs, ending.child_grace_secs(config.grace_secs))
+    speed = pace.Pace(config.grace_secs, stored_ending.child_grace_secs(config.grace_secs))
     with sender.Sender(to, mine, patience, speed) as sending, following:
         given = environment(environ, config, folder, share, mine)
 
@@ -58,7 +58,7 @@ def run(
         while sending.is_at_work() and not told.time_is_up() and time.monotonic() < until:
             time.sleep(_LOOK_SECS)
         all_sent = sending.all_sent or not share.lease
-        code = ending.exit_code(trainer, all_sent, sending.verdict, following.verdict)
+        code = stored_ending.exit_code(trainer, all_sent, sending.verdict, following.verdict)
         text = _end(config.model_dir, folder, to, sending, code, share)
         if sending.all_sent:
             if not code or to.newest:  # else the last line is the error

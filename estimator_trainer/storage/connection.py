@@ -11,7 +11,7 @@ from typing import Any
 
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import errors, names
+from estimator_trainer.storage import names, store_errors
 from estimator_trainer.storage.store import Conflict, Store, StoreError, StoreRefused, StoreUnavailable
 
 _REQUEST_SECS, _CONNECT_SECS = 60, 5  # of one request; to send needs 280 kB/s: two parts of 8 MiB, or 16 MiB at once
@@ -109,7 +109,7 @@ def _open(url: str, environ, flag: str):
     try:
         return from_url(urls.quoted(url), client_options=client, retry_config=retries, **options)
     except Exception as error:  # of obstore, which has no class for it: a missing account name, a bad key file
-        raise UsageError(f'{flag}={url}: {errors.reason(error)}. See docs/storage.md.') from None
+        raise UsageError(f'{flag}={url}: {store_errors.reason(error)}. See docs/storage.md.') from None
 
 
 def s3_endpoint(environ) -> tuple[str, str]:

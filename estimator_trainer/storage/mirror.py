@@ -3,7 +3,7 @@
 import os
 import time
 
-from estimator_trainer.storage import fetch, names, order
+from estimator_trainer.storage import fetch, names, send_order
 from estimator_trainer.storage.lease import Lease, Unneeded
 from estimator_trainer.storage.pace import SentCheckpoint
 from estimator_trainer.storage.scratch_state import ScratchState
@@ -87,7 +87,7 @@ class Mirror:
         local = {name: found.digest for name, found in snapshot.contents.items() if not name.startswith(self._below)}
         ours = [name for name in known if self._share.owns(name) and not name.startswith(self._below)]
         remote = {name: known[name] for name in ours} | dict.fromkeys(self._foreign)
-        for op in order.plan(local, remote, snapshot.newest, self.newest, self._foreign, self._keep):
+        for op in send_order.plan(local, remote, snapshot.newest, self.newest, self._foreign, self._keep):
             if self.newest == snapshot.newest and self.has_news():
                 raise FileChanged(names.POINTER)  # the news go first
             try:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from estimator_trainer.run_dir import bundle, protocol
-from estimator_trainer.storage import names, order
+from estimator_trainer.storage import names, send_order
 from estimator_trainer.storage.share import Share
 
 _log = logging.getLogger('estimator_trainer')
@@ -149,7 +149,7 @@ class SnapshotTaker:
                     linked |= self._file(name, self._links)
         if not self._is_whole(newest, linked):
             return None, {}
-        for name, target in ((names.POINTER, newest), (order.twin_pointer(newest), names.twin_of(newest))):
+        for name, target in ((names.POINTER, newest), (send_order.twin_pointer(newest), names.twin_of(newest))):
             linked[name] = _content(names.pointer_to(target, text or b''))
         return newest, linked
 

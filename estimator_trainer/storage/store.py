@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from estimator_trainer.storage import errors, names
-from estimator_trainer.storage.errors import Conflict, ObjectChanged, StoreUnavailable
-from estimator_trainer.storage.errors import StoreError as StoreError
-from estimator_trainer.storage.errors import StoreRefused as StoreRefused
+from estimator_trainer.storage import names, store_errors
+from estimator_trainer.storage.store_errors import Conflict, ObjectChanged, StoreUnavailable
+from estimator_trainer.storage.store_errors import StoreError as StoreError
+from estimator_trainer.storage.store_errors import StoreRefused as StoreRefused
 
 # Parts that are sent at once share the line, and each of them must be through before its request is given up.
 _IN_PARTS: Any = {'use_multipart': True, 'chunk_size': 8 << 20, 'max_concurrency': 2}
@@ -199,7 +199,7 @@ class Store:
 
     def _errors(self, done: str, passed: tuple = (FileNotFoundError,)):
         """Turns obstore's errors into ours, but for those in `passed`."""
-        return errors.translated(f'{self.url} cannot {done}', passed)
+        return store_errors.translated(f'{self.url} cannot {done}', passed)
 
 
 def _object(meta) -> Object:

@@ -15,7 +15,6 @@ from estimator_trainer.run_dir import ownership, protocol
 from estimator_trainer.storage import (
     child,
     connection,
-    ending,
     fetch,
     follow,
     lease,
@@ -24,6 +23,7 @@ from estimator_trainer.storage import (
     scratch_state,
     signals,
     store,
+    stored_ending,
 )
 from estimator_trainer.storage.share import Share
 from estimator_trainer.this_process import log
@@ -40,7 +40,7 @@ def trainer_flags(config: TrainerConfig, environ, share: Share = _ALL) -> list[s
     return [
         f'--model_dir={mirror.run_folder(scratch)}',
         '--scratch_dir=',
-        f'--grace_secs={ending.child_grace_secs(config.grace_secs)}',
+        f'--grace_secs={stored_ending.child_grace_secs(config.grace_secs)}',
     ]
 
 
@@ -147,7 +147,7 @@ def _fetch(
     following = follow.Follower(remote, folder, share, config)
     told.wait_for(lambda: _patiently(following.begin))
     fetched += following.fetched_bytes
-    to_save = ending.child_grace_secs(config.grace_secs)
+    to_save = stored_ending.child_grace_secs(config.grace_secs)
     expected = pace.expectation(config.grace_secs, to_save, fetched, time.monotonic() - began)
     _log.info(
         '%s: %s, %s fetched; works in %s; %s',

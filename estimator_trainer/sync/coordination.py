@@ -1,6 +1,6 @@
 """Barriers of the synchronous workers, and short texts that they send each other."""
 
-from estimator_trainer.compat.patches import coordination
+from estimator_trainer.compat.patches import coordination_service
 
 UNBOUNDED_SECS = 7 * 24 * 3600  # where a flag says that there is no bound
 _ASK_SECS = 10  # for an answer that is there already; Python stands still meanwhile
@@ -15,12 +15,12 @@ def wait_for_all(moment: str, timeout_secs: int) -> None:
     Raises:
         tf.errors.OpError: a worker was lost, or `timeout_secs` have passed.
     """
-    coordination.wait_at_barrier(f'estimator_trainer/{moment}', timeout_secs * 1000)
+    coordination_service.wait_at_barrier(f'estimator_trainer/{moment}', timeout_secs * 1000)
 
 
 def tell(what: str, text: str) -> None:
     """Tells every synchronous worker something, which `told` gives. Once for each `what`."""
-    coordination.tell(f'estimator_trainer/{what}', text)
+    coordination_service.tell(f'estimator_trainer/{what}', text)
 
 
 def told(what: str) -> str:
@@ -29,4 +29,4 @@ def told(what: str) -> str:
     Raises:
         tf.errors.OpError: it can no longer be asked for.
     """
-    return coordination.told(f'estimator_trainer/{what}', _ASK_SECS * 1000)
+    return coordination_service.told(f'estimator_trainer/{what}', _ASK_SECS * 1000)

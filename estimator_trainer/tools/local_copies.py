@@ -27,7 +27,7 @@ from urllib.parse import unquote
 
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import connection, copies, names, order, store
+from estimator_trainer.storage import connection, copies, names, send_order, store
 from estimator_trainer.storage.needs import Need, Needs
 from estimator_trainer.tools import bounded
 
@@ -207,7 +207,7 @@ class _Result:
 
     def send(self) -> None:
         found = [self._name] if self._name else filter(names.is_mirrored, copies.files_below(self.folder))
-        for name in order.of_new(found):
+        for name in send_order.of_new(found):
             self.store.put_file(name, os.path.join(self.folder, name))
 
 

@@ -205,7 +205,7 @@ class TestRun:
 
 
 def test_doctor(tmp_path):
-    finished = launch.run([sys.executable, '-m', 'estimator_trainer.compat', 'doctor'], timeout=300)
+    finished = launch.run([sys.executable, '-m', 'estimator_trainer', 'doctor'], timeout=300)
     assert finished.code == 0, finished.output
     lines = finished.output.splitlines()
     assert lines[1].startswith('tensorflow 2.')
@@ -233,9 +233,7 @@ def test_doctor_without_tf_keras_says_what_to_install(tmp_path):
         """,
     )
     finished = launch.run(
-        [sys.executable, '-m', 'estimator_trainer.compat', 'doctor'],
-        timeout=300,
-        PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}',
+        [sys.executable, '-m', 'estimator_trainer', 'doctor'], timeout=300, PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}'
     )
     assert finished.code == 1
     assert f'problem: {name} is not installed: pip install "{name}' in finished.output

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import best_exporter, early_stopping, sync_training, training_end
+from estimator_trainer.compat.patches import best_exporter, early_stopping_hooks, sync_training, training_end
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_early_stopping_is_refused_by_upstream_first():
         make_early_stopping_hook=mock.Mock(side_effect=ValueError('upstream')),
         estimator_lib=types.SimpleNamespace(Estimator=Estimator),
     )
-    make = early_stopping.make_hook(upstream)
+    make = early_stopping_hooks.make_hook(upstream)
     in_cluster = Estimator('/model')
     in_cluster.config.train_distribute, in_cluster.config.cluster_spec = mock.Mock(), None
     not_one = mock.Mock()

@@ -1,12 +1,20 @@
-"""What `pip wheel .` needs: every folder of code is a package, and every other file is declared. Tests are left out."""
+"""What `pip wheel .` needs: every folder of code is a package, and every other file is declared. Tests are left out.
 
+What readers need: each module has a name of its own, and the text about the code names files that are there.
+"""
+
+import ast
+import collections
 import importlib
 import pathlib
+import re
 import runpy
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
+OURS = ('estimator_trainer', 'tf_config', 'tests', 'benchmarks', 'docs')
+EXAMPLES = {'script.py', 'estimator_trainer/X/y.py', 'tests/X/test_y.py', 'test_tf_y.py'}  # they stand for any file
 
 
 @pytest.fixture(scope='module')
@@ -32,6 +40,34 @@ def test_every_module_and_file_is_in_a_package(declared):
     for path in files:
         patterns = ['*.py', *declared['package_data'].get('.'.join(path.parent.parts), [])]
         assert any(path.match(pattern) for pattern in patterns), path
+
+
+def modules():
+    return [path for package in ('estimator_trainer', 'tf_config') for path in (ROOT / package).rglob('*.py')]
+
+
+def test_no_two_modules_have_the_same_name():
+    times = collections.Counter(path.name for path in modules())
+    assert {name for name, number in times.items() if number > 1} == {
+        '__init__.py',
+        '__main__.py',
+        'sitecustomize.py',  # Python imports a module of this name at its start
+    }
+
+
+@pytest.mark.parametrize(
+    'path',
+    [ROOT / 'docs' / 'architecture.md', ROOT / 'docs' / 'development.md']
+    + [path for path in modules() if path.name == '__init__.py'],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_the_files_that_a_text_names_are_there(path):
+    text = path.read_text(encoding='utf-8')
+    if path.suffix == '.py':
+        text = ast.get_docstring(ast.parse(text)) or ''
+    there = [f'/{each.relative_to(ROOT)}' for folder in OURS for each in (ROOT / folder).rglob('*.py')] + ['/setup.py']
+    named = set(re.findall(r'[\w/]+\.py\b', text))
+    assert {name for name in named if not any(each.endswith(f'/{name}') for each in there)} == EXAMPLES & named
 
 
 def test_job_is_found_in_the_package_as_well():

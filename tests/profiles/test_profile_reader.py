@@ -10,12 +10,12 @@ import threading
 import pytest
 from google.protobuf import message
 
-from estimator_trainer.profiles import event_names, profile_reader, protos, read, trace
+from estimator_trainer.profiles import event_names, profile_reader, read, trace, xplane_protos
 
 
 def profile():
     """Of one call with a matrix product, in microseconds as 10**6 ps."""
-    space = protos.XSpace()
+    space = xplane_protos.XSpace()
     plane = space.planes.add(name='/host:CPU')
     for number, name in enumerate((event_names.CALL, 'dense/MatMul:MatMul', 'ThreadpoolListener::Record'), 1):
         plane.event_metadata.add(key=number).value.name = name
@@ -41,7 +41,7 @@ def test_the_events_of_a_profile():
 
 
 def test_events_of_a_thread_are_nested():
-    space = protos.XSpace()
+    space = xplane_protos.XSpace()
     plane = space.planes.add(name='/host:CPU')
     line = plane.lines.add(name='tf_Compute/1')
     for number, (start, end) in enumerate(((0, 100), (10, 30), (29, 50), (30, 40), (60, 110)), 1):

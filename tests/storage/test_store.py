@@ -10,7 +10,7 @@ import pytest
 obstore = pytest.importorskip('obstore')
 pytest.importorskip('boto3')
 
-from estimator_trainer.storage import connection, errors, store  # noqa: E402
+from estimator_trainer.storage import connection, store, store_errors  # noqa: E402
 from tests.storage import s3_server  # noqa: E402
 
 MIB = 1 << 20
@@ -100,7 +100,7 @@ def test_a_request_that_brings_nothing_is_the_last_one(remote, line):
 def test_bytes_of_two_versions_are_never_mixed(remote, line, change):
     line.chunks = [2]
     line.before = lambda number: number == 1 and change(remote._objects)
-    with pytest.raises(errors.ObjectChanged, match='large was changed or removed'):
+    with pytest.raises(store_errors.ObjectChanged, match='large was changed or removed'):
         list(remote.chunks('large'))
     line.chunks, line.options = [2], []
     obstore.put(remote._objects, 'large', CONTENT)

@@ -5,7 +5,14 @@ import pytest
 
 from estimator_trainer.config import job_flags
 from estimator_trainer.tools import bounded
-from estimator_trainer.tools.parity import command, page, parity_runs, report, run_differences, run_list
+from estimator_trainer.tools.parity import (
+    parity_command,
+    parity_page,
+    parity_report,
+    parity_runs,
+    run_differences,
+    run_list,
+)
 
 
 def trace(name, *, losses=(2.0, 1.0), kernel=(1.0, 0.5, 0.25), bias=(0.0, 0.1, 0.2), **more):
@@ -37,14 +44,14 @@ def test_equal_runs():
     found = run_differences.differences([trace('a'), trace('b'), trace('c')], 1e-5)
     assert [(pair.one, pair.other) for pair in found] == [('a', 'b'), ('a', 'c'), ('b', 'c')]
     assert all(pair.equal and pair.weight == pair.loss == pair.update == 0 for pair in found)
-    assert report.conclusion(found, 1e-5)[0].startswith('EQUAL')
+    assert parity_report.conclusion(found, 1e-5)[0].startswith('EQUAL')
 
 
 def test_says_which_run_parts_first_and_where():
     early = trace('early', kernel=(1.0, 0.6, 0.35), bias=(0.0, 0.1001, 0.2))
     late = trace('late', bias=(0.0, 0.1, 0.3))
     found = run_differences.differences([trace('a'), late, early], 1e-5)
-    _, first, then = report.conclusion(found, 1e-5)
+    _, first, then = parity_report.conclusion(found, 1e-5)
     assert first.startswith('first: early parts from a at step 1 in its weights, dense/kernel')
     assert then.startswith('then: late parts from a at step 2 in its weights, dense/bias')
 
@@ -84,7 +91,7 @@ def test_runs_have_one_global_batch(tmp_path):
 
 def test_page_is_whole_and_takes_nothing_from_elsewhere():
     traces = [trace('a <b>'), trace('c', losses=(2.0, np.nan))]
-    text = page.page('parity & more', ['how'], traces, run_differences.differences(traces, 1e-5), 1e-5)
+    text = parity_page.page('parity & more', ['how'], traces, run_differences.differences(traces, 1e-5), 1e-5)
     seen, curves = [], []
 
     class Reader(html.parser.HTMLParser):
@@ -101,14 +108,14 @@ def test_page_is_whole_and_takes_nothing_from_elsewhere():
 
 def test_hints():
     unseeded = run_differences.differences([trace('a'), trace('b', kernel=(1.5, 0.5, 0.25))], 1e-5)
-    assert 'seeds' in report.conclusion(unseeded, 1e-5)[-1]
+    assert 'seeds' in parity_report.conclusion(unseeded, 1e-5)[-1]
     big = {step: {'conv': np.ones(100, np.float32)} for step in range(3)}
     tie = {**big, 2: {'conv': np.where(np.arange(100) < 3, 1.1, 1).astype(np.float32)}}
     found = run_differences.difference(
         run_differences.RunValues('a', {}, big), run_differences.RunValues('b', {}, tie), 1e-5
     )
     assert found.first.elements == (3, 100)
-    assert report.conclusion([found], 1e-5)[-1] == report.TIES
+    assert parity_report.conclusion([found], 1e-5)[-1] == parity_report.TIES
 
 
 ONLY_ESTIMATOR = """
@@ -129,7 +136,7 @@ def test_a_job_that_only_estimator_can_train_is_refused_at_once(tmp_path, monkey
     (tmp_path / 'only.py').write_text(ONLY_ESTIMATOR)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(parity_runs, 'start', lambda run, secs: pytest.fail('a run was started'))
-    assert command.main(['--job=only:job', *flags]) == 64
+    assert parity_command.main(['--job=only:job', *flags]) == 64
     assert said in capsys.readouterr().err
 
 
@@ -144,11 +151,11 @@ def test_of_a_job_that_only_estimator_can_train_the_layouts_are_compared(tmp_pat
             raise bounded.RunFailed('enough')
 
     monkeypatch.setattr(parity_runs, 'start', start)
-    assert command.main(['--job=only:job']) == 1
+    assert parity_command.main(['--job=only:job']) == 1
     assert started == ['estimator, 1 process', 'estimator, 2 replicas', 'estimator, 2 workers']
     assert 'has no make_model, so only Estimator can train it: its layouts are compared' in capsys.readouterr().err
 
 
 def test_an_update_that_differs_is_called_not_judged_where_it_stands():
     found = run_differences.differences([trace('a'), trace('b')], 1e-5)
-    assert 'update (not judged)' in report.table(found).splitlines()[0]
+    assert 'update (not judged)' in parity_report.table(found).splitlines()[0]

@@ -7,7 +7,7 @@ import pytest
 
 from estimator_trainer.run_dir import locks, metrics_log
 from estimator_trainer.tools.report.run_verdict import Alive
-from estimator_trainer.tools.status import command, line, status_now
+from estimator_trainer.tools.status import line, status_command, status_now
 
 NOW = 1_700_000_100.0
 LINES = [
@@ -149,7 +149,7 @@ def test_the_folder_of_a_sweep(tmp_path, capsys, state, held, said, code):
     with open(tmp_path / '.sweep.lock', 'w') as lock:
         if held:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        assert command.main([str(tmp_path)]) == code
+        assert status_command.main([str(tmp_path)]) == code
     assert capsys.readouterr().out == (
         f'{tmp_path} {said}: 3 trials, 2 done, 1 pruned. '
         'The best is trial 3: accuracy 0.9120 at step 375, with learning_rate 0.07109.\n'
@@ -179,8 +179,8 @@ def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
                    now(training={**TRAINING, 'state': 'ended', 'why': 'max_steps'})])  # fmt: skip
     waits = []
     monkeypatch.setattr(status_now, 'read', lambda path: next(states))
-    monkeypatch.setattr(command.time, 'sleep', waits.append)
-    assert command.main(['run', '--follow', '--every_secs=0.5']) == 0
+    monkeypatch.setattr(status_command.time, 'sleep', waits.append)
+    assert status_command.main(['run', '--follow', '--every_secs=0.5']) == 0
     said = capsys.readouterr().out.splitlines()
     assert [text.split(',')[0].split(' of ')[0] for text in said] == [
         'run trains: step 1',
@@ -201,5 +201,5 @@ def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
 )
 def test_mistakes(tmp_path, monkeypatch, capsys, argv, words):
     monkeypatch.chdir(tmp_path)
-    assert command.main(argv) == 64
+    assert status_command.main(argv) == 64
     assert words in capsys.readouterr().err

@@ -34,7 +34,7 @@ AFTER = (  # (module, the patches that its import calls)
     (_UPSTREAM + 'training', ('coordinator', 'training_end')),
     (_DISTRIBUTE + 'collective_all_reduce_strategy', ('lone_evaluator',)),
     (_DISTRIBUTE + 'cross_device_utils', ('sparse_gradients',)),
-    (_UPSTREAM + 'early_stopping', ('early_stopping',)),
+    (_UPSTREAM + 'early_stopping', ('early_stopping_hooks',)),
     (_UPSTREAM + 'exporter', ('best_exporter',)),
     (_UPSTREAM + 'head.base_head', ('mean_loss',)),
 )

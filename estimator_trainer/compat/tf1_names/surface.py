@@ -36,7 +36,7 @@ def _internal(name):
 @functools.cache
 def _examples():
     """tensorflow.examples, of which there is tutorials.mnist.input_data."""
-    found = importlib.import_module(f'{contrib.__name__}.mnist')
+    found = importlib.import_module(f'{contrib.__name__}.mnist_data_sets')
     for path in ('tutorials.mnist.input_data', 'tutorials.mnist', 'tutorials'):
         parent = types.ModuleType('.'.join(['tensorflow.examples', *path.split('.')[:-1]]))
         setattr(parent, path.rpartition('.')[2], found)

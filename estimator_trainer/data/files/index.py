@@ -24,7 +24,7 @@ import numpy as np
 
 from estimator_trainer.data import preparing
 from estimator_trainer.data.files import borders, listing
-from estimator_trainer.data.remote import fetch
+from estimator_trainer.data.remote import whole_copies
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 
@@ -50,7 +50,7 @@ def load_all(paths, file_format: str, has_header: bool, folder: str | None) -> l
     found = {path: load(path, file_format, has_header, folder) for path in paths}
     missing = [path for path in paths if found[path] is None]
     _make_in_parallel(missing, file_format, has_header, folder)
-    for path in fetch.in_turn(missing):
+    for path in whole_copies.in_turn(missing):
         found[path] = load(path, file_format, has_header, folder)  # a helper or another task may have made it
         if found[path] is None:  # a helper leaves a damaged file, and one whose index cannot be kept, to us
             found[path] = make(path, file_format, has_header, folder)

@@ -12,7 +12,7 @@ from estimator_trainer.data.files import index, listing, parsing
 from estimator_trainer.data.files.bad_examples import Tolerance
 from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.data.remote import cache as remote_cache
-from estimator_trainer.data.remote import fetch
+from estimator_trainer.data.remote import whole_copies
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 
@@ -56,7 +56,7 @@ def _brought_here(paths, file_format, cache):
     for path in paths:
         path.cache = cache
     if cache.has_room_for(paths):
-        return fetch.copies(paths, cache)
+        return whole_copies.copies(paths, cache)
     size = sum(path.size for path in paths) / 2**20
     if file_format == 'array_record':
         raise DatasetError(

@@ -4,7 +4,7 @@
     ENTRY/.START-END.block  some bytes of it
     ENTRY/.NAME.index       its index, see data.files.index
 
-Bytes that no process holds may be removed at any time (data.remote.folder). They are then fetched again.
+Bytes that no process holds may be removed at any time (data.remote.bounded_folder). They are then fetched again.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import time
 from estimator_trainer.config import urls
 from estimator_trainer.data import preparing
 from estimator_trainer.data.remote import threads
-from estimator_trainer.data.remote.folder import Folder
+from estimator_trainer.data.remote.bounded_folder import Folder
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import DatasetError
 

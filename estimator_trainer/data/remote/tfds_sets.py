@@ -4,7 +4,7 @@ import hashlib
 import posixpath
 
 from estimator_trainer.config import urls
-from estimator_trainer.data.remote import fetch, paths
+from estimator_trainer.data.remote import paths, whole_copies
 from estimator_trainer.data.remote.cache import Cache
 from estimator_trainer.errors import DatasetError
 
@@ -60,7 +60,7 @@ class RemoteSet:
 
     def _fetch(self, files, cache):
         cache.folder.hold({self._entry: sum(self._files[file].size for file in files)})
-        fetch.fetch([(self._files[file], self._entry, file) for file in files], cache)
+        whole_copies.fetch([(self._files[file], self._entry, file) for file in files], cache)
 
     @property
     def _entry(self) -> str:

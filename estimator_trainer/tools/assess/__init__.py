@@ -1,7 +1,7 @@
-"""Reads the source of Estimator programs and says what runs here: `python -m estimator_trainer assess train.py`.
+"""Reads the source of Estimator programs and says what runs here: `python -m estimator_trainer assess PROGRAM`.
 
-`sources` finds programs and `notebooks`. `uses` yields each TensorFlow name with its line; `scopes` follows imports.
-`names` knows which names TensorFlow has, `knowledge` what they mean here and in Keras 3: knowledge.ini is a table for
-people to read and to extend. `findings` joins them. `report` and `page` show the result; `command` is the front.
-Neither the program nor TensorFlow is imported.
+`source_files.py` finds programs, and `notebooks.py` reads notebooks. `uses.py` yields each TensorFlow name with its
+line; `scopes.py` follows imports. `tf_names.py` knows which names TensorFlow has, `knowledge.py` what they mean here
+and in Keras 3: knowledge.ini is a table for people to read and to extend. `findings.py` joins them. `assess_report.py`
+and `assess_page.py` show the result; `assess_command.py` is the front. Neither the program nor TensorFlow is imported.
 """

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from estimator_trainer.tools.inspection import (
     advice,
     checkpoint,
-    columns,
-    exports,
+    columns_of_run,
     graph,
-    heads,
+    head_of_run,
     kinds,
     layers,
-    optimizers,
-    records,
+    optimizers_of_run,
     roles,
+    run_records,
+    saved_models,
 )
 from estimator_trainer.tools.inspection.facts import Checkpoint, EvaluationMetrics, Export, Graph, OwnRun, Variable
 from estimator_trainer.tools.inspection.folder import Place
@@ -62,7 +62,7 @@ class Findings(NamedTuple):
     kind: kinds.Kind
     layers: tuple[layers.Layer, ...]
     columns_are_known: bool
-    optimizers: tuple[optimizers.Optimizer, ...]
+    optimizers: tuple[optimizers_of_run.Optimizer, ...]
     advice: tuple[advice.Advice, ...]
 
 
@@ -78,7 +78,7 @@ def inspect(place: Place, verify: str) -> Findings:
     source = next((each for each in (at, of_export, inside) if each), None)
     variables = source.variables if source else ()
     found = tuple(roles.roles(variables))
-    trained_by = optimizers.optimizers(found, at.settings if at else {}, None if source is of_export else inside)
+    trained_by = optimizers_of_run.optimizers(found, at.settings if at else {}, None if source is of_export else inside)
     weights = [each.variable for each in found if each.role == roles.WEIGHT]
     kind = kinds.kind(
         weights,
@@ -89,8 +89,8 @@ def inspect(place: Place, verify: str) -> Findings:
         place.has_keras_folder,
     )
     known = inside.columns if inside else of_export.columns if of_export else {}
-    if kind.version != kinds.V1 and columns.are_numbered(known):
-        known = columns.without_numbers(known)
+    if kind.version != kinds.V1 and columns_of_run.are_numbered(known):
+        known = columns_of_run.without_numbers(known)
     evidence = advice.Evidence(
         kind,
         files.best,
@@ -145,8 +145,8 @@ def read(place: Place, verify: str) -> Files:
     of_exports, more = _exports(place, verify)
     notes += more
     damage += [f'{_at(each.path)}: {each.damage}.' for each in of_exports if each.damage]
-    evaluations, more = records.evaluations(place.root, place.evaluations)
-    own, problem = records.own_run(place.root) if place.own else (None, '')
+    evaluations, more = run_records.evaluations(place.root, place.evaluations)
+    own, problem = run_records.own_run(place.root) if place.own else (None, '')
     damage += [problem] if problem else []
     return Files(
         found,
@@ -186,7 +186,7 @@ def _exports(place: Place, verify: str) -> tuple[list[Export], list[str]]:
     found, notes = [], []
     for each in place.exports:
         try:
-            found.append(exports.read(place.root, each, verify == ALL))
+            found.append(saved_models.read(place.root, each, verify == ALL))
         except FileNotFoundError:
             notes.append(f'{_at(each)} was removed while it was read.')
     return found, notes
@@ -237,17 +237,19 @@ def _in_shards(place: Place) -> bool:
 
 def _head(
     inside: Graph | None, found_exports: Sequence[Export], evaluations: Sequence[EvaluationMetrics]
-) -> heads.Head | None:
-    if inside and (kind := heads.of_graph(inside.head)):
-        return heads.Head(kind, f'{inside.source} has its operations')
+) -> head_of_run.Head | None:
+    if inside and (kind := head_of_run.of_graph(inside.head)):
+        return head_of_run.Head(kind, f'{inside.source} has its operations')
     for export in reversed(found_exports):
         for signature in export.signatures:
-            kind = heads.of_outputs(each.name for each in signature.outputs) if signature.method == 'predict' else ''
+            kind = (
+                head_of_run.of_outputs(each.name for each in signature.outputs) if signature.method == 'predict' else ''
+            )
             if kind:
-                return heads.Head(kind, f'the signature {signature.name} of {_at(export.path)} has its outputs')
+                return head_of_run.Head(kind, f'the signature {signature.name} of {_at(export.path)} has its outputs')
     for evaluation in reversed(evaluations):
-        if kind := heads.of_metrics(evaluation.metrics):
-            return heads.Head(kind, f'the evaluation of step {evaluation.step} has its metrics')
+        if kind := head_of_run.of_metrics(evaluation.metrics):
+            return head_of_run.Head(kind, f'the evaluation of step {evaluation.step} has its metrics')
     return None
 
 

@@ -14,7 +14,7 @@ from tensorflow.core.framework import graph_pb2, variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from estimator_trainer.compat.patches import op_definitions
-from estimator_trainer.tools.inspection import columns, graph_variables
+from estimator_trainer.tools.inspection import columns_of_run, graph_variables
 from estimator_trainer.tools.inspection.facts import Graph
 
 LARGEST_META = 1 << 30
@@ -123,7 +123,7 @@ def of_graph(graph: graph_pb2.GraphDef, source: str, version: str, names: Collec
         len(everything),
         _applied(nodes),
         frozenset(heads),
-        columns.of_nodes(nodes),
+        columns_of_run.of_nodes(nodes),
         tuple(sorted(name for name in operations if op_definitions.of(name) is None)),
         len(servers),
         tuple(text for test, text in _NOTES if any(map(test, everything))),

@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.inspection import heads, roles
+from estimator_trainer.tools.inspection import head_of_run, roles
 from estimator_trainer.tools.inspection.facts import Variable
-from estimator_trainer.tools.inspection.optimizers import Optimizer
+from estimator_trainer.tools.inspection.optimizers_of_run import Optimizer
 
 CANNED, CONTRIB, TREES, RNN, KMEANS, KERAS, OBJECTS, CUSTOM = (
     'canned', 'contrib', 'boosted trees', 'RNN', 'k-means', 'Keras', 'objects', 'custom'
@@ -44,17 +44,17 @@ class Kind(NamedTuple):
 
     @property
     def has_classes(self) -> bool:
-        return self.head in (heads.BINARY, heads.MULTI_CLASS)
+        return self.head in (head_of_run.BINARY, head_of_run.MULTI_CLASS)
 
     @property
     def classes(self) -> int | None:
-        return 2 if self.head == heads.BINARY else self.width
+        return 2 if self.head == head_of_run.BINARY else self.width
 
 
 def kind(
     weights: Sequence[Variable],
     trained_by: Sequence[Optimizer],
-    head: heads.Head | None,
+    head: head_of_run.Head | None,
     of_objects: bool = False,
     keys: Collection[str] = (),
     has_keras_folder: bool = False,
@@ -102,7 +102,7 @@ def _parts(names: Collection[str], linear: re.Pattern, dnn: re.Pattern) -> tuple
 
 
 def _canned(family, stem, parts, weights, trained_by, head) -> Kind:
-    ending = heads.CLASS_NAMES.get(head.kind, 'Estimator') if head else ''
+    ending = head_of_run.CLASS_NAMES.get(head.kind, 'Estimator') if head else ''
     version, reason = _version(trained_by)
     example = next((weight.name for weight in weights if '/' in weight.name), '')
     why = [f'Variables are named as those of {stem} Estimators: {example}.']
@@ -113,7 +113,7 @@ def _canned(family, stem, parts, weights, trained_by, head) -> Kind:
     else:
         why.append('Nothing tells the head: a classifier, a regressor or an Estimator with another head.')
     why.append(reason)
-    if head and head.kind == heads.SOME_REGRESSION:
+    if head and head.kind == head_of_run.SOME_REGRESSION:
         name = f'{stem}Regressor or {stem}Estimator'
     else:
         name = f'{stem}{ending}' if ending else f'{stem}Classifier, {stem}Regressor or {stem}Estimator'

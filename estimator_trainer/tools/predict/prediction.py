@@ -21,7 +21,7 @@ from estimator_trainer.this_process.signal_pipe import Signals
 from estimator_trainer.tools.predict import children, parts
 from estimator_trainer.tools.predict import predict_plan as plans
 from estimator_trainer.tools.predict.children import Ended
-from estimator_trainer.tools.predict.progress import Progress
+from estimator_trainer.tools.predict.prediction_progress import Progress
 
 __all__ = ['Ended', 'Progress', 'predict']
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from estimator_trainer.tools.report.log import MISSING, Log
+from estimator_trainer.tools.report.curves import MISSING, Log
 
 _LARGEST = 1 << 20
 _AT_ONCE = 20_000  # events

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from estimator_trainer.tools.report.log import MISSING, Log
+from estimator_trainer.tools.report.curves import MISSING, Log
 
 _BLOCK = 8 << 20
 _LONGEST_LINE = 64 << 20

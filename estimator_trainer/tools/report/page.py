@@ -20,7 +20,7 @@ from estimator_trainer.tools.report import (
     times,
     words,
 )
-from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import RunFiles
 
 _FOLDER = pathlib.Path(__file__).parent

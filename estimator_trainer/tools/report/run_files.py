@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, protocol, training_file
 from estimator_trainer.tools.report import event_file, metrics_file, variables
-from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles
 from estimator_trainer.tools.report.run_verdict import Alive
 

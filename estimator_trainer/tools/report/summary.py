@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from estimator_trainer.tools.report import run_verdict, times
-from estimator_trainer.tools.report.log import Log
+from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import RunFiles
 from estimator_trainer.tools.report.series import Points
 from estimator_trainer.tools.report.words import duration, number, whole

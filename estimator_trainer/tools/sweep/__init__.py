@@ -1,6 +1,7 @@
 """`sweep`: many runs of one job with other flags and params, chosen by Optuna; one table, and the best of them.
 
-`space` reads --param_space, `targets` finds what its names mean, `plan` remembers what the sweep is, `study` keeps the
-trials and chooses the next, `evaluations` judges a trial by its eval/metrics.jsonl, `child` is the process of a trial,
-`run` joins them, and `report` says how it went. Only `study` imports Optuna, and nothing imports TensorFlow.
+`space.py` reads --param_space, `targets.py` finds what its names mean, `sweep_plan.py` remembers what the sweep is,
+`study.py` keeps the trials and chooses the next, `evaluations.py` judges a trial by its eval/metrics.jsonl,
+`trial_process.py` is the process of a trial, `trial_runner.py` joins them, and `sweep_report.py` says how it went. Only
+`study.py` imports Optuna, and nothing imports TensorFlow.
 """

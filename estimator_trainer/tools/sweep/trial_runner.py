@@ -14,10 +14,10 @@ from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.run_dir import locks, metrics_log, ownership, training_file
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.this_process.signal_pipe import Signals
-from estimator_trainer.tools.sweep import evaluations, report, trial
-from estimator_trainer.tools.sweep.child import Child
+from estimator_trainer.tools.sweep import evaluations, sweep_report, trial
 from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
+from estimator_trainer.tools.sweep.trial_process import Child
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks at the evaluations
@@ -109,7 +109,7 @@ class Sweep:
                 last = [one for one in trials if one.state is TrialStatus.FAILED][-1]
                 if self._running:  # one of them may do better
                     return exit_codes.OK
-                _log.info('%s', report.hopeless(self._failed, last))
+                _log.info('%s', sweep_report.hopeless(self._failed, last))
                 return last.exit_code or exit_codes.FAILED
             if self._left:
                 self._begin(trials[self._left.pop(0) - 1], again=True)
@@ -126,7 +126,7 @@ class Sweep:
         if again:
             wait_until_free(model_dir)
         cores = self._shares.pop(0)
-        _log.info('%s', report.begins(one, self._bounds.trials, again))
+        _log.info('%s', sweep_report.begins(one, self._bounds.trials, again))
         child = self._start(model_dir, one.params, cores)
         judge = evaluations.Judge(lambda at, value: self._study.report(one.number, at, value))
         self._running.append(_Running(one, model_dir, child, judge, cores))
@@ -151,7 +151,7 @@ class Sweep:
         self._evaluated(running.trial.number, lines[running.told :])
         running.told = len(lines)
         for evaluation in running.judge.look(evaluations.of_lines(lines, self._plan.metric), training['max_steps']):
-            _log.info('%s', report.evaluated(running.trial, evaluation, self._plan.metric))
+            _log.info('%s', sweep_report.evaluated(running.trial, evaluation, self._plan.metric))
         pruned = running.judge.pruned
         if pruned and self._rule and not early_stopping.decided(self._rule, running.model_dir):
             with contextlib.suppress(OSError):  # the next look tries again
@@ -166,7 +166,7 @@ class Sweep:
         elif code == exit_codes.OK and judge.value is not None:
             state = TrialStatus.DONE
         elif self._signum and exit_codes.retryable(code):
-            _log.info('%s', report.stopped(running.trial))
+            _log.info('%s', sweep_report.stopped(running.trial))
             return
         else:
             state, cause = TrialStatus.FAILED, running.child.cause(code)
@@ -179,13 +179,13 @@ class Sweep:
         last = judge.pruned or judge.last
         value = judge.value if state is not TrialStatus.FAILED else None
         ended = self._study.end(number, state, value=value, step=last and last.step, **about)
-        _log.info('%s', report.ended(ended, self._study.trials(), self._plan, self._bounds.trials))
+        _log.info('%s', sweep_report.ended(ended, self._study.trials(), self._plan, self._bounds.trials))
         self._changed()
 
     def _stop(self, signum: signal.Signals) -> None:
         if self._signum is None:
             self._signum = signum
-            _log.info('%s', report.stopping(signum, [running.trial for running in self._running]))
+            _log.info('%s', sweep_report.stopping(signum, [running.trial for running in self._running]))
             for running in self._running:
                 running.child.stop()
         elif signum == signal.SIGINT:

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.verify import compare, first_difference, judge, program_runs, report, traces
-from estimator_trainer.tools.verify.report import Comparison, Report
+from estimator_trainer.tools.verify import compare, first_difference, judge, program_runs, traces, verify_report
 from estimator_trainer.tools.verify.traces import Key, Trace
+from estimator_trainer.tools.verify.verify_report import Comparison, Report
 
 _MOST_NOTES = 5
 _MUCH = 0.01  # relative
@@ -80,10 +80,10 @@ def _spread_notes(chance: Mapping[Key, float], grown: Mapping[Key, float], toler
     ):
         first = next((key for key, size in differences.items() if size > least and key.thing != compare.UPDATES), None)
         if first:
-            largest = report.number(max(size for key, size in differences.items() if key[:2] == first[:2]))
+            largest = verify_report.number(max(size for key, size in differences.items() if key[:2] == first[:2]))
             return [
-                f'{says}, first at {report.place(first)}; the largest such difference is {largest}. A difference '
-                'between --from and --to that is up to ten times as large cannot be told from it.'
+                f'{says}, first at {verify_report.place(first)}; the largest such difference is {largest}. A '
+                'difference between --from and --to that is up to ten times as large cannot be told from it.'
             ]
     return []
 

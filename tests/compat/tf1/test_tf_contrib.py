@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.tf1_names import contrib
-from estimator_trainer.compat.tf1_names.contrib import crf, fused_rnn, heads, mnist, stacked_rnn
+from estimator_trainer.compat.tf1_names.contrib import contrib_heads, crf, fused_rnn, mnist_data_sets, stacked_rnn
 
 v1 = tf.compat.v1
 
@@ -154,7 +154,7 @@ def test_heads_take_the_mean():
     def build():
         labels = tf.constant([[0], [2]])
         logits = tf.constant([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-        head = heads.multi_class_head(3)
+        head = contrib_heads.multi_class_head(3)
         return head.create_loss({}, v1.estimator.ModeKeys.EVAL, logits, labels).training_loss
 
     assert run(build) == pytest.approx(np.log(3))
@@ -254,13 +254,13 @@ def test_mnist_is_read_from_its_files(images):
 
 
 def test_batches_of_mnist_go_on_into_the_next_epoch(images):
-    train = mnist.read_data_sets(images, validation_size=2, seed=3).train
+    train = mnist_data_sets.read_data_sets(images, validation_size=2, seed=3).train
     labels = np.concatenate([train.next_batch(4)[1] for _ in range(5)])
     assert train.epochs_completed == 1
     for epoch in (labels[:10], labels[10:]):
         assert sorted(epoch) == sorted(train.labels)
     assert labels[:10].tolist() != labels[10:].tolist() != train.labels.tolist()
-    again = mnist.read_data_sets(images, validation_size=2, seed=3).train
+    again = mnist_data_sets.read_data_sets(images, validation_size=2, seed=3).train
     assert again.next_batch(10)[1].tolist() == labels[:10].tolist()
     assert again.next_batch(3, shuffle=False)[1].tolist() != []
 
@@ -268,10 +268,10 @@ def test_batches_of_mnist_go_on_into_the_next_epoch(images):
 def test_a_missing_file_of_mnist_is_fetched_whole_or_not_at_all(images, tmp_path_factory):
     folder = tmp_path_factory.mktemp('empty') / 'mnist'
     url = images.as_uri() + '/'
-    assert mnist.read_data_sets(folder, validation_size=0, source_url=url).train.num_examples == 12
+    assert mnist_data_sets.read_data_sets(folder, validation_size=0, source_url=url).train.num_examples == 12
     (folder / 't10k-labels-idx1-ubyte.gz').unlink()
     with pytest.raises(OSError):
-        mnist.read_data_sets(folder, validation_size=0, source_url=url + 'nowhere/')
+        mnist_data_sets.read_data_sets(folder, validation_size=0, source_url=url + 'nowhere/')
     assert len(list(folder.iterdir())) == 3
 
 

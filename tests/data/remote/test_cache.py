@@ -11,7 +11,7 @@ import pytest
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.data.files import listing  # noqa: E402
-from estimator_trainer.data.remote import fetch, paths, patience, threads  # noqa: E402
+from estimator_trainer.data.remote import paths, patience, threads, whole_copies  # noqa: E402
 from estimator_trainer.data.remote.cache import Cache, entry_of  # noqa: E402
 from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError  # noqa: E402
 from tests.data.remote import memory_store  # noqa: E402
@@ -76,10 +76,10 @@ def held_bytes(cache):
 
 
 def test_a_copy_is_fetched_once_and_has_the_stamp_of_its_object(remote, found, tmp_path):
-    copies = fetch.copies(found, Cache(str(tmp_path), 10**6))
+    copies = whole_copies.copies(found, Cache(str(tmp_path), 10**6))
     assert [read(path) for path in copies] == list(CONTENT.values())
     assert [listing.stamp(path) for path in copies] == [listing.stamp(path) for path in found]
-    assert fetch.copies(found, Cache(str(tmp_path), 10**6)) == copies
+    assert whole_copies.copies(found, Cache(str(tmp_path), 10**6)) == copies
     assert len(remote.reads) == len(CONTENT)
 
 
@@ -136,7 +136,7 @@ def test_what_a_process_holds_stays_until_it_has_ended(remote, found, tmp_path):
             cache.copy(path)
         assert os.path.exists(first)
         with pytest.raises(DatasetError, match='has no room.* runs on this machine use most of it; raise --data_cache'):
-            fetch.copies(found[1:4], cache)
+            whole_copies.copies(found[1:4], cache)
     finally:
         process.communicate(timeout=BOUND_SECS)
     for path in found[1:4]:
@@ -201,9 +201,9 @@ def test_a_new_version_has_an_entry_of_its_own(remote, found, tmp_path):
 
 
 def test_a_disk_without_room_is_named(remote, found, tmp_path, monkeypatch):
-    monkeypatch.setattr(fetch.shutil, 'disk_usage', lambda folder: types.SimpleNamespace(free=10))
+    monkeypatch.setattr(whole_copies.shutil, 'disk_usage', lambda folder: types.SimpleNamespace(free=10))
     with pytest.raises(DatasetError, match='0 MB are free; lower --data_cache_mib, or name another folder'):
-        fetch.copies(found, Cache(str(tmp_path), 10**6))
+        whole_copies.copies(found, Cache(str(tmp_path), 10**6))
 
 
 def test_a_file_object_reads_what_is_asked_for(remote, found, tmp_path):

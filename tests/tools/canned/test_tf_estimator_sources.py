@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer import compat, exit_codes
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.migrate import command
+from estimator_trainer.tools.migrate import migrate_command
 from estimator_trainer.tools.migrate.canned import conversion, estimator_sources, programs
 
 compat.bring_up()
@@ -82,11 +82,11 @@ def test_a_checkpoint_that_is_none_of_an_estimator(program, tmp_path, capsys, mo
     model_dir = tmp_path / 'model_dir'
     tf.train.CheckpointManager(tf.train.Checkpoint(global_step=tf.Variable(1, dtype=tf.int64)), model_dir, 1).save()
     arguments = [f'--program={program}:make_estimator', '--input_fn=input_fn', f'--to={tmp_path / "to"}']
-    assert command.main(arguments) == exit_codes.USAGE
+    assert migrate_command.main(arguments) == exit_codes.USAGE
     assert f"{model_dir}: its checkpoint is a Keras loop's" in capsys.readouterr().err
     data = next(model_dir.glob('*.data-*'))
     data.write_bytes(data.read_bytes()[:-1])
-    assert command.main(arguments) == exit_codes.DAMAGED
+    assert migrate_command.main(arguments) == exit_codes.DAMAGED
     assert 'cannot be read' in capsys.readouterr().err
     assert 'TF_CONFIG' not in os.environ  # an Estimator of one task of a cluster would wait for the others
 

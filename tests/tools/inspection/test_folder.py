@@ -3,7 +3,7 @@
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.inspection import command, folder
+from estimator_trainer.tools.inspection import folder, inspect_command
 
 
 def write(root, *names, text=''):
@@ -115,7 +115,7 @@ def test_what_is_nothing_of_tensorflow_is_refused(tmp_path, capsys, made, named,
     write(root, *made)
     with pytest.raises(UsageError):
         folder.find(str(root / named))
-    assert command.main([str(root / named)]) == 64
+    assert inspect_command.main([str(root / named)]) == 64
     error = capsys.readouterr().err
     assert error.startswith(f'error: {root / named}') and said in error and len(error.splitlines()) == 1
 
@@ -124,5 +124,5 @@ def test_what_is_nothing_of_tensorflow_is_refused(tmp_path, capsys, made, named,
     'argv, said', [([], 'name the folders'), (['--jsn=x'], '--json?'), (['x', '--verify=no'], 'verify')]
 )
 def test_mistakes_in_flags(capsys, argv, said):
-    assert command.main(argv) == 64
+    assert inspect_command.main(argv) == 64
     assert said in capsys.readouterr().err

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from estimator_trainer.tools.inspection import heads, kinds, layers, optimizers, roles
+from estimator_trainer.tools.inspection import head_of_run, kinds, layers, optimizers_of_run, roles
 from estimator_trainer.tools.inspection.facts import Graph, Variable
 
 WHY = 'a file says so'
@@ -24,9 +24,9 @@ def variables(*names):
 
 def facts(names, graph=None, values=None, head=None, **about):
     found = roles.roles(variables(*names))
-    trained_by = optimizers.optimizers(found, values or {}, graph)
+    trained_by = optimizers_of_run.optimizers(found, values or {}, graph)
     weights = [each.variable for each in found if each.role == roles.WEIGHT]
-    head = heads.Head(head, WHY) if head else None
+    head = head_of_run.Head(head, WHY) if head else None
     return found, trained_by, kinds.kind(weights, trained_by, head, **about), weights
 
 
@@ -50,7 +50,7 @@ V1_COMBINED = [
 
 
 def test_a_canned_estimator_of_tensorflow_1():
-    found, trained_by, kind, weights = facts(V1_COMBINED, head=heads.BINARY)
+    found, trained_by, kind, weights = facts(V1_COMBINED, head=head_of_run.BINARY)
     assert (kind.name, kind.version, kind.parts, kind.classes) == (
         'DNNLinearCombinedClassifier', kinds.V1, ('linear', 'dnn'), 2
     )  # fmt: skip
@@ -75,11 +75,11 @@ def test_a_canned_estimator_of_tensorflow_1():
 @pytest.mark.parametrize(
     'head, name',
     [
-        (heads.MULTI_CLASS, 'DNNClassifier'),
-        (heads.REGRESSION, 'DNNRegressor'),
-        (heads.MULTI_LABEL, 'DNNEstimator'),
-        (heads.POISSON, 'DNNEstimator'),
-        (heads.SOME_REGRESSION, 'DNNRegressor or DNNEstimator'),
+        (head_of_run.MULTI_CLASS, 'DNNClassifier'),
+        (head_of_run.REGRESSION, 'DNNRegressor'),
+        (head_of_run.MULTI_LABEL, 'DNNEstimator'),
+        (head_of_run.POISSON, 'DNNEstimator'),
+        (head_of_run.SOME_REGRESSION, 'DNNRegressor or DNNEstimator'),
         (None, 'DNNClassifier, DNNRegressor or DNNEstimator'),
     ],
 )
@@ -157,7 +157,7 @@ def test_the_optimizer_of_a_tree_of_objects():
     ]  # fmt: skip
     assert (trained_by[0].name, trained_by[0].settings) == ('Adam, AdamW, Adamax or Nadam', {'beta_1': (0.9,)})
     named = Variable('Adam/model/w/m', 'float32', (3, 2), 4, key='model/w/.OPTIMIZER_SLOT/optimizer/m' + _SUFFIX)
-    told = optimizers.optimizers(roles.roles([variables('@model/w:3x2')[0], named]), {}, None)
+    told = optimizers_of_run.optimizers(roles.roles([variables('@model/w:3x2')[0], named]), {}, None)
     assert [each.name for each in told] == ['Adam']
 
 
@@ -210,27 +210,27 @@ def test_layers_are_in_the_order_of_their_numbers():
 @pytest.mark.parametrize(
     'operations, head',
     [
-        (['predictions/logistic', 'predictions/class_ids', 'logistic_loss/sub'], heads.BINARY),
-        (['losses/sparse_softmax_cross_entropy_loss/x'], heads.MULTI_CLASS),
-        (['predictions/probabilities'], heads.MULTI_LABEL),
-        (['predictions/Exp', 'losses/call_loss_fn'], heads.POISSON),
-        (['mean_squared_error/Mul'], heads.REGRESSION),
-        (['losses/mean_squared_error/Mul'], heads.REGRESSION),
+        (['predictions/logistic', 'predictions/class_ids', 'logistic_loss/sub'], head_of_run.BINARY),
+        (['losses/sparse_softmax_cross_entropy_loss/x'], head_of_run.MULTI_CLASS),
+        (['predictions/probabilities'], head_of_run.MULTI_LABEL),
+        (['predictions/Exp', 'losses/call_loss_fn'], head_of_run.POISSON),
+        (['mean_squared_error/Mul'], head_of_run.REGRESSION),
+        (['losses/mean_squared_error/Mul'], head_of_run.REGRESSION),
         (['weighted_loss/Sum'], ''),
     ],
 )
 def test_the_head_by_its_operations(operations, head):
-    assert heads.of_graph(operations) == head
+    assert head_of_run.of_graph(operations) == head
 
 
 def test_the_head_by_outputs_and_metrics():
-    assert heads.of_outputs(['logistic', 'probabilities', 'class_ids', 'logits']) == heads.BINARY
-    assert heads.of_outputs(['probabilities', 'class_ids', 'logits']) == heads.MULTI_CLASS
-    assert heads.of_outputs(['probabilities', 'logits']) == heads.MULTI_LABEL
-    assert heads.of_outputs(['predictions']) == heads.REGRESSION
-    assert heads.of_outputs(['predictions', 'logits']) == ''
-    assert heads.of_metrics(['accuracy', 'auc', 'label/mean', 'loss']) == heads.BINARY
-    assert heads.of_metrics(['average_loss', 'accuracy', 'loss']) == heads.MULTI_CLASS
-    assert heads.of_metrics(['average_loss', 'auc', 'loss']) == heads.MULTI_LABEL
-    assert heads.of_metrics(['average_loss', 'label/mean', 'prediction/mean']) == heads.SOME_REGRESSION
-    assert heads.of_metrics(['accuracy', 'loss']) == ''
+    assert head_of_run.of_outputs(['logistic', 'probabilities', 'class_ids', 'logits']) == head_of_run.BINARY
+    assert head_of_run.of_outputs(['probabilities', 'class_ids', 'logits']) == head_of_run.MULTI_CLASS
+    assert head_of_run.of_outputs(['probabilities', 'logits']) == head_of_run.MULTI_LABEL
+    assert head_of_run.of_outputs(['predictions']) == head_of_run.REGRESSION
+    assert head_of_run.of_outputs(['predictions', 'logits']) == ''
+    assert head_of_run.of_metrics(['accuracy', 'auc', 'label/mean', 'loss']) == head_of_run.BINARY
+    assert head_of_run.of_metrics(['average_loss', 'accuracy', 'loss']) == head_of_run.MULTI_CLASS
+    assert head_of_run.of_metrics(['average_loss', 'auc', 'loss']) == head_of_run.MULTI_LABEL
+    assert head_of_run.of_metrics(['average_loss', 'label/mean', 'prediction/mean']) == head_of_run.SOME_REGRESSION
+    assert head_of_run.of_metrics(['accuracy', 'loss']) == ''

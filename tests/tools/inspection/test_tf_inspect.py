@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2, saver_pb2
 
 from estimator_trainer.run_dir import bundle
-from estimator_trainer.tools.inspection import command, folder, graph, records
+from estimator_trainer.tools.inspection import folder, graph, inspect_command, run_records
 from tests.tools.inspection import old_runs
 
 v1 = tf.compat.v1
@@ -31,7 +31,7 @@ def run(made, tmp_path):
 def inspect(capsys, *argv, path=None):
     """(exit code, text, JSON)."""
     out = str(path or argv[0]).rstrip('/') + '.json'
-    code = command.main([*map(str, argv), f'--json={out}'])
+    code = inspect_command.main([*map(str, argv), f'--json={out}'])
     shown = capsys.readouterr()
     assert shown.err == ''
     with open(out, encoding='utf-8') as file:
@@ -161,7 +161,7 @@ def test_a_checkpoint_that_a_run_removes_meanwhile(run, capsys, monkeypatch):
 def test_a_file_that_cannot_be_read(run, capsys):
     (run / 'checkpoint').unlink()
     (run / 'checkpoint').mkdir()
-    assert command.main([str(run)]) == 74
+    assert inspect_command.main([str(run)]) == 74
     assert (
         capsys.readouterr().err
         == f'error: {run}/checkpoint: Is a directory; mend that, then give the same command again\n'
@@ -338,7 +338,7 @@ def test_an_asset_is_missing_and_saved_model_as_text(tmp_path, capsys):
 def test_large_files_are_left_and_said(run, capsys, monkeypatch):
     monkeypatch.setattr(graph, 'LARGEST_TEXT', 1000)
     monkeypatch.setattr(graph, 'LARGEST_META', 1000)
-    monkeypatch.setattr(records, 'LARGEST_EVENTS', 10)
+    monkeypatch.setattr(run_records, 'LARGEST_EVENTS', 10)
     code, _, found = inspect(capsys, run)
     assert code == 0 and found['evaluations'] == [] and found['graph'] is None
     assert [note.partition(' ')[0] for note in found['notes']] == [

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from estimator_trainer.tools import drawing
-from estimator_trainer.tools.report import command, comparison, metrics_file
+from estimator_trainer.tools.report import comparison, metrics_file, report_command
 from tests.tools.report import model_dirs
 
 
@@ -50,7 +50,7 @@ class Page(html.parser.HTMLParser):
 
 
 def report(capsys, *argv) -> tuple[int, str]:
-    code = command.main([str(each) for each in argv])
+    code = report_command.main([str(each) for each in argv])
     out, err = capsys.readouterr()
     return code, out + err
 
@@ -186,7 +186,7 @@ def test_mistakes(tmp_path, capsys, monkeypatch, argv, words):
 
 
 def test_what_is_not_installed(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(command, 'missing', lambda: ['jinja2'])
+    monkeypatch.setattr(report_command, 'missing', lambda: ['jinja2'])
     assert report(capsys, tmp_path) == (64, 'error: the page needs jinja2: pip install jinja2 matplotlib\n')
 
 

@@ -10,7 +10,7 @@ from tensorboard.plugins import base_plugin
 from tensorboard.plugins.hparams import api_pb2, backend_context, list_session_groups
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from estimator_trainer.tools.track import command
+from estimator_trainer.tools.track import track_command
 from tests.tools.track import a_run
 
 
@@ -56,7 +56,7 @@ def listed(folder):
 def test_the_runs_of_a_folder(runs):
     for name in ('first', 'second'):
         for _ in range(2):  # the second time changes nothing
-            assert command.main([str(runs / name), '--to=tensorboard-hparams']) == 0
+            assert track_command.main([str(runs / name), '--to=tensorboard-hparams']) == 0
     found = listed(runs)
     assert sorted(found) == ['first', 'second']
     params, metrics, status = found['first']
@@ -77,15 +77,15 @@ def test_the_runs_of_a_folder(runs):
 def test_a_run_that_goes_on_runs_again(runs, monkeypatch):
     first = runs / 'first'
     a_run.ended(first, 'stopped')
-    command.main([str(first), '--to=tensorboard-hparams'])
+    track_command.main([str(first), '--to=tensorboard-hparams'])
     assert listed(first)['.'][2] == api_pb2.STATUS_FAILURE
     a_run.ended(first)
-    command.main([str(first), '--to=tensorboard-hparams'])
+    track_command.main([str(first), '--to=tensorboard-hparams'])
     assert listed(first)['.'][2] == api_pb2.STATUS_SUCCESS
 
 
 def test_its_file_is_read_before_that_of_the_training(runs):
     """TensorBoard leaves a file for good when it finds a later one."""
-    command.main([str(runs / 'first'), '--to=tensorboard-hparams'])
+    track_command.main([str(runs / 'first'), '--to=tensorboard-hparams'])
     names = sorted(path.name for path in (runs / 'first').glob('*tfevents*'))
     assert len(names) == 2 and names[0] == 'events.out.tfevents.0.hparams'

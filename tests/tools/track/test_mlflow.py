@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.tools.track import command, sending, tracking_state
+from estimator_trainer.tools.track import sending, track_command, tracking_state
 from estimator_trainer.tools.track.mlflow_tracker import MlflowClient
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, TrackerUnavailable
 from tests.tools.track import a_run, mlflow_server
@@ -33,7 +33,7 @@ def there(store):
 
 def test_a_folder_is_read_back(tmp_path, run, capsys):
     store = tmp_path / 'my store'
-    assert command.main([str(run), f'--to=mlflow:{store}']) == 0
+    assert track_command.main([str(run), f'--to=mlflow:{store}']) == 0
     client, (found,) = there(store)
     assert (found.info.run_name, found.info.status, found.info.end_time) == ('first', FINISHED, TIME + 300_500)
     assert found.data.params == {
@@ -59,11 +59,11 @@ def test_a_folder_is_read_back(tmp_path, run, capsys):
 
 def test_a_run_that_goes_on_goes_on_there(tmp_path, run):
     to = f'--to=mlflow:{tmp_path / "store"}'
-    assert command.main([str(run), to]) == 0
+    assert track_command.main([str(run), to]) == 0
     a_run.train(run, 250, 300, 400, later=1000)
     (run / 'config.json').write_text((run / 'config.json').read_text().replace('300', '400'))
     a_run.ended(run, 'stopped')
-    assert command.main([str(run), to]) == 0
+    assert track_command.main([str(run), to]) == 0
     client, (found,) = there(tmp_path / 'store')
     assert found.info.status == 'KILLED'
     assert found.data.params['max_steps'] == '300' and found.data.tags['max_steps'] == '400'
@@ -78,18 +78,18 @@ def test_an_entry_is_found_again_whose_making_was_interrupted(tmp_path, run, mon
         killed.setattr(
             tracking_state.StateFile, 'write', lambda self, known: None if known.entry else write(self, known)
         )
-        assert command.main([str(run), to]) == 0
-    assert command.main([str(run), to]) == 0
+        assert track_command.main([str(run), to]) == 0
+    assert track_command.main([str(run), to]) == 0
     _, found = there(tmp_path / 'store')
     assert len(found) == 1
 
 
 def test_one_that_was_deleted_there_begins_anew(tmp_path, run):
     to = f'--to=mlflow:{tmp_path / "store"}'
-    command.main([str(run), to])
+    track_command.main([str(run), to])
     client, (found,) = there(tmp_path / 'store')
     client.delete_run(found.info.run_id)
-    assert command.main([str(run), to]) == 0
+    assert track_command.main([str(run), to]) == 0
     client, (new,) = there(tmp_path / 'store')
     assert new.info.run_id != found.info.run_id and len(client.get_metric_history(new.info.run_id, 'train/loss')) == 3
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from estimator_trainer.tools.verify import compare, first_difference, judge, page, report, results, traces
+from estimator_trainer.tools.verify import compare, first_difference, judge, results, traces, verify_page, verify_report
 from estimator_trainer.tools.verify.traces import Key, Trace, Value
 
 STEPS = 3
@@ -159,9 +159,9 @@ def test_an_estimator_that_is_random_hides_itself_alone(first, expected, said):
     again = two_estimators(trace(), trace(data=(3.0, 2.0, 1.0)))
     rows, sentences = judged(one, other, again)
     assert judge.verdict(rows.values()) == expected and rows[compare.UPDATES].untold == {1}
-    comparison = report.Comparison('--from and --to', list(rows.values()), sentences)
-    shown = report.Report('program.py', [], [comparison], [], STEPS, 1e-5, estimators=one.labels)
-    assert report.verdict(shown).startswith(said)
+    comparison = verify_report.Comparison('--from and --to', list(rows.values()), sentences)
+    shown = verify_report.Report('program.py', [], [comparison], [], STEPS, 1e-5, estimators=one.labels)
+    assert verify_report.verdict(shown).startswith(said)
 
 
 def test_another_input_in_the_run_of_rounding_is_chance():
@@ -191,7 +191,7 @@ def test_a_run_that_continues_nothing_is_told(begins, said):
     missing = results._not_continued(found)
     assert said in missing and bool(missing) == bool(said)
     shown = reported(0.1)[0]._replace(missing=missing)
-    assert report.verdict(shown) == f'EQUAL: both compute the same, bit for bit. {missing}'.rstrip()
+    assert verify_report.verdict(shown) == f'EQUAL: both compute the same, bit for bit. {missing}'.rstrip()
 
 
 def test_without_a_fixed_order_of_the_input_nothing_is_told():
@@ -239,8 +239,8 @@ def reported(rate):
     found = compare.differences(one, other)
     spread = judge.Spread({})
     rows = judge.rows(found, spread, spread, 1e-5)
-    comparison = report.Comparison('From and to', rows, first_difference.explain(one, other, found, rows))
-    return report.Report('program.py: A <and> B', ['how'], [comparison], ['a note'], STEPS, 1e-5), one, found
+    comparison = verify_report.Comparison('From and to', rows, first_difference.explain(one, other, found, rows))
+    return verify_report.Report('program.py: A <and> B', ['how'], [comparison], ['a note'], STEPS, 1e-5), one, found
 
 
 class Text(html.parser.HTMLParser):
@@ -255,12 +255,12 @@ class Text(html.parser.HTMLParser):
 )
 def test_text_json_and_page_say_the_same(rate, word, said):
     shown, one, found = reported(rate)
-    text = report.text(shown)
+    text = verify_report.text(shown)
     assert f'{word}: ' in text and said in ' '.join(text.split()) and 'a note' in text
-    written = json.loads(json.dumps(report.to_json(shown, {'from': one.losses()}), allow_nan=False))
+    written = json.loads(json.dumps(verify_report.to_json(shown, {'from': one.losses()}), allow_nan=False))
     assert written['verdict'] == word.lower() and written['losses']['from']['0']['1'] == 3
     reader = Text()
-    reader.feed(page.page(shown, {'from': one.losses()}, {'from and to': found}))
+    reader.feed(verify_page.page(shown, {'from': one.losses()}, {'from and to': found}))
     assert word in reader.text and 'A <and> B' in reader.text and said in reader.text
 
 

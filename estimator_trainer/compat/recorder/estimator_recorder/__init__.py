@@ -5,10 +5,10 @@ patches/seeds.py of compat. `install` imports neither TensorFlow nor NumPy: each
 what it belongs to.
 
 1. `compat/patches/seeds.py` fixes the random numbers that the program leaves open.
-2. `limits` shortens the training, stops the clocks, and moves model_dirs into the folder of the run.
-3. `patches` puts the recorder around the methods of Estimator; `session_hooks` reads the sessions, and `exports`
-   calls the exported models.
-4. `recording` writes it all down: events.jsonl and arrays.bin in the folder of the run.
+2. `limits.py` shortens the training, stops the clocks, and moves model_dirs into the folder of the run.
+3. `patches.py` puts the recorder around the methods of Estimator; `session_hooks.py` reads the sessions, and
+   `exports.py` calls the exported models.
+4. `recording.py` writes it all down: events.jsonl and arrays.bin in the folder of the run.
 
 The environment variable ESTIMATOR_TRAINER_VERIFY names the JSON file with the settings. `verify` writes it.
 """

@@ -7,7 +7,7 @@ For: `verify`
 
 import numpy as np
 import tensorflow as tf
-from estimator_recorder import batches
+from estimator_recorder import recorded_batches
 
 _STEP_ELEMENTS = 2**19  # that are written down of all weights after a step
 _INPUT_ELEMENTS = 4096  # of a tensor of a batch
@@ -26,7 +26,7 @@ class Training(tf.compat.v1.train.SessionRunHook):
         self._before = {}
 
     def begin(self):
-        self._inputs, _ = batches.kept()
+        self._inputs, _ = recorded_batches.kept()
         self._global_step = tf.compat.v1.train.get_global_step()
         variables = [getattr(each, '_primary', each) for each in tf.compat.v1.global_variables()]
         self._variables = {each.name.split(':')[0]: each for each in variables}
@@ -54,7 +54,7 @@ class Training(tf.compat.v1.train.SessionRunHook):
             step=self._step,
             loss=self._recording.array(run_values.results['loss'], _INPUT_ELEMENTS),
             inputs=self._recording.arrays(inputs, _INPUT_ELEMENTS),
-            rows=batches.rows(inputs) if inputs else [],
+            rows=recorded_batches.rows(inputs) if inputs else [],
             **self._where,
         )
         done = self._step - self._start
@@ -107,7 +107,7 @@ class FirstBatch(tf.compat.v1.train.SessionRunHook):
         self._done = False
 
     def begin(self):
-        self._inputs, self._features = batches.kept()
+        self._inputs, self._features = recorded_batches.kept()
 
     def before_run(self, run_context):
         if self._done or not self._inputs:

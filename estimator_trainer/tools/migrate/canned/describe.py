@@ -6,7 +6,7 @@ import re
 import tensorflow as tf
 
 from estimator_trainer.tools.migrate import optimizers_of
-from estimator_trainer.tools.migrate.canned import columns, heads, recover
+from estimator_trainer.tools.migrate.canned import columns, head_description, recover
 from estimator_trainer.tools.migrate.canned.columns import Unsupported
 
 _LINEAR, _DEEP = 'linear/linear_model', 'dnn'
@@ -32,7 +32,7 @@ def description(estimator, features, labels, specs) -> dict:
     arguments, function = recovered.arguments, recovered.function
     both = 'linear_combined' in function
     dtypes = {name: value.dtype for name, value in features.items()}
-    head = heads.description(arguments['head'])
+    head = head_description.description(arguments['head'])
     found = {
         'function': function,
         'head': head,

@@ -1,4 +1,4 @@
-"""`python -m estimator_trainer.tools.report.background --live|--last MODEL_DIR`: what a run starts to have its page."""
+"""`python -m estimator_trainer.tools.report.live_report --live|--last MODEL_DIR`: it writes a run's page."""
 
 import os
 import sys
@@ -16,10 +16,10 @@ def main(argv: list[str]) -> int:
         import pyarrow
 
         pyarrow.set_cpu_count(1)
-    from estimator_trainer.tools.report import command
+    from estimator_trainer.tools.report import report_command
 
     try:
-        command.write([model_dir], os.path.join(model_dir, report_page.NAME))
+        report_command.write([model_dir], os.path.join(model_dir, report_page.NAME))
     except UsageError as error:
         print(error, file=sys.stderr)
         return exit_codes.USAGE

@@ -14,7 +14,7 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.tools import bounded, command_line, local_copies
-from estimator_trainer.tools.parity import parity_runs, report, run_differences, run_list
+from estimator_trainer.tools.parity import parity_report, parity_runs, run_differences, run_list
 
 USAGE = """\
 usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=value ...]
@@ -78,12 +78,12 @@ class ParityFlags:
 def _page():
     """The module that draws the page; what it needs is asked for before any run."""
     try:
-        from estimator_trainer.tools.parity import page
+        from estimator_trainer.tools.parity import parity_page
     except ImportError as error:
         raise UsageError(
             f'{error.name}, with which the page is made, is missing; pip install jinja2 matplotlib'
         ) from error
-    return page
+    return parity_page
 
 
 def _loops(values) -> tuple:
@@ -157,9 +157,9 @@ def _in_folder(values) -> int:
         traces, versions = _read(wanted, values)
     found = run_differences.differences(traces, values.tolerance)
     _write(values, facts, versions, traces, found)
-    print(report.table(found))
-    print(report.NOTE)
-    for line in report.conclusion(found, values.tolerance):
+    print(parity_report.table(found))
+    print(parity_report.NOTE)
+    for line in parity_report.conclusion(found, values.tolerance):
         print(line)
     return exit_codes.OK if all(pair.equal for pair in found) else exit_codes.FAILED
 
@@ -232,9 +232,10 @@ def _write(values, facts, versions, traces, found) -> None:
             'equal': all(pair.equal for pair in found),
             'tolerance': values.tolerance,
             'how': how,
-            'pairs': [report.as_json(pair) for pair in found],
+            'pairs': [parity_report.as_json(pair) for pair in found],
             'losses': {
-                trace.name: {str(step): report.finite(loss) for step, loss in trace.losses.items()} for trace in traces
+                trace.name: {str(step): parity_report.finite(loss) for step, loss in trace.losses.items()}
+                for trace in traces
             },
         },
     )

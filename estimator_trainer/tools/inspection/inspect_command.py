@@ -75,12 +75,12 @@ def _report(there: list[folder.Place], values, out: str, here: local_copies.Loca
     from estimator_trainer import compat
 
     compat.bring_up()
-    from estimator_trainer.tools.inspection import as_json, folder_findings, report, sentence
+    from estimator_trainer.tools.inspection import as_json, folder_findings, inspect_report, sentence
 
     results: list[folder_findings.Findings] = []
     for place in there:
         found = folder_findings.inspect(place, values.verify)
-        text = f'{report.heading(found)}\n{report.text(found, values.variables)}'
+        text = f'{inspect_report.heading(found)}\n{inspect_report.text(found, values.variables)}'
         print(('\n' if results else '') + here.shown(text))
         results.append(found)
     if out:

@@ -16,7 +16,7 @@ from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.migrate import loaded_run as runs
 from estimator_trainer.tools.migrate import variable_names
-from estimator_trainer.tools.migrate.canned import command as canned
+from estimator_trainer.tools.migrate.canned import canned_migration as canned
 
 USAGE = """\
 usage: python -m estimator_trainer migrate --model_dir=FOLDER --to=FOLDER [--from_keras]

@@ -5,7 +5,7 @@ from multiprocessing import connection
 
 import pytest
 
-from estimator_trainer.tools.sweep import child as children
+from estimator_trainer.tools.sweep import trial_process as children
 
 
 def child(tmp_path, script, cores=()):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from estimator_trainer import exit_codes
-from estimator_trainer.tools.sweep import command
+from estimator_trainer.tools.sweep import sweep_command
 from tests.end_to_end import launch
 
 needs_optuna = pytest.mark.skipif(importlib.util.find_spec('optuna') is None, reason='needs Optuna')
@@ -51,8 +51,8 @@ def argv(folder, *flags):
 
 def test_split():
     given = ['--param-space=a-b:log:1:2', '--katib-metrics', '--', '--param-x=1']
-    assert command.split(given) == (['--param_space=a-b:log:1:2', '--katib_metrics'], ['--param-x=1'])
-    assert command.split(['--trials=3']) == (['--trials=3'], [])
+    assert sweep_command.split(given) == (['--param_space=a-b:log:1:2', '--katib_metrics'], ['--param-x=1'])
+    assert sweep_command.split(['--trials=3']) == (['--trials=3'], [])
 
 
 @pytest.mark.slow

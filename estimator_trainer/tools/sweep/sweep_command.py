@@ -18,7 +18,7 @@ from estimator_trainer.supervisor.cluster_command import usable_cores
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line
-from estimator_trainer.tools.sweep import child, katib, page, report, space, targets
+from estimator_trainer.tools.sweep import katib, space, sweep_page, sweep_report, targets, trial_process
 from estimator_trainer.tools.sweep import sweep_plan as plans
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep import trial_runner as runs
@@ -175,21 +175,22 @@ def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
     rule, base = _flags_of_trials(values, plan, found, len(cores))
 
     def start(model_dir, params, share):
-        command = child.command(
+        command = trial_process.command(
             model_dir,
             [*base, *found.flags(params)],
             share,
             os.environ,
             (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}'),
         )
-        return child.Child(command, model_dir)
+        return trial_process.Child(command, model_dir)
 
     def keep(state='running'):
         protocol.write_json(
-            os.path.join(folder, report.NAME), report.document(state, plan, study.trials(), folder, found.flags)
+            os.path.join(folder, sweep_report.NAME),
+            sweep_report.document(state, plan, study.trials(), folder, found.flags),
         )
 
-    protocol.remove_unfinished(os.path.join(folder, report.NAME))
+    protocol.remove_unfinished(os.path.join(folder, sweep_report.NAME))
     with contextlib.closing(katib.Writer(values.katib_metrics)) as metrics:
         for one in study.trials():
             if one.state is not trials.TrialStatus.RUNNING:  # of the others the sweep tells
@@ -235,9 +236,9 @@ def _lines(folder, number) -> list:
 
 def _say_end(plan, all_trials, found, out) -> None:
     folder = found.config.model_dir
-    print(report.table(all_trials, plan), file=out)
-    print(report.conclusion(all_trials, plan, folder, found.flags), file=out)
-    print(f'all trials: {os.path.join(folder, report.NAME)}', file=out)
-    written = page.write(folder, [trials.folder_of(folder, one.number) for one in all_trials])
+    print(sweep_report.table(all_trials, plan), file=out)
+    print(sweep_report.conclusion(all_trials, plan, folder, found.flags), file=out)
+    print(f'all trials: {os.path.join(folder, sweep_report.NAME)}', file=out)
+    written = sweep_page.write(folder, [trials.folder_of(folder, one.number) for one in all_trials])
     if written:
         print(f'page: {written}', file=out)

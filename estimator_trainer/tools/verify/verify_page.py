@@ -9,9 +9,9 @@ from matplotlib import figure
 
 from estimator_trainer.tools import drawing
 from estimator_trainer.tools.verify import program_runs, traces
-from estimator_trainer.tools.verify import report as reports
-from estimator_trainer.tools.verify.report import Report
+from estimator_trainer.tools.verify import verify_report as reports
 from estimator_trainer.tools.verify.traces import Key
+from estimator_trainer.tools.verify.verify_report import Report
 
 _TEMPLATE = pathlib.Path(__file__).with_name('page.html.jinja')
 _SMALLEST, _LARGEST = 1e-9, 10.0  # of the logarithmic axis: what is equal stands at its foot

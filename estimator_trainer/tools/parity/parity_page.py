@@ -8,7 +8,7 @@ import markupsafe
 from matplotlib import figure
 
 from estimator_trainer.tools import drawing
-from estimator_trainer.tools.parity import report
+from estimator_trainer.tools.parity import parity_report
 from estimator_trainer.tools.parity.run_differences import Difference, RunValues
 
 _TEMPLATE = pathlib.Path(__file__).with_name('page.html.jinja')
@@ -23,7 +23,7 @@ def page(
         title: what was compared.
         facts: lines that say how: the flags, the versions.
     """
-    verdict, *hints = report.conclusion(found, tolerance)
+    verdict, *hints = parity_report.conclusion(found, tolerance)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_TEMPLATE.read_text(encoding='utf-8')).render(
         title=title,
@@ -32,11 +32,11 @@ def page(
         hints=hints,
         curves=markupsafe.Markup(curves(traces)),
         pairs=found,
-        note=report.NOTE,
+        note=parity_report.NOTE,
         facts=facts,
-        number=report.number,
-        judge=report.verdict,
-        parting=report.parting,
+        number=parity_report.number,
+        judge=parity_report.verdict,
+        parting=parity_report.parting,
     )
 
 

@@ -15,7 +15,7 @@ from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.storage import needs
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.predict import exports, store_result
+from estimator_trainer.tools.predict import chosen_export, store_result
 from estimator_trainer.tools.predict.predict_plan import PredictPlan
 
 USAGE = """\
@@ -104,14 +104,14 @@ def _plan(values, here: local_copies.LocalCopies) -> PredictPlan:
     flag_, place = ('--export', values.export) if values.export else ('--model_dir', values.model_dir)
     folder = here.run(place, flag_, needs.of_exports)
     export = ''
-    while export != (found := exports.find(folder if values.export else '', '' if values.export else folder)):
+    while export != (found := chosen_export.find(folder if values.export else '', '' if values.export else folder)):
         here.add(found)  # while it is fetched, a better one may take its place
         export = found
     paths = listing.expand(here.files(values.files, '--files'))
     names = {path: here.shown(path) for path in (export, *paths)}
     return PredictPlan(
         export=names[export],
-        fingerprint=exports.fingerprint(export),
+        fingerprint=chosen_export.fingerprint(export),
         signature=values.signature,
         files=tuple((names[path], *listing.stamp(path)) for path in paths),
         file_format=listing.format_of(paths, values.file_format),

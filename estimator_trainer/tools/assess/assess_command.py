@@ -8,7 +8,7 @@ from estimator_trainer.config import flags
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.assess import findings, report, source_files
+from estimator_trainer.tools.assess import assess_report, findings, source_files
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS
 
 USAGE = """\
@@ -49,11 +49,11 @@ def _assess(values, paths) -> int:
     with local_copies.LocalCopies() as here:
         html, json_file = here.file(values.html, '--html'), here.file(values.json, '--json')
         found = findings.assess([source_files.read(path) for path in source_files.find(paths)])
-        print(report.text(found))
+        print(assess_report.text(found))
         if page:
             _write(html, page(f'Assessment of {", ".join(paths)}', found))
         if json_file:
-            _write(json_file, json.dumps(report.to_json(found), indent=1) + '\n')
+            _write(json_file, json.dumps(assess_report.to_json(found), indent=1) + '\n')
         here.send()
     failing = any(finding.state in _FAILING[values.fail_on] for finding in found.findings)
     return exit_codes.FAILED if failing else exit_codes.OK
@@ -61,7 +61,7 @@ def _assess(values, paths) -> int:
 
 def _page():
     try:
-        from estimator_trainer.tools.assess.page import page
+        from estimator_trainer.tools.assess.assess_page import page
     except ImportError as error:
         raise UsageError(f'--html needs Jinja ({error}): pip install jinja2') from error
     return page

@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from estimator_trainer.tools.sweep import child, katib, report
+from estimator_trainer.tools.sweep import katib, sweep_report, trial_process
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
@@ -26,7 +26,7 @@ RUNNING = Trial(5, TrialStatus.RUNNING, {'rate': 0.02, 'optimizer': 'adam'})
 
 def test_table():
     again = Trial(6, TrialStatus.FAILED, {}, exit_code=70, cause=FAILED.cause + '. Try another one')
-    assert report.table([DONE, PRUNED, FAILED, RUNNING, again], PLAN).splitlines() == [
+    assert sweep_report.table([DONE, PRUNED, FAILED, RUNNING, again], PLAN).splitlines() == [
         'trial    state      rate  optimizer  accuracy  step   time',
         '    1     done  0.001234        sgd       0.9   100  1m15s',
         '    2   pruned       0.5       adam       0.2    50    20s',
@@ -38,30 +38,30 @@ def test_table():
 
 
 def test_lines():
-    assert report.begins(DONE, 20, False) == 'trial 1 of 20: rate 0.001234, optimizer sgd'
-    assert report.begins(DONE, 20, True).startswith('trial 1 of 20 goes on: ')
+    assert sweep_report.begins(DONE, 20, False) == 'trial 1 of 20: rate 0.001234, optimizer sgd'
+    assert sweep_report.begins(DONE, 20, True).startswith('trial 1 of 20 goes on: ')
     everything = [DONE, PRUNED, FAILED, BEST]
-    assert report.ended(BEST, everything, PLAN, 20) == (
+    assert sweep_report.ended(BEST, everything, PLAN, 20) == (
         'trial 4 of 20 is done: accuracy 0.95 at step 100; the best so far'
     )
-    assert report.ended(PRUNED, everything, PLAN, 20).endswith('; best so far 0.95 of trial 4')
-    assert 'exit code 70 (the loss or a weight is NaN' in report.ended(FAILED, [FAILED], PLAN, 20)
-    assert 'stopping trial 1, trial 5 after' in report.stopping(signal.SIGINT, [DONE, RUNNING])
+    assert sweep_report.ended(PRUNED, everything, PLAN, 20).endswith('; best so far 0.95 of trial 4')
+    assert 'exit code 70 (the loss or a weight is NaN' in sweep_report.ended(FAILED, [FAILED], PLAN, 20)
+    assert 'stopping trial 1, trial 5 after' in sweep_report.stopping(signal.SIGINT, [DONE, RUNNING])
 
 
 def test_the_best_is_named_with_its_export(tmp_path):
     export = tmp_path / 'trial-0004' / 'export' / 'final' / '1700'
     export.mkdir(parents=True)
     (export.parent / '900').mkdir()
-    said = report.conclusion([DONE, BEST], PLAN, str(tmp_path), flags).splitlines()
+    said = sweep_report.conclusion([DONE, BEST], PLAN, str(tmp_path), flags).splitlines()
     assert said[0] == 'best: trial 4, accuracy 0.95: rate 0.01, optimizer adam'
     assert said[1:3] == [f'folder: {tmp_path / "trial-0004"}', f'export: {export}']
     assert said[3:] == ["flags: --param=rate=0.01 '--x=a b'"]
-    assert 'none' in report.conclusion([FAILED, PRUNED], PLAN, str(tmp_path), flags)
+    assert 'none' in sweep_report.conclusion([FAILED, PRUNED], PLAN, str(tmp_path), flags)
 
 
 def test_sweep_json(tmp_path):
-    document = report.document('done', PLAN, [DONE, FAILED, BEST], str(tmp_path), flags)
+    document = sweep_report.document('done', PLAN, [DONE, FAILED, BEST], str(tmp_path), flags)
     assert json.loads(json.dumps(document)) == document
     assert document['best']['trial'] == 4 and document['best']['export'] is None
     assert [entry['state'] for entry in document['trials']] == ['done', 'failed', 'done']
@@ -110,4 +110,4 @@ def test_katib():
     ],
 )
 def test_the_cause_of_a_failure(said, code, last, expected):
-    assert child.cause_of(said, code, last) == expected
+    assert trial_process.cause_of(said, code, last) == expected

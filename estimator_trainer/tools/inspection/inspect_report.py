@@ -5,7 +5,7 @@ import os
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from estimator_trainer.tools.inspection import layers, optimizers, roles, sentence
+from estimator_trainer.tools.inspection import layers, optimizers_of_run, roles, sentence
 from estimator_trainer.tools.inspection.checkpoint import CHECKSUMS, NO_INDEX
 from estimator_trainer.tools.inspection.facts import EvaluationMetrics, Export
 from estimator_trainer.tools.inspection.folder_findings import Findings
@@ -96,7 +96,7 @@ def _optimizer_lines(found: Findings) -> list[str]:
             if each.slots
             else 'no slots'
         )
-        settings = optimizers.shown_settings(each)
+        settings = optimizers_of_run.shown_settings(each)
         said.append(f'{each.name}: {slots}' + (f'; {settings}' if settings else '') + '.')
     counted = {name: sum(each.role == name for each in found.roles) for name in (roles.SHADOW, roles.SCALE)}
     if counted[roles.SHADOW]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.assess import command
+from estimator_trainer.tools.assess import assess_command
 
 PROGRAM = """\
 import tensorflow as tf
@@ -34,13 +34,13 @@ def program(tmp_path):
 )
 def test_exit_codes(program, capsys, lines, flags, code):
     program.write_text(''.join(PROGRAM.splitlines(True)[:lines]), encoding='utf-8')
-    assert command.main([str(program), *flags]) == code
+    assert assess_command.main([str(program), *flags]) == code
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith({4: f'blocked: {program}:4: tf.contrib.crf', 3: 'needs changes: 1 line', 2: 'runs'}[lines])
 
 
 def test_the_report(program, capsys):
-    command.main([str(program)])
+    assess_command.main([str(program)])
     shown = capsys.readouterr().out
     titles = [line for line in shown.splitlines() if line.endswith(':') and not line.startswith(' ')]
     assert titles == ['Blocks:', 'Needs `import tensorflow.compat.v1 as tf`:', 'Runs as it is:']
@@ -50,15 +50,15 @@ def test_the_report(program, capsys):
 
 def test_the_verdict_points_to_notes(program, capsys):
     program.write_text('import tensorflow.compat.v1 as tf\ntf.estimator.tpu.TPUEstimator(f)', encoding='utf-8')
-    assert command.main([str(program), '--fail_on=needs']) == 0
+    assert assess_command.main([str(program), '--fail_on=needs']) == 0
     assert capsys.readouterr().out.splitlines()[0].endswith('; read what stands at "here:"')
     program.write_text('import tensorflow as tf\ntf.matmul(x, y)', encoding='utf-8')
-    assert command.main([str(program)]) == 0
+    assert assess_command.main([str(program)]) == 0
     assert capsys.readouterr().out.startswith('has nothing that `assess` knows')
 
 
 def test_json(program, tmp_path):
-    command.main([str(program), f'--json={tmp_path}/report.json'])
+    assess_command.main([str(program), f'--json={tmp_path}/report.json'])
     report = json.loads((tmp_path / 'report.json').read_text(encoding='utf-8'))
     assert [(one['line'], one['state']) for one in report['findings']] == [(2, 'runs'), (3, 'needs'), (4, 'blocks')]
     assert (report['lines_to_change'], report['keras_points'], report['files']) == (2, 12, 1)
@@ -66,7 +66,7 @@ def test_json(program, tmp_path):
 
 def test_html(program, tmp_path):
     pytest.importorskip('jinja2')
-    command.main([f'--html={tmp_path}/report.html', str(program)])
+    assess_command.main([f'--html={tmp_path}/report.html', str(program)])
     page = (tmp_path / 'report.html').read_text(encoding='utf-8')
     assert 'tf.contrib.crf.crf_log_likelihood' in page and '<script' not in page and 'http' not in page
 
@@ -82,6 +82,6 @@ def test_html(program, tmp_path):
     ],
 )
 def test_mistakes(program, capsys, argv, code, said):
-    assert command.main([each.format(program=program) for each in argv]) == code
+    assert assess_command.main([each.format(program=program) for each in argv]) == code
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1 and error.startswith(said)

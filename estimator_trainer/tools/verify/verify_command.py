@@ -122,14 +122,14 @@ def _verify(values, program, arguments) -> int:
             print(f'{number}/{len(plan)} {run.says}', file=sys.stderr, flush=True)
             keeps_files = bool(values.runs_dir) or run.name in continued
             program_runs.start(run, folder, settings, values.timeout_secs, keeps_files)
-        from estimator_trainer.tools.verify import report, results  # NumPy
+        from estimator_trainer.tools.verify import results, verify_report  # NumPy
 
         found = results.compare_runs(folder, sides, values.continued, values.steps, values.tolerance)
-        print(report.text(found.report))
+        print(verify_report.text(found.report))
         if page:
             _write(values.html, page(found.report, found.losses, found.differences))
     if values.json:
-        _write(values.json, json.dumps(report.to_json(found.report, found.losses), indent=1) + '\n')
+        _write(values.json, json.dumps(verify_report.to_json(found.report, found.losses), indent=1) + '\n')
     return exit_codes.OK if found.report.state == 'equal' else exit_codes.FAILED
 
 
@@ -173,7 +173,7 @@ def _check_places(values) -> None:
 def _page():
     """What draws the page. What it needs is asked for before any run."""
     try:
-        from estimator_trainer.tools.verify.page import page
+        from estimator_trainer.tools.verify.verify_page import page
     except ImportError as error:
         raise UsageError(f'--html needs {error.name}: pip install jinja2 matplotlib') from error
     return page

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from estimator_trainer.tools.predict import command
-from tests.tools.predict.test_exports import saved_model
+from estimator_trainer.tools.predict import predict_command
+from tests.tools.predict.test_chosen_export import saved_model
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def flags(tmp_path):
 def test_one_error_before_any_work(tmp_path, flags, capsys, change, code, said):
     given = {name: value.format(folder=tmp_path) for name, value in {**flags, **change}.items()}
     argv = [f'--{name}={value}' for name, value in given.items() if value]
-    assert command.main(argv) == code
+    assert predict_command.main(argv) == code
     shown = capsys.readouterr()
     assert shown.out == '' and len(shown.err.splitlines()) == 1
     assert shown.err.startswith('error: ') and said in shown.err
@@ -46,5 +46,5 @@ def test_one_error_before_any_work(tmp_path, flags, capsys, change, code, said):
 def test_a_result_that_is_there(tmp_path, flags, capsys):
     out = tmp_path / 'all.csv'
     out.touch()
-    assert command.main([f'--{name}={value}' for name, value in {**flags, 'out': str(out)}.items()]) == 64
+    assert predict_command.main([f'--{name}={value}' for name, value in {**flags, 'out': str(out)}.items()]) == 64
     assert f'error: --out={out}: is there already' in capsys.readouterr().err

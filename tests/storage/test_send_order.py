@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from estimator_trainer.storage import names, order
+from estimator_trainer.storage import names, send_order
 from tests.storage.whole import problem
 
 
@@ -43,7 +43,7 @@ class Run:
 
     def local(self):
         pointer = {} if self.newest is None else {names.POINTER: self.newest}
-        twin = {} if self.newest is None else {order.twin_pointer(self.newest): names.twin_of(self.newest)}
+        twin = {} if self.newest is None else {send_order.twin_pointer(self.newest): names.twin_of(self.newest)}
         return {**self.files, **pointer, **twin}
 
 
@@ -52,7 +52,7 @@ def push(run, remote, known=None, stop_after=None, named_before=None) -> None:
     named_before = set() if named_before is None else named_before
     local = run.local()
     known = remote if known is None else known
-    ops = order.plan(local, known, run.newest, remote.get(names.POINTER))
+    ops = send_order.plan(local, known, run.newest, remote.get(names.POINTER))
     for op in ops[:stop_after]:
         if op.source is None:
             del remote[op.name]
@@ -65,7 +65,7 @@ def push(run, remote, known=None, stop_after=None, named_before=None) -> None:
 def test_data_then_index_then_checkpoint():
     run = Run()
     run.save(10, shards=1)
-    ops = [op.name for op in order.plan(run.local(), {}, run.newest, None)]
+    ops = [op.name for op in send_order.plan(run.local(), {}, run.newest, None)]
     assert ops[-4:] == ['model.ckpt-10.data-00000-of-00001', 'model.ckpt-10.meta', 'model.ckpt-10.index', 'checkpoint']
 
 
@@ -73,7 +73,7 @@ def test_equal_content_is_not_sent_again():
     run, remote = Run(), {}
     run.save(10)
     push(run, remote)
-    assert order.plan(run.local(), remote, run.newest, run.newest) == []
+    assert send_order.plan(run.local(), remote, run.newest, run.newest) == []
 
 
 def test_what_is_gone_here_goes_there_index_first():
@@ -81,7 +81,7 @@ def test_what_is_gone_here_goes_there_index_first():
     run.save(10, shards=1)
     push(run, remote)
     run.save(20, shards=1, keep=1)
-    deleted = [op.name for op in order.plan(run.local(), remote, run.newest, 'model.ckpt-10') if op.source is None]
+    deleted = [op.name for op in send_order.plan(run.local(), remote, run.newest, 'model.ckpt-10') if op.source is None]
     assert deleted == ['model.ckpt-10.index', 'model.ckpt-10.data-00000-of-00001', 'model.ckpt-10.meta']
 
 
@@ -90,10 +90,14 @@ def test_the_named_checkpoint_that_was_saved_again_goes_under_another_name_first
     run.save(10)
     push(run, remote)
     run.save(10)
-    ops = order.plan(run.local(), remote, run.newest, run.newest)
-    assert ops.index(('checkpoint', order.twin_pointer('model.ckpt-10'))) < ops.index(('model.ckpt-10.index', None))
+    ops = send_order.plan(run.local(), remote, run.newest, run.newest)
+    assert ops.index(('checkpoint', send_order.twin_pointer('model.ckpt-10'))) < ops.index(
+        ('model.ckpt-10.index', None)
+    )
     push(run, remote)
-    assert remote == {name: digest for name, digest in run.local().items() if name != order.twin_pointer(run.newest)}
+    assert remote == {
+        name: digest for name, digest in run.local().items() if name != send_order.twin_pointer(run.newest)
+    }
 
 
 @pytest.mark.parametrize('seed', range(150))
@@ -111,7 +115,7 @@ def test_every_prefix_of_every_push_is_a_whole_run(seed):
         push(run, remote, known, chance.choice((None, chance.randrange(20))), named_before)
     push(run, remote, None, None, named_before)
     local = run.local()
-    del local[order.twin_pointer(run.newest)]
+    del local[send_order.twin_pointer(run.newest)]
     assert remote == local
 
 
@@ -120,7 +124,7 @@ def test_checkpoints_of_another_machine_go_as_those_here_would():
     run.save(50, shards=1)
     old = {f'model.ckpt-{n}.{part}': None for n in (20, 30, 40) for part in ('index', 'data-00000-of-00001')}
     orphan = {'model.ckpt-45.data-00000-of-00001': None}
-    ops = order.plan(run.local(), {**old, **orphan}, run.newest, 'model.ckpt-40', foreign={*old, *orphan}, keep=3)
+    ops = send_order.plan(run.local(), {**old, **orphan}, run.newest, 'model.ckpt-40', foreign={*old, *orphan}, keep=3)
     assert [op.name for op in ops if op.source is None] == [
         *('model.ckpt-20.index', 'model.ckpt-20.data-00000-of-00001', 'model.ckpt-45.data-00000-of-00001')
     ]
@@ -128,7 +132,7 @@ def test_checkpoints_of_another_machine_go_as_those_here_would():
 
 def test_without_a_whole_checkpoint_here_the_one_there_stays():
     there = {'model.ckpt-10.index': 'a', 'model.ckpt-10.data-00000-of-00001': 'a', 'checkpoint': 'model.ckpt-10'}
-    assert order.plan({}, there, None, 'model.ckpt-10') == []
+    assert send_order.plan({}, there, None, 'model.ckpt-10') == []
 
 
 def test_other_tasks_hear_of_a_start_before_anything_else_is_sent():
@@ -136,7 +140,7 @@ def test_other_tasks_hear_of_a_start_before_anything_else_is_sent():
     run.save(10)
     run.evaluate(best=True)
     run.files[names.START] = 'start'
-    ops = [op.name for op in order.plan(run.local(), {}, run.newest, None)]
+    ops = [op.name for op in send_order.plan(run.local(), {}, run.newest, None)]
     assert ops[ops.index(names.POINTER) + 1] == names.START
 
 
@@ -174,8 +178,8 @@ def test_an_object_that_is_no_checkpoint_of_a_run_is_not_deleted(name, keep):
     run = Run()
     run.save(10, shards=1)
     for local, newest in ((run.local(), run.newest), ({}, None)):
-        ops = order.plan(local, {name: None}, newest, None, foreign=[name], keep=keep)
-        assert order.Op(name, None) not in ops
+        ops = send_order.plan(local, {name: None}, newest, None, foreign=[name], keep=keep)
+        assert send_order.Op(name, None) not in ops
 
 
 @pytest.mark.parametrize('checkpoint', ['weights', 'best-3'])
@@ -187,7 +191,7 @@ def test_the_jobs_own_checkpoints_are_of_one_save_as_well(checkpoint):
         run.files |= {index: save, data: save}
         push(run, remote)
         assert remote[index] == remote[data] == save
-    ops = order.plan({**run.local(), index: 'three', data: 'three'}, remote, run.newest, run.newest)
+    ops = send_order.plan({**run.local(), index: 'three', data: 'three'}, remote, run.newest, run.newest)
     assert ops == [(index, None), (data, data), (index, index)]
     del run.files[data], run.files[index]
     push(run, remote)
@@ -200,7 +204,7 @@ def test_a_checkpoint_whose_data_are_gone_here_loses_its_index_there_first():
     run.save(20, shards=1)
     push(run, remote)
     del run.files['model.ckpt-10.data-00000-of-00001']
-    ops = order.plan(run.local(), remote, run.newest, run.newest)
+    ops = send_order.plan(run.local(), remote, run.newest, run.newest)
     assert ops == [('model.ckpt-10.index', None), ('model.ckpt-10.data-00000-of-00001', None)]
 
 
@@ -211,7 +215,7 @@ def test_a_folder_of_an_export_that_is_being_removed_loses_its_saved_model_first
     push(run, remote)
     [model] = [name for name in run.files if name.endswith('/saved_model.pb')]
     del run.files[model], run.files['export/best/best.json']
-    ops = order.plan(run.local(), remote, run.newest, run.newest)
+    ops = send_order.plan(run.local(), remote, run.newest, run.newest)
     assert ops == [('export/best/best.json', None), (model, None)]
     push(run, remote)
 
@@ -241,5 +245,5 @@ def test_every_prefix_is_a_whole_run_among_files_of_the_job(seed):
         push(run, remote, known, chance.choice((None, chance.randrange(20))), named_before)
     push(run, remote, None, None, named_before)
     local = run.local()
-    del local[order.twin_pointer(run.newest)]
+    del local[send_order.twin_pointer(run.newest)]
     assert remote == local

@@ -4,7 +4,7 @@ import pathlib
 
 import jinja2
 
-from estimator_trainer.tools.assess import report
+from estimator_trainer.tools.assess import assess_report
 from estimator_trainer.tools.assess.findings import Assessment
 
 _TEMPLATE = pathlib.Path(__file__).with_name('page.html.jinja')
@@ -14,9 +14,9 @@ def page(title: str, found: Assessment) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_TEMPLATE.read_text(encoding='utf-8')).render(
         title=title,
-        verdict=report.verdict(found),
-        state=next((state for _, state, _ in report.sections(found)), 'runs'),
-        summary=report.summary(found),
-        places=report.places,
-        sections=list(report.sections(found)),
+        verdict=assess_report.verdict(found),
+        state=next((state for _, state, _ in assess_report.sections(found)), 'runs'),
+        summary=assess_report.summary(found),
+        places=assess_report.places,
+        sections=list(assess_report.sections(found)),
     )
