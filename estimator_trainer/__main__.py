@@ -4,7 +4,8 @@ import signal
 import sys
 from typing import NoReturn
 
-from estimator_trainer import commands, exit_codes
+from estimator_trainer import exit_codes
+from estimator_trainer.config import commands
 from estimator_trainer.run_dir import protocol
 from tf_config import streams
 

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import sys
-import time
 import traceback
 
 from estimator_trainer import exit_codes, jobs
@@ -14,13 +13,18 @@ from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageErro
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.monitoring import port, report_page, run_state, senders, server
-from estimator_trainer.run_dir import checkpoint_file, locks, ownership, protocol
+from estimator_trainer.monitoring import task_monitors
+from estimator_trainer.run_dir import checkpoint_file, ownership, protocol
 from estimator_trainer.this_process import allocator, forks, log
 from estimator_trainer.training import dry_run, messages, what_failed
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
+_CODES = (
+    (ownership.TakenElsewhere, exit_codes.MODEL_DIR_TAKEN),
+    (DatasetUnavailable, exit_codes.FILES_AWAY),
+    (DatasetError, exit_codes.NO_DATA),
+)  # all other errors that the user can mend: USAGE
 
 
 def main(argv, url: str = '') -> int:
@@ -45,26 +49,15 @@ def main(argv, url: str = '') -> int:
             return exit_codes.OK
         for line in lines:
             _log.info('%s', line)
-        pages = _pages(plan)
-        with _senders(plan) as sending, _metrics(plan), pages or contextlib.nullcontext():
-            sending.follow(_log.info)
-            code = _train(plan)
-            sending.last(code)
-        if pages and not exit_codes.was_stopped(code):  # its time to leave is short
-            with contextlib.suppress(KeyboardInterrupt):
-                pages.last()
-        return code
+        return task_monitors.shown(lambda: _train(plan), config, task, plan.is_chief, plan.writes_page)
     except trainer_config.HelpRequested as help_requested:
         print(help_requested)
         return exit_codes.OK
-    except (UsageError, jobs.JobError, ownership.TakenElsewhere) as error:
+    except (UsageError, jobs.JobError, ownership.TakenElsewhere, DatasetError) as error:
         print(f'error: {error}', file=sys.stderr)
-        taken = isinstance(error, ownership.TakenElsewhere)
-        end = ending.End(exit_codes.MODEL_DIR_TAKEN if taken else exit_codes.USAGE, str(error))
-    except DatasetError as error:
-        print(f'error: {error}', file=sys.stderr)
-        away = isinstance(error, DatasetUnavailable)
-        end = ending.End(exit_codes.FILES_AWAY if away else exit_codes.NO_DATA, str(error))
+        code = next((code for kind, code in _CODES if isinstance(error, kind)), exit_codes.USAGE)
+        ending.record(ending.End(code, str(error)), task, None, os.environ)
+        return code
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
         traceback.print_exc()
         lines = tuple(traceback.format_exc().splitlines())
@@ -75,8 +68,6 @@ def main(argv, url: str = '') -> int:
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from what is saved, if anything')
         return exit_codes.INTERRUPTED
-    ending.record(end, task, None, os.environ)
-    return end.code
 
 
 def _parse(argv) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
@@ -150,31 +141,6 @@ def _train_in_store(argv, plan) -> int:
         main([argv[0], *arguments], config.model_dir)
         if config.dry_run
         else stored_run.run(arguments, config, os.environ, mine)
-    )
-
-
-def _pages(plan) -> report_page.Pages | None:
-    """Has the page written, where that is for this task to do. A supervisor on this machine does it itself."""
-    if not plan.writes_page or not report_page.wanted(plan.config.report, os.environ):
-        return None
-    return report_page.Pages(plan.config.model_dir, lambda text: _log.warning('WARNING: %s', text))
-
-
-def _senders(plan) -> senders.Senders:
-    """Who sends the run to its trackers: the chief, unless a supervisor of this machine does."""
-    model_dir = plan.config.model_dir
-    supervised = locks.is_held(os.path.join(model_dir, ownership.SUPERVISOR_LOCK))
-    return senders.of(plan.config.track if plan.is_chief and not supervised else (), model_dir)
-
-
-def _metrics(plan) -> contextlib.AbstractContextManager:
-    """Serves the metrics of the run, if this is the chief and they are wanted."""
-    config = plan.config
-    if not plan.is_chief or not config.metrics_port:
-        return contextlib.nullcontext()
-    task, began = str(plan.task or 'trainer'), time.time()
-    return server.of_run(
-        port.listen(config.metrics_port), lambda: run_state.of_process(config.model_dir, task, began), _log.info
     )
 
 

@@ -5,8 +5,7 @@ import dataclasses
 import functools
 import os
 
-from estimator_trainer import commands
-from estimator_trainer.config import checks, flags, urls
+from estimator_trainer.config import checks, commands, flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.job_flags import JobFlags
 from estimator_trainer.monitoring import trackers

@@ -3,12 +3,15 @@
 What happens at which step stays the same: a call ends at each step after which something is due.
 """
 
+import threading
+import time
+
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.training import call_lengths, step_loop
-from estimator_trainer.training.end_of_call import EndOfCall
+from estimator_trainer.training.call_lengths import LONGEST_CALL_SECS
 from estimator_trainer.training.loop import every
 
 v1 = tf.compat.v1
@@ -149,6 +152,58 @@ class Calls:
 
     def _next_summary(self, step: int) -> int | None:
         return every(self._first + 1, self._summaries)(step)  # upstream's hook writes those of the first step
+
+
+class EndOfCall:
+    """Ends a call of this process after the step in which it has taken too long: steps may become slower at any time,
+    and a signal is obeyed after the call.
+
+    A thread sets a variable, at which the loop looks after each step.
+
+    Args:
+        loss: of a step.
+
+    Attributes:
+        reached: a tensor of the step.
+    """
+
+    def __init__(self, loss):
+        with tf.device('/cpu:0'):
+            handle = tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name='end_of_call')
+            self._set = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(True))
+            self._clear = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(False))
+        with tf.device('/cpu:0'), tf.control_dependencies([loss]):
+            self.reached = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.bool)
+        self._began = None
+        self._over = threading.Event()
+
+    def start(self, session) -> None:
+        session.run(self._clear)
+        threading.Thread(target=self._watch, args=(session,), name='end_of_call', daemon=True).start()
+
+    def _watch(self, session) -> None:
+        told = None
+        while not self._over.wait(LONGEST_CALL_SECS / 2):
+            began = self._began
+            if began is None or began == told or time.monotonic() - began < LONGEST_CALL_SECS:
+                continue
+            try:
+                session.run(self._set)
+            except (tf.errors.OpError, RuntimeError):  # the session is closed
+                return
+            told = began
+
+    def begin(self) -> None:
+        """A call begins."""
+        self._began = time.monotonic()
+
+    def ended(self, session, early: bool) -> None:
+        self._began = None
+        if early:
+            session.run(self._clear)
+
+    def stop(self) -> None:
+        self._over.set()
 
 
 class _SummariesOfCalls(saver_hooks.SummarySaver):

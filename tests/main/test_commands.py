@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from estimator_trainer import __version__, commands
+from estimator_trainer import __version__
+from estimator_trainer.config import commands
 
 ROOT = pathlib.Path(__file__).parents[2]
 CONSOLE_SCRIPT = 'import sys; sys.argv[0] = "estimator-trainer"; from estimator_trainer.__main__ import main; main()'

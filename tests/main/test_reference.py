@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from estimator_trainer import commands, exit_codes
-from estimator_trainer.config import declaration
+from estimator_trainer import exit_codes
+from estimator_trainer.config import commands, declaration
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import written_files
 from estimator_trainer.supervisor.options import ClusterFlags

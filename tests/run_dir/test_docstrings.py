@@ -1,12 +1,12 @@
 """What docstrings and the reference promise of modules and files."""
 
 import ast
-import importlib
 import pathlib
 import re
 
 import pytest
 
+from estimator_trainer.config import commands
 from estimator_trainer.run_dir import written_files
 from estimator_trainer.submit import slurm_script
 
@@ -49,7 +49,6 @@ def test_the_files_of_a_run_under_slurm_are_listed():
 
 
 def test_every_command_has_the_main_that_is_promised():
-    commands = importlib.import_module('estimator_trainer.commands')
     for command in commands.COMMANDS.values():
         path = ROOT.parent / f'{command.module.replace(".", "/")}.py'
         mains = [node for node in ast.parse(path.read_text()).body if getattr(node, 'name', '') == 'main']

@@ -5,7 +5,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from estimator_trainer import commands, exit_codes
+from estimator_trainer import exit_codes
+from estimator_trainer.config import commands
 
 NAME = 'sweep.html'
 _COMMAND = 'report'

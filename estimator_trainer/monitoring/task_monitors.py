@@ -1,0 +1,42 @@
+"""What others see of a run while a task trains it: its trackers, its metrics and its page."""
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable
+
+from estimator_trainer import exit_codes
+from estimator_trainer.monitoring import port, report_page, run_state, senders, server
+from estimator_trainer.run_dir import locks, ownership
+
+_log = logging.getLogger('estimator_trainer')
+
+
+def shown(train: Callable[[], int], config, task: str, is_chief: bool, writes_page: bool) -> int:
+    """Trains, and meanwhile sends the run to its trackers, serves its metrics and has its page written, if this task
+    has to. A supervisor of this machine sends the run in place of the chief.
+
+    Args:
+        train: trains -> the exit code of the task, which is returned.
+        config: TrainerConfig.
+        task: as in `worker:0`, or `trainer`.
+        writes_page: whether this task has the page written, if --report wants one.
+    """
+    model_dir, pages = config.model_dir, None
+    if writes_page and report_page.wanted(config.report, os.environ):
+        pages = report_page.Pages(model_dir, lambda text: _log.warning('WARNING: %s', text))
+    supervised = locks.is_held(os.path.join(model_dir, ownership.SUPERVISOR_LOCK))
+    sending = senders.of(config.track if is_chief and not supervised else (), model_dir)
+    metrics: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if is_chief and config.metrics_port:
+        listener, began = port.listen(config.metrics_port), time.time()
+        metrics = server.of_run(listener, lambda: run_state.of_process(model_dir, task, began), _log.info)
+    with sending, metrics, pages or contextlib.nullcontext():
+        sending.follow(_log.info)
+        code = train()
+        sending.last(code)
+    if pages and not exit_codes.was_stopped(code):  # its time to leave is short
+        with contextlib.suppress(KeyboardInterrupt):
+            pages.last()
+    return code
