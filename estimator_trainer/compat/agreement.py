@@ -6,8 +6,8 @@ For: the trainer and every program
 
 A task that stops or saves alone leaves the others in a collective operation that never ends. So each task says what it
 wishes, the wishes are added up over all tasks, and all tasks do what any of them wishes. Programs that run under
-`compat` need this as well as the trainer's Estimators. `sync/eager_agreement.py` is the same for loops without a
-session.
+`compat` need this as well as the trainer's Estimators. `training/sync/eager_agreement.py` is the same for loops
+without a session.
 """
 
 import numpy as np

@@ -5,7 +5,7 @@ import os
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port
-from estimator_trainer.profiles import wanted
+from estimator_trainer.monitoring.profiles import wanted
 
 
 def refuse_contradictions(config) -> None:

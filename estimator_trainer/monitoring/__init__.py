@@ -1,4 +1,6 @@
-"""What others see of a run while it lives: its metrics, its page, and its trackers. Imports no TensorFlow.
+"""What others see of a run while it lives: its metrics, its page, its trackers, and profiles of its steps.
+
+task_monitors.py starts the first three beside a task. Only profiles/profiler.py imports TensorFlow.
 
 --metrics_port is what a run tells Prometheus over HTTP (docs/monitoring.md lists the metrics). Nothing of it runs
 between two scrapes:

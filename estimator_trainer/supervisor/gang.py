@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.exit_codes import STALLED
-from estimator_trainer.profiles import wanted
+from estimator_trainer.monitoring.profiles import wanted
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.launcher import CannotStart, Launcher, StartedTask, never_started
 from estimator_trainer.supervisor.policy import causes

@@ -10,9 +10,9 @@ import tensorflow as tf
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.sync import coordination
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import reports, save_rule, several_steps, sync_ps, transfers, waits
+from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1

@@ -14,9 +14,9 @@ from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailabl
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
-from estimator_trainer.sync import agreed_start, all_reduce
 from estimator_trainer.training import blame, broken_input, what_failed
 from estimator_trainer.training.loop import NotFiniteError
+from estimator_trainer.training.sync import agreed_start, all_reduce
 from estimator_trainer.training.what_failed import short
 
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}

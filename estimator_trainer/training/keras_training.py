@@ -11,8 +11,8 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
-from estimator_trainer.sync.eager_agreement import EagerAgreement
 from estimator_trainer.training import broken_input, loop, reports, save_rule
+from estimator_trainer.training.sync.eager_agreement import EagerAgreement
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'

@@ -12,7 +12,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.sync import ps_meeting
+from estimator_trainer.training.sync import ps_meeting
 
 _log = logging.getLogger('estimator_trainer')
 _TELL_SECS = 20  # a ps that does not take a token for so long is gone

@@ -16,7 +16,7 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import job_data
-from estimator_trainer.profiles import wanted
+from estimator_trainer.monitoring.profiles import wanted
 from estimator_trainer.run_dir import config_file, protocol
 from estimator_trainer.this_process import forks
 

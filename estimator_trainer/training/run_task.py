@@ -12,12 +12,12 @@ from estimator_trainer.evaluation import continuous_evaluation, early_stopping, 
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import input_fns, job_data, run_params
 from estimator_trainer.lifecycle import ending, peers
-from estimator_trainer.profiles import profiler as profilers
-from estimator_trainer.profiles import wanted
+from estimator_trainer.monitoring.profiles import profiler as profilers
+from estimator_trainer.monitoring.profiles import wanted
 from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol, training_file
-from estimator_trainer.sync import agreed_start, all_reduce, coordination, first_batches
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import messages, parameter_server, runtime, waits
+from estimator_trainer.training.sync import agreed_start, all_reduce, coordination, first_batches
 from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')

@@ -20,8 +20,8 @@ from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import applied_gradients
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoint_errors
-from estimator_trainer.sync import ps_meeting
 from estimator_trainer.training import parameter_server
+from estimator_trainer.training.sync import ps_meeting
 
 
 def with_sync_updates(model_fn, worker: int, workers: int, start_step: int, timeout_secs: float):

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.supervisor.processes import ports
-from estimator_trainer.sync import agreed_start, ps_meeting
 from estimator_trainer.training import parameter_server, sync_ps
+from estimator_trainer.training.sync import agreed_start, ps_meeting
 
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from estimator_trainer.profiles import event_names, profiler, trace, wanted
+from estimator_trainer.monitoring.profiles import event_names, profiler, trace, wanted
 
 v1 = tf.compat.v1
 READ_SECS = 300

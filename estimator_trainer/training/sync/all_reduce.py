@@ -9,8 +9,8 @@ import logging
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import python_all_reduce
-from estimator_trainer.profiles.event_names import ADD_UP
-from estimator_trainer.sync import coordination, shared_memory
+from estimator_trainer.monitoring.profiles.event_names import ADD_UP
+from estimator_trainer.training.sync import coordination, shared_memory
 
 _log = logging.getLogger('estimator_trainer')
 _annotation = tf.profiler.experimental.Trace

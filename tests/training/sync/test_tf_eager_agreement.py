@@ -15,8 +15,8 @@ import tensorflow as tf
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import python_lock
 from estimator_trainer.supervisor.processes import ports
-from estimator_trainer.sync import eager_agreement
-from estimator_trainer.sync.eager_agreement import EagerAgreement
+from estimator_trainer.training.sync import eager_agreement
+from estimator_trainer.training.sync.eager_agreement import EagerAgreement
 
 v1 = tf.compat.v1
 

@@ -6,7 +6,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
-from estimator_trainer.sync import agreed_start
+from estimator_trainer.training.sync import agreed_start
 
 _POLL_SECS = 0.1
 NEVER_STALE = (1 << 63) - 1  # nobody says anything twice before all have heard: nothing is ever too old

@@ -6,7 +6,7 @@ import json
 import os
 from typing import NamedTuple
 
-from estimator_trainer.profiles import xplane_protos
+from estimator_trainer.monitoring.profiles import xplane_protos
 from estimator_trainer.run_dir import files
 
 _NOISE = 'ThreadpoolListener::'  # three events without a length for each piece of work of a thread pool

@@ -1,4 +1,4 @@
-"""`python -m estimator_trainer.profiles.read FILE.xplane.pb`: says where the time went, and writes the trace.
+"""`python -m estimator_trainer.monitoring.profiles.read FILE.xplane.pb`: says where time went, and writes the trace.
 
 A task that has recorded a profile starts this with the number of its own process (`--parent`). Then this process ends
 when the task does.
@@ -12,7 +12,7 @@ import sys
 from google.protobuf import message
 
 from estimator_trainer import exit_codes
-from estimator_trainer.profiles import shares, trace
+from estimator_trainer.monitoring.profiles import shares, trace
 from estimator_trainer.this_process import parent_process
 
 _SUFFIX = '.xplane.pb'
@@ -21,7 +21,7 @@ _MOST_SECS = 330  # it ends even if nobody waits for it any more
 
 def main(argv: list[str]) -> int:
     """Returns the exit code."""
-    parser = argparse.ArgumentParser(prog='python -m estimator_trainer.profiles.read', description=__doc__)
+    parser = argparse.ArgumentParser(prog='python -m estimator_trainer.monitoring.profiles.read', description=__doc__)
     parser.add_argument('--parent', type=int, help=argparse.SUPPRESS)
     parser.add_argument('file', help='plugins/profile/steps-FIRST-LAST/TASK.xplane.pb of a model_dir')
     given = parser.parse_args(argv)

@@ -10,7 +10,7 @@ import threading
 import pytest
 from google.protobuf import message
 
-from estimator_trainer.profiles import event_names, profile_reader, read, trace, xplane_protos
+from estimator_trainer.monitoring.profiles import event_names, profile_reader, read, trace, xplane_protos
 
 
 def profile():
@@ -95,7 +95,8 @@ def test_the_process_does_not_outlive_the_task(tmp_path):
         [
             sys.executable,
             '-c',
-            f'from estimator_trainer.profiles.profile_reader import ProfileReader; ProfileReader().read({str(fifo)!r})',
+            'from estimator_trainer.monitoring.profiles import profile_reader; '
+            f'profile_reader.ProfileReader().read({str(fifo)!r})',
         ],
         start_new_session=True,
         stderr=subprocess.DEVNULL,

@@ -3,7 +3,7 @@
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.profiles import wanted
+from estimator_trainer.monitoring.profiles import wanted
 
 
 def test_a_range():

@@ -10,8 +10,8 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.profiles import event_names, profile_reader, schedule
-from estimator_trainer.profiles.wanted import Steps
+from estimator_trainer.monitoring.profiles import event_names, profile_reader, schedule
+from estimator_trainer.monitoring.profiles.wanted import Steps
 
 _log = logging.getLogger('estimator_trainer')
 _SMALL_SECS = 0.2  # a profile that is written in less than this holds up training for so long

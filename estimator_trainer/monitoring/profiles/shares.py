@@ -15,8 +15,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from estimator_trainer.profiles import event_names
-from estimator_trainer.profiles.trace import TraceEvent, TraceLine
+from estimator_trainer.monitoring.profiles import event_names
+from estimator_trainer.monitoring.profiles.trace import TraceEvent, TraceLine
 
 COMPUTING, COMMUNICATING, INPUT, OVERHEAD, PYTHON = 'computing', 'communicating', 'input', 'overhead', 'Python'
 KINDS = (COMPUTING, COMMUNICATING, INPUT, OVERHEAD, PYTHON)

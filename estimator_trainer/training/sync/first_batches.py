@@ -11,7 +11,7 @@ import logging
 import tensorflow as tf
 
 from estimator_trainer.data import first_batch
-from estimator_trainer.sync import coordination
+from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
 _KEY = 'first_batch'

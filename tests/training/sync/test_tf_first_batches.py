@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.data import first_batch
 from estimator_trainer.jobs import input_fns
-from estimator_trainer.sync import first_batches
+from estimator_trainer.training.sync import first_batches
 
 TRAIN = tf.estimator.ModeKeys.TRAIN
 NUMBERS = np.arange(40)

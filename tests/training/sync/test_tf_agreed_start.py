@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.run_dir import checkpoints, protocol
-from estimator_trainer.sync import agreed_start
+from estimator_trainer.training.sync import agreed_start
 
 v1 = tf.compat.v1
 

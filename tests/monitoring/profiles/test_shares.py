@@ -2,9 +2,9 @@
 
 import pytest
 
-from estimator_trainer.profiles import event_names, shares
-from estimator_trainer.profiles.shares import COMMUNICATING, COMPUTING, INPUT, OVERHEAD, PYTHON
-from estimator_trainer.profiles.trace import TraceEvent, TraceLine
+from estimator_trainer.monitoring.profiles import event_names, shares
+from estimator_trainer.monitoring.profiles.shares import COMMUNICATING, COMPUTING, INPUT, OVERHEAD, PYTHON
+from estimator_trainer.monitoring.profiles.trace import TraceEvent, TraceLine
 
 MS = 10**9  # picoseconds
 START, DONE = 'ExecutorState::ProcessAsync::Start', 'ExecutorState::ProcessAsync::Done'
