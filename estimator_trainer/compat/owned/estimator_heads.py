@@ -18,8 +18,23 @@ class _Predictions(keras.layers.Layer):
         self.supports_jit = False  # names of classes are strings
 
 
+class _PredictionsOfClasses(_Predictions):
+    def __init__(self, n_classes, label_vocabulary=None, **kwargs):
+        super().__init__(**kwargs)
+        self.n_classes = n_classes
+        self.label_vocabulary = tuple(label_vocabulary or ())
+
+    def _names(self):
+        """The names of all classes, a string tensor [n_classes]."""
+        return tf.constant(self.label_vocabulary or [str(i) for i in range(self.n_classes)])
+
+    def get_config(self):
+        vocabulary = list(self.label_vocabulary) or None
+        return {**super().get_config(), 'n_classes': self.n_classes, 'label_vocabulary': vocabulary}
+
+
 @_register
-class ClassPredictions(_Predictions):
+class ClassPredictions(_PredictionsOfClasses):
     """What BinaryClassHead and MultiClassHead predict: a dict of tensors.
 
     logits          float32 [batch, 1] for two classes, else [batch, n_classes]
@@ -31,18 +46,13 @@ class ClassPredictions(_Predictions):
     all_classes     string [batch, n_classes]
     """
 
-    def __init__(self, n_classes, label_vocabulary=None, **kwargs):
-        super().__init__(**kwargs)
-        self.n_classes = n_classes
-        self.label_vocabulary = tuple(label_vocabulary or ())
-
     def call(self, logits):
         predictions = {'logits': logits}
         if self.n_classes == 2:
             predictions['logistic'] = tf.math.sigmoid(logits)
             logits = tf.concat([tf.zeros_like(logits), logits], -1)
         class_ids = tf.expand_dims(tf.argmax(logits, -1), -1)
-        names = _class_names(self.n_classes, self.label_vocabulary)
+        names = self._names()
         rows = [tf.shape(logits)[0], 1]
         return {
             **predictions,
@@ -65,22 +75,13 @@ class ClassPredictions(_Predictions):
             'all_classes': _spec(n, 'string'),
         }
 
-    def get_config(self):
-        vocabulary = list(self.label_vocabulary) or None
-        return {**super().get_config(), 'n_classes': self.n_classes, 'label_vocabulary': vocabulary}
-
 
 @_register
-class MultiLabelPredictions(_Predictions):
+class MultiLabelPredictions(_PredictionsOfClasses):
     """What MultiLabelHead predicts: `logits` and `probabilities` float32, `classes` string, all [batch, n_classes]."""
 
-    def __init__(self, n_classes, label_vocabulary=None, **kwargs):
-        super().__init__(**kwargs)
-        self.n_classes = n_classes
-        self.label_vocabulary = tuple(label_vocabulary or ())
-
     def call(self, logits):
-        names = _class_names(self.n_classes, self.label_vocabulary)
+        names = self._names()
         return {
             'logits': logits,
             'probabilities': tf.math.sigmoid(logits),
@@ -90,10 +91,6 @@ class MultiLabelPredictions(_Predictions):
     def compute_output_spec(self, logits):
         n = self.n_classes
         return {'logits': _spec(n), 'probabilities': _spec(n), 'classes': _spec(n, 'string')}
-
-    def get_config(self):
-        vocabulary = list(self.label_vocabulary) or None
-        return {**super().get_config(), 'n_classes': self.n_classes, 'label_vocabulary': vocabulary}
 
 
 @_register
@@ -122,10 +119,6 @@ class RegressionPredictions(_Predictions):
 
     def get_config(self):
         return {**super().get_config(), 'inverse_link': self.inverse_link}
-
-
-def _class_names(n_classes, label_vocabulary):
-    return tf.constant(label_vocabulary or [str(i) for i in range(n_classes)])
 
 
 def _spec(width, dtype='float32'):

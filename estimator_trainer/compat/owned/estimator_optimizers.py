@@ -14,7 +14,7 @@ Needs TensorFlow and Keras 3.5 or later.
 
 import keras
 import tensorflow as tf
-from optimizer_base import EstimatorOptimizer, OptimizerByLayer, TracedSchedule, run_kernel
+from optimizer_base import EstimatorOptimizer, OptimizerByLayer, TracedSchedule, decay_and_add, run_kernel
 from v1_optimizers import (
     AdagradDAOptimizer,
     AdagradOptimizer,
@@ -157,10 +157,8 @@ class Adam(EstimatorOptimizer):
             run_kernel('Adam' if vhat is None else 'AdamWithAmsgrad', gradient, lr=rate, **slots, **numbers)
             return
         values, rows = gradient.values, gradient.indices
-        m.assign(m * beta_1)
-        m.scatter_add(tf.IndexedSlices(values * (1 - beta_1), rows))
-        v.assign(v * beta_2)
-        v.scatter_add(tf.IndexedSlices(tf.square(values) * (1 - beta_2), rows))
+        decay_and_add(m, beta_1, values, rows)
+        decay_and_add(v, beta_2, tf.square(values), rows)
         if vhat is not None:
             vhat.assign(tf.maximum(vhat, v))
             v = vhat
@@ -227,10 +225,8 @@ class Nadam(EstimatorOptimizer):
             variable.assign(variable - rate * average / (tf.sqrt(v / unbiased_v) + self.epsilon))
             return
         values, rows = gradient.values, gradient.indices
-        m.assign(m * beta_1)
-        m.scatter_add(tf.IndexedSlices(values * (1 - beta_1), rows))
-        v.assign(v * beta_2)
-        v.scatter_add(tf.IndexedSlices(tf.square(values) * (1 - beta_2), rows))
+        decay_and_add(m, beta_1, values, rows)
+        decay_and_add(v, beta_2, tf.square(values), rows)
         average = (1.0 - now) * (values / (1.0 - product)) + next * (tf.gather(m, rows) / (1.0 - product * next))
         update = -rate * average / (tf.sqrt(tf.gather(v, rows) / unbiased_v) + self.epsilon)
         variable.scatter_add(tf.IndexedSlices(update, rows))
@@ -265,12 +261,10 @@ class RMSprop(EstimatorOptimizer):
             variable.assign(variable - rate * gradient / (tf.sqrt(mean_square) + self.epsilon))
             return
         values, rows = gradient.values, gradient.indices
-        rms.assign(rms * rho)
-        rms.scatter_add(tf.IndexedSlices(tf.square(values) * (1.0 - rho), rows))
+        decay_and_add(rms, rho, tf.square(values), rows)
         mean_square = tf.gather(rms, rows)
         if mg is not None:
-            mg.assign(mg * rho)
-            mg.scatter_add(tf.IndexedSlices(values * (1.0 - rho), rows))
+            decay_and_add(mg, rho, values, rows)
             mean_square -= tf.square(tf.gather(mg, rows))
         update = -rate * values / (tf.sqrt(mean_square) + self.epsilon)
         variable.scatter_add(tf.IndexedSlices(update, rows))

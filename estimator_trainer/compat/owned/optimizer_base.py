@@ -113,6 +113,12 @@ def summed(gradient):
     return tf.IndexedSlices(values, rows, gradient.dense_shape)
 
 
+def decay_and_add(average, decay, values, rows):
+    """Decays all rows of a moving average, a tf.Variable, and adds the new values of some of them."""
+    average.assign(average * decay)
+    average.scatter_add(tf.IndexedSlices(values * (1 - decay), rows))
+
+
 def run_kernel(name, gradient, **arguments):
     """Runs TensorFlow's kernel `ResourceApply{name}`, or `ResourceSparseApply{name}` for a gradient of rows.
 

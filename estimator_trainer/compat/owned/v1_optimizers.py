@@ -6,7 +6,7 @@ is `estimator_optimizers.SGD`, FtrlOptimizer is `Ftrl` and AdadeltaOptimizer is 
 
 import keras
 import tensorflow as tf
-from optimizer_base import EstimatorOptimizer, run_kernel
+from optimizer_base import EstimatorOptimizer, decay_and_add, run_kernel
 
 _register = keras.saving.register_keras_serializable('estimator_optimizers')
 
@@ -97,10 +97,8 @@ class AdamOptimizer(EstimatorOptimizer):
             run_kernel('Adam', gradient, var=variable, m=m, v=v, lr=rate, **numbers)
             return
         values, rows = gradient.values, gradient.indices
-        m.assign(m * beta_1)
-        m.scatter_add(tf.IndexedSlices(values * (1 - beta_1), rows))
-        v.assign(v * beta_2)
-        v.scatter_add(tf.IndexedSlices(values * values * (1 - beta_2), rows))
+        decay_and_add(m, beta_1, values, rows)
+        decay_and_add(v, beta_2, values * values, rows)
         rate = rate * tf.sqrt(1 - power_2) / (1 - power_1)
         variable.assign_sub(rate * m / (tf.sqrt(v) + self.epsilon))
 
