@@ -31,31 +31,22 @@ class Momentum(tf.keras.optimizers.legacy.Optimizer):
         apply_state[(var_device, var_dtype)]['momentum'] = tf.identity(self._get_hyper('momentum', var_dtype))
 
     def _resource_apply_dense(self, grad, var, apply_state=None):
-        now = self._now(var, apply_state)
-        return tf.raw_ops.ResourceApplyMomentum(
-            var=var.handle,
-            accum=self.get_slot(var, 'momentum').handle,
-            lr=now['lr_t'],
-            grad=grad,
-            momentum=now['momentum'],
-            use_locking=self._use_locking,
-        )
+        return self._apply(tf.raw_ops.ResourceApplyMomentum, var, apply_state, grad=grad)
 
     def _resource_apply_sparse(self, grad, var, indices, apply_state=None):
-        now = self._now(var, apply_state)
-        return tf.raw_ops.ResourceSparseApplyMomentum(
+        return self._apply(tf.raw_ops.ResourceSparseApplyMomentum, var, apply_state, grad=grad, indices=indices)
+
+    def _apply(self, kernel, var, apply_state, **gradient):
+        key = var.device, var.dtype.base_dtype
+        now = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
+        return kernel(
             var=var.handle,
             accum=self.get_slot(var, 'momentum').handle,
             lr=now['lr_t'],
-            grad=grad,
-            indices=indices,
             momentum=now['momentum'],
             use_locking=self._use_locking,
+            **gradient,
         )
-
-    def _now(self, var, apply_state):
-        key = var.device, var.dtype.base_dtype
-        return (apply_state or {}).get(key) or self._fallback_apply_state(*key)
 
     def get_config(self):
         return {
