@@ -20,7 +20,7 @@ from tests.chaos.faults import TRAINING
 from tests.chaos.stage import SAVE_STEPS, Stage
 
 NOBODY = 65534
-AS_NOBODY = ('setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups')
+_AS_NOBODY = ('setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups')
 SLOWLY = '--param=slow_ms=40'  # so that there is time to break something
 HALF = 3 * SAVE_STEPS
 
@@ -167,6 +167,12 @@ def _open_to_nobody(stage):
             parent.chmod(parent.stat().st_mode | 0o011)
 
 
+def trainer_of_nobody(stage, *flags):
+    """A trainer whom permissions stop. It writes no page, which takes a process of its own: where only root reaches
+    Python, nobody cannot start another one, and a warning of that would be the last line."""
+    return stage.trainer('--report=off', *flags, before=_AS_NOBODY, HOME='/tmp')
+
+
 def read_only_from_the_start(folder, undisturbed) -> Row:
     problem = _nobody_problem()
     if problem:
@@ -175,7 +181,7 @@ def read_only_from_the_start(folder, undisturbed) -> Row:
     with Stage(folder) as stage:
         _open_to_nobody(stage)
         stage.model_dir.mkdir(mode=0o755)
-        _end(row, stage.trainer(before=AS_NOBODY, HOME='/tmp'), exit_codes.USAGE)
+        _end(row, trainer_of_nobody(stage), exit_codes.USAGE)
         row.expect(not list(stage.model_dir.iterdir()), 'something was written')
     return row
 
@@ -190,12 +196,12 @@ def read_only_later(folder, undisturbed) -> Row:
         _open_to_nobody(stage)
         stage.model_dir.mkdir()
         os.chown(stage.model_dir, NOBODY, NOBODY)
-        program = stage.trainer(SLOWLY, before=AS_NOBODY, HOME='/tmp')
+        program = trainer_of_nobody(stage, SLOWLY)
         _wait_for_step(stage, 30)
         stage.model_dir.chmod(0o555)
         _end(row, program, exit_codes.CANNOT_WRITE)
         stage.model_dir.chmod(0o755)
-        _end(row, stage.trainer(SLOWLY, before=AS_NOBODY, HOME='/tmp'), exit_codes.OK)
+        _end(row, trainer_of_nobody(stage, SLOWLY), exit_codes.OK)
         row.judge(stage, undisturbed.alone())
     return row
 

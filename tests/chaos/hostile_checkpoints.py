@@ -42,13 +42,12 @@ class NoPermission:
             for path in (stage.model_dir, *stage.model_dir.rglob('*')):
                 os.chown(path, broken.NOBODY, broken.NOBODY)
             (stage.model_dir / self.name).chmod(0)
-            as_nobody = {'before': broken.AS_NOBODY, 'HOME': '/tmp'}
-            broken._end(row, stage.trainer(**as_nobody), exit_codes.CANNOT_WRITE)
+            broken._end(row, broken.trainer_of_nobody(stage), exit_codes.CANNOT_WRITE)
             last = stage.programs[0].last_line
-            row.expect(self.name in last and 'Permission denied' in last, 'it does not say what')
+            row.expect(self.name in last and 'Permission denied' in last, f'it does not say what: {last}')
             row.expect(files.steps(stage.model_dir) == [0, 20, 40, 60], 'a checkpoint is not where it was')
             (stage.model_dir / self.name).chmod(0o644)
-            broken._end(row, stage.trainer(**as_nobody), exit_codes.OK)
+            broken._end(row, broken.trainer_of_nobody(stage), exit_codes.OK)
             _none_set_aside(row, stage)
             _resumed_at(row, stage)
             row.judge(stage, undisturbed.alone())
