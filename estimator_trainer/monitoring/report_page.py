@@ -68,9 +68,14 @@ class Pages:
     def __exit__(self, *exc_info) -> None:
         self._stop()
 
-    def last(self) -> None:
-        """Writes the page of the end, unless the run was short; none is written after it."""
+    def last(self, warns: bool = True) -> None:
+        """Writes the page of the end, unless the run was short; none is written after it.
+
+        `warns`: not for a run that has failed, whose last line says why.
+        """
         self._stop()
+        if not warns:
+            self._warn = lambda text: None
         if time.monotonic() >= self._long_at:
             self._write(_LAST, _LAST_SECS)
 

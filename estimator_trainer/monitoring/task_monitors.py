@@ -38,5 +38,5 @@ def shown(train: Callable[[], int], config, task: str, is_chief: bool, writes_pa
         sending.last(code)
     if pages and not exit_codes.was_stopped(code):  # its time to leave is short
         with contextlib.suppress(KeyboardInterrupt):
-            pages.last()
+            pages.last(warns=code == exit_codes.OK)
     return code

@@ -57,6 +57,10 @@ def test_a_failure_is_one_warning(tmp_path, monkeypatch, command, words):
     assert len(warnings) == 1
 
 
+def test_no_warning_comes_after_the_last_line_of_a_run_that_has_failed(tmp_path):
+    report_page.Pages(str(tmp_path), pytest.fail, short_secs=0, writer=('/nowhere/python',)).last(warns=False)
+
+
 def test_a_page_that_is_being_written_holds_up_no_end(tmp_path):
     pipe = tmp_path / 'pipe'
     os.mkfifo(pipe)
