@@ -132,7 +132,7 @@ def test_the_watchdog_is_told_of_steps_and_checkpoints(tmp_path, watchdog):
     its = train(tmp_path, watchdog, save_steps=3)
     assert watchdog.told == [1, 2, 3, 4, 5, 6, 7, 8] and watchdog.step == 8
     assert watchdog.checkpoints == [0, 3, 6, 8] and watchdog.checkpoint_step == 8
-    assert (its.why, watchdog.stopped_by, watchdog._state.phase) == (None, None, watchdogs.CLOSING)
+    assert (its.why, watchdog.stopped_by, watchdog._state.phase) == ('max_steps', None, watchdogs.CLOSING)
 
 
 def test_a_resumed_run_counts_on(tmp_path, watchdog):
@@ -177,7 +177,7 @@ def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, watchd
 )
 def test_who_is_asked_for_reasons(tmp_path, watchdog, is_chief, asynchronous, asked):
     its = train(tmp_path, watchdog, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: loop.MAX_SECS)
-    assert its.why == (loop.MAX_SECS if asked else None)
+    assert its.why == (loop.MAX_SECS if asked else 'max_steps')
     assert len(watchdog.told) == (0 if asked else 8)
 
 
