@@ -239,10 +239,10 @@ class LoopHook(tf.estimator.SessionRunHook):
     def end(self, session):
         # The data have ended in the middle of a call: Loop has not been told of it. A hook asks to stop after a call.
         stopped_by = loops.LISTENER if self._listener_stopped else loops.HOOK
-        self._loop.ends(loops.END_OF_DATA if self._in_call else stopped_by)
+        self._loop.ends(loops.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
         if self.saver:
             self.saver.end(session)
-        self._loop.finish(int(session.run(self._global_step)))
+        self._loop.finish()
         if self._calls:
             self._calls.stop()
 

@@ -105,10 +105,10 @@ class KerasTraining:
             ):
                 return False
             step = self.steps_taken()  # the call may have taken some of its steps
-        self._loop.ends(loop.END_OF_DATA)  # if nothing else has ended it
+        self._loop.ends(loop.END_OF_DATA, step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
-        self._loop.finish(step)
+        self._loop.finish()
         if self._writer:
             self._writer.close()
         return error is not None and not of_the_data

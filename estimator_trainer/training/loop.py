@@ -7,6 +7,7 @@ while not told.stop:
     told = loop.after(step, losses)  # of each step of the call, the last of them `step`
     if told.save:
         ...  # save a checkpoint, and say so by `loop.saved`
+loop.ends(why, step)
 loop.finish()
 """
 
@@ -209,15 +210,20 @@ class Loop:
         """Of the last checkpoint that was due, or of the one that training began with."""
         return self._saves.step
 
-    def ends(self, why: str) -> None:
-        """Training is over, and `Next` has not said so: END_OF_DATA, HOOK or LISTENER has ended it."""
+    def ends(self, why: str, step: int) -> None:
+        """Training is over after `step`. If `Next` has not said so, END_OF_DATA, HOOK or LISTENER has ended it.
+
+        A call that did not come to its end has taken some steps all the same. Each of them has moved the global step
+        by 1: else the call would have ended with it.
+        """
+        self.batches += 0 if self._plan.asynchronous else step - self.step
+        self.step = step
         if self.why is None and self._watchdog.stopped_by is None:
             stands = why == END_OF_DATA and self.batches > 0 and self.step == self._first
             self.why = training_file.STEP_STANDS if stands else why
 
-    def finish(self, step: int | None = None) -> None:
-        """Training is over and saved, after `step`, by default the last one of which it was told."""
-        self.step = self.step if step is None else step
+    def finish(self) -> None:
+        """Training is over and saved."""
         if self._reports:
             self._reports.finish(self.step, self._last_loss)
         if self._profiler:

@@ -36,7 +36,8 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
         for _ in range(runs):
             step += steps_each_run
             its.after(step, [(step - steps_each_run) / 2])
-        its.finish(step)
+        its.ends(loop.HOOK, step)
+        its.finish()
     v1.summary.FileWriterCache.clear()
 
 
