@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import listing
 from estimator_trainer.data.files.block_cache import BlockCache
+from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import check_unchanged, file_by_file
 from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.data.remote import threads
@@ -29,7 +30,9 @@ class ParquetFiles:
         self.paths, self._stamps = paths, [listing.stamp(path) for path in paths]
         metadata = _all_metadata(paths)
         schema = metadata[0].schema.to_arrow_schema()
-        self.features = dict(spec.features) if spec.features is not None else _features_of(schema, paths[0])
+        self.features = (
+            with_plain_defaults(spec.features) if spec.features is not None else _features_of(schema, paths[0])
+        )
         for path, found in zip(paths, metadata):
             _check_columns(path, found.schema.to_arrow_schema(), self.features)
         self.sizes = np.array([found.num_rows for found in metadata])
