@@ -105,7 +105,7 @@ def _columns_of(paths, delimiter) -> list[str]:
     """The names in the first line of each file, which are the same in all."""
     headers = []
     for path in paths:
-        line = borders.header_of(index.beginning(path)).decode('utf-8', 'replace')
+        line = borders.header_of(index.beginning(path, 'csv')).decode('utf-8', 'replace')
         headers.append(next(csv.reader(io.StringIO(line), delimiter=delimiter), []))
         if headers[-1] != headers[0]:
             raise DatasetError(

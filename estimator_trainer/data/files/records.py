@@ -141,7 +141,7 @@ class IndexedFiles:
             return found
 
     def _is_compressed(self, file) -> bool:
-        return index.is_compressed(self.paths[file])
+        return index.is_compressed(self.paths[file], self._format)
 
     def _decompress(self, file):
         return index.decompressed(self.paths[file])
