@@ -49,7 +49,10 @@ def of_tfrecord(data, path: str) -> np.ndarray:
 def begins_with_frame(data) -> bool:
     """Whether these bytes begin with the header of a frame: its checksum fits its length."""
     head = bytes(data[:HEADER_BYTES])
-    return len(head) == HEADER_BYTES and int(masked(google_crc32c.value(head[:8]))) == struct.unpack('<I', head[8:])[0]
+    return (
+        len(head) == HEADER_BYTES
+        and int(masked([google_crc32c.value(head[:8])])[0]) == struct.unpack('<I', head[8:])[0]
+    )
 
 
 def masked(crc) -> np.ndarray:
