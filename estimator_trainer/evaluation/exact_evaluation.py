@@ -49,7 +49,8 @@ def for_all(batches, replicas: int):
     """
     if replicas == 1:
         return batches
-    empty = batches.take(1).map(lambda *parts: batch.without_examples(parts if len(parts) > 1 else parts[0]))
+    is_tuple = type(batches.element_spec) is tuple  # whose parts `map` gives one by one
+    empty = batches.take(1).map(lambda *parts: batch.without_examples(parts if is_tuple else parts[0]))
     return batches.concatenate(empty.repeat(replicas - 1))
 
 
