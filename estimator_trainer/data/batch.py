@@ -1,7 +1,7 @@
 """Counts the examples of a batch, leaves them out, or adds examples of zeros.
 
-Features and labels may be tensors, sparse tensors, ragged tensors and NumPy arrays, in dicts and tuples, with None where
-there is nothing. A scalar belongs to all examples.
+Features and labels may be tensors, sparse tensors, ragged tensors and NumPy arrays, in dicts and tuples. A None may
+stand in the place of one. A scalar belongs to all examples.
 """
 
 import tensorflow as tf
