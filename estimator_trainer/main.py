@@ -168,6 +168,9 @@ def _train(plan) -> int:
         except BaseException as error:  # SystemExit too: a task that ends says why
             from estimator_trainer.training import failures
 
+            refused = what_failed.in_traced_code(error, UsageError)
+            if refused:
+                raise refused from None
             end = failures.explain(error, plan, watchdog)
         if end is None:
             return exit_codes.OK
