@@ -26,7 +26,12 @@ _LOCAL = re.compile(
     r'[^/]*\.tmp|\.[^/]*lock|[^/]*\.tempstate[^/]*|temp-[^/]*(?:/.*)?|[^/]*_temp/.*|tmp_worker_[^/]*/.*|\.probe-[^/]*'
     r')$|^(?:damaged|index|plugins/\.[^/]*)/|^\.(?:trainer|evaluator)\.lease$'
 )
-_EARLY = ('config.json', 'examples.json', 'graph.pbtxt', 'metrics.jsonl')  # a resumed run looks at these beside the checkpoint
+_EARLY = (
+    'config.json',
+    'examples.json',
+    'graph.pbtxt',
+    'metrics.jsonl',
+)  # a resumed run looks at these beside the checkpoint
 _LATE = ('eval/metrics.jsonl', STOP, LAST_EVALUATION, TRAINING)
 
 

@@ -1,7 +1,8 @@
 """An Estimator that a job has made: its model_fn, how it trains, and where.
 
 Touches: Estimator._model_fn, _call_model_fn, _train_with_estimator_spec, _train_with_estimator_spec_distributed,
-  _convert_train_steps_to_hooks, _config, _model_dir, _train_distribution, _eval_distribution and _warm_start_settings, and Scaffold._summary_op
+  _convert_train_steps_to_hooks, _config, _model_dir, _train_distribution, _eval_distribution and
+  _warm_start_settings, and Scaffold._summary_op
 Without it: an Estimator that a job has made cannot be evaluated exactly, trained several steps a call or with
   --sync_ps, nor migrated
 For: the trainer and `migrate`

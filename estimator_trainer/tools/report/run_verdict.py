@@ -18,7 +18,7 @@ _WHY = {
     training_file.MAX_SECS: '--max_secs were over',
     training_file.END_OF_DATA: 'the data had come to their end',
     training_file.STEP_STANDS: 'the data had come to their end, and the global step has never moved',
-    training_file.HOOK: "a hook of the job has stopped the training",
+    training_file.HOOK: 'a hook of the job has stopped the training',
     training_file.LISTENER: "a listener of the job's checkpoints has stopped the training",
 }
 _HOW_TO_GO_ON = 'the same command resumes'
