@@ -20,6 +20,7 @@ from estimator_trainer.training import step_functions
 from estimator_trainer.training.step_functions import CannotLoop
 
 v1 = tf.compat.v1
+_READS = {'ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'}  # of a variable, which they do not change
 _LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
 _PLACE = b'loc:@'  # of an operation that has to be where another one is
 
@@ -83,10 +84,13 @@ def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
     stops = tf.constant(False) if stops is None else stops
     beside = [] if also is None else [tf.cast(also, loss.dtype)]  # travels with the loss, which costs least
     counts = [] if counted is None else [counted]
-    step = _Part(graph, [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside, *counts))])
-    has_summaries = summary is not None
-    summaries = _Part(graph, [summary.op], without=step.ops) if has_summaries else None
-    read = [*summaries.inputs_from(step.ops), *([summary] if summary.op in step.ops else [])] if has_summaries else []
+    targets = [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside, *counts))]
+    step, summaries, read = _Part(graph, targets), None, []
+    if summary is not None:
+        reads = [op for op in _Part(graph, [summary.op], without=step.ops).ops if op.type in _READS]
+        step = _Part(graph, [*targets, *reads])  # they see the variables as in a single step: before its update
+        summaries = _Part(graph, [summary.op], without=step.ops)
+        read = [*summaries.inputs_from(step.ops), *([summary] if summary.op in step.ops else [])]
     carried = _unique([*last, *read])
     most = v1.placeholder_with_default(1, [], name='steps_per_call')
     first = v1.placeholder_with_default(np.int64(0), [], name='step_before_call')

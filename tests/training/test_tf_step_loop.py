@@ -239,6 +239,19 @@ def test_a_summary_that_the_step_waits_for():
             assert v1.Summary.FromString(of_last).value[0].simple_value == losses[4]
 
 
+def test_a_summary_of_a_variable_is_that_of_a_single_step():
+    with tf.Graph().as_default() as graph:
+        _, train_op, loss = one_step(dropout)
+        (weights,) = v1.trainable_variables()
+        shown = tf.reduce_sum(weights)
+        loop = step_loop.make(train_op, loss, None, v1.summary.scalar('sum', shown))
+        with started(graph) as session:
+            before = [session.run([shown, train_op])[0] for _ in range(5)][-1]
+        with started(graph) as session:
+            of_last = session.run(loop.summary, {loop.most: 5})
+            assert v1.Summary.FromString(of_last).value[0].simple_value == before != session.run(shown)
+
+
 def test_only_handles_and_placeholders_stay_outside():
     """The body of the loop takes nothing else from outside than these and the counters of the call."""
     with tf.Graph().as_default() as graph:
