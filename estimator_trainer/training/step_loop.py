@@ -257,7 +257,8 @@ def _is_fixed(op) -> bool:
         if op in seen:
             continue
         seen.add(op)
-        if op.type != 'Placeholder' and not _is_handle(op) and op.op_def.is_stateful:
+        reads_a_resource = any(tensor.dtype == tf.resource for tensor in op.inputs)
+        if reads_a_resource or (op.type != 'Placeholder' and not _is_handle(op) and op.op_def.is_stateful):
             return False
         left += _reads(op)
     return True
