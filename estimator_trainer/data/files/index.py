@@ -50,6 +50,8 @@ def load_all(paths, file_format: str, has_header: bool, folder: str | None) -> l
     """
     found = {path: load(path, file_format, has_header, folder) for path in paths}
     missing = [path for path in paths if found[path] is None]
+    for place in {os.path.dirname(path) for path in missing if not isinstance(path, RemotePath)}:
+        removal.files_in(place, _Left())
     _make_in_parallel(missing, file_format, has_header, folder)
     for path in whole_copies.in_turn(missing):
         found[path] = load(path, file_format, has_header, folder)  # a helper or another task may have made it
@@ -102,7 +104,6 @@ def _places(path, folder):
 
 def _write(path, **arrays) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    removal.files_in(os.path.dirname(path), _Left(path))
     unfinished = f'{path}.{secrets.token_hex(4)}'
     try:
         with open(unfinished, 'xb') as file:
@@ -115,13 +116,15 @@ def _write(path, **arrays) -> None:
 
 
 class _Left:
-    """A proof for unfinished indexes of a file, which processes that were killed have left."""
+    """A proof for unfinished indexes, which processes that were killed have left beside the files."""
 
-    def __init__(self, path):
-        self._named = removal.Named(f'{re.escape(os.path.basename(path))}\\.(?:[0-9a-f]{{8}}|[0-9]+)')
+    _matches = re.compile(r'\.(.+)\.index\.(?:[0-9a-f]{8}|[0-9]+)').fullmatch
 
     def covers(self, path) -> bool:
-        return self._named.covers(path) and time.time() - os.lstat(path).st_mtime > _LEFT_SECS
+        folder, name = os.path.split(path)
+        found = self._matches(name)
+        is_of_a_file = found is not None and os.path.lexists(os.path.join(folder, found[1]))
+        return is_of_a_file and time.time() - os.lstat(path).st_mtime > _LEFT_SECS
 
 
 def _make_in_parallel(paths, file_format, has_header, folder) -> None:
