@@ -14,36 +14,54 @@ from estimator_trainer.errors import BadExample
 
 HEADER_BYTES, FOOTER_BYTES = 12, 4
 _CHUNK_BYTES = 32 * 2**20
+_SMALL_CHUNK_BYTES = 2**16
 _CHUNK_RECORDS = 2**20
 _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 _BOM = b'\xef\xbb\xbf'
+
+
+class Held:
+    """Bytes in memory, as those of a file (contents.OfFile)."""
+
+    def __init__(self, data: bytes):
+        self._data, self.size = data, len(data)
+
+    def read(self, start: int, size: int) -> bytes:
+        return self._data[start : start + size]
 
 
 def of_tfrecord(data, path: str) -> np.ndarray:
     """Where each frame begins, and where the last one ends: int64 [records + 1].
 
     Args:
-        data: the file's bytes, or a memory map of them.
+        data: Held, or what has its methods.
         path: for messages.
 
     Raises:
         BadExample: a length is damaged, or the file ends inside a frame. What follows cannot be found.
     """
-    end, position, unpack = len(data), 0, struct.Struct('<Q').unpack_from
-    starts = array.array('q')
-    while end - position >= HEADER_BYTES:
-        starts.append(position)
-        position += unpack(data, position)[0] + HEADER_BYTES + FOOTER_BYTES
-    _check_headers(np.frombuffer(data, np.uint8), np.frombuffer(starts, np.int64), path)
-    if position != end:
-        whole = len(starts) - (position > end)
-        begins = starts[-1] if position > end else position
+    position, size, unpack, parts, count = 0, _CHUNK_BYTES, struct.Struct('<Q').unpack_from, [], 0
+    while data.size - position >= HEADER_BYTES:
+        first, chunk, starts = position, data.read(position, size), array.array('q')
+        last = len(chunk) - HEADER_BYTES
+        while position - first <= last:
+            starts.append(position - first)
+            position += unpack(chunk, position - first)[0] + HEADER_BYTES + FOOTER_BYTES
+        found = np.frombuffer(starts, np.int64)
+        _check_headers(np.frombuffer(chunk, np.uint8), found, path, first, count)
+        parts.append(found + first)
+        count += len(found)
+        # Of large records little more than the headers is read.
+        size = _SMALL_CHUNK_BYTES if position - first > len(found) * _SMALL_CHUNK_BYTES else _CHUNK_BYTES
+    starts = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    if position != data.size:
+        whole = count - (position > data.size)
+        begins = starts[-1] if position > data.size else position
         raise BadExample(
             f'{path}: ends inside record {whole}, which begins at byte {begins:,}: it was cut short; '
             'copy the file again, or leave it out'
         )
-    starts.append(end)
-    return np.frombuffer(starts, np.int64)
+    return np.append(starts, data.size)
 
 
 def begins_with_frame(data) -> bool:
@@ -66,7 +84,8 @@ def stored_checksums(data: np.ndarray, positions) -> np.ndarray:
     return data[np.asarray(positions)[:, None] + np.arange(4)].copy().view('<u4')[:, 0]
 
 
-def _check_headers(data, starts, path):
+def _check_headers(data, starts, path, begin, count):
+    """Of the frames at `starts` in a part of a file: the first of them is number `count`, and the part at `begin`."""
     table = _crc_table()
     for first in range(0, len(starts), _CHUNK_RECORDS):
         chunk = starts[first : first + _CHUNK_RECORDS]
@@ -77,8 +96,8 @@ def _check_headers(data, starts, path):
         if len(wrong):
             number = first + int(wrong[0])
             raise BadExample(
-                f'{path}: the length of record {number} at byte {starts[number]:,} is damaged, and what follows '
-                'cannot be found; copy the file again, or leave it out (is it a TFRecord file?)'
+                f'{path}: the length of record {count + number} at byte {begin + starts[number]:,} is damaged, and '
+                'what follows cannot be found; copy the file again, or leave it out (is it a TFRecord file?)'
             )
 
 
@@ -91,35 +110,30 @@ def _crc_table() -> np.ndarray:
 
 
 def of_csv(data, has_header: bool) -> np.ndarray:
-    """Where each row begins, and where the last one ends: int64 [rows + 1]. A line end within quotes ends no row.
+    """Where each row begins, and where the last one ends: int64 [rows + 1].
 
-    A row includes its line end, and the empty lines that follow it.
+    A row ends with a line feed, with a carriage return, or with both, and includes that and the empty lines that follow
+    it. A line end within quotes ends no row.
+
+    Args:
+        data: Held, or what has its methods.
+        has_header: the first row is none.
     """
-    view = np.frombuffer(data, np.uint8)
-    ends, open_quote = [], 0
-    for first in range(0, len(view), _CHUNK_BYTES):
-        chunk = view[first : first + _CHUNK_BYTES]
+    begin = len(_BOM) if data.read(0, len(_BOM)) == _BOM else 0
+    ends, sizes, open_quote, before = [np.array([begin])], [np.zeros(0, np.int64)], 0, 0
+    for first in range(begin, data.size, _CHUNK_BYTES):
+        part = np.frombuffer(data.read(first, _CHUNK_BYTES + 1), np.uint8)
+        chunk, after = part[:_CHUNK_BYTES], np.append(part[1:], 0)[:_CHUNK_BYTES]
         quoted = np.bitwise_xor.accumulate((chunk == _QUOTE).astype(np.uint8)) ^ np.uint8(open_quote)
         open_quote = int(quoted[-1])
-        ends.append(np.flatnonzero((chunk == _NEWLINE) & (quoted == 0)) + first + 1)
-    edges = np.concatenate([[0], *ends]) if ends else np.zeros(1, np.int64)
-    if edges[-1] != len(view):
-        edges = np.append(edges, len(view))  # the last line has no end
-    is_empty = _are_empty(view, edges)
-    starts = edges[:-1][~is_empty]
-    if has_header:
-        starts = starts[1:]
-    elif len(starts) and bytes(data[:3]) == _BOM:
-        starts[0] = len(_BOM)
-    return np.append(starts, len(view)).astype(np.int64)
-
-
-def _are_empty(view, edges):
-    sizes, firsts = np.diff(edges), view[np.minimum(edges[:-1], max(0, len(view) - 1))] if len(view) else edges[:-1]
-    return (sizes == 0) | ((sizes == 1) & (firsts == _NEWLINE)) | ((sizes == 2) & (firsts == _RETURN))
-
-
-def header_of(data) -> bytes:
-    """The first line of a CSV file, without its line end and byte order mark."""
-    line = bytes(data[: 2**20]).removeprefix(_BOM).partition(b'\n')[0]
-    return line.removesuffix(b'\r')
+        is_end = (chunk == _NEWLINE) | ((chunk == _RETURN) & (after != _NEWLINE))
+        found = np.flatnonzero(is_end & (quoted == 0))
+        previous = np.append(before, chunk[:-1])
+        sizes.append(1 + ((chunk[found] == _NEWLINE) & (previous[found] == _RETURN)))  # of the line end
+        ends.append(found + first + 1)
+        before = int(chunk[-1])
+    edges, line_ends = np.concatenate(ends), np.concatenate(sizes)
+    if edges[-1] != data.size:
+        edges, line_ends = np.append(edges, data.size), np.append(line_ends, 0)  # the last line has no end
+    starts = edges[:-1][np.diff(edges) > line_ends]
+    return np.append(starts[1:] if has_header else starts, data.size).astype(np.int64)

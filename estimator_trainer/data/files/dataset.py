@@ -96,7 +96,7 @@ class FileDataset:
 def _contents(source) -> dict:
     digest = hashlib.sha256()
     for path, size in zip(source.paths, source.sizes):
-        digest.update(f'{os.path.basename(path)} {listing.stamp(path).size} {size}\n'.encode())
+        digest.update(os.fsencode(f'{os.path.basename(path)} {listing.stamp(path).size} {size}\n'))
     return {'files': len(source.paths), 'examples': source.num_examples, 'digest': digest.hexdigest()[:16]}
 
 

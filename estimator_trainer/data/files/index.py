@@ -1,19 +1,20 @@
 """Makes and keeps the index of a TFRecord or CSV file: where each record begins. Imports no TensorFlow.
 
-    python -m estimator_trainer.data.files.index FORMAT HEADER FOLDER FILE...
+    python -m estimator_trainer.data.files.index FORMAT HEADER FOLDER
 
-This command makes the indexes of several files, one after the other; the trainer starts one such process for each core.
+This command makes the indexes of the files whose names are on its stdin, with a zero byte between two of them, one
+after the other; the trainer starts one such process for each core.
 An index is kept beside its file as .NAME.index, or in a folder of the run if it cannot be written there. Several tasks
 may make the same index at the same time: each writes a file of its own and renames it.
 """
 
 import contextlib
-import gzip
 import hashlib
 import logging
-import mmap
 import os
 import random
+import re
+import secrets
 import subprocess
 import sys
 import time
@@ -23,17 +24,17 @@ import zlib
 import numpy as np
 
 from estimator_trainer.data import preparing
-from estimator_trainer.data.files import borders, listing
+from estimator_trainer.data.files import borders, contents, unreadable
 from estimator_trainer.data.remote import whole_copies
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
+from estimator_trainer.run_dir import removal
 
 _log = logging.getLogger('estimator_trainer')
-_VERSION = 1
-_BEGINNING_BYTES = 2**20
+_VERSION = 2  # of the rule that says where records begin
 _PARALLEL_BYTES = 64 * 2**20  # fewer are indexed here: another process takes longer to start
 _POLL_SECS, _SAY_SECS = 0.05, 5.0
-_GZIP, _ZLIB = b'\x1f\x8b', (b'\x78\x01', b'\x78\x5e', b'\x78\x9c', b'\x78\xda')
+_LEFT_SECS = 86400  # after so long nobody writes an unfinished index any more
 
 
 def load_all(paths, file_format: str, has_header: bool, folder: str | None) -> list[np.ndarray]:
@@ -49,6 +50,8 @@ def load_all(paths, file_format: str, has_header: bool, folder: str | None) -> l
     """
     found = {path: load(path, file_format, has_header, folder) for path in paths}
     missing = [path for path in paths if found[path] is None]
+    for place in {os.path.dirname(path) for path in missing if not isinstance(path, RemotePath)}:
+        removal.files_in(place, _Left())
     _make_in_parallel(missing, file_format, has_header, folder)
     for path in whole_copies.in_turn(missing):
         found[path] = load(path, file_format, has_header, folder)  # a helper or another task may have made it
@@ -71,7 +74,7 @@ def load(path: str, file_format: str, has_header: bool, folder: str | None) -> n
 def make(path: str, file_format: str, has_header: bool, folder: str | None) -> np.ndarray:
     """Makes the index, and keeps it where it can."""
     of = _of(path, file_format, has_header)
-    with opened(path, file_format) as data:
+    with contents.opened(path, file_format) as data:
         starts = borders.of_tfrecord(data, path) if file_format == 'tfrecord' else borders.of_csv(data, has_header)
     preparing.advance()
     if _of(path, file_format, has_header) != of:
@@ -85,82 +88,8 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
     return starts
 
 
-@contextlib.contextmanager
-def opened(path: str, file_format: str):
-    """A file's bytes: a memory map, or the decompressed bytes of a compressed file.
-
-    Raises:
-        BadExample: a compressed file is damaged.
-        DatasetError: it cannot be read.
-    """
-    try:
-        with _open(path) as file:
-            if _is_compressed(path, file_format, file.read(borders.HEADER_BYTES)):
-                yield decompressed(path)
-            elif not os.fstat(file.fileno()).st_size:
-                yield b''
-            else:
-                # It is closed when nothing refers to it any more: arrays over it may outlive this.
-                yield mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-    except OSError as error:
-        raise DatasetError(f'{path} cannot be read ({error.strerror})') from error
-
-
-def beginning(path: str, file_format: str) -> bytes:
-    """The first MiB of a file, decompressed. Raises as `opened`."""
-    if not isinstance(path, RemotePath):
-        with opened(path, file_format) as data:
-            return bytes(data[:_BEGINNING_BYTES])
-    data = path.cache.read(path, 0, min(_BEGINNING_BYTES, path.size)) if path.size else b''
-    if not _is_compressed(path, file_format, data):
-        return data
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, _BEGINNING_BYTES)
-    except zlib.error as error:
-        raise _damaged(path, error) from error
-
-
-def is_compressed(path: str, file_format: str) -> bool:
-    """Whether a file of this machine is compressed by gzip or zlib, as TFRecordWriter does and others."""
-    with open(path, 'rb') as file:
-        return _is_compressed(path, file_format, file.read(borders.HEADER_BYTES))
-
-
-def _is_compressed(path, file_format, start) -> bool:
-    """Some lengths of a first record, and some first letters of CSV, are the two bytes of a compressed file: those of
-    zlib are 'x^' and the like. The checksum of a length decides, and for CSV the name."""
-    if file_format == 'csv':
-        return start.startswith(_GZIP) or (start.startswith(_ZLIB) and path.lower().endswith('.zlib'))
-    return start.startswith((_GZIP, *_ZLIB)) and not borders.begins_with_frame(start)
-
-
-def _open(path):
-    return path.cache.open_copy(path) if isinstance(path, RemotePath) else open(path, 'rb')
-
-
-def decompressed(path: str) -> bytes:
-    """The decompressed bytes of a whole file.
-
-    Raises:
-        BadExample: the file is damaged.
-    """
-    try:
-        with _open(path) as file:
-            data = file.read()
-        return gzip.decompress(data) if data.startswith(_GZIP) else zlib.decompress(data)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path, error):
-    return BadExample(f'{path}: is damaged and cannot be decompressed ({error}); copy it again')
-
-
 def _of(path, file_format, has_header) -> tuple:
-    try:
-        return _VERSION, int(file_format == 'csv') + int(has_header), *listing.stamp(path)
-    except OSError as error:
-        raise DatasetError(f'{path} cannot be read ({error.strerror})') from error
+    return _VERSION, int(file_format == 'csv') + int(has_header), *unreadable.stamp(path)
 
 
 def _places(path, folder):
@@ -175,22 +104,36 @@ def _places(path, folder):
 
 def _write(path, **arrays) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    unfinished = f'{path}.{os.getpid()}'
+    unfinished = f'{path}.{secrets.token_hex(4)}'
     try:
         with open(unfinished, 'xb') as file:
             np.savez_compressed(file, **arrays)
         os.replace(unfinished, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(unfinished)
+            removal.file(unfinished, removal.Written([unfinished]))
         raise
+
+
+class _Left:
+    """A proof for unfinished indexes, which processes that were killed have left beside the files."""
+
+    _matches = re.compile(r'\.(.+)\.index\.(?:[0-9a-f]{8}|[0-9]+)').fullmatch
+
+    def covers(self, path) -> bool:
+        folder, name = os.path.split(path)
+        found = self._matches(name)
+        is_of_a_file = found is not None and os.path.lexists(os.path.join(folder, found[1]))
+        return is_of_a_file and time.time() - os.lstat(path).st_mtime > _LEFT_SECS
 
 
 def _make_in_parallel(paths, file_format, has_header, folder) -> None:
     """Has other processes make the indexes, if that is worth their start."""
-    sizes = {path: listing.stamp(path).size for path in paths}
+    if not paths or not sys.executable or isinstance(paths[0], RemotePath):
+        return
+    sizes = {os.fsencode(path): unreadable.stamp(path).size for path in paths}
     total, cores = sum(sizes.values()), len(os.sched_getaffinity(0))
-    if not paths or total < _PARALLEL_BYTES or not sys.executable or isinstance(paths[0], RemotePath):
+    if total < _PARALLEL_BYTES:
         return
     _log.info('indexes %d file(s), %.1f GB, once', len(paths), total / 1e9)
     mixed = random.sample(paths, len(paths))  # other tasks do the same: each meets files that are done
@@ -198,11 +141,13 @@ def _make_in_parallel(paths, file_format, has_header, folder) -> None:
     command = [sys.executable, '-m', 'estimator_trainer.data.files.index', file_format, str(int(has_header))]
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     environ = {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))}
-    helpers = [
-        subprocess.Popen([*command, folder or '', *share], env=environ, stdout=subprocess.PIPE, text=True)
-        for share in shares
-    ]
+    helpers = []
     try:
+        for share in shares:
+            pipe = subprocess.PIPE
+            helpers.append(subprocess.Popen([*command, folder or ''], env=environ, stdin=pipe, stdout=pipe))
+            with contextlib.suppress(BrokenPipeError):  # it has ended: its files are left to us
+                _give(helpers[-1], share)
         _wait(helpers, sizes, total)
     finally:
         for helper in helpers:
@@ -211,15 +156,22 @@ def _make_in_parallel(paths, file_format, has_header, folder) -> None:
             helper.stdout.close()
 
 
+def _give(helper, paths) -> None:
+    """A command line has no room for thousands of names. The helper reads all of them before it answers."""
+    with helper.stdin as stdin:
+        stdin.write(b'\0'.join(map(os.fsencode, paths)))
+
+
 def _wait(helpers, sizes, total) -> None:
     """Until the helpers have ended. A damaged file takes as long as a whole one, so this needs no bound of its own."""
-    done, said = set(), time.monotonic()
+    done, said, rests = set(), time.monotonic(), dict.fromkeys(helpers, b'')
     for helper in helpers:
         os.set_blocking(helper.stdout.fileno(), False)
     while any(helper.poll() is None for helper in helpers):
         before = len(done)
         for helper in helpers:
-            done.update(line.rstrip('\n') for line in helper.stdout)
+            *names, rests[helper] = (rests[helper] + (helper.stdout.read() or b'')).split(b'\0')
+            done.update(names)
         if len(done) > before:
             preparing.advance(len(done) - before)
         if time.monotonic() - said >= _SAY_SECS:
@@ -229,13 +181,16 @@ def _wait(helpers, sizes, total) -> None:
 
 
 def main(argv) -> int:
-    """Makes the indexes of some files; prints each one that is there. A damaged file is left to the caller."""
-    file_format, header, folder, *paths = argv
-    for path in paths:
+    """Makes the indexes of the files whose names are on stdin; writes the name of each one that is there to stdout. A
+    damaged file is left to the caller."""
+    file_format, header, folder = argv
+    for name in sys.stdin.buffer.read().split(b'\0'):
+        path = os.fsdecode(name)
         with contextlib.suppress(BadExample, DatasetError):
             if load(path, file_format, header == '1', folder or None) is None:  # another task may have made it
                 make(path, file_format, header == '1', folder or None)
-            print(path, flush=True)
+            sys.stdout.buffer.write(name + b'\0')
+            sys.stdout.buffer.flush()
     return 0
 
 

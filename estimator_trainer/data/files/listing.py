@@ -1,5 +1,7 @@
 """Which files a data set has, and of which format. Imports no TensorFlow."""
 
+import collections
+import contextlib
 import glob
 import os
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ _ENDINGS = {
     'parquet': ('.parquet', '.pq'),
     'array_record': ('.array_record', '.arrayrecord'),
 }
+_ALL_ENDINGS = tuple(ending for endings in _ENDINGS.values() for ending in endings)
 _COMPRESSED = ('.gz', '.gzip', '.zlib')
 
 
@@ -59,7 +62,7 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
             raise DatasetError(f'no file matches {pattern!r} (looked from {os.getcwd()})')
         for path in matching:
             if os.path.isdir(path):
-                raise DatasetError(f'{path} is a folder; name its files, such as {os.path.join(path, "*")}')
+                raise DatasetError(f'{path} is a folder; name its files, such as {_example_of(path)}')
         found.update(os.path.abspath(path) for path in matching)
     if len({isinstance(path, RemotePath) for path in found}) > 1:
         raise DatasetError(f'{min(found)} and {max(found)}: name files of this machine or of a store, not of both')
@@ -80,18 +83,43 @@ def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:
     first = paths[0]
     for path, found in formats.items():
         if not found:
-            raise DatasetError(f'{path}: its name does not tell its format; give --file_format')
+            raise DatasetError(
+                f'{path}: its name does not tell its format; give --file_format, or leave it out, such as with '
+                f'{os.path.basename(_example_of(os.path.dirname(path)))}'
+            )
         if found != formats[first]:
             raise DatasetError(f'{first} is {formats[first]}, and {path} is {found}; name files of one format')
     return formats[first]
 
 
+def delimiter_of(paths: Sequence[str]) -> str:
+    """What stands between two columns of these CSV files, by the name of the first."""
+    return '\t' if _ending_of(paths[0]) == '.tsv' else ','
+
+
 def _by_name(path) -> str:
-    """'train.tfrecord.gz', 'train.csv-00000-of-00004' and 'train-00000-of-00004.csv' are all understood."""
+    ending = _ending_of(path)
+    return next((file_format for file_format, endings in _ENDINGS.items() if ending in endings), '')
+
+
+def _ending_of(path) -> str:
+    """'.csv' of 'train.csv.gz', 'train.csv-00000-of-00004' and 'train-00000-of-00004.csv'; '' if there is none. What
+    stands at the end counts before what a dash follows."""
     name = os.path.basename(path).lower()
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
-    for file_format, endings in _ENDINGS.items():
-        if any(name.endswith(ending) or f'{ending}-' in name for ending in endings):
-            return file_format
-    return ''
+    for ending in _ALL_ENDINGS:
+        if name.endswith(ending):
+            return ending
+    places = {ending: name.rfind(f'{ending}-') for ending in _ALL_ENDINGS}
+    last = max(_ALL_ENDINGS, key=places.__getitem__)
+    return last if places[last] >= 0 else ''
+
+
+def _example_of(folder) -> str:
+    """A glob for the files in a folder: of their most frequent ending."""
+    with contextlib.suppress(OSError):
+        endings = collections.Counter(filter(None, map(_ending_of, sorted(os.listdir(folder)))))
+        if endings:
+            return os.path.join(folder, f'*{endings.most_common(1)[0][0]}*')
+    return os.path.join(folder, '*')

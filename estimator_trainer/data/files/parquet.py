@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from estimator_trainer.data.files import column_types, columns, listing, unreadable
+from estimator_trainer.data.files import column_types, columns, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import check_unchanged, file_by_file
@@ -45,7 +45,7 @@ class ParquetFiles:
     enters_anywhere = False
 
     def __init__(self, paths, spec: FileSpec, most_bytes: int):
-        self.paths, self._stamps = paths, [_stamp(path) for path in paths]
+        self.paths, self._stamps = paths, [unreadable.stamp(path) for path in paths]
         self._footers = _Footers()
         self.features = None if spec.features is None else with_plain_defaults(spec.features)
         for name, feature in (self.features or {}).items():
@@ -207,13 +207,6 @@ def _each(function, paths) -> list:
         return [function(path) for path in paths]
     first = function(paths[0])
     return [first, *(future.result() for future in [threads.submit(function, path) for path in paths[1:]])]
-
-
-def _stamp(path):
-    try:
-        return listing.stamp(path)
-    except OSError as error:
-        raise unreadable.because(path, error) from error
 
 
 def _readable(path):

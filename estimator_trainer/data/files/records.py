@@ -12,9 +12,9 @@ import threading
 import google_crc32c
 import numpy as np
 
-from estimator_trainer.data.files import borders, index, listing
+from estimator_trainer.data.files import borders, contents, listing, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
-from estimator_trainer.errors import BadExample, DatasetError
+from estimator_trainer.errors import BadExample
 
 _BLOCK_BYTES = 2**20  # of files that can be entered anywhere
 _OPEN_FILES = 256
@@ -39,7 +39,7 @@ class IndexedFiles:
 
     def __init__(self, paths, file_format: str, starts, most_bytes: int):
         self.paths, self._format, self._starts = paths, file_format, starts
-        self._stamps = [listing.stamp(path) for path in paths]
+        self._stamps = [unreadable.stamp(path) for path in paths]
         self._compressed = [self._is_compressed(number) for number in range(len(paths))]
         self.sizes = np.array([len(of_file) - 1 for of_file in starts])
         self.enters_anywhere = not any(self._compressed)
@@ -143,17 +143,17 @@ class IndexedFiles:
                 try:
                     found = self._open[file] = open(self.paths[file], 'rb', buffering=0)
                 except OSError as error:
-                    raise DatasetError(f'{self.paths[file]} cannot be read ({error.strerror})') from error
+                    raise unreadable.because(self.paths[file], error) from error
             self._open.move_to_end(file)
             if len(self._open) > _OPEN_FILES:
                 self._open.popitem(last=False)
             return found
 
     def _is_compressed(self, file) -> bool:
-        return index.is_compressed(self.paths[file], self._format)
+        return contents.is_compressed(self.paths[file], self._format)
 
     def _decompress(self, file):
-        return index.decompressed(self.paths[file])
+        return contents.decompressed(self.paths[file])
 
     def _blocks_of(self, file):
         """-> examples and bytes of each block of a file."""
@@ -175,7 +175,7 @@ class ArrayRecordFiles:
         from array_record.python import array_record_module
 
         self.paths, self._locks = paths, [threading.Lock() for _ in paths]
-        self._stamps = [listing.stamp(path) for path in paths]
+        self._stamps = [unreadable.stamp(path) for path in paths]
         self._readers = []
         for path in paths:
             reader = array_record_module.ArrayRecordReader(path, 'readahead_buffer_size:0')
@@ -237,9 +237,9 @@ def _bytes(opened, start, size):
         try:
             part = os.pread(opened.fileno(), size, start)
         except OSError as error:
-            raise DatasetError(f'{opened.name} cannot be read ({error.strerror})') from error
+            raise unreadable.because(opened.name, error) from error
         if not part:
-            raise _has_changed(opened.name)
+            raise contents.has_changed(opened.name)
         parts.append(part)
         start, size = start + len(part), size - len(part)
     return parts[0] if len(parts) == 1 else b''.join(parts)
@@ -250,13 +250,9 @@ def check_unchanged(path, stamp) -> None:
     try:
         same = listing.stamp(path) == stamp
     except OSError as error:
-        raise DatasetError(f'{path} cannot be read any more ({error.strerror})') from error
+        raise unreadable.because(path, error, ' any more') from error
     if not same:
-        raise _has_changed(path)
-
-
-def _has_changed(path):
-    return DatasetError(f'{path} has changed while it was in use; put it back, or start again with the new file')
+        raise contents.has_changed(path)
 
 
 def _objects(values):

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.data.files import index, listing, parsing
+from estimator_trainer.data.files import csv_rows, index, listing, parsing
 from estimator_trainer.data.files.bad_examples import Tolerance
 from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.data.remote import cache as remote_cache
@@ -90,7 +90,7 @@ def _opened(paths, file_format, spec, most_bytes, index_dir):
 
         store = ParquetFiles(paths, spec, most_bytes)
         return store, store
-    parser = parsing.CsvParser(spec, paths) if file_format == 'csv' else parsing.ExampleParser(spec)
+    parser = csv_rows.CsvParser(spec, paths) if file_format == 'csv' else parsing.ExampleParser(spec)
     return _records(paths, file_format, spec, most_bytes, index_dir), parser
 
 
@@ -216,6 +216,9 @@ class Source:
         wanted, inverse = np.unique(ids, return_inverse=True)
         files = np.searchsorted(self._firsts, wanted, 'right') - 1
         parts, bad = self._store.read(files, wanted - self._firsts[files])
+        if self.file_format == 'csv':
+            rows, cannot_be_arranged = self._parser.arranged(parts[0], files)
+            parts, bad = [rows], bad | cannot_be_arranged
         return self._parser.raw(parts, inverse), {int(wanted[place]): reason for place, reason in bad.items()}
 
     def _check(self, ids):

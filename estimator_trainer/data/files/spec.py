@@ -20,11 +20,11 @@ class FileSpec:
         key: a feature that names an example. The model does not get it; `predict` copies it into its output.
         columns: the names of the columns of CSV files without a header line, in their order; (): the first
             line of each file names them.
-        delimiter: stands between two columns of CSV.
+        delimiter: stands between two columns of CSV; '': a tab in files that are named .tsv, and a comma in others.
     """
 
     features: Mapping[str, Any] | None
     label: str = ''
     key: str = ''
     columns: tuple[str, ...] = ()
-    delimiter: str = ','
+    delimiter: str = ''

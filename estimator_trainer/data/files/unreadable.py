@@ -2,10 +2,19 @@
 
 import errno
 
+from estimator_trainer.data.files import listing
 from estimator_trainer.errors import DatasetError, DatasetRefused, DatasetUnavailable
 from estimator_trainer.run_dir import file_errors
 
 _LIMITS = (errno.EMFILE, errno.ENOSPC, errno.EDQUOT)
+
+
+def stamp(path: str) -> listing.Stamp:
+    """Raises DatasetError."""
+    try:
+        return listing.stamp(path)
+    except OSError as error:
+        raise because(path, error) from error
 
 
 def because(path: str, error: OSError, when: str = '') -> DatasetError:

@@ -109,8 +109,7 @@ class Examples:
     def _open(self, features):
         plan = self._plan
         paths = [plan.path(name) for name, *_ in plan.files]
-        delimiter = '\t' if paths[0].lower().endswith('.tsv') else ','
-        spec = FileSpec(features=features, key=plan.key if plan.key in features else '', delimiter=delimiter)
+        spec = FileSpec(features=features, key=plan.key if plan.key in features else '')
         return open_source(paths, spec, file_format=plan.file_format, index_dir=self._index_dir)
 
     def _kind_of_key(self) -> tf.DType:

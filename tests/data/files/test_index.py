@@ -1,5 +1,6 @@
 """data.files.index: made once, kept beside the file or in a folder, and never trusted for another file."""
 
+import errno
 import gzip
 import os
 import struct
@@ -11,8 +12,8 @@ import google_crc32c
 import numpy as np
 import pytest
 
-from estimator_trainer.data.files import borders, index
-from estimator_trainer.errors import BadExample, DatasetError
+from estimator_trainer.data.files import borders, contents, index
+from estimator_trainer.errors import BadExample, DatasetError, DatasetRefused, DatasetUnavailable
 
 
 def masked(crc):
@@ -42,6 +43,10 @@ def load(path, folder=None):
     return starts.tolist()
 
 
+def of_tfrecord(data, path):
+    return borders.of_tfrecord(borders.Held(data), path)
+
+
 def kept(path):
     return os.path.join(os.path.dirname(path), '.a.tfrecord.index')
 
@@ -66,14 +71,14 @@ SIZES_LIKE_A_MARK = [0x0178, 0x5E78, 0x9C78, 0xDA78, 0x8B1F, 0x10178, 0x1018B1F]
 def test_a_first_record_whose_length_begins_like_a_compressed_file(path, size):
     with open(path, 'wb') as file:
         file.write(frame(bytes(size)) + frame(b'x'))
-    assert load(path) == [0, size + 16, size + 33] and not index.is_compressed(path, 'tfrecord')
+    assert load(path) == [0, size + 16, size + 33] and not contents.is_compressed(path, 'tfrecord')
 
 
 @pytest.mark.parametrize('name, compressed', [('a.csv-00000-of-00001', False), ('a.csv.zlib', True), ('a', False)])
 def test_a_csv_file_whose_first_letters_are_like_a_compressed_file(tmp_path, name, compressed):
     path = tmp_path / name
     path.write_bytes(zlib.compress(b'x,y\n1,2\n') if compressed else b'x^,y\n1,2\n')
-    assert index.is_compressed(str(path), 'csv') is compressed
+    assert contents.is_compressed(str(path), 'csv') is compressed
     (starts,) = index.load_all([str(path)], 'csv', True, None)
     assert len(starts) == 2
 
@@ -102,7 +107,7 @@ def test_is_made_anew_for_a_file_of_the_same_size_and_another_time(path):
     with open(path, 'wb') as file:
         file.write(data)
     os.utime(path, ns=(1, 1))
-    assert load(path) == borders.of_tfrecord(data, path).tolist() != STARTS
+    assert load(path) == of_tfrecord(data, path).tolist() != STARTS
 
 
 @pytest.mark.parametrize(
@@ -163,19 +168,19 @@ def test_a_damaged_length(path, number):
     data = bytearray(open(path, 'rb').read())
     data[STARTS[number] + 2] ^= 1
     with pytest.raises(BadExample, match=f'length of record {number} at byte {STARTS[number]:,} is damaged'):
-        borders.of_tfrecord(bytes(data), path)
+        of_tfrecord(bytes(data), path)
 
 
 @pytest.mark.parametrize('missing', [1, 15, 16, 100])
 def test_a_file_that_was_cut_short(path, missing):
     data = open(path, 'rb').read()[:-missing]
     with pytest.raises(BadExample, match=f'ends inside record {len(RECORDS) - 1}, which begins'):
-        borders.of_tfrecord(data, path)
+        of_tfrecord(data, path)
 
 
 def test_no_tfrecord_file(path):
     with pytest.raises(BadExample, match='is it a TFRecord file'):
-        borders.of_tfrecord(b'a,b\n1,2\n' * 40, path)
+        of_tfrecord(b'a,b\n1,2\n' * 40, path)
 
 
 CSV = {
@@ -186,6 +191,13 @@ CSV = {
     b'a\n"1\n\n2"\n3\n': ([b'a', b'"1\n\n2"', b'3'], True),
     b'a\n"1 ""\n"" 2"\n': ([b'a', b'"1 ""\n"" 2"'], True),
     b'': ([], False),
+    b'a\r1\r2': ([b'a', b'1', b'2'], True),
+    b'a\r\r\n\r1,"x\r\ny"\r\n\n2\r': ([b'a', b'1,"x\r\ny"', b'2'], True),
+    b'\n\r\n\na\n1\n': ([b'a', b'1'], True),
+    b'\xef\xbb\xbfa\n1': ([b'a', b'1'], True),
+    b'\xef\xbb\xbf\r\na\n1': ([b'a', b'1'], True),
+    b'\xef\xbb\xbf': ([], False),
+    b'a\nb': ([b'a', b'b'], True),
     b'\n': ([], False),
 }
 
@@ -196,10 +208,85 @@ def test_rows_of_csv(data, chunk, monkeypatch):
     monkeypatch.setattr(borders, '_CHUNK_BYTES', chunk)
     rows, has_header = CSV[data]
     for header in {False, has_header}:
-        starts = borders.of_csv(data, header)
+        starts = borders.of_csv(borders.Held(data), header)
         assert [data[start:end].rstrip(b'\r\n') for start, end in zip(starts, starts[1:])] == rows[header:]
 
 
 def test_needs_no_tensorflow():
     program = 'import sys, estimator_trainer.data.files.index; sys.exit("tensorflow" in sys.modules)'
     assert subprocess.run([sys.executable, '-c', program], timeout=300).returncode == 0
+
+
+@pytest.mark.parametrize('chunk', [16, 100, 2**20])
+def test_a_file_is_read_in_parts_and_large_records_are_passed_over(path, monkeypatch, chunk):
+    monkeypatch.setattr(borders, '_CHUNK_BYTES', chunk)
+    monkeypatch.setattr(borders, '_SMALL_CHUNK_BYTES', min(chunk, 64))
+    assert load(path) == STARTS
+
+
+def test_a_file_that_becomes_shorter_while_it_is_indexed_ends_nothing(path, monkeypatch):
+    """If it were mapped into memory, this process would be killed."""
+    pread = os.pread
+
+    def shortened(*arguments):
+        os.truncate(path, 100)
+        return pread(*arguments)
+
+    monkeypatch.setattr(borders, '_CHUNK_BYTES', 64)
+    monkeypatch.setattr(os, 'pread', shortened)
+    with pytest.raises(DatasetError, match='a.tfrecord has changed while it was in use'):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    'number, kind, code',
+    [(errno.ESTALE, DatasetUnavailable, 200), (errno.EIO, DatasetUnavailable, 200)]
+    + [(errno.EMFILE, DatasetRefused, 74), (errno.EACCES, DatasetError, 66)],
+)
+def test_what_the_system_refuses_has_its_words_and_its_code(path, monkeypatch, number, kind, code):
+    def refused(*arguments):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, 'pread', refused)
+    with pytest.raises(kind, match=f'a.tfrecord cannot be read .{os.strerror(number)}') as raised:
+        load(path)
+    assert raised.value.exit_code == code
+
+
+def test_names_that_are_not_utf8_and_many_of_them(tmp_path, monkeypatch):
+    folder = tmp_path / ('a' * 200)
+    folder.mkdir()
+    paths = [os.fsdecode(os.fsencode(str(folder)) + b'/caf\xe9-%d.tfrecord' % number) for number in range(200)]
+    for path in paths:
+        with open(path, 'wb') as file:
+            file.write(frame(b'x'))
+    monkeypatch.setattr(index, '_PARALLEL_BYTES', 0)
+    monkeypatch.setattr(index, 'make', None)
+    assert [len(starts) for starts in index.load_all(paths, 'tfrecord', False, None)] == [2] * len(paths)
+
+
+def test_what_a_killed_process_has_left_is_removed_after_a_day(path):
+    left, fresh, mine = f'{kept(path)}.4711', f'{kept(path)}.0123abcd', f'{kept(path)}.bak'
+    for name in (left, fresh, mine):
+        open(name, 'wb').close()
+    for name in (left, mine):
+        os.utime(name, (0, 0))
+    load(path)
+    assert [os.path.exists(name) for name in (left, fresh, mine, kept(path))] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    'compress', [bytes, gzip.compress, lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:])]
+)
+def test_the_header_is_the_first_row_and_little_more_is_read(tmp_path, monkeypatch, compress):
+    path, header = tmp_path / 'a.csv.gz', b'"a\r\nb",c\r\n'
+    path.write_bytes(compress(b'\xef\xbb\xbf\r\n' + header + b'1,2\n' * 10))
+    assert contents.header_of(str(path)) == header
+    for empty in (b'', b'\n', b'\xef\xbb\xbf'):
+        path.write_bytes(compress(empty))
+        assert contents.header_of(str(path)) == b''
+    path.write_bytes(compress(header + os.urandom(2**22)))
+    monkeypatch.setattr(contents, 'decompressed', None)
+    sizes, beginning = [], contents._beginning
+    monkeypatch.setattr(contents, '_beginning', lambda path, size: sizes.append(size) or beginning(path, size))
+    assert contents.header_of(str(path)) == header and sizes == [contents._FIRST_BYTES]

@@ -51,6 +51,8 @@ NAMES = {
     'x.parquet': 'parquet',
     'x.array_record': 'array_record',
     'x.arrayrecord-00001-of-00002': 'array_record',
+    'x.csv-2020.parquet': 'parquet',
+    'x.parquet-old.csv-00000-of-00001': 'csv',
 }
 
 
@@ -58,6 +60,25 @@ NAMES = {
 def test_the_format_is_that_of_the_name(name):
     assert listing.format_of([f'/data/{name}']) == NAMES[name]
     assert listing.format_of(['/data/whatever'], NAMES[name]) == NAMES[name]
+
+
+DELIMITERS = {'x.tsv': '\t', 'x.TSV.gz': '\t', 'x.tsv-00000-of-00004': '\t', 'x.csv': ',', 'x.tsv.csv': ',', 'x': ','}
+
+
+@pytest.mark.parametrize('name', DELIMITERS)
+def test_the_delimiter_is_that_of_the_name(name):
+    assert listing.delimiter_of([f'/data/{name}']) == DELIMITERS[name]
+
+
+def test_a_folder_of_spark_is_answered_with_a_glob_for_its_data(tmp_path):
+    paths = touched(tmp_path, 'out/_SUCCESS', 'out/part-0.snappy.parquet', 'out/part-1.snappy.parquet')
+    with pytest.raises(DatasetError, match=r'out is a folder; name its files, such as .*out/\*\.parquet\*'):
+        listing.expand(f'{tmp_path}/out')
+    assert listing.format_of(listing.expand(f'{tmp_path}/out/*.parquet*')) == 'parquet'
+    with pytest.raises(
+        DatasetError, match=r'_SUCCESS: its name does not tell .* leave it out, such as with \*\.parquet'
+    ):
+        listing.format_of(paths)
 
 
 def test_names_that_tell_no_format_or_two():

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, file_batches, open_source, source
-from estimator_trainer.errors import BadExample, DatasetError, UsageError
+from estimator_trainer.errors import BadExample, UsageError
 from tests.data.files import written
 
 COUNT = 60
@@ -48,7 +48,7 @@ def refused(path, **options):
     with pytest.raises((tf.errors.OpError, UnicodeDecodeError)):  # TensorFlow may quote bytes that are no text
         ids(path, **options)
     found = source.failure()
-    assert isinstance(found, (BadExample, DatasetError))
+    assert isinstance(found, BadExample)
     return str(found)
 
 
@@ -67,8 +67,9 @@ BAD_RECORDS = {
 BAD_ROWS = {
     'a short row': (['s17', 17], 'Expect 4 fields but have 2'),
     'a long row': (['s17', 17, 1, 2, 3], 'Expect 4 fields but have 5'),
-    'a wrong type': (['s17', 'seventeen', 1, 2], 'not a valid int64'),
-    'a missing value': (['s17', '', 1, 2], 'required'),
+    'a wrong type': (['s17', 'seventeen', 1, 2], "column 'id' is 'seventeen', which is no int64"),
+    'a thousands separator': (['s17', '1,700', 1, 2], "column 'id' is '1,700', which is no int64"),
+    'a missing value': (['s17', '', 1, 2], "column 'id' is empty, which takes a default_value"),
 }
 
 
@@ -179,7 +180,7 @@ def test_a_column_that_is_not_there_or_has_another_type(tmp_path):
             open_source(str(path), FileSpec({name: feature}))
     rows = tmp_path / 'part-1.csv'
     written.write_file(rows, range(3))
-    with pytest.raises(DatasetError, match="no column 'm'; its columns are unused, s, id, n, x0"):
+    with pytest.raises(UsageError, match="no column 'm'; its columns are unused, s, id, n, x0"):
         open_source(str(rows), FileSpec({'m': tf.io.FixedLenFeature([], tf.int64)}))
 
 

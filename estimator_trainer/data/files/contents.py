@@ -1,0 +1,138 @@
+"""The bytes of a data file, decompressed. Imports no TensorFlow.
+
+Files are read, not mapped into memory: if somebody shortened a mapped file, this process would be killed.
+"""
+
+import contextlib
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+
+from estimator_trainer.data.files import borders, unreadable
+from estimator_trainer.data.remote.paths import RemotePath
+from estimator_trainer.errors import BadExample, DatasetError
+
+_GZIP, _ZLIB = b'\x1f\x8b', (b'\x78\x01', b'\x78\x5e', b'\x78\x9c', b'\x78\xda')
+_FIRST_BYTES, _MOST_BYTES = 2**16, 2**24  # of a header of CSV
+
+
+class OfFile:
+    """As borders.Held, of an open file."""
+
+    def __init__(self, path: str, descriptor: int):
+        self._path, self._descriptor = path, descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def read(self, start: int, size: int) -> bytes:
+        """Raises OSError, and DatasetError if the file has become shorter."""
+        parts, end = [], min(start + size, self.size)
+        while start < end:
+            part = os.pread(self._descriptor, end - start, start)
+            if not part:
+                raise has_changed(self._path)
+            parts.append(part)
+            start += len(part)
+        return parts[0] if len(parts) == 1 else b''.join(parts)
+
+
+@contextlib.contextmanager
+def opened(path: str, file_format: str) -> Iterator['OfFile | borders.Held']:
+    """A file's bytes: those of a compressed file are held in memory.
+
+    Raises:
+        BadExample: a compressed file is damaged.
+        DatasetError: it cannot be read, or has become shorter.
+    """
+    try:
+        with _open(path) as file:
+            if _is_compressed(path, file_format, file.read(borders.HEADER_BYTES)):
+                yield borders.Held(decompressed(path))
+            else:
+                yield OfFile(path, file.fileno())
+    except OSError as error:
+        raise unreadable.because(path, error) from error
+
+
+def header_of(path: str) -> bytes:
+    """The first row of a CSV file; b'': it has none. Little more of the file is read than that. Raises as `opened`."""
+    size = _FIRST_BYTES
+    while True:
+        beginning, is_whole = _beginning(path, size)
+        starts = borders.of_csv(borders.Held(beginning), has_header=False)
+        if len(starts) > 2 or is_whole or size >= _MOST_BYTES:
+            return beginning[starts[0] : starts[1]] if len(starts) > 1 else b''
+        size *= 16
+
+
+def _beginning(path, size) -> tuple[bytes, bool]:
+    """So many bytes, and whether these are all."""
+    try:
+        if isinstance(path, RemotePath):
+            data, is_whole = path.cache.read(path, 0, min(size, path.size)), path.size <= size
+        else:
+            with open(path, 'rb') as file:
+                data = file.read(size)
+                is_whole = not file.read(1)
+    except OSError as error:
+        raise unreadable.because(path, error) from error
+    if not _is_compressed(path, 'csv', data):
+        return data, is_whole
+    found = b''
+    while data and len(found) < size:  # several streams may follow each other
+        unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        try:
+            found += unpack.decompress(data, size - len(found))
+        except zlib.error as error:
+            raise damaged(path, error) from error
+        if not unpack.eof:
+            return found, False
+        data = unpack.unused_data
+    return found, is_whole and not data
+
+
+def is_compressed(path: str, file_format: str) -> bool:
+    """Whether a file of this machine is compressed by gzip or zlib, as TFRecordWriter does and others. Raises
+    DatasetError."""
+    try:
+        with open(path, 'rb') as file:
+            return _is_compressed(path, file_format, file.read(borders.HEADER_BYTES))
+    except OSError as error:
+        raise unreadable.because(path, error) from error
+
+
+def _is_compressed(path, file_format, start) -> bool:
+    """Some lengths of a first record, and some first letters of CSV, are the two bytes of a compressed file: those of
+    zlib are 'x^' and the like. The checksum of a length decides, and for CSV the name."""
+    if file_format == 'csv':
+        return start.startswith(_GZIP) or (start.startswith(_ZLIB) and path.lower().endswith('.zlib'))
+    return start.startswith((_GZIP, *_ZLIB)) and not borders.begins_with_frame(start)
+
+
+def decompressed(path: str) -> bytes:
+    """The decompressed bytes of a whole file.
+
+    Raises:
+        BadExample: the file is damaged.
+        DatasetError: it cannot be read.
+    """
+    try:
+        with _open(path) as file:
+            data = file.read()
+        return gzip.decompress(data) if data.startswith(_GZIP) else zlib.decompress(data)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise damaged(path, error) from error
+    except OSError as error:
+        raise unreadable.because(path, error) from error
+
+
+def damaged(path, error) -> BadExample:
+    return BadExample(f'{path}: is damaged and cannot be decompressed ({error}); copy it again')
+
+
+def has_changed(path) -> DatasetError:
+    return DatasetError(f'{path} has changed while it was in use; put it back, or start again with the new file')
+
+
+def _open(path):
+    return path.cache.open_copy(path) if isinstance(path, RemotePath) else open(path, 'rb')

@@ -1,0 +1,169 @@
+"""Turns rows of CSV into tensors, a whole batch at a time."""
+
+import csv
+import io
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.data.files import column_types, contents, listing
+from estimator_trainer.data.files.parsing import ExampleParser
+from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.remote import threads
+from estimator_trainer.data.remote.paths import RemotePath
+from estimator_trainer.errors import UsageError
+
+_TYPES = (tf.float32, tf.float64, tf.int32, tf.int64, tf.string)
+_SHOWN = 40  # letters of a value in a message
+
+
+class CsvParser(ExampleParser):
+    """Parses rows of CSV. The columns of each file may have an order of their own.
+
+    Raises (on creation):
+        UsageError: a file has no such column, or a feature is none of a column.
+        BadExample, DatasetError: a file is damaged, or cannot be read.
+    """
+
+    def __init__(self, spec: FileSpec, paths):
+        super().__init__(spec)
+        self._delimiter = spec.delimiter or listing.delimiter_of(paths)
+        if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
+            raise UsageError(f'FileSpec.delimiter={self._delimiter!r}: one letter is needed, and no quote or line end')
+        layouts = [tuple(spec.columns)] * len(paths) if spec.columns else _headers(paths, self._delimiter)
+        self._columns = next(filter(None, layouts), ())
+        for path, layout in zip(paths, layouts):
+            self._check(path, layout)
+        known: dict[tuple, int] = {}
+        self._layout_of_file = np.array([known.setdefault(layout or self._columns, len(known)) for layout in layouts])
+        self._layouts = list(known)  # the first one is that of self._columns
+        self._defaults = [_default_of(self.features.get(name)) for name in self._columns]  # a long row is an error
+
+    def _check_feature(self, name, feature) -> None:
+        column_types.check_feature(name, feature)
+        if feature.dtype not in _TYPES:
+            types = ', '.join(dtype.name for dtype in _TYPES)
+            raise UsageError(f'feature {name!r}: no column of CSV is read as {feature.dtype.name}; use {types}')
+        if isinstance(feature, tf.io.FixedLenFeature) and column_types.number(feature) != 1:
+            raise UsageError(
+                f'feature {name!r}: a column of CSV has one value in each row, and the shape {list(feature.shape)} has '
+                f'{column_types.number(feature)}'
+            )
+
+    def _check(self, path, layout):
+        for name in self.features if layout else ():  # a file without a line has no example
+            if layout.count(name) > 1:
+                raise UsageError(f'{path}: has {layout.count(name)} columns {name!r}; write it with different names')
+            if name not in layout:
+                raise UsageError(
+                    f'{path}: has no column {name!r}; its columns are {", ".join(layout)}. FileSpec.columns names '
+                    'those of files without a header line'
+                )
+
+    def arranged(self, rows: np.ndarray, files) -> tuple[np.ndarray, dict[int, str]]:
+        """The rows with their columns in one order, and why some of them cannot be used, by their places.
+
+        Args:
+            rows: object [n] of bytes.
+            files: the number of the file of each.
+        """
+        others = np.flatnonzero(self._layout_of_file[files]) if len(self._layouts) > 1 else ()
+        if not len(others):
+            return rows, {}
+        rows, bad = rows.copy(), {}
+        for place in others:
+            layout = self._layouts[self._layout_of_file[files[place]]]
+            fields = self._fields(rows[place])
+            if fields is None or len(fields) != len(layout):
+                bad[int(place)] = (
+                    f'has {len(fields)} fields, and its file {len(layout)} columns' if fields else 'cannot be divided'
+                )
+                continue
+            by_name = dict(zip(layout, fields))
+            rows[place] = self._row([by_name.get(name, '') for name in self._columns])
+        return rows, bad
+
+    def parse(self, raw) -> dict:
+        columns = tf.io.decode_csv(raw[0], self._defaults, field_delim=self._delimiter)
+        found = dict(zip(self._columns, columns))
+        return {name: _shaped(found[name], feature) for name, feature in self.features.items()}
+
+    def problem(self, raw) -> str | None:
+        reason = super().problem(raw)
+        return reason and (len(raw[0]) == 1 and self._wrong_column(raw[0][0]) or reason)
+
+    def _wrong_column(self, row) -> str | None:
+        fields = self._fields(row)
+        if fields is None or len(fields) != len(self._columns):
+            return None
+        for name, text in zip(self._columns, fields):
+            feature = self.features.get(name)
+            if feature is None:
+                continue
+            if not text:
+                if isinstance(feature, tf.io.FixedLenFeature) and feature.default_value is None:
+                    return f'column {name!r} is empty, which takes a default_value of its feature'
+            elif not _is_value(text, feature.dtype):
+                return f'column {name!r} is {text[:_SHOWN]!r}, which is no {feature.dtype.name}'
+        return None
+
+    def _fields(self, row: bytes) -> list[str] | None:
+        text = io.StringIO(row.decode('utf-8', 'surrogateescape'), newline='')
+        try:
+            found = list(csv.reader(text, delimiter=self._delimiter, strict=True))
+        except csv.Error:
+            return None
+        return found[0] if len(found) == 1 else None
+
+    def _row(self, fields) -> bytes:
+        text = io.StringIO(newline='')
+        csv.writer(text, delimiter=self._delimiter, lineterminator='').writerow(fields)
+        return text.getvalue().encode('utf-8', 'surrogateescape')
+
+
+def _default_of(feature) -> np.ndarray:
+    """What decode_csv takes for a column: its type, and its default if it has one."""
+    if not isinstance(feature, tf.io.FixedLenFeature):  # unused, or empty in a row without a value
+        return np.array([b''], object)
+    given = [] if feature.default_value is None else np.reshape(feature.default_value, [1]).tolist()
+    if feature.dtype == tf.string:
+        return np.array([tf.compat.as_bytes(value) for value in given], object)
+    return np.array(given, feature.dtype.as_numpy_dtype)
+
+
+def _shaped(column, feature):
+    if isinstance(feature, tf.io.FixedLenFeature):
+        return tf.reshape(column, [-1, *feature.shape])
+    there = tf.not_equal(column, b'')
+    values = tf.boolean_mask(column, there)
+    if feature.dtype != tf.string:
+        values = tf.strings.to_number(values, feature.dtype)
+    lengths = tf.cast(there, column_types.lengths_type(feature))
+    ragged = tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+    return ragged.to_sparse() if isinstance(feature, tf.io.VarLenFeature) else ragged
+
+
+def _is_value(text, dtype) -> bool:
+    if dtype == tf.string:
+        return True
+    try:
+        return dtype.is_floating and float(text) is not None or dtype.min <= int(text) <= dtype.max
+    except ValueError:
+        return False
+
+
+def _headers(paths, delimiter) -> list[tuple[str, ...]]:
+    """The names in the first row of each file; () of a file without one."""
+    if isinstance(paths[0], RemotePath):
+        rows = [future.result() for future in [threads.submit(contents.header_of, path) for path in paths]]
+    else:
+        rows = map(contents.header_of, paths)
+    return [_names(path, row, delimiter) for path, row in zip(paths, rows)]
+
+
+def _names(path, row, delimiter) -> tuple[str, ...]:
+    text = io.StringIO(row.decode('utf-8', 'replace').rstrip('\r\n'), newline='')
+    try:
+        return tuple(next(csv.reader(text, delimiter=delimiter, strict=True), ()))
+    except csv.Error as error:
+        raise UsageError(f'{path}: its first row names no columns ({error}); FileSpec.columns names them') from None
