@@ -67,7 +67,7 @@ def _lines(path: str, name: str, word: Word, within: tuple[str, ...]) -> list[Wo
     if os.path.realpath(path) in within:
         raise UsageError(f'{shown}: the file includes itself; remove this line.')
     try:
-        with open(path, encoding='utf-8') as file:
+        with open(path, encoding='utf-8-sig') as file:  # editors of Windows begin a text so
             lines = file.read().splitlines()
     except OSError as error:
         raise UsageError(f'{shown}: {error.strerror or error}; give the path of a file that can be read.') from error

@@ -7,8 +7,9 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_metric
 from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import first_weights
-from estimator_trainer.run_dir import checkpoint_file
+from estimator_trainer.evaluation import restored_shapes
+from estimator_trainer.jobs import first_weights, made_estimators
+from estimator_trainer.run_dir import checkpoint_file, checkpoints
 
 
 def input_fn(of_job, params, run_config):
@@ -28,16 +29,20 @@ def input_fn(of_job, params, run_config):
     return batches
 
 
-def estimator_of(job, params, run_config):
-    """A job's Estimator, whose evaluation counts each example once."""
+def estimator_of(job, params, run_config, restored: str | None = None):
+    """A job's Estimator, whose evaluation counts each example once.
+
+    Args:
+        restored: the checkpoint that it will restore; None: the newest of its model_dir.
+    """
     if job.make_estimator is None:
-        return tf.estimator.Estimator(with_exact_loss(job.model_fn), config=run_config, params=params.as_dict())
-    estimator = job.make_estimator(run_config, params.as_dict())
-    if estimator.config.model_dir != run_config.model_dir:
-        raise ValueError(
-            f'make_estimator must pass its run_config to the Estimator: its model_dir is {estimator.config.model_dir}.'
+        return tf.estimator.Estimator(
+            with_exact_loss(job.model_fn, restored), config=run_config, params=params.as_dict()
         )
-    estimators.wrap_model_fn(estimator, with_exact_loss)
+    estimator = job.make_estimator(run_config, params.as_dict())
+    made_estimators.check(estimator, run_config.model_dir)
+    estimators.wrap_model_fn(estimator, made_estimators.warning_of(estimator))
+    estimators.wrap_model_fn(estimator, with_exact_loss, restored)
     return estimator
 
 
@@ -54,7 +59,7 @@ def for_all(batches, replicas: int):
     return batches.concatenate(empty.repeat(replicas - 1))
 
 
-def with_exact_loss(model_fn):
+def with_exact_loss(model_fn, restored: str | None = None):
     """A model_fn whose evaluation weighs the loss of each batch by its number of examples, and whose variables
     begin with weights that follow from the seed of the run.
 
@@ -71,8 +76,7 @@ def with_exact_loss(model_fn):
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
         with keras_seeds.begun_anew(seed), first_weights.of_seed(seed):
             spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
-        if mode == tf.estimator.ModeKeys.TRAIN:
-            tf.autograph.experimental.do_not_convert(_refuse_format_v1)(spec.scaffold)
+        tf.autograph.experimental.do_not_convert(_refuse)(spec.scaffold, mode, config.model_dir, restored)
         if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief and not checkpoint_file.are_there(config.model_dir):
             tf.autograph.experimental.do_not_convert(first_weights.warn_of_undecided)()
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
@@ -87,10 +91,13 @@ def with_exact_loss(model_fn):
     return wrapped
 
 
-def _refuse_format_v1(scaffold) -> None:
-    """Raises UsageError where checkpoints would have a format that can be read, but not evaluated, sent or exported."""
+def _refuse(scaffold, mode, model_dir, restored) -> None:
+    """Raises UsageError where the checkpoint is of another model, or where checkpoints would have a format that
+    can be read, but not evaluated, sent or exported."""
+    restored_shapes.refuse_others(restored or model_dir and checkpoints.latest(model_dir), scaffold)
     saver = scaffold and scaffold.saver
-    if saver and saver.saver_def and saver.saver_def.version == tf.compat.v1.train.SaverDef.V1:
+    writes_v1 = saver and saver.saver_def and saver.saver_def.version == tf.compat.v1.train.SaverDef.V1
+    if mode == tf.estimator.ModeKeys.TRAIN and writes_v1:
         raise UsageError(
             'the Saver in the Scaffold of the model_fn writes checkpoints in the old format V1; give it no '
             'write_version, and it writes V2. Checkpoints of format V1 that are there already are taken up.'

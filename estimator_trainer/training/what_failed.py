@@ -11,6 +11,8 @@ import site
 import sysconfig
 import traceback
 
+from estimator_trainer.training import meanings
+
 MOST = 200  # characters of a text
 _TELLS_NOTHING = (
     'Graph execution error',
@@ -36,7 +38,8 @@ def described(error: BaseException) -> str:
     """Such as "KeyError: 'no column named age' (raises.py, line 6)"."""
     text = text_of(error)
     cause = _cause_in_traced_code(text)
-    what = short(cause) if cause else f'{type(error).__name__}: {short(first_line(error))}'
+    said = short(cause) if cause else f'{type(error).__name__}: {short(first_line(error))}'
+    what = meanings.of(text) or said
     file, line = _place(error, text)
     return f'{what} ({os.path.basename(file)}, line {line})' if file else what
 

@@ -91,6 +91,12 @@ def test_flagfiles(tmp_path):
     assert parsed(f'--flagfile={outer}', '--seed=5').seed == 5  # later on the command line wins
 
 
+def test_a_flagfile_may_begin_as_editors_of_windows_begin_a_text(tmp_path):
+    (tmp_path / 'run.flags').write_bytes(b'\xef\xbb\xbf--seed=4\r\n--batch_size=7\r\n')
+    config = parsed(f'--flagfile={tmp_path}/run.flags')
+    assert (config.seed, config.batch_size) == (4, 7)
+
+
 def test_a_line_of_a_flagfile_may_end_with_a_comment(tmp_path):
     file = tmp_path / 'run.flags'
     file.write_text('  # a comment\n// another\n--seed=3  # why\n--param=a=x#1\n--batch_size 7 # as well\n')

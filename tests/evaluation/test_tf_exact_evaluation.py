@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.evaluation import exact_evaluation, restored_shapes
 
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
@@ -33,3 +33,43 @@ def test_a_saver_that_writes_the_old_format_is_refused(tmp_path):
 @pytest.mark.parametrize('saver', [lambda: None, lambda: v1.train.Saver(), lambda: v1.train.Saver(defer_build=True)])
 def test_other_savers_are_not(tmp_path, saver):
     assert spec_with(saver, tmp_path).loss is not None
+
+
+def trained(width, model_dir):
+    """Trains a model of this width for a step."""
+
+    def model_fn(features, labels, mode):
+        weight = v1.get_variable('weight', [1, width])
+        loss = tf.reduce_sum(tf.matmul(features, weight))
+        train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = tf.estimator.Estimator(exact_evaluation.with_exact_loss(model_fn), str(model_dir))
+    estimator.train(lambda: tf.data.Dataset.from_tensors([[1.0]]).repeat(), steps=1)
+    return estimator
+
+
+def test_a_variable_of_another_shape_in_the_checkpoint_is_refused(tmp_path):
+    trained(3, tmp_path)
+    trained(3, tmp_path)
+    with pytest.raises(UsageError, match=r'variable weight has the shape \[1, 4\] .* \[1, 3\] in model.ckpt-2'):
+        trained(4, tmp_path)
+    with tf.Graph().as_default():
+        v1.get_variable('weight', [1, 4])
+        step = v1.train.get_or_create_global_step()
+        scaffold = v1.train.Scaffold(saver=v1.train.Saver([step]))  # it restores other variables only
+        restored_shapes.refuse_others(tf.train.latest_checkpoint(str(tmp_path)), scaffold)
+
+
+def test_the_checkpoint_that_is_restored_may_be_in_another_folder(tmp_path):
+    trained(3, tmp_path / 'run')
+
+    def model_fn(features, labels, mode):
+        weight = v1.get_variable('weight', [1, 4])
+        return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_sum(tf.matmul(features, weight)))
+
+    prefix = tf.train.latest_checkpoint(str(tmp_path / 'run'))
+    wrapped = exact_evaluation.with_exact_loss(model_fn, prefix)
+    estimator = tf.estimator.Estimator(wrapped, str(tmp_path / 'other'))
+    with pytest.raises(UsageError, match='weight'):
+        estimator.evaluate(lambda: tf.data.Dataset.from_tensors([[1.0]]), checkpoint_path=prefix)

@@ -17,6 +17,7 @@ GUARDED = 'may be missing: the program catches the error'
 OF_TPU = 'stands behind `if use_tpu:`; Estimators train here with use_tpu=False only'
 _SIZE = '.value of a size'
 _OLD_SIZES = ('tf.disable_v2_behavior', 'tf.disable_v2_tensorshape')
+_SHARED = 'tf.feature_column.shared_embeddings'
 _NEW_SUMMARIES = ('tf.summary.create_file_writer', 'tf.summary.create_noop_writer')
 
 
@@ -80,11 +81,13 @@ class _Program(NamedTuple):
         v1: the file imports tensorflow.compat.v1.
         old_sizes: sizes of tensors are TensorFlow 1's: some file calls disable_v2_behavior.
         new_summaries: summaries are TensorFlow 2's: some file makes a writer for them.
+        trains_shared: no file uses an Estimator that does not train shared embeddings.
     """
 
     v1: bool
     old_sizes: bool
     new_summaries: bool
+    trains_shared: bool
 
 
 def assess(sources: Sequence[SourceFile]) -> Assessment:
@@ -93,6 +96,7 @@ def assess(sources: Sequence[SourceFile]) -> Assessment:
     found = {source: uses.find(source.tree, packages) for source in sources if source.tree}
     several_workers = any(_trains_on_several(source, used) for source, used in found.items())
     every = {use.name for used in found.values() for use in used}
+    dnn = any(use.name.startswith('tf.estimator.DNN') and not use.v1 for used in found.values() for use in used)
     findings, other, without = [], 0, 0
     for source in sources:
         if source.problem:
@@ -109,7 +113,7 @@ def assess(sources: Sequence[SourceFile]) -> Assessment:
             without += 1
             continue
         v1 = any(use.v1 for use in imported)
-        program = _Program(v1, not every.isdisjoint(_OLD_SIZES), not every.isdisjoint(_NEW_SUMMARIES))
+        program = _Program(v1, not every.isdisjoint(_OLD_SIZES), not every.isdisjoint(_NEW_SUMMARIES), not dnn)
         for use in found[source]:
             judged = [_spared(one, use) for one in _judge(use, program)]
             findings += [CodeFinding(source.path, source.place(use.line), use.line, *one) for one in judged]
@@ -193,6 +197,8 @@ def _public(use: Use, program: _Program) -> Iterator[_Judged]:
         if entry.state == RUNS and not use.v1:
             yield _Judged(name, NEEDS, '; '.join(filter(None, (OLD_IMPORT, entry.here))), entry, True)
             return
+    if entry and entry.title == _SHARED and program.trains_shared:
+        entry = entry._replace(state=RUNS, here='')
     if entry:
         new = known.version == tf_names.BOTH and (entry.state != OTHER or program.new_summaries)
         yield _by_import(name, entry, use.v1 or new, OLD_IMPORT)

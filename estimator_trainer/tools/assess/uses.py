@@ -9,6 +9,7 @@ from estimator_trainer.tools.assess import scopes
 ROOTS = ('tensorflow', 'tensorflow_estimator')
 PRIVATE = ('python', 'core', 'compiler', 'tools', 'dtensor')  # packages in tensorflow that have no public names
 STAR = 'import *'
+OLD_OPTIMIZER = 'optimizer of v1'
 _GUARDS = ('ImportError', 'ModuleNotFoundError', 'AttributeError', 'Exception')
 
 
@@ -19,7 +20,8 @@ class Use(NamedTuple):
         name: 'tf.train.Saver', 'tensorflow.python.ops.x' for what is not public, '.shard' for a method of any object.
         line: of the program.
         v1: it was reached through tf.compat.v1.
-        arguments: the names of the arguments, if it is called.
+        arguments: the names of the arguments, if it is called; also 'optimizer of v1' where one of them makes an
+            optimizer of TensorFlow 1.
         imported: the line is the import itself.
         guarded: the program copes where it is missing: it stands in a `try` that catches that.
         of_tpu: it stands in a branch that is taken with a TPU only, such as `if FLAGS.use_tpu:`.
@@ -113,6 +115,8 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         arguments = tuple(keyword.arg for keyword in node.keywords if keyword.arg)
+        if any(self._makes_old_optimizer(keyword.value) for keyword in node.keywords):
+            arguments += (OLD_OPTIMIZER,)
         if isinstance(node.func, ast.Attribute):
             first = ast.unparse(node.args[0]) if node.args else ''
             if 'input_fn' in first:
@@ -126,6 +130,12 @@ class _Visitor(ast.NodeVisitor):
             self.visit(node.func)
         for child in (*node.args, *node.keywords):
             self.visit(child)
+
+    def _makes_old_optimizer(self, node: ast.expr) -> bool:
+        node = node.body if isinstance(node, ast.Lambda) else node
+        meaning = scopes.meaning(node.func, self.names) if isinstance(node, ast.Call) else None
+        name = public(meaning)[0] if meaning else ''
+        return name.startswith('tf.train.') and name.endswith('Optimizer')
 
     def visit_Try(self, node: ast.Try) -> None:
         guards = any(_catches_absence(handler) for handler in node.handlers)

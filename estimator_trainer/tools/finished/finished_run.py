@@ -162,7 +162,7 @@ def _finished(prefix, step, job, config, trainer, folder) -> Finished:
     batches = exact_evaluation.input_fn(input_fn, params, run_config)
     evaluator: Any
     if trainer.loop == 'estimator':
-        estimator = exact_evaluation.estimator_of(job, params, run_config)
+        estimator = exact_evaluation.estimator_of(job, params, run_config, prefix)
         evaluator = estimator_evaluator.EstimatorEvaluator(estimator, batches, trainer.eval_steps)
     else:
         evaluator = keras_evaluator.KerasEvaluator(job, params.as_dict(), folder, batches, trainer.eval_steps)

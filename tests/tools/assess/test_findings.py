@@ -63,6 +63,44 @@ def test_states(line, name, with_v2, with_v1):
     assert states(V1 + line).get(name) == with_v1
 
 
+OPTIMIZER = 'tf.compat.v1.train.AdamOptimizer()'
+OLD_OPTIMIZER = 'tf.estimator.DNNClassifier(optimizer of v1)'
+
+
+@pytest.mark.parametrize(
+    'text, state',
+    [
+        (f'{V2}tf.estimator.DNNClassifier([4], c, optimizer={OPTIMIZER})', 'needs'),
+        (f'{V2}tf.estimator.DNNClassifier([4], c, optimizer=lambda: {OPTIMIZER})', 'needs'),
+        (f'{V1}tf.estimator.DNNClassifier([4], c, optimizer=tf.train.AdamOptimizer())', 'runs'),
+        (f"{V2}tf.estimator.DNNClassifier([4], c, optimizer='Adam')", None),
+        (f'{V2}tf.compat.v1.estimator.DNNClassifier([4], c, optimizer={OPTIMIZER})', 'runs'),
+        (f'{V2}tf.estimator.DNNClassifier([4], c, optimizer=tf.keras.optimizers.Adam())', None),
+    ],
+)
+def test_an_optimizer_of_tensorflow_1_in_an_estimator_of_tensorflow_2(text, state):
+    assert states(text).get(OLD_OPTIMIZER) == state
+
+
+def test_an_optimizer_of_a_combined_estimator_has_another_argument():
+    text = f'{V2}tf.estimator.DNNLinearCombinedClassifier(dnn_optimizer={OPTIMIZER})'
+    assert states(text)['tf.estimator.DNNLinearCombinedClassifier(optimizer of v1)'] == 'needs'
+
+
+@pytest.mark.parametrize(
+    'estimator, state',
+    [
+        ('tf.estimator.DNNClassifier(x)', 'needs'),
+        ('tf.estimator.DNNLinearCombinedRegressor(x)', 'needs'),
+        ('tf.compat.v1.estimator.DNNClassifier(x)', 'runs'),
+        ('tf.estimator.Estimator(x)', 'runs'),
+    ],
+)
+def test_shared_embeddings_are_not_trained_by_every_estimator(estimator, state):
+    text = f'{V2}columns = tf.feature_column.shared_embeddings(x, 3)\n{estimator}'
+    assert states(text)['tf.feature_column.shared_embeddings'] == state
+
+
 @pytest.mark.parametrize(
     'line, state',
     [
