@@ -1,0 +1,57 @@
+"""A job of the corpus, and what is expected of it."""
+
+import dataclasses
+from collections.abc import Callable
+
+STEPS = 21
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A job.
+
+    Attributes:
+        name: of the function that makes the job.
+        axis: of the corpus, the name of the module.
+        make: () -> estimator_trainer.jobs.Job.
+        single: what the trainer says of why each call takes one step, or a part of it; '' where nobody knows what it
+            should say. None: a call takes several.
+        steps: --max_steps of one run after another in the same model_dir.
+        why: the reason for its end that training.json gives.
+        resumes: whether a resumed run computes the same. A kernel's random state is in no checkpoint.
+        replicas: whether two replicas may train it.
+        counts_by_one: whether each run of the step adds one to the global step. Upstream's hooks look a step early, so
+            that it depends on chance which of its steps have summaries where this is not so.
+        events: whether the summaries are compared.
+        workers: whether two workers train it as well.
+        sample: whether it is in the sample of the gate.
+    """
+
+    name: str
+    axis: str
+    make: Callable
+    single: str | None = None
+    steps: tuple = (STEPS,)
+    why: str = 'max_steps'
+    resumes: bool = True
+    replicas: bool = True
+    counts_by_one: bool = True
+    events: bool = True
+    workers: bool = False
+    sample: bool = False
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(**expected):
+    """Registers a function that makes a Job, or that is a model_fn's network."""
+
+    def register(make):
+        axis = make.__module__.rpartition('.')[2]
+        if make.__name__ in CASES:
+            raise ValueError(f'two cases are called {make.__name__}')
+        CASES[make.__name__] = Case(make.__name__, axis, make, **expected)
+        return make
+
+    return register
