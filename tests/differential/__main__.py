@@ -1,4 +1,4 @@
-"""python -m tests.differential [--only=WORD] [--settings=1,7,auto] [--jobs=N] [--list]: what differs from the oracle."""
+"""python -m tests.differential [--only=WORD] [--settings=1,7,auto] [--jobs=N] [--list]: compares with the oracle."""
 
 import argparse
 import collections

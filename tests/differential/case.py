@@ -44,14 +44,18 @@ class Case:
 CASES: dict[str, Case] = {}
 
 
+def add(axis, name, make, **expected) -> None:
+    """Registers a job. `axis`: the name of a module."""
+    if name in CASES:
+        raise ValueError(f'two cases are called {name}')
+    CASES[name] = Case(name, axis.rpartition('.')[2], make, **expected)
+
+
 def case(**expected):
-    """Registers a function that makes a Job, or that is a model_fn's network."""
+    """Registers a function that makes a Job, by its name."""
 
     def register(make):
-        axis = make.__module__.rpartition('.')[2]
-        if make.__name__ in CASES:
-            raise ValueError(f'two cases are called {make.__name__}')
-        CASES[make.__name__] = Case(make.__name__, axis, make, **expected)
+        add(make.__module__, make.__name__, make, **expected)
         return make
 
     return register
