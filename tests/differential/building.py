@@ -46,7 +46,7 @@ def model_fn_of(net, train=sgd, hooks=None, loss_of=squared, **of_spec):
         loss = loss_of(output, labels)
         if mode != tf.estimator.ModeKeys.TRAIN:
             return tf.estimator.EstimatorSpec(mode, loss=loss)
-        v1.summary.scalar('twice', 2 * loss)
+        v1.summary.scalar('twice', tf.reduce_sum(2 * loss))
         v1.summary.histogram('output', output)
         step = v1.train.get_global_step()
         given = {name: make() for name, make in of_spec.items()}

@@ -25,6 +25,7 @@ class Case:
         events: whether the summaries are compared.
         workers: whether two workers train it as well.
         sample: whether it is in the sample of the gate.
+        warm_start: whether it begins with weights of an earlier checkpoint.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Case:
     events: bool = True
     workers: bool = False
     sample: bool = False
+    warm_start: bool = False
 
 
 CASES: dict[str, Case] = {}

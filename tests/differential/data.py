@@ -24,14 +24,17 @@ class Record:
         read: the numbers of the batches that training has read, in order.
         calls: what hooks of the job have seen, in order.
         runs: how many calls of a session have read batches.
+        folder: the model_dir.
+        earlier: a checkpoint to start with.
         stops_at: the batch at which this process is told to stop.
         fails_at: the batch that cannot be read.
     """
 
     def __init__(self):
-        self.begin()
+        self.begin('')
 
-    def begin(self, stops_at=None, fails_at=None):
+    def begin(self, folder, stops_at=None, fails_at=None):
+        self.folder, self.earlier = folder, f'{folder}/earlier/before'
         self.read, self.calls, self.runs, self.stops_at, self.fails_at = [], [], 0, stops_at, fails_at
 
     def note_batch(self, number):

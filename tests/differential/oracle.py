@@ -10,12 +10,13 @@ from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.run_dir import checkpoint_file
+from tests.differential.data import RECORD
 from tests.differential.settings import BATCH_SIZE, SAVE_STEPS, SEED, SUMMARY_STEPS
 
 v1 = tf.compat.v1
 
 
-def train(job, folder, max_steps) -> str:
+def train(job, folder, max_steps, warm_start=False) -> str:
     """Trains up to this global step -> why it ended: max_steps, end_of_data or hook."""
     start = checkpoint_file.named_step(folder) or 0
     params = run_params.RunParams({**job.params}, BATCH_SIZE, 1, 1, BATCH_SIZE, max_steps, None, SEED, start)
@@ -34,6 +35,8 @@ def train(job, folder, max_steps) -> str:
         stop.begin()  # upstream's Estimator reads the step before the job builds anything
         features, labels, hooks = _given(job, params, run_config)
         spec = estimators.call_model_fn(estimator, features, labels, tf.estimator.ModeKeys.TRAIN)
+        if warm_start and not start:
+            v1.train.warm_start(RECORD.earlier, 'out/kernel')
         ended = _loop(spec, folder, estimator.config, [*hooks, stop])
     if (checkpoint_file.named_step(folder) or 0) >= max_steps:
         return 'max_steps'

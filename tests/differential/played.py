@@ -15,6 +15,7 @@ from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import training_file
 from tests.differential import compare, oracle, outcome, registry
 from tests.differential.data import RECORD
+from tests.differential.jobs import types
 from tests.differential.settings import BATCH_SIZE, REPLICAS, RESUMED, SAVE_STEPS, SEED, SUMMARY_STEPS
 
 v1 = tf.compat.v1
@@ -78,8 +79,9 @@ def _of_oracle(case):
         read, calls, why = [], [], None
         try:
             for max_steps in case.steps:
-                RECORD.begin()
-                why = oracle.train(case.make(), folder, max_steps)
+                RECORD.begin(folder)
+                _prepare_folder(case, folder)
+                why = oracle.train(case.make(), folder, max_steps, case.warm_start)
                 read.append(RECORD.read)
                 calls += RECORD.calls
         except Exception as error:
@@ -95,7 +97,8 @@ def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):
         if stops_at is not None or fails_at is not None:
             starts = [(case.steps[-1], stops_at, fails_at), (case.steps[-1], None, None)]
         for max_steps, *disturbed in starts:
-            RECORD.begin(*disturbed)
+            RECORD.begin(folder, *disturbed)
+            _prepare_folder(case, folder)
             flags = [f'--max_steps={max_steps}', f'--steps_per_call={steps_per_call}', f'--num_replicas={replicas}']
             code, lines = _trained(case, folder, flags)
             says += lines
@@ -105,6 +108,12 @@ def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):
                 raise RuntimeError(f'the trainer ends with {code}: {" | ".join(lines[-3:])}')
         why = training_file.content(folder).get('why')
         return outcome.of_folder(folder, read, calls, why, says, RECORD.runs)
+
+
+def _prepare_folder(case, folder):
+    if case.warm_start and not os.path.exists(os.path.dirname(RECORD.earlier)):
+        os.mkdir(os.path.dirname(RECORD.earlier))
+        types.earlier_checkpoint(os.path.dirname(RECORD.earlier))
 
 
 def _trained(case, folder, flags) -> tuple:

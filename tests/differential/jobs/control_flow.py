@@ -160,7 +160,8 @@ def chosen_table(x):
         tf.reduce_sum(x) > 0, lambda: tf.identity(one.resource_handle), lambda: tf.identity(other.resource_handle)
     )
     ids = tf.cast(tf.abs(x[:, :, 0]) * 10.0, tf.int64) % 3
-    return dense(tf.raw_ops.LookupTableFindV2(table_handle=handle, keys=ids, default_value=-1.0))
+    found = tf.raw_ops.LookupTableFindV2(table_handle=handle, keys=ids, default_value=-1.0)
+    return dense(tf.ensure_shape(found, ids.shape))
 
 
 def of_python(x):
@@ -222,20 +223,20 @@ def in_v1(net):
     return of_first_control_flow
 
 
+def sgd_in_v1(loss, step):
+    with of_v1():
+        return v1.train.GradientDescentOptimizer(0.05).minimize(loss, step)
+
+
 for net in (loop, nested_loops, condition_in_loop, mapped, conditions):
     name = f'{net.__name__}_of_v1'
-    add(__name__, name, lambda net=net: job_of(in_v1(net)), single=_OF_V1, sample=net is loop)
+    add(__name__, name, lambda net=net: job_of(in_v1(net), train=sgd_in_v1), single=_OF_V1, sample=net is loop)
 
 
 @case(single='')
 def array_of_v1():
     """A TensorArray without a loop, and the one of its gradient."""
-
-    def train(loss, step):
-        with of_v1():
-            return v1.train.GradientDescentOptimizer(0.05).minimize(loss, step)
-
-    return job_of(in_v1(array), train=train)
+    return job_of(in_v1(array), train=sgd_in_v1)
 
 
 @case(sample=True)
@@ -249,7 +250,7 @@ def inner_loop_of_updates():
             with tf.control_dependencies([critic.assign_add(0.1 * (loss - critic))]):
                 return n + 1
 
-        with tf.control_dependencies([tf.while_loop(lambda n: n < 5, update, [0], parallel_iterations=1)]):
+        with tf.control_dependencies(tf.while_loop(lambda n: n < 5, update, [0], parallel_iterations=1)):
             return v1.train.GradientDescentOptimizer(0.05).minimize(loss + 0.0 * critic, step)
 
     return job_of(dense, train=train)
@@ -285,10 +286,10 @@ def train_op_is_a_loop():
         kernel = v1.trainable_variables()[0]
 
         def update(n):
-            with tf.control_dependencies([kernel.assign_sub(0.01 * tf.ones_like(kernel) * loss)]):
+            with tf.control_dependencies([kernel.assign_sub(0.001 * tf.ones_like(kernel) * tf.tanh(loss))]):
                 return n + 1
 
         with tf.control_dependencies([step.assign_add(1)]):
-            return tf.while_loop(lambda n: n < 3, update, [0], parallel_iterations=1)
+            return tf.while_loop(lambda n: n < 3, update, [0], parallel_iterations=1)[0]
 
     return job_of(dense, train=train)

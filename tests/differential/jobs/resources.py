@@ -39,7 +39,7 @@ def mutable_table(x):
 def dense_table(x):
     table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, 0.5, -1, -2)
     with tf.control_dependencies([table.insert(ids_of(x, 9)[0], x[0, :, 1])]):
-        return dense(table.lookup(ids_of(x, 9)))
+        return dense(x) + tf.reduce_sum(table.lookup(ids_of(x, 9)[1]))
 
 
 def queue(x):
@@ -93,12 +93,6 @@ def accumulator(x):
     step = v1.train.get_or_create_global_step()
     with tf.control_dependencies([of_batches.apply_grad(x[:, 0], step), of_batches.apply_grad(x[:, 1], step)]):
         return dense(of_batches.take_grad(2))
-
-
-def staging_area(x):
-    area = tf.raw_ops.Stage(values=[x], shared_name='area')
-    with tf.control_dependencies([area]):
-        return dense(tf.reshape(tf.raw_ops.Unstage(dtypes=[tf.float32], shared_name='area')[0], tf.shape(data.X[0])))
 
 
 def local_metric(x):
@@ -166,9 +160,10 @@ def reads_two_batches():
     """Two updates in a step, each with a batch of its own."""
 
     def train(loss, step):
+        iterator = other_iterator()
         first = v1.train.GradientDescentOptimizer(0.05).minimize(loss)
         with tf.control_dependencies([first]):
-            other = other_iterator().get_next()
+            other = iterator.get_next()
             kernel = v1.trainable_variables()[0]
             more = tf.reduce_mean(tf.square(other @ kernel[:3]))
             return v1.train.GradientDescentOptimizer(0.02).minimize(more, step)
