@@ -1,6 +1,8 @@
-"""Errors that the user can mend. Imports nothing of ours."""
+"""Errors that the user can mend. Imports nothing of ours but the exit codes."""
 
 from collections.abc import Callable, Iterable
+
+from estimator_trainer import exit_codes
 
 
 class UsageError(ValueError):
@@ -8,12 +10,26 @@ class UsageError(ValueError):
 
 
 class DatasetError(Exception):
-    """The data set is not there and cannot be had. The message says what to do."""
+    """The data set is not there and cannot be had. The message says what to do.
+
+    Attributes:
+        exit_code: of a program that ends with it.
+    """
+
+    exit_code = exit_codes.NO_DATA
 
 
 class DatasetUnavailable(DatasetError):
-    """The object store of the data does not answer or fails, or the process that prepares them stands still. The same
-    command may work later."""
+    """The object store of the data does not answer or fails, a file system does so, or the process that prepares the
+    data stands still. The same command may work later."""
+
+    exit_code = exit_codes.FILES_AWAY
+
+
+class DatasetRefused(DatasetError):
+    """This machine has no more room or descriptors, which are needed to read the data."""
+
+    exit_code = exit_codes.CANNOT_WRITE
 
 
 class BadExample(ValueError):

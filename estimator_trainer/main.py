@@ -9,7 +9,7 @@ import traceback
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags, trainer_config, urls
 from estimator_trainer.data import prepared_sets
-from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError
+from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import watchdog as watchdogs
@@ -20,11 +20,6 @@ from estimator_trainer.training import dry_run, messages, what_failed
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
-_CODES = (
-    (ownership.TakenElsewhere, exit_codes.MODEL_DIR_TAKEN),
-    (DatasetUnavailable, exit_codes.FILES_AWAY),
-    (DatasetError, exit_codes.NO_DATA),
-)  # all other errors that the user can mend: USAGE
 
 
 def main(argv, url: str = '') -> int:
@@ -55,7 +50,7 @@ def main(argv, url: str = '') -> int:
         return exit_codes.OK
     except (UsageError, jobs.JobError, ownership.TakenElsewhere, DatasetError) as error:
         print(f'error: {error}', file=sys.stderr)
-        code = next((code for kind, code in _CODES if isinstance(error, kind)), exit_codes.USAGE)
+        code = _code_of(error)
         ending.record(ending.End(code, str(error)), task, None, os.environ)
         return code
     except Exception as error:  # of the job's, read early: its traceback is what the user needs
@@ -68,6 +63,12 @@ def main(argv, url: str = '') -> int:
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from what is saved, if anything')
         return exit_codes.INTERRUPTED
+
+
+def _code_of(error) -> int:
+    if isinstance(error, DatasetError):
+        return error.exit_code
+    return exit_codes.MODEL_DIR_TAKEN if isinstance(error, ownership.TakenElsewhere) else exit_codes.USAGE
 
 
 def _parse(argv) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
@@ -167,6 +168,9 @@ def _train(plan) -> int:
         except BaseException as error:  # SystemExit too: a task that ends says why
             from estimator_trainer.training import failures
 
+            refused = what_failed.in_traced_code(error, UsageError)
+            if refused:
+                raise refused from None
             end = failures.explain(error, plan, watchdog)
         if end is None:
             return exit_codes.OK

@@ -100,7 +100,8 @@ def parse(text, strategy='auto'):
     else:
         found, mended, mended_task = _mend(cluster, task, strategy, reader.no_task_in)
         problems = problems + found
-        rule = _rule(mended) if _is_guess(problems, cluster, task, mended, mended_task) else ''
+        guessed = reader.is_guess or _is_guess(problems, cluster, task, mended, mended_task)
+        rule = _rule(mended) if guessed else ''
         cluster, task = mended, mended_task
     if problems:
         raise TfConfigError(_findings(problems, cluster, task, rule))

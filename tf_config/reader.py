@@ -9,13 +9,14 @@ import json
 import re
 from typing import NamedTuple
 
-from tf_config import addresses
+from tf_config import addresses, misplaced
 from tf_config.cluster import ROLES, Cluster, Task
 
 ABSENT = object()
 NEAR = 'did you mean'  # in a problem: what was meant is probably known
 # Names that no spelling check would bring to their role.
 _OTHER_NAMES = {'master': 'chief', 'parameter': 'ps', 'server': 'ps', 'trainer': 'worker'}
+_POOLS = ('chief', 'worker', 'ps', 'evaluator')  # of CLUSTER_SPEC of Vertex AI, by the number of their workerpool
 
 
 class Problem(NamedTuple):
@@ -41,6 +42,9 @@ def example_host(role, index):
 
 def nearest_role(name):
     """The known role that an unknown name seems to mean ('worker_hosts' -> 'worker'), or None."""
+    pool = re.fullmatch(r'workerpool[_-]?([0-3])', name.lower())
+    if pool:
+        return _POOLS[int(pool[1])]
     known = (*ROLES, *_OTHER_NAMES)
     stem = name.lower().partition('_')[0]
     near = difflib.get_close_matches(stem, known, n=1)
@@ -48,11 +52,16 @@ def nearest_role(name):
 
 
 class TfConfigReader:
-    """Reads one TF_CONFIG; `problems` and `notes` grow as it goes."""
+    """Reads one TF_CONFIG; `problems` and `notes` grow as it goes.
+
+    `is_guess`: the cluster or the task is one of several that the text may mean.
+    """
 
     def __init__(self):
         self.problems = []
         self.notes = []
+        self.is_guess = False
+        self._again = []  # the indices at which the chief is listed among the workers again
         self.no_task_in = ABSENT  # the "cluster" of the text, where it lists no task
         self._places = None  # of the addresses, once one has to be mended
 
@@ -69,7 +78,7 @@ class TfConfigReader:
         if not isinstance(document, dict):
             self._blame('TF_CONFIG', document, 'is not a JSON object')
             return None
-        return document
+        return misplaced.put_in_place(document, nearest_role, self._blame)
 
     def cluster(self, document):
         """The cluster; None where it cannot be made out from what is given."""
@@ -87,14 +96,14 @@ class TfConfigReader:
             self._blame('cluster', raw, 'is not an object of role: ["host:port", ...]')
             return None
         roles = self._roles(raw)
+        self._drop_chief_among_workers(roles)
         first_at: dict[str, object] = {}
         cluster = Cluster(
             **{
                 role: tuple(
-                    self._address(role, index, f'{key}[{index}]', value, first_at, roles)
-                    for index, value in enumerate(values)
+                    self._address(role, index, key, value, first_at, roles) for index, (key, value) in enumerate(listed)
                 )
-                for role, (key, values) in roles.items()
+                for role, listed in roles.items()
             }
         )
         if not cluster and 'cluster' in document:
@@ -112,6 +121,10 @@ class TfConfigReader:
             return somebody
         role = self._task_role(raw.get('type', ABSENT))
         index = self._task_index(raw.get('index', ABSENT))
+        if role == 'worker' and self._again:
+            self.is_guess |= index in self._again  # another process may be this chief
+            left = index - sum(again < index for again in self._again)
+            return Task('chief', 0) if index in self._again else Task('worker', left)
         return Task(role, index) if role else somebody
 
     def _blame(self, key, seen, problem):
@@ -131,45 +144,75 @@ class TfConfigReader:
         return result
 
     def _roles(self, raw):
-        """role -> (key in the text, list of unchecked addresses), empty roles left out."""
+        """role -> [(key in the text, unchecked address), ...], empty roles left out."""
         # An unknown name is a mistake with an empty list as well: some role is missing then.
         given = {name: value for name, value in raw.items() if value != [] or name not in (*ROLES, 'master')}
-        roles = {}
+        roles: dict[str, list] = {}
+        others = []
         for name, value in given.items():
             key, role = f'cluster.{name}', name
             if name == 'master':
                 role = 'chief'
                 if role in given:
                     self._blame(key, value, 'is the old name of "chief", which is given too')
+                    self.is_guess |= value != given[role]
                     continue
                 self._note('"master" is read as "chief", its new name')
             elif name not in ROLES:
                 role = nearest_role(name)
                 self._blame(key, value, f'is not a role {_did_you_mean(role)}')
-            values = self._addresses(role, key, value, blame=role == name or name == 'master')
-            if role and role not in roles and (role == name or role not in given):
-                roles[role] = key, values
+            listed = self._addresses(role, key, value, blame=role == name or name == 'master')
+            if role in roles or role != name and role in given:
+                others.append((role, listed))
+            elif role:
+                roles[role] = listed
+        for role, listed in others:  # no task is lost, and each index may be another one's
+            known = [value for _, value in roles.setdefault(role, [])]
+            more = [(key, value) for key, value in listed if value not in known]
+            self.is_guess |= bool(more)
+            roles[role] += more
         return roles
 
     def _addresses(self, role, key, value, blame):
-        if isinstance(value, list):
-            return value
-        if blame:
+        """[(key, address), ...] of what stands for the tasks of a role."""
+        if blame and not isinstance(value, list):
             self._blame(key, value, 'is not a list of "host:port" strings')
         if isinstance(value, dict):
-            return list(value.values())
-        if value is None:
-            return []
-        return [value if isinstance(value, str) else f'{example_host(role, 0)}:2222']
+            numbered = all(name.isdecimal() for name in value)
+            value = [value[name] for name in (sorted(value, key=int) if numbered else value)]
+        elif isinstance(value, str):
+            value = re.split(r'[\s,;]+', value.strip(' ,;')) or [value]
+        elif value is None:
+            value = []
+        elif not isinstance(value, list):
+            value = [f'{example_host(role, 0)}:2222']
+        listed = []
+        for index, each in enumerate(value):
+            parts = re.split(r' *[,;] *', each) if isinstance(each, str) else [each]
+            if len(parts) > 1:
+                self._blame(f'{key}[{index}]', each, 'holds several addresses: each one is a string of its own')
+                self.is_guess |= len(value) > 1
+            listed += [(f'{key}[{index}]', part) for part in parts if part or len(parts) == 1]
+        return listed
+
+    def _drop_chief_among_workers(self, roles):
+        chiefs = {addresses.place(value): key for key, value in roles.get('chief', ()) if _is_address(value)}
+        workers = []
+        for index, (key, value) in enumerate(roles.get('worker', ())):
+            chief = chiefs.get(addresses.place(value)) if _is_address(value) else None
+            if chief:
+                self._blame(key, value, f'is the address of {chief} too: the chief is not one of the workers')
+                self._again.append(index)
+            else:
+                workers.append((key, value))
+        if self._again:
+            roles['worker'] = workers
 
     def _unused(self, host, roles):
         """An address of `host` whose place no valid address has, nor another that was mended."""
         if self._places is None:
             self._places = addresses.TakenPlaces(
-                value
-                for _, values in roles.values()
-                for value in values
-                if isinstance(value, str) and not addresses.problem(value)
+                value for listed in roles.values() for _, value in listed if _is_address(value)
             )
         return self._places.unused(host)
 
@@ -227,3 +270,7 @@ def _looks_like_localhost(host):
 
 def _did_you_mean(role):
     return f'({", ".join(ROLES)})' + (f': {NEAR} "{role}"?' if role else '')
+
+
+def _is_address(value):
+    return isinstance(value, str) and not addresses.problem(value)

@@ -16,6 +16,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import worker_mode
 
 _MOST_WISHES = 16  # of all hooks of a task together
+_STEP_AFTER = 'estimator_trainer/step_after'
 
 
 def placeholder():
@@ -37,6 +38,17 @@ def join(wishes, count: int) -> 'Participant':
         mine = placeholder()  # nobody reduces a loss here
         of_graph(lambda: add_up(strategy, mine), mine, None)
     return graph._agreement.join(wishes, count)
+
+
+def counts(step_after) -> None:
+    """Tells the hooks of this graph the tensor that is the global step after a call. A call may move it by any number,
+    and a hook that fetches the variable may read it before the call has moved it."""
+    tf.compat.v1.get_collection_ref(_STEP_AFTER)[:] = [step_after]
+
+
+def step_after():
+    """The global step after a call, to be fetched with it; None: nobody has told it."""
+    return next(iter(tf.compat.v1.get_collection(_STEP_AFTER)), None)
 
 
 def in_step():

@@ -63,9 +63,10 @@ def _escaped(path: str) -> str:
     return re.sub(r'%(?=[0-9A-Fa-f]{2})|[?#]', lambda found: f'%{ord(found[0]):02X}', path)
 
 
-def check(url: str, flag: str = '--model_dir') -> None:
+def check(url: str, flag: str = '--model_dir', may_be_glob: bool = False) -> None:
     """Raises UsageError: the URL, the value of that flag, names no folder of a store that is known, or holds what does
-    not belong there."""
+    not belong there. In a glob `?` stands for a letter, and not before NAME=VALUE."""
+    is_query = '#' in url or '=' in url.partition('?')[2] or '?' in url and not may_be_glob
     parts = urlsplit(url)
     if '@' in parts.netloc and (':' in parts.netloc.partition('@')[0] or not parts.scheme.startswith('abfs')):
         raise UsageError(  # it is not repeated here: logs are kept
@@ -79,7 +80,7 @@ def check(url: str, flag: str = '--model_dir') -> None:
     if parts.scheme not in EXTRAS:
         known = ', '.join(f'{scheme}://' for scheme in EXTRAS)
         raise UsageError(f'{flag}={url}: {parts.scheme}:// is not known; use {known}, or a folder where it is mounted.')
-    if set('?#') & set(url):
+    if is_query:
         raise UsageError(f'{flag}={parts.scheme}://{parts.netloc}{parts.path}: leave out what follows ? or #.')
     if not parts.netloc or not parts.path.strip('/'):
         raise UsageError(f'{flag}={url}: name a bucket and a folder in it, such as {parts.scheme}://bucket/run.')

@@ -1,7 +1,7 @@
 """Counts the examples of a batch, leaves them out, or adds examples of zeros.
 
-Features and labels may be tensors, sparse tensors and ragged tensors, in dicts and tuples. A scalar belongs to all
-examples.
+Features and labels may be tensors, sparse tensors, ragged tensors and NumPy arrays, in dicts and tuples. A None may
+stand in the place of one. A scalar belongs to all examples.
 """
 
 import tensorflow as tf
@@ -36,6 +36,8 @@ def without_examples(structure):
     """The same batch with none of its examples."""
 
     def none_of(tensor):
+        if tensor is None:
+            return None
         if isinstance(tensor, tf.SparseTensor):
             return tf.SparseTensor(tensor.indices[:0], tensor.values[:0], tf.concat([[0], tensor.dense_shape[1:]], 0))
         return tensor if tensor.shape.rank == 0 else tensor[:0]
@@ -48,6 +50,8 @@ def with_zeros(structure, count):
     example is empty, a ragged one has one element."""
 
     def longer(tensor):
+        if tensor is None:
+            return None
         if isinstance(tensor, tf.SparseTensor):
             shape = tensor.dense_shape
             return tf.SparseTensor(
@@ -70,4 +74,5 @@ def with_zeros(structure, count):
 
 
 def _leaves(structure):
-    return [tensor for tensor in tf.nest.flatten(structure) if tensor is not None]
+    leaves = [leaf for leaf in tf.nest.flatten(structure) if leaf is not None]
+    return [leaf if tf.is_tensor(leaf) else tf.convert_to_tensor(leaf) for leaf in leaves]

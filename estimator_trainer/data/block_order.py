@@ -11,7 +11,7 @@ import functools
 import numpy as np
 
 WINDOW_BLOCKS = 16
-WINDOW_BYTES = 256 * 2**20  # of decoded blocks; a window has one block at least
+WINDOW_BYTES = 256 * 2**20  # of decoded blocks at most; a window has one block at least
 
 
 class BlockOrder:
@@ -20,9 +20,11 @@ class BlockOrder:
     Args:
         sizes: examples of each block, in the order of the files.
         num_bytes: decoded bytes of each block.
+        window_bytes: of the blocks of a window.
     """
 
-    def __init__(self, sizes, num_bytes, seed: int):
+    def __init__(self, sizes, num_bytes, seed: int, window_bytes: int = WINDOW_BYTES):
+        self._window_bytes = window_bytes
         self._sizes, self._bytes, self._seed = np.asarray(sizes), np.asarray(num_bytes), seed
         self._firsts = np.concatenate([[0], np.cumsum(self._sizes)])  # the first example of each block
         self.num_examples = int(self._firsts[-1])
@@ -43,6 +45,18 @@ class BlockOrder:
                 examples[of_window] = shuffled[inside[of_window] - firsts[number]]
         return examples
 
+    @property
+    def num_windows(self) -> int:
+        """Of the first epoch."""
+        return len(self._epoch(0)[1]) - 1
+
+    def blocks_at(self, position: int):
+        """The blocks of the window of this position."""
+        epoch, inside = divmod(int(position), self.num_examples)
+        blocks, windows, firsts = self._epoch(epoch)
+        number = int(np.searchsorted(firsts, inside, 'right')) - 1
+        return blocks[windows[number] : windows[number + 1]]
+
     def blocks_after(self, position: int):
         """The blocks of the window that follows the one of this position: they are needed next."""
         epoch, inside = divmod(int(position), self.num_examples)
@@ -58,7 +72,7 @@ class BlockOrder:
         blocks = _permutation(len(self._sizes), self._seed, epoch)
         windows, held = [0], 0
         for number, block in enumerate(blocks):
-            full = number - windows[-1] == WINDOW_BLOCKS or held + self._bytes[block] > WINDOW_BYTES
+            full = number - windows[-1] == WINDOW_BLOCKS or held + self._bytes[block] > self._window_bytes
             if full and number > windows[-1]:
                 windows.append(number)
                 held = 0

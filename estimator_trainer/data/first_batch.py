@@ -11,15 +11,23 @@ import tensorflow as tf
 
 _log = logging.getLogger('estimator_trainer')
 _VALUES = 4096  # of each tensor, from its beginning
+# Others have no values of their own, such as a data set within a batch, or cannot be serialized everywhere.
+_PLAIN = (
+    *(tf.bool, tf.string, tf.complex64, tf.complex128),
+    *(tf.float16, tf.bfloat16, tf.float32, tf.float64),
+    *(tf.int8, tf.int16, tf.int32, tf.int64),
+    *(tf.uint8, tf.uint16, tf.uint32, tf.uint64),
+)
 
 
 def told(batches, tell: Callable[[str], None]):
     """The same data set; `tell` gets the fingerprint of its first batch, once, in a thread of TensorFlow's.
 
     Args:
-        batches: what an input_fn has returned. Anything but a tf.data.Dataset is returned as it is.
+        batches: what an input_fn has returned. Anything but a tf.data.Dataset with tensors of plain types is returned
+            as it is.
     """
-    if not isinstance(batches, tf.data.Dataset):
+    if not isinstance(batches, tf.data.Dataset) or not any(map(_is_plain, _flat(batches.element_spec))):
         return batches
     told_already = []
 
@@ -40,8 +48,17 @@ def told(batches, tell: Callable[[str], None]):
 def _fingerprint(batch):
     """Eight bytes for the shape of each tensor and its first values, in one vector."""
     found = []
-    for tensor in tf.nest.flatten(batch, expand_composites=True):
+    for tensor in filter(_is_plain, _flat(batch)):
         values = tf.reshape(tensor, [-1])[:_VALUES]
         for part in (tf.shape(tensor), values):
             found.append(tf.fingerprint(tf.reshape(tf.io.serialize_tensor(part), [1]))[0])
     return tf.concat(found, 0)
+
+
+def _flat(structure):
+    return tf.nest.flatten(structure, expand_composites=True)
+
+
+def _is_plain(tensor) -> bool:
+    """A structure may have a None in the place of a tensor, such as (features, None)."""
+    return getattr(tensor, 'dtype', None) in _PLAIN

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_metric
 from estimator_trainer.data import batch
+from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import first_weights
 from estimator_trainer.run_dir import checkpoint_file
 
@@ -48,7 +49,8 @@ def for_all(batches, replicas: int):
     """
     if replicas == 1:
         return batches
-    empty = batches.take(1).map(lambda *parts: batch.without_examples(parts if len(parts) > 1 else parts[0]))
+    is_tuple = type(batches.element_spec) is tuple  # whose parts `map` gives one by one
+    empty = batches.take(1).map(lambda *parts: batch.without_examples(parts if is_tuple else parts[0]))
     return batches.concatenate(empty.repeat(replicas - 1))
 
 
@@ -69,6 +71,8 @@ def with_exact_loss(model_fn):
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
         with keras_seeds.begun_anew(seed), first_weights.of_seed(seed):
             spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
+        if mode == tf.estimator.ModeKeys.TRAIN:
+            tf.autograph.experimental.do_not_convert(_refuse_format_v1)(spec.scaffold)
         if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief and not checkpoint_file.are_there(config.model_dir):
             tf.autograph.experimental.do_not_convert(first_weights.warn_of_undecided)()
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
@@ -81,3 +85,13 @@ def with_exact_loss(model_fn):
         )
 
     return wrapped
+
+
+def _refuse_format_v1(scaffold) -> None:
+    """Raises UsageError where checkpoints would have a format that can be read, but not evaluated, sent or exported."""
+    saver = scaffold and scaffold.saver
+    if saver and saver.saver_def and saver.saver_def.version == tf.compat.v1.train.SaverDef.V1:
+        raise UsageError(
+            'the Saver in the Scaffold of the model_fn writes checkpoints in the old format V1; give it no '
+            'write_version, and it writes V2. Checkpoints of format V1 that are there already are taken up.'
+        )

@@ -154,8 +154,30 @@ def serving_input_fn_of(job, params, dataset):
     if dataset is None:
         return None
     if dataset.image_shape is None:
-        return tf.estimator.export.build_parsing_serving_input_receiver_fn(dataset.serving_features)
+        return parsed_examples(dataset.serving_features)
     return raw_images(dataset.image_shape)
+
+
+def parsed_examples(features):
+    """A serving_input_fn that takes serialized tf.Examples. They hold float32, int64 and strings only: of a feature of
+    another type, what they hold is converted."""
+    held = {name: feature._replace(dtype=_in_examples(feature.dtype)) for name, feature in features.items()}
+    receive = tf.estimator.export.build_parsing_serving_input_receiver_fn(held)
+    if held == dict(features):
+        return receive
+
+    def serving_input_fn():
+        receiver = receive()
+        converted = {name: tf.cast(tensor, features[name].dtype) for name, tensor in receiver.features.items()}
+        return tf.estimator.export.ServingInputReceiver(converted, receiver.receiver_tensors)
+
+    return serving_input_fn
+
+
+def _in_examples(dtype):
+    if dtype == tf.string:
+        return tf.string
+    return tf.float32 if dtype.is_floating else tf.int64
 
 
 def raw_images(image_shape):

@@ -7,6 +7,7 @@ TensorFlow.
 
 import contextlib
 import os
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -112,10 +113,15 @@ def _masked_crc(file, size: int) -> int:
 def slice_specs(entry: Any) -> list[str]:
     """What RestoreV2 takes as `shape_and_slices` to read a tensor as it is stored: [''] if it is whole, otherwise one
     text for each slice, such as '1000 8 0,500:-'."""
-    if not entry.slices:
+    return specs(entry.shape.dim, entry.slices)
+
+
+def specs(dims: Iterable[Any], slices: Sequence[Any]) -> list[str]:
+    """The same of a tensor of any format; `slices`: none if it is whole."""
+    if not slices:
         return ['']
-    shape = ' '.join(str(dim.size) for dim in entry.shape.dim)
-    return [f'{shape} {":".join(map(_extent, part.extent))}' for part in entry.slices]
+    shape = ' '.join(str(dim.size) for dim in dims)
+    return [f'{shape} {":".join(map(_extent, part.extent))}' for part in slices]
 
 
 def slice_shapes(entry: Any) -> list[list[int]]:

@@ -11,6 +11,7 @@ import re
 
 NAME = 'checkpoint'
 _PATH = re.compile(r'^model_checkpoint_path:\s*"(.*)"\s*$', re.MULTILINE)
+_INDEX = re.compile(r'.*-(\d+)\.index')
 _STEP = re.compile(r'^model_checkpoint_path:\s*".*-(\d+)"\s*$', re.MULTILINE)
 
 
@@ -30,6 +31,15 @@ def are_there(model_dir: str) -> bool:
         return False
     except OSError:
         return True  # nobody knows
+
+
+def steps(model_dir: str) -> set[int]:
+    """The global steps in the names of the checkpoints of a folder."""
+    try:
+        found = [_INDEX.fullmatch(name) for name in os.listdir(model_dir)]
+    except OSError:
+        return set()
+    return {int(name[1]) for name in found if name}
 
 
 def written_at(model_dir: str) -> float | None:

@@ -2,7 +2,7 @@
 
 Contents that are wrong (cut short, a wrong checksum, a file that is missing) will be wrong tomorrow: such a
 checkpoint is set aside. A file that the operating system does not let us read now (permissions, a network
-file system that is away, too many open files) is left where it is.
+file system that is away, too many open files) is left where it is, and so is what TensorFlow can read.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import eager_mode
-from estimator_trainer.run_dir import bundle, checkpoint_errors
+from estimator_trainer.run_dir import bundle, checkpoint_errors, v1_checkpoints
 
 _log = logging.getLogger('estimator_trainer')
 _FOLDER = 'damaged'
@@ -135,25 +135,32 @@ def set_aside_damaged(model_dir: str) -> None:
     """Moves a newest checkpoint whose contents are damaged to `damaged/`, until one is whole.
 
     The one that the file `checkpoint` names comes first, so that a user may go back by editing it;
-    then the others, newest first.
+    then the others, newest first. One of format V1 is written once more in format V2.
 
     Raises:
-        NoGoodCheckpoint: none is left.
+        NoGoodCheckpoint: none is left, or the next one is whole and has no global step. That one stays where it is.
         CannotReadCheckpoint: one cannot be read now. It stays where it is.
     """
     path = _named(model_dir)
-    named = path and os.path.join(model_dir, os.path.basename(path))  # the folder may have been moved
+    named = path and _in_folder(model_dir, path)
     prefixes = _prefixes(model_dir)
     if named and named not in prefixes:
-        prefixes.append(named)  # its index is missing
+        prefixes.append(named)  # its index is missing, or it is in another folder
     prefixes.sort(key=_step_of)
     if named:
         prefixes = prefixes[: prefixes.index(named) + 1]
     damaged = []
     while prefixes:
-        problem = damage(prefixes[-1])
+        problem = _damage_of_any_format(prefixes[-1])
         if problem is None:
             break
+        if problem == NO_STEP:
+            raise NoGoodCheckpoint(
+                f'checkpoint {os.path.basename(prefixes[-1])} of {model_dir} can be read, but it has no global_step, '
+                'so that training cannot go on from it: a Saver of the job leaves it out, or another program has '
+                'written it. Move it away, or let the file `checkpoint` name another one; a job takes up weights alone '
+                'by warm_start_from.'
+            )
         damaged.append(prefixes[-1])
         _move(model_dir, prefixes.pop())
         _log.warning(
@@ -174,6 +181,15 @@ def set_aside_damaged(model_dir: str) -> None:
             [os.path.basename(prefix) for prefix in prefixes],
         )
         _log.info('goes on from checkpoint %s', os.path.basename(prefixes[-1]))
+
+
+def _damage_of_any_format(prefix: str) -> str | None:
+    if checkpoint_errors.exists(f'{prefix}.index') or not v1_checkpoints.files(prefix):
+        return damage(prefix)
+    problem = v1_checkpoints.write_as_v2(prefix) or damage(prefix)
+    if problem is None:
+        _log.info('checkpoint %s has the old format V1: it is written in format V2 too', os.path.basename(prefix))
+    return problem
 
 
 def remove_unfinished(model_dir: str) -> None:
@@ -251,13 +267,22 @@ def _named(model_dir) -> str | None:
     return state.model_checkpoint_path if state and state.model_checkpoint_path else None
 
 
+def _in_folder(model_dir, path) -> str:
+    """The prefix of the checkpoint of a path that the file `checkpoint` names. The folder may have been moved, so that
+    this folder comes first."""
+    path = v1_checkpoints.name_of(path)
+    here = os.path.join(model_dir, os.path.basename(path))
+    for prefix in (here, path):
+        if checkpoint_errors.exists(f'{prefix}.index') or v1_checkpoints.files(prefix):
+            return prefix
+    return here
+
+
 @checkpoint_errors.patient
 def _prefixes(model_dir) -> list:
-    paths = [
-        os.path.join(model_dir, name[: -len('.index')])
-        for name in checkpoint_errors.names(model_dir)
-        if name.startswith('model.ckpt-') and name.endswith('.index')
-    ]
+    names = checkpoint_errors.names(model_dir)
+    of_v2 = {name[: -len('.index')] for name in names if name.startswith('model.ckpt-') and name.endswith('.index')}
+    paths = [os.path.join(model_dir, name) for name in of_v2 | v1_checkpoints.among(names)]
     return [path for path in paths if _step_of(path) >= 0]
 
 
@@ -269,7 +294,7 @@ def _step_of(prefix) -> int:
 def _move(model_dir, prefix) -> None:
     folder = os.path.join(model_dir, _FOLDER)
     os.makedirs(folder, exist_ok=True)
-    start = f'{os.path.basename(prefix)}.'
+    start, others = f'{os.path.basename(prefix)}.', [os.path.basename(path) for path in v1_checkpoints.files(prefix)]
     for name in checkpoint_errors.names(model_dir):
-        if name.startswith(start):
+        if name.startswith(start) or name in others:
             os.replace(os.path.join(model_dir, name), os.path.join(folder, name))

@@ -7,6 +7,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoint_file, protocol
 
 _NAME = 'config.json'
+EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
 
 
@@ -101,23 +102,50 @@ def files(model_dir: str) -> dict:
 
 def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
     """[step, examples, global batch] of each part of a run: from that step on, at which so many examples had been
-    trained, with that global batch. The last part begins at `step`, if it has another global batch than before.
+    trained, with that global batch. The last part begins at `step`, if it has another global batch than before, or if
+    the steps before it have not trained a batch each.
 
-    One part means that the global batch has never changed.
+    One part means that neither has ever happened.
     """
     old = protocol.read_json(os.path.join(model_dir, _NAME))
     before = old.get('batches') or [[0, 0, old.get('global_batch_size') or global_batch]]
     parts = [part for part in before if part[0] <= step]
-    began, examples, batch = parts[-1]
-    if batch != global_batch:
-        parts.append([step, examples + (step - began) * batch, global_batch])
+    told = _examples_of(parts[-1], step)
+    examples = _kept_examples(model_dir).get(str(step), told)
+    if parts[-1][2] != global_batch or examples != told:
+        parts.append([step, examples, global_batch])
     return [part for part, after in zip(parts, [*parts[1:], [None]]) if part[0] != after[0]]
 
 
 def position_shift(model_dir: str, global_batch: int, step: int) -> int:
-    """Examples that a run has trained beyond step x global_batch, because it has had another global batch before."""
-    began, examples, _ = batches(model_dir, global_batch, step)[-1]
-    return examples - began * global_batch
+    """Examples that a run has trained beyond step x global_batch: it has had another global batch before, or its
+    train_op does not move the global step by 1 for each batch."""
+    return _examples_of(batches(model_dir, global_batch, step)[-1], step) - step * global_batch
+
+
+def keep_examples(model_dir: str, global_batch: int, step: int, examples: int) -> None:
+    """Keeps how many examples the checkpoint of a step has trained, where its step does not say it. Comes before the
+    checkpoint: a run that resumes from it reads its next example there."""
+    if examples - step * global_batch == position_shift(model_dir, global_batch, step):
+        return
+    kept = _kept_examples(model_dir)
+    there = checkpoint_file.steps(model_dir)
+    kept = {name: number for name, number in kept.items() if int(name) in there}
+    protocol.write_json(os.path.join(model_dir, EXAMPLES), kept | {str(step): examples})
+
+
+def _kept_examples(model_dir: str) -> dict:
+    """{step of a checkpoint: examples that it has trained}, of those whose step does not say it."""
+    return {
+        step: examples
+        for step, examples in protocol.read_json(os.path.join(model_dir, EXAMPLES)).items()
+        if step.isdecimal() and type(examples) is int
+    }
+
+
+def _examples_of(part: list[int], step: int) -> int:
+    began, examples, batch = part
+    return examples + (step - began) * batch
 
 
 def write(model_dir: str, new: dict) -> None:

@@ -13,7 +13,7 @@ The chief writes it at least every BEAT_SECS while it lives:
                      absent otherwise
     peer_silence_secs  by task that the chief watches: for how long it has not answered; absent
                      without such tasks
-    why              of 'ended': max_steps, early_stopping, max_secs, end_of_data
+    why              of 'ended': one of WHY below
     exit             of a chief that ends with anything but 0, as in its error file: code, message,
                      traceback; null before, and where it was killed
     generation       of the gang, as in the environment; '' without
@@ -39,6 +39,19 @@ EVALUATING = 'evaluating'  # after the last step, where there is no evaluator
 ENDED = 'ended'  # nothing is left to train
 STOPPED = 'stopped'  # by a signal; the same command resumes
 STATES = (STARTING, TRAINING, EVALUATING, ENDED, STOPPED)
+
+MAX_STEPS = 'max_steps'  # or --epochs
+EARLY_STOPPING = 'early_stopping'
+MAX_SECS = 'max_secs'
+END_OF_DATA = 'end_of_data'
+STEP_STANDS = 'step_stands'  # the data have ended, and no batch has moved the global step
+HOOK = 'hook'  # of the job
+LISTENER = 'listener'  # a CheckpointSaverListener of the job
+WHY = (MAX_STEPS, EARLY_STOPPING, MAX_SECS, END_OF_DATA, STEP_STANDS, HOOK, LISTENER)
+
+CURE_OF_STEP_STANDS = (
+    'pass tf.compat.v1.train.get_global_step() as global_step to minimize() or apply_gradients() of the optimizer'
+)
 
 
 def content(model_dir: str) -> dict:

@@ -19,6 +19,9 @@ FILES = (
     ),
     WrittenFile(('checkpoint', 'model.ckpt-*', 'graph.pbtxt'), _CHIEF, 'checkpoints'),
     WrittenFile(
+        ('examples.json',), _CHIEF, 'how many examples each checkpoint has trained; only if its step does not say it'
+    ),
+    WrittenFile(
         ('training.json',),
         _CHIEF,
         'state, step, examples per second, last checkpoint, waits, and which tasks answer; renewed every 2 s while the '

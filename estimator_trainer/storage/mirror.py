@@ -44,7 +44,7 @@ class Mirror:
         share: Share,
     ):
         self._store, self._lease, self._state, self._keep, self._share = store, lease, state, keep, share
-        self._reader = SnapshotTaker(run_folder(scratch), os.path.join(scratch, 'sending'), share)
+        self._reader = SnapshotTaker(run_folder(scratch), links_folder(scratch), share)
         self._news: tuple | None = None  # of the snapshot that is being sent
         self._foreign: dict[str, Object] = {}
         self._below: tuple[str, ...] = ()  # folders that are runs of their own: not ours
@@ -173,3 +173,8 @@ class Mirror:
 def run_folder(scratch: str) -> str:
     """The folder in which the run works."""
     return os.path.join(scratch, 'run')
+
+
+def links_folder(scratch: str) -> str:
+    """The folder for links to the checkpoint that is being sent."""
+    return os.path.join(scratch, 'sending')

@@ -17,7 +17,7 @@ PROBE = '.probe-'
 _JOB = '.job-'
 _LONGEST_BYTES = 900  # Amazon and Google take 1024, with the folder of the run
 _OF_RUN = 'model.ckpt-'  # what else has such parts is the job's
-_PART = re.compile(r'([^/]+)\.(?:index|meta|data-\d{5}-of-\d{5})')
+PART = re.compile(r'([^/]+)\.(?:index|meta|data-\d{5}-of-\d{5})')
 _SHARD = re.compile(r'[^/]+\.data-\d{5}-of-(\d{5})')
 _EXPORT = re.compile(r'(export/[^/]+/\d+)/.+')
 _NAMED = re.compile(r'^(model_checkpoint_path|all_model_checkpoint_paths):\s*"([^"]*)"\s*$')
@@ -26,7 +26,12 @@ _LOCAL = re.compile(
     r'[^/]*\.tmp|\.[^/]*lock|[^/]*\.tempstate[^/]*|temp-[^/]*(?:/.*)?|[^/]*_temp/.*|tmp_worker_[^/]*/.*|\.probe-[^/]*'
     r')$|^(?:damaged|index|plugins/\.[^/]*)/|^\.(?:trainer|evaluator)\.lease$'
 )
-_EARLY = ('config.json', 'graph.pbtxt', 'metrics.jsonl')  # a resumed run looks at these beside the checkpoint
+_EARLY = (
+    'config.json',
+    'examples.json',
+    'graph.pbtxt',
+    'metrics.jsonl',
+)  # a resumed run looks at these beside the checkpoint
 _LATE = ('eval/metrics.jsonl', STOP, LAST_EVALUATION, TRAINING)
 
 
@@ -53,7 +58,7 @@ def why_unfit(name: str) -> str | None:
 
 def checkpoint_of(name: str) -> str | None:
     """The checkpoint that a file is a part of, by its name: 'model.ckpt-20.index' -> 'model.ckpt-20'."""
-    found = _PART.fullmatch(name)
+    found = PART.fullmatch(name)
     return found[1] if found else None
 
 

@@ -20,12 +20,15 @@ class ScratchState:
     """Read from the folder when it is made.
 
     Attributes:
+        path: of the file.
         is_new: the folder was not used for this URL before.
+        is_of_others: a file of this name is there, and no trainer has written it.
     """
 
     def __init__(self, folder: str, url: str):
-        self._path, self._url = os.path.join(folder, _NAME), url
-        found = protocol.read_json(self._path)
+        self.path, self._url = os.path.join(folder, _NAME), url
+        found = protocol.read_json(self.path)
+        self.is_of_others = os.path.lexists(self.path) and not {'url', 'sent'} <= set(found)
         self.is_new = found.get('url') != url
         found = {} if self.is_new else found
         self.token: str | None = found.get('token')
@@ -35,7 +38,7 @@ class ScratchState:
     def save(self) -> None:
         """Raises OSError."""
         entry = {'url': self._url, 'token': self.token, 'claims': self._claims, 'sent': self._sent}
-        protocol.write_json(self._path, entry)
+        protocol.write_json(self.path, entry)
 
     @property
     def tokens(self) -> list[str]:

@@ -8,16 +8,16 @@ import contextlib
 import hashlib
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from estimator_trainer.run_dir import bundle, protocol
+from estimator_trainer.run_dir import bundle, protocol, removal
 from estimator_trainer.storage import names, send_order
 from estimator_trainer.storage.share import Share
 
 _log = logging.getLogger('estimator_trainer')
 _CHUNK = 1 << 20
+_OF_CHECKPOINT = removal.Named(names.PART.pattern)
 _SMALL_BYTES = 1 << 20  # a file that belongs to no checkpoint or SavedModel is held in memory if it is no larger
 
 
@@ -139,8 +139,8 @@ class SnapshotTaker:
         newest = names.named_by(text or b'')
         if newest is None:
             return None, {}
-        shutil.rmtree(self._links, ignore_errors=True)
-        os.makedirs(self._links)
+        removal.files_below(self._links, _OF_CHECKPOINT)
+        os.makedirs(self._links, exist_ok=True)
         linked: dict[str, Local] = {}
         for name in self._names():
             if names.checkpoint_of(name) == newest:

@@ -106,8 +106,8 @@ def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, 
     url, folder = config.model_dir, mirror.run_folder(scratch)
     os.makedirs(folder, exist_ok=True)
     known = scratch_state.ScratchState(scratch, url)
-    if known.is_new and os.listdir(folder):
-        raise UsageError(f'--scratch_dir={scratch}: {folder} holds something else; name another folder.')
+    if known.is_new:
+        _refuse_what_others_have(scratch, known)
     remote = told.wait_for(lambda: connection.connect(url, environ))
     if not remote.conditional:
         _log.warning(
@@ -128,6 +128,14 @@ def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, 
             to, following = _fetch(remote, mine, scratch, known, known.continues(before), config, share, told)
             told.check()
         return child.run([*_PROGRAM, *arguments], config, environ, share, told, mine, to, following, folder)
+
+
+def _refuse_what_others_have(scratch: str, known: scratch_state.ScratchState) -> None:
+    for each in (mirror.run_folder(scratch), mirror.links_folder(scratch)):
+        if os.path.lexists(each) and (os.path.islink(each) or not os.path.isdir(each) or os.listdir(each)):
+            raise UsageError(f'--scratch_dir={scratch}: {each} holds something else; name another folder.')
+    if known.is_of_others:
+        raise UsageError(f'--scratch_dir={scratch}: {known.path} is of another program; name another folder.')
 
 
 def _fetch(

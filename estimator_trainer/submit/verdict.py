@@ -20,7 +20,6 @@ import pathlib
 import random
 import sys
 import time
-from collections.abc import Mapping
 
 import tf_config
 from estimator_trainer import exit_codes
@@ -59,18 +58,13 @@ def cause(code: int, ended: list[causes.TaskEnd]) -> causes.Cause:
 
 
 def decide(
-    code: int,
-    notes: verdict_record.Record,
-    folder: pathlib.Path,
-    attempt: int,
-    roles: Mapping[str, int],
-    max_restarts: int,
-    now: float,
+    code: int, notes: verdict_record.Record, folder: pathlib.Path, attempt: int, max_restarts: int, now: float
 ) -> tuple[restarts.Decision, causes.Cause, int]:
     """(Decision, Cause, how many tasks left a word) of an attempt, numbered from 0. It is put on record."""
     known = notes.read()
     earlier = known.get('failures', []) if attempt else []  # of another job
-    history = restarts.History(rules(max_restarts), random.Random(0), 'ps' in roles, earlier)
+    # Slurm restarts all tasks, so each failure is one of the gang, whose checkpoints are what it has achieved.
+    history = restarts.History(rules(max_restarts), random.Random(0), lambda name: False, earlier)
     ended = ends(folder / str(attempt))
     why = cause(code, ended)
     decision = history.decide(why, now, notes.saved_step())
@@ -116,7 +110,7 @@ def main(argv, now=time.time) -> int:
             notes: verdict_record.Record = verdict_record.InStore(args.job, opened)
         else:
             notes = verdict_record.InFolder(args.folder, args.model_dir)
-        decision, why, told = decide(args.code, notes, args.folder, args.attempt, args.roles, args.max_restarts, now())
+        decision, why, told = decide(args.code, notes, args.folder, args.attempt, args.max_restarts, now())
     except OSError as error:
         print(f'{error.filename}: {error.strerror}', file=sys.stderr)
         return exit_codes.CANNOT_WRITE

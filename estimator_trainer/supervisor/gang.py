@@ -89,6 +89,7 @@ class Gang:
         4. No step is finished for too long: every task prints its stacks, and is killed.
         5. A signal to us: all are stopped. Ctrl-C while tasks are being stopped kills them at once.
         6. Training is done, but a ps or the evaluator still runs after `drain_secs`: all are stopped.
+        7. All tasks have ended with 0, but for those that serve for ever: these are stopped, and the gang is done.
 
         Whatever happens here, an exception too, no process of a task's group is left.
 
@@ -227,8 +228,10 @@ class Gang:
     def _drain(self, now: float) -> None:
         if self._chief_runs() or not (self._running or self._waiting):
             return
-        late = self._names()
-        if self._drain_until is None:
+        late = [name for name in self._names() if not self._gang[self._numbers[name]].serves_for_ever]
+        if not late:
+            self._end(GangEnd(GangEndKind.DONE), wording.all_but(self._names()))
+        elif self._drain_until is None:
             self._drain_until = now + self._limits.drain_secs
             self._say(wording.draining(late, self._limits.drain_secs))
         elif now >= self._drain_until:
@@ -294,5 +297,4 @@ class Gang:
         running = {task.name: task.pid for task in self._running}
         waiting = {task.command.name for task in self._waiting}
         tasks = task_views(self._numbers, running, waiting, self._ended)
-        stopping = self._over is not None
-        return View(stopping, not stopping and not self._chief_runs(), tasks)
+        return View(self._over is not None, self._over is None and not self._chief_runs(), tasks)

@@ -51,7 +51,7 @@ class Supervisor:
     def __init__(self, rules: restarts.Rules, limits: Limits, asynchronous: bool, console: Console, rng: random.Random):
         self._limits, self._say = limits, console.say
         self._alone = restarts.Alone(rules, rng)
-        self._history = restarts.History(rules, rng, asynchronous)
+        self._history = restarts.History(rules, rng, lambda name: causes.restarts_alone(name, asynchronous))
         self._decisions: list[restarts.Decision | None] = []  # what followed each gang that has ended
         self._began, self._began_at = time.monotonic(), time.time()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.run_dir import file_errors
 from estimator_trainer.storage import store
 
@@ -27,8 +27,8 @@ def run(
         codes: the exit code of each further kind of exception that becomes one line.
 
     Returns:
-        The exit code: that of `command`, of `codes`, USAGE, that of a file or a store which cannot be read or written,
-        or INTERRUPTED.
+        The exit code: that of `command`, of `codes`, USAGE, that of data, a file or a store which cannot be read or
+        written, or INTERRUPTED.
     """
     if flags.wants_help(argv):
         print(f'{usage}\n{flags.help_text(config)}')
@@ -38,6 +38,8 @@ def run(
         return command()
     except tuple(codes) as error:
         return _fail(next(code for kind, code in codes.items() if isinstance(error, kind)), str(error))
+    except DatasetError as error:
+        return _fail(error.exit_code, str(error))
     except store.StoreUnavailable as error:
         return _fail(exit_codes.FILES_AWAY, f'{error}; the same command may work later.')
     except store.StoreError as error:

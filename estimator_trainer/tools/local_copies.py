@@ -13,9 +13,7 @@ with the context, and all errors that leave the context name URLs.
 """
 
 import contextlib
-import fnmatch
 import functools
-import glob
 import os
 import shutil
 import sys
@@ -23,11 +21,10 @@ import tempfile
 from collections.abc import Callable
 from multiprocessing.pool import ThreadPool
 from typing import Any
-from urllib.parse import unquote
 
 from estimator_trainer.config import urls
-from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import connection, copies, names, send_order, store
+from estimator_trainer.errors import DatasetError, UsageError
+from estimator_trainer.storage import connection, copies, globs, names, send_order, store
 from estimator_trainer.storage.needs import Need, Needs
 from estimator_trainer.tools import bounded
 
@@ -87,26 +84,23 @@ class LocalCopies:
 
     def files(self, value: str, flag: str) -> list[str]:
         """Files that are given by names and globs with commas between them: the paths of the copies of those in stores,
-        and all others as they are given. Raises as `run`."""
+        and all others as they are given. Raises as `run`, and DatasetError if a store has no such file."""
         found: list[str] = []
         for pattern in map(str.strip, value.split(',')):
             found += self._matching(pattern, flag) if urls.is_url(pattern) else [pattern]
         return found
 
-    def _matching(self, pattern: str, flag: str) -> list[str]:
-        pattern = urls.normal(pattern)
-        plain = glob.escape(pattern)
-        folder = os.path.dirname(os.path.commonprefix([pattern, plain]))  # above the first folder or name with a *
-        if not urls.is_url(folder) or folder.endswith(':/'):
-            raise UsageError(f'{flag}={pattern}: name a bucket and a folder in it, without *.')
-        wanted = unquote(pattern[len(folder) + 1 :])
-
-        def needs(found, newest):
-            return {name: Need.WHOLE for name in found if _is_match(name, wanted)}
-
-        copy = self.copy(folder, flag, needs)
+    def _matching(self, url: str, flag: str) -> list[str]:
+        url = urls.normal(url)
+        urls.check(url, flag, may_be_glob=True)
+        pattern = globs.split(url)
+        if not urls.name(pattern.folder):
+            raise UsageError(f'{flag}={url}: name a bucket and a folder in it, without *.')
+        copy = self.copy(
+            pattern.folder, flag, lambda found, newest: dict.fromkeys(globs.matching(found, pattern), Need.WHOLE)
+        )
         if not copy.names:
-            raise UsageError(f'{flag}={pattern}: no object matches.')
+            raise DatasetError(f'{flag}={url}: no object matches.')
         return [os.path.join(copy.folder, name) for name in copy.names]
 
     def refresh(self, folder: str) -> None:
@@ -215,12 +209,6 @@ def _interruptibly(function: Callable[[], Any]) -> Any:
     """Calls it in a thread, so that a signal need not wait for the answer of a store."""
     with ThreadPool(1) as pool:
         return pool.apply_async(function).get()
-
-
-def _is_match(name: str, pattern: str) -> bool:
-    """Whether each part between slashes matches."""
-    parts, wanted = name.split('/'), pattern.split('/')
-    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
 
 
 def _say(text: str) -> None:

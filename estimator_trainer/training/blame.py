@@ -23,7 +23,7 @@ _TEXTS = re.compile(
             'node [^}]*Collective',
             'RecvBufResponse',
             # the service that tells tasks of each other, and its barriers
-            'coordination (service|agent|leader)',
+            'coordination (service|agent|leader)(?!( agent)? is not enabled)',  # that is this task's own state
             'heartbeat',
             'Barrier (failed|timed out|is already)',
             # a task that is not the one that it was

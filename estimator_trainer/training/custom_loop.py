@@ -37,7 +37,7 @@ class CustomLoopTrainer:
                 losses = next(calls, None)
                 if losses is None:
                     break  # the data have ended
-                told = loop.after(loop.step + len(losses), np.asarray(losses))
+                told = loop.after(run.steps_taken(), np.asarray(losses))
                 if told.save:
                     run.save(loop.step)
                 if told.stop or run.is_at_end_of_epoch:

@@ -67,7 +67,7 @@ def of_replica_step(strategy, replica_step):
 
 def _wait_for_input():
     """Of the iterators that the graph under construction has asked so far."""
-    wait = waits.for_input_of_step(tf.compat.v1.get_default_graph())
+    wait = waits.for_input_of_step(tf.compat.v1.get_default_graph().get_operations())
     return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import reports, save_rule, several_steps, sync_ps, transfers, waits
@@ -16,6 +17,7 @@ from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
+_TOLD_STEPS = 1024  # the tasks compare their global steps modulo this number, which a float32 can sum up
 
 
 class EstimatorTrainer:
@@ -85,10 +87,11 @@ class _Training:
         """The graph of a step is there. `original` makes a session, and trains; with a MultiWorkerMirroredStrategy
         it calls `in_step` for that."""
         plan, config = self._plan, estimator.config
-        hooks_of_job = [*worker_hooks, *hooks, *spec.training_hooks, *spec.training_chief_hooks]
+        hooks_of_job = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]  # worker_hooks are Estimator's own
         has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
-        wait = waits.for_input_of_step(spec.loss.graph) if plan.is_chief else None
-        calls, why = several_steps.make(self._setup, spec, hooks_of_job, wait)
+        train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
+        wait = waits.for_input_of_step(waits.needed([train_op, spec.loss.op])) if plan.is_chief else None
+        calls, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:
             has_savers, why = _of_all(plan, has_savers, why)
         summaries = []
@@ -96,12 +99,15 @@ class _Training:
             spec, wait, summaries = calls.take_over(estimator)
         elif why and plan.is_chief:
             _log.info('one step a call: %s', why)
+        step_after = sync_training.step_after(spec.train_op)
+        agreement.counts(step_after)
         if plan.uses_parameter_servers:
             transfers.bundle([spec.train_op, spec.loss])
         waits.now_of_call(wait)
         rule = save_rule.of_flags(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
-        self._hook = LoopHook(self._setup, rule, calls if why is None else None)
+        self._hook = LoopHook(self._setup, rule, step_after, calls if why is None else None)
+        saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
         listeners = [SavedListener(self._setup.loop, self._saved)] if plan.is_chief or plan.in_sync else []
         if not has_savers and any(rule):
             if listeners:
@@ -166,22 +172,28 @@ class LoopHook(tf.estimator.SessionRunHook):
     Args:
         setup: trainer.Setup.
         rule: save_rule.SaveRule.
+        step_after: of `sync_training.step_after`, for one call.
         calls: several_steps.Calls; None: each call takes one step.
 
     Attributes:
         saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
     """
 
-    def __init__(self, setup, rule, calls=None):
+    def __init__(self, setup, rule, step_after, calls=None):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
-        self._saves = loops.Saves(rule)
+        self._saves, self._step_after = loops.Saves(rule), step_after
+        self._in_call = self._listener_stopped = False
         self.saver = None
+
+    def listener_stops(self) -> None:
+        """A listener of the job has asked to stop training."""
+        self._listener_stopped = True
 
     def begin(self):
         self._global_step = v1.train.get_global_step()
         losses = self._calls.losses if self._calls else v1.get_collection(v1.GraphKeys.LOSSES)[-1:]  # Estimator's
-        self._fetches = [losses, waits.of_call(), [self._global_step] if self._plan.asynchronous else []]
-        participant = agreement.join(self._wishes, loops.WISHES + bool(self._calls))
+        self._fetches = [losses, waits.of_call(), self._step_after]
+        participant = agreement.join(self._wishes, loops.WISHES + 1 + bool(self._calls))
         self._participant = None if agreement.in_step() is None else participant  # there are other tasks
         if self.saver:
             self.saver.begin()
@@ -203,6 +215,7 @@ class LoopHook(tf.estimator.SessionRunHook):
             self.saver.after_create_session(session, coord)
 
     def before_run(self, run_context):
+        self._in_call = True
         self._loop.begins_call()
         length = self._calls.begin() if self._calls else {}
         fetches, feeds = self._participant.before_run() if self._participant else ([], None)
@@ -210,22 +223,26 @@ class LoopHook(tf.estimator.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         (losses, waited, step), self._heard = run_values.results
+        self._in_call, step = False, int(step)
         if self._calls:
-            self._calls.took(len(losses))
+            self._calls.took(len(losses), step)
         for secs in waited:
             self._setup.waits.for_input(secs)
-        told = self._loop.after(int(step[0]) if step else self._loop.step + len(losses), losses)
+        told = self._loop.after(step, losses)
         if told.save and self.saver:
-            self.saver.save(run_context.session, self._read_step() if step else self._loop.step)
+            self.saver.save(run_context.session, self._read_step() if self._plan.asynchronous else step)
         if self._calls:
             self._calls.plan_next(self._participant)
         if told.stop:
             run_context.request_stop()
 
     def end(self, session):
+        # The data have ended in the middle of a call: Loop has not been told of it. A hook asks to stop after a call.
+        stopped_by = loops.LISTENER if self._listener_stopped else loops.HOOK
+        self._loop.ends(loops.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
         if self.saver:
             self.saver.end(session)
-        self._loop.finish(int(session.run(self._global_step)))
+        self._loop.finish()
         if self._calls:
             self._calls.stop()
 
@@ -233,14 +250,19 @@ class LoopHook(tf.estimator.SessionRunHook):
         return int(self._session.run(self._global_step))
 
     def _wishes(self) -> list:
-        return [*self._loop.wishes(), *([self._calls.next_length()] if self._calls else [])]
+        self._told_step = self._loop.step % _TOLD_STEPS
+        return [*self._loop.wishes(), self._told_step, *([self._calls.next_length()] if self._calls else [])]
 
     def _agree(self, wishes, steps) -> list:
         """Before the first step the tasks ask each other; later they have heard it with the losses."""
         if self._heard is None:
-            agreed = self._participant.meet(self._session, [*wishes(), *([0] if self._calls else [])])
-        else:
-            agreed = self._participant.after_run(self._heard)
+            return self._participant.meet(self._session, [*wishes(), 0, *([0] if self._calls else [])])[: loops.WISHES]
+        agreed = self._participant.after_run(self._heard)
+        if self._participant.numbers()[loops.WISHES] != self._told_step * self._plan.num_training_tasks:
+            raise UsageError(
+                f'the tasks count the global step differently: at step {self._loop.step} of this task another one has '
+                'counted another number of steps; let the train_op move it by the same number in all of them.'
+            )
         return agreed[: loops.WISHES]
 
 
@@ -265,6 +287,7 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
     def before_save(self, session, global_step_value):
         finite = session.run(self._finite)
         loops.refuse_weights(int(global_step_value), [(name, np.all(finite[name])) for name in sorted(finite)])
+        self._loop.saves(int(global_step_value))
 
     def after_save(self, session, global_step_value):
         self._loop.saved(int(global_step_value))

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import python_lock
-from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable
+from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
@@ -41,12 +41,10 @@ def explain(error: BaseException, plan, watchdog) -> End:
     if isinstance(error, BadExample):
         cure = '; mend it, or leave out up to N such examples with --max_bad_examples=N' * error.may_be_left_out
         return End(exit_codes.DAMAGED, text + cure)
-    if isinstance(error, DatasetUnavailable):
-        return End(exit_codes.FILES_AWAY, text)
     if isinstance(error, DatasetError):
-        isolated = os.environ.get(protocol.ISOLATED) == '1'
+        isolated = os.environ.get(protocol.ISOLATED) == '1' and error.exit_code == exit_codes.NO_DATA
         cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''
-        return End(exit_codes.NO_DATA, text + cure)
+        return End(error.exit_code, text + cure)
     if isinstance(error, checkpoints.NoGoodCheckpoint):
         return End(exit_codes.DAMAGED, text)
     if isinstance(error, (NotFiniteError, tf.estimator.NanLossDuringTrainingError)):

@@ -140,7 +140,7 @@ class _Report(tf.keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         losses = np.atleast_1d(logs['step_loss'])
-        self.told = self._loop.after(self._loop.step + len(losses), losses)
+        self.told = self._loop.after(self._run.steps_taken(), losses)
         if self.told.save:
             self._run.save(self._loop.step)
         if self.told.stop or self._loop.step >= self.last_step:

@@ -80,7 +80,7 @@ class KerasTraining:
         status.assert_existing_objects_matched()
 
     def __enter__(self):
-        step, reported = self._steps_taken(), None
+        step, reported = self.steps_taken(), None
         if self._writer:
             reported = reports.make(
                 self._setup,
@@ -104,10 +104,11 @@ class KerasTraining:
                 self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._setup.watchdog))
             ):
                 return False
-            step = self._steps_taken()  # the call may have taken some of its steps
+            step = self.steps_taken()  # the call may have taken some of its steps
+        self._loop.ends(loop.END_OF_DATA, step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
-        self._loop.finish(step)
+        self._loop.finish()
         if self._writer:
             self._writer.close()
         return error is not None and not of_the_data
@@ -120,7 +121,8 @@ class KerasTraining:
             lambda context: setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, context, setup.run_configs.own)
         )
 
-    def _steps_taken(self) -> int:
+    def steps_taken(self) -> int:
+        """The global step, which the optimizer counts. One that scales the loss does not count each batch."""
         return int(self.optimizer.iterations.numpy())
 
     # -- epochs and steps
@@ -166,6 +168,7 @@ class KerasTraining:
                 return
             weights = self.model.trainable_variables
             loop.refuse_weights(step, ((weight.name, np.all(np.isfinite(weight.numpy()))) for weight in weights))
+            self._loop.saves(step)
             self._manager.save(checkpoint_number=step)
         self._loop.saved(step)
         self._tell_saved(step)

@@ -7,10 +7,12 @@ while not told.stop:
     told = loop.after(step, losses)  # of each step of the call, the last of them `step`
     if told.save:
         ...  # save a checkpoint, and say so by `loop.saved`
+loop.ends(why, step)
 loop.finish()
 """
 
 import errno
+import logging
 import math
 import signal
 import time
@@ -18,14 +20,17 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.run_dir import checkpoint_errors
+from estimator_trainer.run_dir import checkpoint_errors, training_file
 from estimator_trainer.training.save_rule import SaveRule
 
-EARLY_STOPPING = 'early_stopping'
-MAX_SECS = 'max_secs'
+_log = logging.getLogger('estimator_trainer')
+EARLY_STOPPING = training_file.EARLY_STOPPING
+MAX_SECS = training_file.MAX_SECS
+END_OF_DATA, HOOK, LISTENER = training_file.END_OF_DATA, training_file.HOOK, training_file.LISTENER
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _REASONS = (EARLY_STOPPING, MAX_SECS)
 _ASK_SECS = 0.5  # between two looks for a reason, which reads a file
+_STANDS_AFTER = 100  # calls; a global step that has not moved in so many is worth a warning
 WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
 
 
@@ -88,16 +93,30 @@ class Loop:
             task, about twice a second.
         profiler: profiles.profiler.Profiler; is told of each call.
         after_call: called after each call, when its steps are known.
+        before_save: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
+            `batches` have been trained in this process.
 
     Attributes:
-        step: the last one.
-        why: the reason that stopped training, None if none did.
+        step: the global step.
+        batches: trained in this process. The train_op may move the global step by any number for each of them.
+        why: the reason that ended training, one of `training_file.WHY`; None: it goes on, or a signal has ended it.
     """
 
-    def __init__(self, plan, params, watchdog, reason, profiler=None, after_call=lambda: None):
+    def __init__(
+        self,
+        plan,
+        params,
+        watchdog,
+        reason,
+        profiler=None,
+        after_call=lambda: None,
+        before_save=lambda step, batches: None,
+    ):
         self._plan, self._params, self._watchdog = plan, params, watchdog
         self._reason, self._profiler, self._after_call = reason, profiler, after_call
+        self._before_save = before_save
         self._asked = self._asked_at = None
+        self.batches = 0
         self.why = None
 
     def begin(self, step: int, saves: Saves, agree=None, reports=None, dues: Iterable = (), read_step=None) -> Next:
@@ -122,7 +141,7 @@ class Loop:
             )
         self.step = self._first = step
         self._agree, self._saves, self._reports, self._read_step = agree, saves, reports, read_step
-        self._dues, self._taken, self._last_loss = list(dues), 0, None
+        self._dues, self._last_loss, self._irregular = list(dues), None, False
         saves.saved(step)
         self._watchdog.trains_from(step)
         if self._profiler:
@@ -130,7 +149,7 @@ class Loop:
         if reports:
             reports.start(step)
         stop, _ = self._agreed(1)
-        return Next(stop or step >= self._params.max_steps, False)
+        return Next(self._ended(step) or stop, False)
 
     def begins_call(self) -> None:
         """A call of TensorFlow begins, which takes some steps."""
@@ -138,21 +157,24 @@ class Loop:
             self._profiler.begins_call()
 
     def after(self, step: int, losses) -> Next:
-        """A call has taken some steps, the last of them `step`.
+        """A call has taken some steps.
 
         Args:
+            step: the global step after the call. All of its steps but the last have moved it by 1.
             losses: of each of the steps, over the global batch.
 
         Raises:
             NotFiniteError: a loss is not.
         """
         # 1. Is every loss finite? If not, nothing of these steps is told or saved.
-        for number, loss in enumerate(losses, step - len(losses) + 1):
+        before, steps = self.step, self._steps_of(step, len(losses))
+        for number, loss in zip(steps, losses):
             if not math.isfinite(loss):
                 raise NotFiniteError(f'the loss is {float(loss)} at step {number}')
 
         # 2. The task lives: tell those who watch it.
-        self.step = step
+        self.step, self.batches = step, self.batches + len(losses)
+        self._irregular = self._irregular or step != before + len(losses)
         self._watchdog.stepped(step)
         if self._profiler:
             self._profiler.stepped(step, len(losses))
@@ -160,7 +182,8 @@ class Loop:
 
         # 3. Is a report due?
         if self._reports:
-            self._report(losses)
+            self._report(before, steps, losses)
+            self._warn_if_it_stands(len(losses))
 
         # 4. Was a task told to stop? Synchronous tasks agree on it, and on what the chief's clock says.
         stop, save = self._agreed(len(losses))
@@ -168,10 +191,15 @@ class Loop:
         # 5. Is a checkpoint due?
         if self._plan.is_chief or not self._plan.asynchronous:
             save = save or self._saves.due_after(step)
+        save = save and step != self._saves.step  # a checkpoint has the name of its step
         if save:
             self._saves.saved(step)
 
-        return Next(stop or step >= self._params.max_steps, save)
+        return Next(self._ended(before + len(losses) - 1) or stop, save)
+
+    def saves(self, step: int) -> None:
+        """The chief is about to write a checkpoint of this step."""
+        self._before_save(step, self.batches)
 
     def saved(self, step: int) -> None:
         """The chief has written a checkpoint of this step."""
@@ -182,9 +210,20 @@ class Loop:
         """Of the last checkpoint that was due, or of the one that training began with."""
         return self._saves.step
 
-    def finish(self, step: int | None = None) -> None:
-        """Training is over and saved, after `step`, by default the last one of which it was told."""
-        self.step = self.step if step is None else step
+    def ends(self, why: str, step: int) -> None:
+        """Training is over after `step`. If `Next` has not said so, END_OF_DATA, HOOK or LISTENER has ended it.
+
+        A call that did not come to its end has taken some steps all the same. Each of them has moved the global step
+        by 1: else the call would have ended with it.
+        """
+        self.batches += 0 if self._plan.asynchronous else step - self.step
+        self.step = step
+        if self.why is None and self._watchdog.stopped_by is None:
+            stands = why == END_OF_DATA and self.batches > 0 and self.step == self._first
+            self.why = training_file.STEP_STANDS if stands else why
+
+    def finish(self) -> None:
+        """Training is over and saved."""
         if self._reports:
             self._reports.finish(self.step, self._last_loss)
         if self._profiler:
@@ -202,27 +241,60 @@ class Loop:
         dues = [self._saves.next(step), every(self._first, self._plan.config.log_every_steps)(step)]
         dues += [due(step) for due in self._dues]
         dues.append(self._profiler.border(step, alone) if self._profiler else None)
+        dues.append(step + 1 if self._irregular else None)
         return max(step + 1, min([self._params.max_steps, *(due for due in dues if due is not None)]))
 
     # -- reports
 
-    def _report(self, losses) -> None:
-        """Every so many steps of this task, wherever other tasks have moved the global step."""
-        before, self._taken = self._taken, self._taken + len(losses)
+    def _report(self, before: int, steps: list[int], losses) -> None:
+        """Every so many steps. Of asynchronous tasks each counts its own: others move the global step as well."""
+        first, taken = self._first, [before, *steps]
+        if self._plan.asynchronous:
+            first, taken = 0, [self.batches - len(losses), *range(self.batches - len(losses) + 1, self.batches + 1)]
         self._last_loss = losses[-1]
         if self._reports.bar is not None:
-            self._reports.bar.update(len(losses))
-        due = self._due(before, self._plan.config.log_every_steps)
+            self._reports.bar.update(taken[-1] - taken[0])
+        due = _due([step - first for step in taken], self._plan.config.log_every_steps)
         if due:
-            now = self._read_step() if self._read_step else self.step
-            self._reports.write([(now - self._taken + number, float(losses[number - before - 1])) for number in due])
+            if self._plan.asynchronous:
+                now = self._read_step() if self._read_step else self.step
+                steps = [now - self.batches + number for number in taken[1:]]
+            self._reports.write([(steps[number], float(losses[number])) for number in due])
         if self._reports.summarise:
-            for number in self._due(before, self._plan.config.save_summary_steps):
-                self._reports.summarise(self._first + number, losses[number - before - 1])
+            for number in _due([step - first for step in taken], self._plan.config.save_summary_steps):
+                self._reports.summarise(steps[number], losses[number])
 
-    def _due(self, before: int, frequency: int) -> range:
-        """Which of the steps after the first `before` of this task are due."""
-        return range(before - before % frequency + frequency, self._taken + 1, frequency) if frequency else range(0)
+    def _warn_if_it_stands(self, taken: int) -> None:
+        if self.batches - taken < _STANDS_AFTER <= self.batches and self.step == self._first:
+            _log.warning(
+                'WARNING: the global step has not moved in %d batches, and --max_steps counts it: %s',
+                self.batches,
+                training_file.CURE_OF_STEP_STANDS,
+            )
+
+    def _steps_of(self, step: int, taken: int) -> list[int]:
+        """The global step after each of the steps of a call, which have brought it to `step`."""
+        if self._plan.asynchronous:
+            return [step] * taken
+        return [*(min(number, step) for number in range(self.step + 1, self.step + taken)), step]
+
+    def _ended(self, before: int) -> bool:
+        """Whether the run has come to its end, after a step that began at the global step `before`.
+
+        --max_steps is a global step. As with Estimator's StopAtStepHook, which fetches the global step from before the
+        step, training ends with the first step that begins at max_steps - 1 or later and reaches max_steps.
+        --epochs counts examples, whatever the global step is.
+        """
+        most = self._params.max_steps
+        if self._plan.asynchronous:
+            ended = self.step >= most
+        elif self._plan.config.epochs is not None:
+            ended = self._first + self.batches >= most
+        else:
+            ended = before + 1 >= most and self.step >= most
+        if ended:
+            self.why = training_file.MAX_STEPS
+        return ended
 
     # -- what the tasks agree on
 
@@ -258,6 +330,24 @@ def every(first: int, frequency: int) -> Callable:
         return first if step < first else step + frequency - (step - first) % frequency
 
     return next_
+
+
+def _due(counts: list[int], frequency: int | None) -> list[int]:
+    """After which steps of a call something is due that comes every `frequency` steps.
+
+    Args:
+        counts: the steps that were counted before the call and after each of its steps.
+
+    Returns:
+        The numbers of these steps in the call, from 0 on.
+    """
+    if not frequency:
+        return []
+    return [
+        number
+        for number, (before, count) in enumerate(zip(counts, counts[1:]))
+        if count // frequency > before // frequency
+    ]
 
 
 def refuse_weights(step: int, weights: Iterable) -> None:

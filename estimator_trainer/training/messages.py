@@ -3,11 +3,18 @@
 import logging
 import os
 
-from estimator_trainer.run_dir import metrics_log, protocol
+from estimator_trainer.run_dir import metrics_log, protocol, training_file
 from tf_config import addresses
 
 _log = logging.getLogger('estimator_trainer')
-_ENDED_BY = {'early_stopping': 'early stopping', 'max_secs': '--max_secs', 'end_of_data': 'end of data'}
+_ENDED_BY = {
+    training_file.EARLY_STOPPING: 'early stopping',
+    training_file.MAX_SECS: '--max_secs',
+    training_file.END_OF_DATA: 'end of data',
+    training_file.STEP_STANDS: 'end of data; the global step has never moved',
+    training_file.HOOK: 'a hook of the job',
+    training_file.LISTENER: "a listener of the job's checkpoints",
+}
 
 
 def warn_of_public_addresses(plan) -> None:
@@ -47,7 +54,8 @@ def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
         _log.info('trains from step 0 to %d', end)
     if params.position_shift:
         _log.info(
-            'the global batch was another before: %d examples have been trained, and the data go on there',
+            'the steps until here have not trained a batch of this size each: %d examples have been trained, and the '
+            'data go on there',
             start * params.global_batch_size + params.position_shift,
         )
     if params.job.get('scale_rate_with_replicas'):
@@ -84,17 +92,34 @@ def say_changed_files(before, now) -> None:
         )
 
 
-def say_end_of_data(step, params) -> None:
-    """Training has ended at `step` because there were no more batches. `params`: run_params.RunParams."""
-    batch = params.global_batch_size
-    _log.warning(
-        'WARNING: the training data ended at step %d of %d: %s of %s examples. The input_fn has to repeat its data '
-        "when mode is 'train': add repeat() to the data set",
-        step,
-        params.max_steps,
-        f'{step * batch:,}',
-        f'{params.max_steps * batch:,}',
-    )
+def say_why_early(why, step, params, batches) -> None:
+    """Training has ended before --max_steps or --epochs, and the user should know why.
+
+    Args:
+        why: one of training_file.WHY.
+        params: run_params.RunParams.
+        batches: trained in this process.
+    """
+    batch, end = params.global_batch_size, params.max_steps
+    if why == training_file.END_OF_DATA:
+        trained = params.start_step * batch + params.position_shift + batches * batch
+        _log.warning(
+            'WARNING: the training data ended at step %d of %d, after %s examples. The input_fn has to repeat its data '
+            "when mode is 'train': add repeat() to the data set",
+            step,
+            end,
+            f'{trained:,}',
+        )
+    elif why == training_file.STEP_STANDS:
+        _log.warning(
+            'WARNING: the training data ended after %s batches, and none of them has moved the global step: %s',
+            f'{batches:,}',
+            training_file.CURE_OF_STEP_STANDS,
+        )
+    elif why == training_file.HOOK:
+        _log.info('a hook of the job has stopped the training at step %d of %d', step, end)
+    elif why == training_file.LISTENER:
+        _log.info('a listener of the checkpoints of the job has stopped the training at step %d of %d', step, end)
 
 
 def say_end(model_dir, step, why, metrics, has_exports) -> None:

@@ -105,7 +105,9 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     if plan.in_sync and job.input_fn:
         together = first_batches.FirstBatches(plan)
         input_fn, after_call = together.watched(input_fn), together.after_call
-    loop = loops.Loop(plan, params, watchdog, _reason_to_stop(config, rule), profiler, after_call)
+    loop = loops.Loop(
+        plan, params, watchdog, _reason_to_stop(config, rule), profiler, after_call, _position_kept(plan, params)
+    )
     waited = waits.Waits(memory and memory.waited_secs)
     watchdog.hear_waits(waited.totals)
     setup = Setup(plan, watchdog, job, params, run_configs, input_fn, loop, waited, dataset)
@@ -146,11 +148,11 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     if plan.in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
         step = max(step, watchdog.step or 0)
     if plan.trains:
-        why = 'max_steps' if step >= params.max_steps else loop.why or 'end_of_data'
+        why = loop.why or training_file.MAX_STEPS  # Estimator itself trains nothing if that is reached already
         if not watchdog.stopped_by:
             watchdog.finish(training_file.ENDED, why)
-        if why == 'end_of_data' and not watchdog.stopped_by and plan.is_chief:
-            messages.say_end_of_data(step, params)
+            if plan.is_chief:
+                messages.say_why_early(why, step, params, loop.batches)
     if not watchdog.stopped_by:
         messages.say_end(model_dir, step, why, evaluation.results.get(step), bool(exports))
     return _stopped(watchdog, step)
@@ -194,6 +196,15 @@ def _started_at(params, plan, step) -> run_params.RunParams:
     shift = config_file.position_shift(config.model_dir, batch, step)
     end = run_params.last_step(config.max_steps, config.epochs, params.num_examples, batch, shift)
     return dataclasses.replace(params, start_step=step, max_steps=end, position_shift=shift)
+
+
+def _position_kept(plan, params):
+    """(step of a checkpoint, batches trained in this process) -> keeps how many examples the checkpoint has trained."""
+    if plan.asynchronous:
+        return lambda step, batches: None
+    model_dir, batch = plan.config.model_dir, params.global_batch_size
+    began = params.start_step * batch + params.position_shift
+    return lambda step, batches: config_file.keep_examples(model_dir, batch, step, began + batches * batch)
 
 
 def _reason_to_stop(config, rule):

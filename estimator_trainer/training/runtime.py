@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat.patches import forked_session, heartbeat, python_functions, python_lock
+from estimator_trainer.compat.patches import eager_mode, forked_session, heartbeat, python_functions, python_lock
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.training import broken_input, save_rule
@@ -96,7 +96,8 @@ def _train_strategy(plan):
     if not plan.trains or not plan.is_multi_worker:
         return None
     python_lock.install()  # so that the watchdog runs while this task waits for the others
-    with heartbeat.put_off():
+    # A job may have turned eager execution off. The strategy starts the service by which tasks agree only with it.
+    with heartbeat.put_off(), eager_mode.at_once():
         return tf.distribute.MultiWorkerMirroredStrategy()
 
 

@@ -1,8 +1,10 @@
 """Several training steps of an Estimator in one session.run: --steps_per_call.
 
-What happens at which step stays the same: a call ends at each step after which something is due.
+What happens at which step stays the same: a call ends at each step after which something is due, and after one that
+has not moved the global step by 1. From then on each call takes one step.
 """
 
+import logging
 import threading
 import time
 
@@ -14,24 +16,25 @@ from estimator_trainer.training import call_lengths, step_loop
 from estimator_trainer.training.call_lengths import LONGEST_CALL_SECS
 from estimator_trainer.training.loop import every
 
+_log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
 _MOST_IN_STEP = 10  # of several workers, whose calls end together: ten slow steps have to fit into the grace period
-_KNOWN_HOOKS = (v1.train.StopAtStepHook, v1.train.NanTensorHook)
 
 
-def make(setup, spec, hooks, wait) -> tuple:
+def make(setup, spec, hooks, wait, step_after) -> tuple:
     """-> (Calls, None), or (None, why each call takes one step), where the text is empty if that was asked for.
 
     Args:
         setup: trainer.Setup.
         spec: EstimatorSpec of one step.
-        hooks: the job's.
+        hooks: all that the job has made. Those of Estimator and of the trainer are not among them.
         wait: of `waits.for_input_of_step`.
+        step_after: of `sync_training.step_after`, for one step.
     """
     why = _why_single(setup.plan, hooks, spec.loss)
     if why is None:
         try:
-            return Calls(setup, spec, wait), None
+            return Calls(setup, spec, wait, step_after, _between_calls(hooks, spec.scaffold)), None
         except step_loop.CannotLoop as error:
             why = str(error)
     return None, why
@@ -48,18 +51,36 @@ def _why_single(plan, hooks, loss) -> str | None:
     if loss.dtype not in (tf.float32, tf.float64):
         return f'the loss is of type {loss.dtype.name}'
     for hook in hooks:
-        if not isinstance(hook, _KNOWN_HOOKS) and _looks_at_steps(hook):
+        if _has_own(hook, 'before_run', 'after_run'):
             return f"the job's {type(hook).__name__} looks at every step"
     return None
 
 
-def _looks_at_steps(hook) -> bool:
-    own = v1.train.SessionRunHook
-    return type(hook).before_run is not own.before_run or type(hook).after_run is not own.after_run
+def _between_calls(hooks, scaffold) -> str | None:
+    """What of the job is given the session between two calls, and may run operations of the step itself; or None."""
+    if scaffold is not None and scaffold.init_fn is not None:
+        return "the job's init_fn"
+    of_job = (hook for hook in hooks if _has_own(hook, 'after_create_session', 'end'))
+    return next((f"the job's {type(hook).__name__}" for hook in of_job), None)
+
+
+def _has_own(hook, *methods: str) -> bool:
+    """Whether a hook has any of these methods of its own, in its class or in itself."""
+    none = v1.train.SessionRunHook
+    return any(
+        getattr(type(hook), method, None) is not getattr(none, method) or method in getattr(hook, '__dict__', {})
+        for method in methods
+    )
 
 
 class Calls:
     """Says how many steps each call takes. `estimator.LoopHook` asks.
+
+    Args:
+        between: what of the job may run operations of the step between two calls, or None.
+
+    Raises:
+        CannotLoop: the step cannot be the body of a loop.
 
     Attributes:
         losses: tensor with the loss of each step of a call.
@@ -67,7 +88,7 @@ class Calls:
         planned, done: steps of the call: it was to take, it has taken.
     """
 
-    def __init__(self, setup, spec, wait):
+    def __init__(self, setup, spec, wait, step_after, between):
         self._plan, self._loop, config = setup.plan, setup.loop, setup.plan.config
         alone = agreement.in_step() is None
         self._clock = EndOfCall(spec.loss) if alone else None
@@ -80,7 +101,10 @@ class Calls:
             _merged_summaries(spec) if self._summaries else None,
             wishes,
             wait,
+            step_after,
         )
+        if between and self._steps.draws:
+            raise step_loop.CannotLoop(f'{between} may run a part of the step, and the step draws random numbers')
         self._spec = spec._replace(train_op=self._steps.done.op, loss=self._steps.loss)
         self._in_call = self._steps.last[wishes[0].ref()] if wishes else None
         self.losses, self.dues = self._steps.losses, [self._next_summary]
@@ -112,6 +136,7 @@ class Calls:
         """Training begins."""
         self._session, self._first = session, self.step
         self.planned, self._next, self._left = 1, 1, 0
+        self._one_step = False  # a step has moved the global step by another number than 1
         if self._clock:
             self._clock.start(session)
 
@@ -122,22 +147,31 @@ class Calls:
             self.planned = min(self.planned, self._next_due(self.step) - self.step)  # a profile may have been asked for
             self._clock.begin()
         self._lengths.begin()
-        return {self._steps.most: self.planned}
+        return {self._steps.most: self.planned, self._steps.first: self.step}
 
     def next_length(self) -> int:
         """What all tasks do in the next call, if this one takes all its steps. The chief says it."""
-        return self._lengths.of_call_after(self.step + self.planned) if self._plan.is_chief else 0
+        if not self._plan.is_chief:
+            return 0
+        return 1 if self._one_step else self._lengths.of_call_after(self.step + self.planned)
 
-    def took(self, steps: int) -> None:
-        """The call has ended."""
+    def took(self, steps: int, step: int) -> None:
+        """The call has ended. `step` is the global step now."""
         self.done, self._left = steps, self.planned - steps
         self._lengths.took(steps)
+        if step != self.step + steps and not self._one_step:
+            self._one_step = True
+            if self._plan.is_chief:
+                moved = step - self.step - steps + 1
+                _log.info('one step a call: the train_op has moved the global step by %d, and not by 1', moved)
         if self._clock:
             self._clock.ended(self._session, early=self._left > 0)
 
     def plan_next(self, participant) -> None:
         """What was due after the call is done. The last number of `participant` is `next_length`."""
-        if self._clock:
+        if self._one_step:  # in all tasks at once: they move the global step alike
+            self._next, self._left = 1, 0
+        elif self._clock:
             self._next, self._left = self._lengths.of_call_after(self.step), 0
         else:
             self._next = max(1, participant.numbers()[-1])

@@ -1,26 +1,28 @@
 """The training step of a graph as the body of a loop, so that one `session.run` takes many steps.
 
 A model_fn has built one step: a train_op and a loss. All operations that they need are copied into the body of a
-`tf.while_loop`. What lives from step to step (variables, iterators, tables) and what is fed stays outside. A copy
-keeps the attributes of an operation, its seeds among them: a loop computes bit for bit what single steps compute.
+`tf.while_loop`. Only two kinds of operations stay outside, and both read nothing that a step computes: the handles of
+what lives from step to step (variables, iterators, tables, queues), and placeholders. A copy keeps the attributes of
+an operation, its seeds and its static shapes among them: a loop computes bit for bit what single steps compute.
+
+What cannot be copied so is refused by CannotLoop, and so is whatever TensorFlow raises while the loop is built: each
+call then takes one step.
 """
 
 import dataclasses
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from estimator_trainer.compat.patches import graphs
+from estimator_trainer.training import step_functions
+from estimator_trainer.training.step_functions import CannotLoop
 
 v1 = tf.compat.v1
-_OF_ONE_STEP = {'TensorArray', 'TensorArrayV2', 'TensorArrayV3', 'Stack', 'StackV2'}  # resources that no step shares
-_FED = {'Placeholder', 'PlaceholderWithDefault'}
+_READS = {'ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'}  # of a variable, which they do not change
 _LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
 _PLACE = b'loc:@'  # of an operation that has to be where another one is
-
-
-class CannotLoop(Exception):
-    """The step cannot be the body of a loop. The text says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,26 +30,31 @@ class StepLoop:
     """Some training steps in one call.
 
     Attributes:
-        most: placeholder of how many steps the call takes at most. It takes fewer if a loss is not finite, or if
-            `stops` is true after a step.
+        most: placeholder of how many steps the call takes at most. It takes fewer if a loss is not finite, if `stops`
+            is true after a step, or if a step has not counted by 1.
+        first: placeholder of the count before the call, an int64 scalar. It matters only if `counted` was given.
         done: an int32 scalar, the steps that the call has taken.
         losses: the loss of each of them.
         loss: the last of them.
         summary: the merged summaries of the last step, or None.
         last: {reference of a tensor of one step: its value in the last step}, for those that were asked for.
+        draws: whether the step draws random numbers from seeds of its operations. The copies count their draws apart
+            from the originals.
         also: what else was asked for of each of the steps, or None.
     """
 
     most: tf.Tensor
+    first: tf.Tensor
     done: tf.Tensor
     losses: tf.Tensor
     loss: tf.Tensor
     summary: tf.Tensor | None
     last: dict
+    draws: bool
     also: tf.Tensor | None = None
 
 
-def make(train_op, loss, stops, summary=None, last=(), also=None) -> StepLoop:
+def make(train_op, loss, stops, summary=None, last=(), also=None, counted=None) -> StepLoop:
     """Builds the loop in the graph of `train_op`.
 
     Args:
@@ -57,28 +64,50 @@ def make(train_op, loss, stops, summary=None, last=(), also=None) -> StepLoop:
         summary: a string tensor that may depend on the step, or None.
         last: tensors of the step whose last value is wanted.
         also: a scalar of the step of which all values are wanted, in the type of the loss; or None.
+        counted: an int64 scalar of the step: the global step after it. A call ends after a step that has moved it by
+            another number than 1. None: nobody asks.
 
     Raises:
-        CannotLoop: an operation of the step cannot be copied.
+        CannotLoop: the step cannot be the body of a loop. The text says which operation prevents it, and why.
     """
-    graph, train_op = loss.graph, _op(train_op)
+    try:
+        return _made(_op(train_op), loss, stops, summary, last, also, counted)
+    except CannotLoop:
+        raise
+    except Exception as error:  # whatever TensorFlow has against this graph, single steps are still right
+        said = str(error).strip().splitlines() or ['']
+        raise CannotLoop(f'TensorFlow cannot build the loop ({type(error).__name__}: {said[0][:200]})') from error
+
+
+def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
+    graph = loss.graph
     stops = tf.constant(False) if stops is None else stops
     beside = [] if also is None else [tf.cast(also, loss.dtype)]  # travels with the loss, which costs least
-    step = _Part(graph, [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside))])
-    summaries = _Part(graph, [summary.op], without=step.ops) if summary is not None else None
-    carried = _unique([*last, *(summaries.inputs_from(step.ops) if summaries else ())])
+    counts = [] if counted is None else [counted]
+    targets = [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside, *counts))]
+    step, summaries, read = _Part(graph, targets), None, []
+    if summary is not None:
+        reads = [op for op in _Part(graph, [summary.op], without=step.ops).ops if op.type in _READS]
+        step = _Part(graph, [*targets, *reads])  # they see the variables as in a single step: before its update
+        summaries = _Part(graph, [summary.op], without=step.ops)
+        read = [*summaries.inputs_from(step.ops), *([summary] if summary.op in step.ops else [])]
+    carried = _unique([*last, *read])
     most = v1.placeholder_with_default(1, [], name='steps_per_call')
+    first = v1.placeholder_with_default(np.int64(0), [], name='step_before_call')
     losses = tf.TensorArray(loss.dtype, size=0, dynamic_size=True, element_shape=[1 + len(beside)])
 
     def goes_on(done, ends, *_):
         return tf.logical_and(done < most, tf.logical_not(ends))
 
     def take_a_step(done, _, losses, *__):
-        copied_op, (of_step, ends, *values) = step.copy(train_op, [loss, stops, *beside, *carried])
+        copied_op, (of_step, ends, *values) = step.copy(train_op, [loss, stops, *beside, *counts, *carried])
         others, values = values[: len(beside)], values[len(beside) :]
-        with tf.control_dependencies([copied_op, of_step, ends]):
+        reached, values = values[: len(counts)], values[len(counts) :]
+        with tf.control_dependencies([copied_op, of_step, ends, *reached]):
             of_step = tf.reshape(of_step, [])  # its shape may be unknown
             ends = tf.logical_or(tf.reshape(ends, []), tf.logical_not(tf.math.is_finite(of_step)))
+            for count in reached:
+                ends = tf.logical_or(ends, tf.not_equal(count, first + tf.cast(done + 1, tf.int64)))
             return done + 1, ends, losses.write(done, tf.stack([of_step, *others])), *values
 
     with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
@@ -100,31 +129,41 @@ def make(train_op, loss, stops, summary=None, last=(), also=None) -> StepLoop:
         if summaries:
             _, (summary,) = summaries.copy(None, [summary], of_last, after=done)
     last_values = {tensor.ref(): of_last[tensor.ref()] for tensor in last}
-    return StepLoop(most, done, losses, losses[-1], summary, last_values, others[0] if others else None)
+    beside = others[0] if others else None
+    return StepLoop(most, first, done, losses, losses[-1], summary, last_values, step.draws, beside)
 
 
 class _Part:
     """The operations that some targets need.
 
+    Args:
+        graph: theirs.
+        targets: operations.
+        without: operations whose results are given to the copy.
+
     Attributes:
         ops: those to be copied.
-        borders: those that stay where they are, and that `ops` read from.
+        borders: those that stay where they are, and that `ops` read from. They read nothing of `ops`.
+        draws: whether any of `ops` draws random numbers from a seed of its own.
     """
 
     def __init__(self, graph, targets, without=frozenset()):
-        self._graph, self.ops, self.borders = graph, set(), set()
-        seen, left = set(), list(targets)
+        self._graph, self._without = graph, without
+        self.ops, self.borders = set(), set()
+        functions = step_functions.Functions(graph)
+        left = list(targets)
         while left:
             op = left.pop()
-            if op in seen or op in without:
+            if op in self.ops or op in self.borders or op in without:
                 continue
-            seen.add(op)
             if _stays(op):
                 self.borders.add(op)
                 continue
             _check(op)
+            functions.check(op)
             self.ops.add(op)
-            left += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+            left += _reads(op)
+        self.draws = functions.draw
 
     def inputs_from(self, ops) -> list:
         """The tensors of other operations that this part reads."""
@@ -153,12 +192,13 @@ class _Part:
                 stands_for[tensor.name] = inner
         definition = self._definition()
         needed = {_full(name) for node in definition.node for name in node.input}
+        inputs = {name: value for name, value in stands_for.items() if name in needed}
+        if after is not None:
+            given_names = _names(self._without)
+            inputs |= {name: after for name in needed if name.startswith('^') and name[1:] in given_names}
         wanted = [tensor.name for tensor in tensors if tensor.name not in stands_for]
         returned = tf.import_graph_def(
-            definition,
-            {name: value for name, value in stands_for.items() if name in needed},
-            [*([train_op.name] if train_op else []), *wanted],
-            name='step',
+            definition, inputs, [*([train_op.name] if train_op else []), *wanted], name='step'
         )
         copied_op = returned.pop(0) if train_op else None
         copies = {**stands_for, **dict(zip(wanted, returned))}
@@ -168,14 +208,16 @@ class _Part:
         return [op for op in self._graph.get_operations() if op in self.ops]
 
     def _definition(self) -> graph_pb2.GraphDef:
-        names = {op.name for op in self.ops}
+        names, given = _names(self.ops), _names(self._without)
         definition = graph_pb2.GraphDef(versions=self._graph.graph_def_versions)
         graphs.copy_functions(self._graph, definition)
         for op in self._ordered():
             node = definition.node.add()
             node.CopyFrom(op.node_def)
-            inputs = [name for name in node.input if not name.startswith('^') or name[1:] in names]
-            node.input[:] = inputs
+            # A control input from a border is left out: what stays outside has nothing to do.
+            node.input[:] = [
+                name for name in node.input if not name.startswith('^') or name[1:] in names or name[1:] in given
+            ]
             places = [
                 place
                 for place in node.attr['_class'].list.s
@@ -184,13 +226,47 @@ class _Part:
             del node.attr['_class']
             if places:
                 node.attr['_class'].list.s.extend(places)
+            # The job may have set shapes that TensorFlow cannot infer. The import takes them from this attribute.
+            node.attr['_output_shapes'].list.shape.extend(tensor.shape.as_proto() for tensor in op.outputs)
         return definition
 
 
 def _stays(op) -> bool:
-    """What every step shares, and what is fed."""
-    holds = any(tensor.dtype == tf.resource for tensor in op.outputs) and op.type not in _OF_ONE_STEP
-    return holds or op.type in _FED
+    """Whether an operation stays outside the loop: a handle of what lives from step to step, or a placeholder.
+
+    Raises:
+        CannotLoop: it has to stay outside, but reads what a step computes.
+    """
+    if op.type == 'Placeholder':
+        return True
+    if op.type == 'PlaceholderWithDefault':
+        return _is_fixed(op.inputs[0].op)  # else its default is a part of the step
+    if not _is_handle(op):
+        return False  # other handles, such as those that a While returns, are made anew in each step
+    if not all(_is_fixed(read) for read in _reads(op)):
+        raise CannotLoop(f'{op.name} ({op.type}) is shared by all steps, but reads what a step computes')
+    return True
+
+
+def _is_fixed(op) -> bool:
+    """Whether an operation computes the same in each step, whatever the step does: it and all that it reads have no
+    state."""
+    seen, left = set(), [op]
+    while left:
+        op = left.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        reads_a_resource = any(tensor.dtype == tf.resource for tensor in op.inputs)
+        if reads_a_resource or (op.type != 'Placeholder' and not _is_handle(op) and op.op_def.is_stateful):
+            return False
+        left += _reads(op)
+    return True
+
+
+def _is_handle(op) -> bool:
+    """Whether an operation gives a resource that is found by its name in every step."""
+    return step_functions.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
 
 
 def _check(op) -> None:
@@ -198,6 +274,15 @@ def _check(op) -> None:
         raise CannotLoop(f'{op.name} is a variable of TensorFlow 1')
     if op.type in _LOOPS_OF_V1:
         raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1')
+
+
+def _reads(op) -> list:
+    """The operations that an operation waits for."""
+    return [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+
+
+def _names(ops) -> set:
+    return {op.name for op in ops}
 
 
 def _nothing(tensor):
@@ -212,8 +297,8 @@ def _op(fetch):
 
 
 def _full(name) -> str:
-    """An input of a node, 'op' or 'op:1', as a tensor is called: 'op:0', 'op:1'."""
-    return name if ':' in name else f'{name}:0'
+    """An input of a node, 'op', 'op:1' or '^op', as import_graph_def calls it: 'op:0', 'op:1', '^op'."""
+    return name if ':' in name or name.startswith('^') else f'{name}:0'
 
 
 def _unique(tensors) -> list:

@@ -41,6 +41,16 @@ def described(error: BaseException) -> str:
     return f'{what} ({os.path.basename(file)}, line {line})' if file else what
 
 
+def in_traced_code(error: BaseException, kind: type[BaseException]) -> BaseException | None:
+    """The exception of this class for which AutoGraph has raised `error`; it does so around a model_fn of replicas."""
+    if not text_of(error).startswith(_TRACED):
+        return None
+    before = error.__context__
+    while before is not None and not isinstance(before, kind):
+        before = before.__context__
+    return before
+
+
 def first_line(error: BaseException) -> str:
     """The first line of its text that tells something."""
     text = text_of(error)

@@ -70,3 +70,11 @@ def test_the_order_is_the_one_it_was():
     """A run that is resumed by a later version goes on in the order in which it began."""
     found = BlockOrder([5, 5, 5], [1, 1, 1], seed=7).examples(np.arange(15))
     assert found.tolist() == [14, 12, 13, 6, 11, 4, 1, 7, 5, 0, 8, 10, 3, 2, 9]
+
+
+def test_a_window_takes_no_more_than_it_may():
+    order = BlockOrder([4] * 20, [10] * 20, seed=1, window_bytes=30)
+    assert order.num_windows == 7
+    for position in range(0, 80, 12):
+        assert len(order.blocks_at(position)) <= 3
+        assert set(order.examples(np.arange(position, min(position + 12, 80))) // 4) == set(order.blocks_at(position))

@@ -1,5 +1,7 @@
 """data.batch, and evaluations of it: dense, sparse and ragged features, scalars, replicas without examples."""
 
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,6 +53,43 @@ def _of_unknown_shapes(scalar, unknown, known):
 def test_size_where_a_shape_is_unknown():
     sizes = _of_unknown_shapes(tf.constant(1.0), tf.zeros([6, 2]), tf.zeros([7, 2]))
     assert [int(size) for size in sizes] == [6, 7]
+
+
+def test_size_of_arrays():
+    assert int(batch.size(np.zeros([6, 2]), {'x': np.zeros([6])})) == 6
+    assert int(batch.size(None, {'scale': np.float32(2.0), 'x': np.zeros([4, 1])})) == 4
+    assert int(batch.size(None, {'scale': 2.0, 'x': np.array(['a', 'b'])})) == 2
+    assert batch.static_size({'x': np.zeros([3, 1])}) == 3
+
+
+@pytest.mark.parametrize('labels', [None, {'y': None}], ids=str)
+def test_nothing_in_the_place_of_a_tensor(labels):
+    none, nothing = batch.without_examples((examples(5), labels))
+    assert (int(batch.size(nothing, none)), nothing) == (0, labels)
+    more, nothing = batch.with_zeros((examples(5), labels), tf.constant(2))
+    assert (int(batch.size(nothing, more)), nothing) == (7, labels)
+
+
+Pair = collections.namedtuple('Pair', 'features labels')
+FORMS = {
+    'features alone': lambda x: {'x': x},
+    'no labels': lambda x: ({'x': x}, None),
+    'a None among the labels': lambda x: ({'x': x}, {'y': x, 'z': None}),
+    'a tuple of one': lambda x: ({'x': x},),
+    'a named tuple': lambda x: Pair({'x': x}, None),
+    'weights': lambda x: (x, x, x),
+}
+
+
+@pytest.mark.parametrize('form', FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize('replicas', [1, 2, 3])
+def test_an_evaluation_on_replicas_has_empty_batches_of_the_same_form(form, replicas):
+    batches = tf.data.Dataset.range(5).batch(2).map(form)
+    found = list(exact_evaluation.for_all(batches, replicas))
+    sizes = [int(batch.size(each)) for each in found]
+    assert sizes == [2, 2, 1, *[0] * (replicas - 1)]
+    for each in found:
+        tf.nest.assert_same_structure(each, found[0])
 
 
 def test_without_examples():

@@ -237,3 +237,40 @@ def test_how_many_examples_a_run_has_trained_when_its_global_batch_has_changed(t
     assert start(32, 400) == 17600 + 50 * 32
     assert start(32, 300) == 16000 + 50 * 16  # the newest checkpoint was damaged
     assert start(64, 0) == 0
+
+
+def test_examples_of_a_checkpoint_whose_step_does_not_say_them(tmp_path):
+    folder = str(tmp_path)
+    config_file.write(folder, {'global_batch_size': 8})
+    for step in (0, 20):
+        (tmp_path / f'model.ckpt-{step}.index').write_text('')
+    config_file.keep_examples(folder, 8, 0, 0)
+    config_file.keep_examples(folder, 8, 20, 160)
+    assert not (tmp_path / config_file.EXAMPLES).exists()  # the steps say it
+    config_file.keep_examples(folder, 8, 20, 640)
+    config_file.keep_examples(folder, 8, 21, 672)  # comes before the checkpoint
+    assert config_file.position_shift(folder, 8, 20) == 480 and config_file.position_shift(folder, 8, 0) == 0
+    assert config_file.position_shift(folder, 8, 21) == 504
+
+    # The run resumes: config.json says it too, for the tasks that have no other file of the chief's.
+    parts = config_file.batches(folder, 8, 20)
+    assert parts == [[0, 0, 8], [20, 640, 8]]
+    config_file.write(folder, {'global_batch_size': 8, 'batches': parts})
+    (tmp_path / config_file.EXAMPLES).unlink()
+    assert config_file.position_shift(folder, 8, 20) == config_file.position_shift(folder, 8, 30) == 480
+    assert config_file.position_shift(folder, 16, 20) == 320  # another global batch
+    config_file.keep_examples(folder, 8, 30, 720)  # from here on each step trains a batch
+    assert not (tmp_path / config_file.EXAMPLES).exists()
+    config_file.keep_examples(folder, 8, 24, 768)
+    assert config_file.position_shift(folder, 8, 24) == 576
+
+
+def test_examples_of_checkpoints_that_are_gone_are_forgotten(tmp_path):
+    folder = str(tmp_path)
+    config_file.write(folder, {'global_batch_size': 8})
+    for step in range(1, 50):
+        config_file.keep_examples(folder, 8, step, 32 * step)
+        (tmp_path / f'model.ckpt-{step}.index').write_text('')
+        (tmp_path / f'model.ckpt-{step - 3}.index').unlink(missing_ok=True)
+    kept = json.loads((tmp_path / config_file.EXAMPLES).read_text())
+    assert kept == {str(step): 32 * step for step in (46, 47, 48, 49)}

@@ -78,8 +78,16 @@ DAMAGES = {
     'index missing': lambda folder: part(folder, 'index').unlink(),
     'a bit of the index': lambda folder: flip(part(folder, 'index')),
     'all zeros': lambda folder: part(folder, 'data').write_bytes(bytes(4008)),
-    'no global step': lose_step,
 }
+
+
+def test_a_whole_one_without_a_global_step_is_refused_and_stays(model_dir, warnings):
+    lose_step(model_dir)
+    before = content(model_dir)
+    assert checkpoints.damage(str(model_dir / 'model.ckpt-30')) == checkpoints.NO_STEP
+    with pytest.raises(checkpoints.NoGoodCheckpoint, match='model.ckpt-30 .*can be read, but it has no global_step'):
+        checkpoints.set_aside_damaged(str(model_dir))
+    assert content(model_dir) == before and warnings() == []
 
 
 def steps_left(model_dir):
@@ -149,6 +157,16 @@ def test_a_damaged_one_that_was_named_gives_way_to_an_older_one(model_dir):
     flip(part(model_dir, 'data', 20))
     checkpoints.set_aside_damaged(str(model_dir))
     assert (checkpoints.last_step(str(model_dir)), steps_left(model_dir)) == (10, [10, 30])
+
+
+def test_one_in_another_folder_that_is_named_is_taken_up_there(model_dir, tmp_path):
+    other = tmp_path / 'other'
+    other.mkdir()
+    v1.train.update_checkpoint_state(str(other), str(model_dir / 'model.ckpt-20'))
+    before = {**content(model_dir), **content(other)}
+    checkpoints.set_aside_damaged(str(other))
+    assert checkpoints.last_step(str(other)) == 20
+    assert {**content(model_dir), **content(other)} == before
 
 
 def test_damage_to_older_ones_is_nobodys_business(model_dir):

@@ -213,3 +213,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, remote, monkeypatch,
     assert start(tmp_path) == exit_codes.CANNOT_WRITE
     assert f'--scratch_dir={tmp_path}: [Errno 28] No space left on device' in capsys.readouterr().err
     assert remote.lease()['released']
+
+
+@pytest.mark.parametrize('name', ['run/thesis.tex', 'sending/words.index', 'sending/deep/file', 'sent.json', 'run'])
+def test_files_of_others_in_the_folder_stay(tmp_path, remote, name, capsys):
+    mine = tmp_path / 'mine' / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text('{"letters": 2}')
+    assert start(tmp_path / 'mine') in (exit_codes.USAGE, exit_codes.CANNOT_WRITE)
+    assert mine.read_text() == '{"letters": 2}' and f'--scratch_dir={tmp_path}/mine' in capsys.readouterr().err

@@ -123,9 +123,14 @@ def test_a_spoiled_error_file_is_none(gang, text):
     assert verdict.ends(gang.logs / '0') == []
 
 
-def test_an_evaluator_that_always_fails_gets_no_restarts_back(gang):
-    codes = [
-        gang.ends(137, ('evaluator:0', 137, {}), checkpoint=attempt, roles='worker:2,evaluator:1')[0]
-        for attempt in range(4)
-    ]
-    assert codes == [verdict.AGAIN] * 3 + [exit_codes.RESTARTS_SPENT]
+ROLES = ['worker:3', 'worker:2,evaluator:1', 'chief:1,worker:2,ps:1', 'chief:1,worker:2,ps:1,evaluator:1']
+
+
+@pytest.mark.parametrize('roles', ROLES)
+@pytest.mark.parametrize('task, code', [('worker:1', 143), ('worker:1', 137), ('evaluator:0', 137), ('ps:0', 143)])
+def test_nobody_restarts_alone_so_a_new_checkpoint_counts_whoever_failed(gang, roles, task, code):
+    """Slurm restarts all tasks: what the run has achieved does not depend on who was preempted."""
+    codes = [gang.ends(code, (task, code, {}), checkpoint=step, roles=roles)[0] for step in (1, 2, 3, 4, 5, 6)]
+    assert codes == [verdict.AGAIN] * 6
+    codes = [gang.ends(code, (task, code, {}), checkpoint=6, roles=roles)[0] for _ in range(3)]
+    assert codes == [verdict.AGAIN] * 2 + [exit_codes.RESTARTS_SPENT]

@@ -39,7 +39,8 @@ from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.processes.local_launcher import LocalLauncher
 tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
 gang = [task_commands.TaskCommand(name, tuple(argv), dict(os.environ),
-                     trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
+                     trains=name.startswith(('chief', 'worker')), cores=tuple(cores),
+                     serves_for_ever='server.join' in argv[-1])
         for name, argv, cores in tasks]
 console.DRAIN_SECS = 60  # a test reads all there is, on a slow machine too
 out, err = Console(1, False), Console(2, False)
@@ -268,6 +269,35 @@ def test_what_goes_on_after_training_is_given_a_bound(start):
     assert (run.outcome['why'], run.outcome['late']) == ('NOT_DRAINED', ['ps:0'])
     assert 'at most 0.2 s (--drain_secs)' in run.err
     assert 'stopping ps:0' in run.err
+
+
+SERVES = f'# server.join\n{FOREVER}'
+
+
+def test_who_serves_for_ever_is_stopped_when_all_others_are_done(start):
+    tasks = {'chief:0': ':', 'worker:0': ':', 'ps:0': SERVES, 'ps:1': SERVES, 'evaluator:0': 'sleep .3'}
+    run = start(tasks).finish()
+    assert (run.code, run.outcome['why'], run.outcome['late']) == (0, 'DONE', [])
+    assert {run.outcome['how'][name] for name in ('ps:0', 'ps:1')} == {'stopped by the supervisor'}
+    assert 'waiting for evaluator:0 to end' in run.err or 'evaluator:0' not in run.err
+    assert 'all other tasks are done, and ps:0, ps:1 would wait for ever; stopping ps:0, ps:1' in run.err
+
+
+def test_who_serves_for_ever_and_hears_no_order_is_killed_and_the_gang_is_done(start):
+    deaf = '# server.join\ntrap "" TERM; touch deaf; while :; do sleep .01; done'
+    worker = 'until [ -e deaf ]; do sleep .01; done'
+    run = start({'chief:0': worker, 'ps:0': deaf}, grace_secs=0.2).finish()
+    assert (run.code, run.outcome['why'], run.outcome['codes']['ps:0']) == (0, 'DONE', -9)
+
+
+def test_an_evaluator_that_does_not_end_is_late_and_who_serves_for_ever_is_not(start):
+    run = start({'chief:0': ':', 'ps:0': SERVES, 'evaluator:0': FOREVER}, drain_secs=0.2).finish()
+    assert (run.code, run.outcome['why'], run.outcome['late']) == (1, 'NOT_DRAINED', ['evaluator:0'])
+
+
+def test_the_end_of_who_serves_for_ever_is_a_failure_while_others_run(start):
+    run = start({'chief:0': FOREVER, 'ps:0': '# server.join\nexit 7'}).finish()
+    assert (run.code, run.outcome['why'], run.outcome['cause']) == (7, 'FAILED', 'ps:0')
 
 
 def test_an_evaluator_may_end_after_training(start):

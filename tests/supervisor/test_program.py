@@ -95,6 +95,20 @@ def test_ctrl_c_reaches_the_program_and_nothing_is_claimed_of_checkpoints(start)
     assert '[worker:0] told' in err and 'checkpoint' not in err
 
 
+SERVER_THAT_JOINS = """
+if task['type'] == 'ps':
+    time.sleep(600)
+"""
+
+
+def test_its_parameter_servers_end_when_all_others_are_done(start, tmp_path):
+    popen = start(SERVER_THAT_JOINS, '--ps=1', '--noevaluator')
+    _, err = popen.communicate(timeout=BOUND_SECS)
+    assert popen.returncode == 0, err
+    report = json.loads((tmp_path / 'my-cluster' / 'report.json').read_text())
+    assert [attempt['why'] for attempt in report['attempts']] == ['done']
+
+
 def parsed(tmp_path, *flags):
     (tmp_path / 'my.py').touch()
     return options.parse([f'--program={tmp_path}/my.py', *flags])
@@ -108,6 +122,7 @@ def test_the_command_of_each_task(tmp_path):
     assert {task.argv for task in gang} == {
         ('python', '-m', 'estimator_trainer.compat', 'run', f'{tmp_path}/my.py', '--batch_size=8')
     }
+    assert [task.name for task in gang if task.serves_for_ever] == ['ps:0']
     tasks = [json.loads(task.env['TF_CONFIG'])['task'] for task in gang]
     assert [f'{task["type"]}:{task["index"]}' for task in tasks] == [task.name for task in gang]
 

@@ -39,6 +39,40 @@ def test_all_findings_at_once():
     assert str(caught.value).count('rule:') == 1  # index 7 is nobody's
 
 
+def refused(given):
+    with pytest.raises(TfConfigError) as caught:
+        parse(given)
+    return caught.value.findings
+
+
+def test_roles_at_the_top_level_are_no_single_process():
+    """Each task would train alone into one model_dir."""
+    findings = refused('{"worker":["a:1","b:2"],"evaluator":["c:3"]}')
+    assert [finding.key for finding in findings] == ['worker', 'evaluator', 'task']
+    assert json.loads(findings[0].corrected)['cluster'] == {'worker': ['a:1', 'b:2'], 'evaluator': ['c:3']}
+    assert findings[0].rule  # which task this is, nobody says
+
+
+@pytest.mark.parametrize('task, meant', [('workerpool0', Task('chief', 0)), ('workerpool1', Task('worker', 0))])
+def test_the_worker_pools_of_vertex_are_its_roles(task, meant):
+    cluster = {'workerpool0': ['a:1'], 'workerpool1': ['b:1', 'c:1'], 'workerpool2': ['p:1'], 'workerpool3': ['e:1']}
+    findings = refused(text(cluster, {'type': task, 'index': 0}, environment='cloud'))
+    assert [finding.key for finding in findings] == [*(f'cluster.{name}' for name in cluster), 'task.type']
+    parsed = parse(findings[0].corrected)
+    assert parsed.cluster == Cluster(chief=('a:1',), worker=('b:1', 'c:1'), ps=('p:1',), evaluator=('e:1',))
+    assert parsed.task == meant and not findings[0].rule
+
+
+def test_no_host_is_lost_where_names_are_numbered():
+    findings = refused(text({'worker0': ['a:1'], 'worker1': ['b:1']}, {'type': 'worker', 'index': 1}))
+    assert parse(findings[0].corrected).cluster == Cluster(worker=('a:1', 'b:1'))
+
+
+@pytest.mark.parametrize('more', [{'job': {'worker_count': '2'}}, {'master': ''}, {'trial': 'worker:1'}, {'tasks': 3}])
+def test_what_stands_at_the_top_level_and_lists_no_task_is_nobodys_business(more):
+    assert parse(json.dumps({'cluster': {'worker': ['a:1']}, 'task': WORKER, **more})).task == Task('worker', 0)
+
+
 @pytest.mark.parametrize('blank', ['', '  \n', '{}', '{"cluster":{}}', '{"environment":"cloud"}'])
 def test_nothing_is_the_empty_cluster(blank):
     parsed = parse(blank)
@@ -175,8 +209,8 @@ def test_random_clusters_pass_or_are_corrected():
         '::1:1',
         '',
     ]
-    names = ['chief', 'worker', 'ps', 'evaluator', 'master', 'workers', 'xyz', '']
-    values = [[], None, 'a:1', {}, {'0': 'c:1'}, 3]
+    names = ['chief', 'worker', 'ps', 'evaluator', 'master', 'workers', 'workerpool1', 'xyz', '']
+    values = [[], None, 'a:1', 'a:1,b:2', '', ',', ['a:1;b:1', ','], {}, {'0': 'c:1'}, 3]
 
     def some_value():
         return pick(values) if pick(range(5)) == 0 else [pick(addresses) for _ in range(pick(range(4)))]
@@ -187,6 +221,8 @@ def test_random_clusters_pass_or_are_corrected():
             document['cluster'] = {pick(names): some_value() for _ in range(pick(range(5)))}
         if pick(range(10)):
             document['task'] = {'type': pick([*names, None]), 'index': pick([0, 0, 1, 2, '1', -1, 10**9, True])}
+        if not pick(range(9)):
+            document[pick([*names, 'Cluster', 'tasks', 'index'])] = pick([some_value(), {'worker': some_value()}, 1])
         strategy = pick(STRATEGIES)
         try:
             parsed = parse(json.dumps(document), strategy)

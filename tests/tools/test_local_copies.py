@@ -9,7 +9,7 @@ import pytest
 
 obstore = pytest.importorskip('obstore')
 
-from estimator_trainer.errors import UsageError  # noqa: E402
+from estimator_trainer.errors import DatasetError, UsageError  # noqa: E402
 from estimator_trainer.storage import connection, needs, store  # noqa: E402
 from estimator_trainer.tools.local_copies import LocalCopies  # noqa: E402
 
@@ -134,8 +134,9 @@ def test_files_by_globs(remote):
         'local.csv',
         *(f'{URL}/{name}' for name in ('part-0.csv', 'part-1.csv', 'part-[1].csv')),
     ]
+    assert found(f'{URL}/part-[1].csv') == [f'{URL}/part-[1].csv']
     assert found(f'{URL}/*/part-?.csv') == [f'{URL}/more/part-2.csv']
-    with pytest.raises(UsageError, match='no object matches'):
+    with pytest.raises(DatasetError, match='no object matches'):
         found(f'{URL}/no-*.csv')
     for pattern in ('s3://*/a', 's3://bucket/*.csv'):
         with pytest.raises(UsageError, match='a bucket and a folder'):

@@ -73,6 +73,8 @@ REPORTED_BACK = (
     '\t [[transfer/concat_S35]]\n====================='
 )
 OF_THE_JOB = [
+    ('FailedPreconditionError', 'Coordination service agent is not enabled.'),
+    ('FailedPreconditionError', 'Coordination service is not enabled.'),
     ('UnknownError', REPORTED_BACK),
     ('UnknownError', 'From /job:worker/replica:0/task:1:\n' + python("KeyError: 'x'")),
     (

@@ -28,10 +28,25 @@ def said(caplog):
     return lambda: [record.getMessage() for record in caplog.records]
 
 
-def test_data_that_end_early(said):
-    messages.say_end_of_data(47, PARAMS)
-    (warning,) = said()
-    assert 'at step 47 of 188: 3,008 of 12,032 examples' in warning and 'repeat()' in warning
+@pytest.mark.parametrize(
+    'why, words',
+    [
+        ('end_of_data', ['WARNING', 'the training data ended at step 57 of 188, after 3,648 examples', 'repeat()']),
+        ('step_stands', ['WARNING', 'ended after 10 batches', 'none of them has moved the global step', 'minimize()']),
+        ('hook', ['a hook of the job has stopped the training at step 57 of 188']),
+        ('listener', ['a listener of the checkpoints of the job has stopped the training at step 57 of 188']),
+    ],
+)
+def test_why_training_has_ended_early(said, why, words):
+    messages.say_why_early(why, 57, PARAMS, batches=10)
+    (line,) = said()
+    assert all(word in line for word in words)
+
+
+@pytest.mark.parametrize('why', ['max_steps', 'early_stopping', 'max_secs'])
+def test_an_end_that_was_asked_for_needs_no_words(said, why):
+    messages.say_why_early(why, 188, PARAMS, batches=10)
+    assert said() == []
 
 
 def test_a_run_that_was_stopped_early(said):

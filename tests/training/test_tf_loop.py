@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import parse
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoints, training_file
@@ -132,7 +133,7 @@ def test_the_watchdog_is_told_of_steps_and_checkpoints(tmp_path, watchdog):
     its = train(tmp_path, watchdog, save_steps=3)
     assert watchdog.told == [1, 2, 3, 4, 5, 6, 7, 8] and watchdog.step == 8
     assert watchdog.checkpoints == [0, 3, 6, 8] and watchdog.checkpoint_step == 8
-    assert (its.why, watchdog.stopped_by, watchdog._state.phase) == (None, None, watchdogs.CLOSING)
+    assert (its.why, watchdog.stopped_by, watchdog._state.phase) == ('max_steps', None, watchdogs.CLOSING)
 
 
 def test_a_resumed_run_counts_on(tmp_path, watchdog):
@@ -177,7 +178,7 @@ def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, watchd
 )
 def test_who_is_asked_for_reasons(tmp_path, watchdog, is_chief, asynchronous, asked):
     its = train(tmp_path, watchdog, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: loop.MAX_SECS)
-    assert its.why == (loop.MAX_SECS if asked else None)
+    assert its.why == (loop.MAX_SECS if asked else 'max_steps')
     assert len(watchdog.told) == (0 if asked else 8)
 
 
@@ -240,3 +241,26 @@ def test_an_evaluation_is_no_place_to_wait_in(tmp_path, watchdog, signum, codes)
     )
     evaluator.evaluate(estimator.latest_checkpoint())
     assert watchdog.codes == codes and watchdog._state.phase == training_file.EVALUATING
+
+
+@pytest.mark.parametrize('steps, agree', [((7, 7), True), ((7, 9), False), ((1024 + 7, 7), True)])
+def test_tasks_that_count_the_global_step_differently(steps, agree):
+    """Each task tells its global step with its wishes, modulo a number, and hears the sum."""
+
+    class Participant:
+        def after_run(self, heard):
+            return [number > 0 for number in heard]
+
+        def numbers(self):
+            return [*[0] * loop.WISHES, sum(step % 1024 for step in steps)]
+
+    its = types.SimpleNamespace(step=steps[0], wishes=lambda: [False] * loop.WISHES)
+    plan = types.SimpleNamespace(num_training_tasks=len(steps))
+    hook = training.LoopHook(types.SimpleNamespace(plan=plan, loop=its), None, None)
+    hook._participant, hook._heard = Participant(), [0] * (loop.WISHES + 1)
+    assert hook._wishes()[loop.WISHES] == 7
+    if agree:
+        assert hook._agree(its.wishes, 1) == [False] * loop.WISHES
+    else:
+        with pytest.raises(UsageError, match='count the global step differently: at step 7'):
+            hook._agree(its.wishes, 1)

@@ -26,7 +26,7 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
         clock=lambda: next(clock),
         rate=saver_hooks.scalar_writer(str(folder), 'examples_per_sec'),
     )
-    config = types.SimpleNamespace(log_every_steps=2, save_summary_steps=0)
+    config = types.SimpleNamespace(log_every_steps=2, save_summary_steps=0, epochs=None)
     plan = types.SimpleNamespace(config=config, is_chief=True, asynchronous=steps_each_run > 1)
     params = types.SimpleNamespace(max_steps=10**6, start_step=start)
     its = loop.Loop(plan, params, mock.Mock(signum=None), lambda: None)
@@ -36,7 +36,8 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
         for _ in range(runs):
             step += steps_each_run
             its.after(step, [(step - steps_each_run) / 2])
-        its.finish(step)
+        its.ends(loop.HOOK, step)
+        its.finish()
     v1.summary.FileWriterCache.clear()
 
 

@@ -30,9 +30,66 @@ def model_fn(features, labels, mode, params):
         )
         loss += slow
     v1.summary.scalar('twice', 2 * loss)
-    train_op = v1.train.AdagradOptimizer(0.1).minimize(loss, global_step=step)
-    hooks = [v1.train.LoggingTensorHook({'loss': loss}, every_n_iter=100)] if params.get('hook') else []
+    train_op = params.get('train_op', counts_by_one)(v1.train.AdagradOptimizer(0.1), loss, step)
+    hooks = [params['hook'](loss)] if params.get('hook') else []
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=hooks)
+
+
+def counts_by_one(optimizer, loss, step):
+    return optimizer.minimize(loss, global_step=step)
+
+
+def counts_by_two(optimizer, loss, step):
+    """As a GAN does, of which both optimizers count."""
+    with tf.control_dependencies([optimizer.minimize(loss, global_step=step)]):
+        return step.assign_add(1)
+
+
+def counts_every_fourth(optimizer, loss, step):
+    """As a job does that accumulates gradients."""
+    batches = v1.get_variable('batches', [], tf.int64, v1.zeros_initializer(), trainable=False)
+    with tf.control_dependencies([optimizer.minimize(loss), batches.assign_add(1)]):
+        return step.assign_add(tf.cast(tf.equal(batches.read_value() % 4, 0), tf.int64))
+
+
+def counts_but_rarely_not(optimizer, loss, step):
+    """As a job does that scales its loss, and leaves out a step that overflows."""
+    batches = v1.get_variable('batches', [], tf.int64, v1.zeros_initializer(), trainable=False)
+    with tf.control_dependencies([optimizer.minimize(loss), batches.assign_add(1)]):
+        return step.assign_add(tf.cast(tf.not_equal(batches.read_value() % 17, 16), tf.int64))
+
+
+def never_counts(optimizer, loss, step):
+    return optimizer.minimize(loss)
+
+
+class Ends(v1.train.SessionRunHook):
+    """Has the session between two calls, and does nothing."""
+
+    def __init__(self, loss):
+        pass
+
+    def end(self, session):
+        pass
+
+
+class StopsAtTen(v1.train.SessionRunHook):
+    def __init__(self, loss):
+        self._calls = 0
+
+    def after_run(self, run_context, run_values):
+        self._calls += 1
+        if self._calls == 10:
+            run_context.request_stop()
+
+
+class Listener(v1.train.CheckpointSaverListener):
+    def after_save(self, session, global_step_value):
+        return global_step_value >= 12
+
+
+def saver_of(folder):
+    return lambda loss: v1.train.CheckpointSaverHook(str(folder), save_steps=6, listeners=[Listener()])
 
 
 def _sleep():
@@ -42,9 +99,9 @@ def _sleep():
     return 0.0
 
 
-def input_fn():
+def input_fn(batches=10**6):
     values = np.random.RandomState(0).normal(size=[96, 4, 8]).astype(np.float32)
-    return tf.data.Dataset.from_tensor_slices(values).repeat()
+    return tf.data.Dataset.from_tensor_slices(values).repeat().take(batches)
 
 
 class Threadless(watchdogs.Watchdog):
@@ -54,6 +111,16 @@ class Threadless(watchdogs.Watchdog):
 
 def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
     """-> (steps of checkpoints, {step: loss in the summaries}, last weights, step after each call, {step: loss})."""
+    return _trained(folder, steps_per_call, steps, profiler, **params)[:5]
+
+
+def ended(folder, steps_per_call, steps=STEPS, **params):
+    """-> (steps of checkpoints, why training has ended, batches, last step, last weights)."""
+    saved, _, weights, _, _, its = _trained(folder, steps_per_call, steps, **params)
+    return saved, its.why, its.batches, its.step, weights.tolist()
+
+
+def _trained(folder, steps_per_call, steps, profiler=None, batches=10**6, **params):
     flags = [
         f'--model_dir={folder}',
         f'--max_steps={steps}',
@@ -88,7 +155,7 @@ def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
         counts=dict,
     )
     training.train_by_loop(estimator, setup, lambda step: None)
-    estimator.train(input_fn, max_steps=steps)
+    estimator.train(lambda: input_fn(batches), max_steps=steps)
     events = {}
     for path in glob.glob(f'{folder}/events*'):
         for event in v1.train.summary_iterator(path):
@@ -96,7 +163,7 @@ def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
             if 'loss' in values:
                 assert values['twice'] == 2 * values['loss']
                 events[event.step] = values['loss']
-    return saved, events, estimator.get_variable_value('weights'), calls, losses
+    return saved, events, estimator.get_variable_value('weights'), calls, losses, setup.loop
 
 
 def test_the_same_at_the_same_steps(tmp_path):
@@ -126,11 +193,74 @@ def test_a_nan_is_found_at_its_step(tmp_path, steps_per_call):
         trained(tmp_path, steps_per_call, nan_at=33)
 
 
-def test_a_hook_that_looks_at_every_step(tmp_path, caplog):
+class SubclassOfUpstreams(v1.train.StopAtStepHook):
+    """With a method of its own."""
+
+    def after_run(self, run_context, run_values):
+        super().after_run(run_context, run_values)
+
+
+@pytest.mark.parametrize(
+    'hook, why',
+    [
+        (lambda loss: v1.train.LoggingTensorHook({'loss': loss}, every_n_iter=100), 'LoggingTensorHook looks at every'),
+        (v1.train.NanTensorHook, 'NanTensorHook looks at every step'),
+        (lambda loss: v1.train.StopAtStepHook(last_step=1000), 'StopAtStepHook looks at every step'),
+        (lambda loss: SubclassOfUpstreams(last_step=1000), 'SubclassOfUpstreams looks at every step'),
+        (Ends, 'Ends may run a part of the step, and the step draws random numbers'),
+    ],
+)
+def test_hooks_of_the_job_that_mean_one_step_a_call(tmp_path, caplog, hook, why):
+    """The same classes of upstream, made by Estimator itself, do not."""
     with caplog.at_level(logging.INFO, 'estimator_trainer'):
-        calls = trained(tmp_path, 'auto', hook=True)[3]
+        calls = trained(tmp_path, 'auto', hook=hook)[3]
     assert calls == list(range(1, STEPS + 1))
-    assert "one step a call: the job's LoggingTensorHook looks at every step" in caplog.text
+    assert "one step a call: the job's " + why in caplog.text
+
+
+@pytest.mark.parametrize(
+    'train_op, saved, batches',
+    [
+        (counts_by_two, [0, 20, 40, 52], 26),  # as upstream's StopAtStepHook, which sees step 50 and not yet 52
+        (counts_every_fourth, [0, 20, 40, 50], 200),
+        (counts_but_rarely_not, [0, 20, 40, 50], 53),
+    ],
+)
+def test_a_global_step_that_does_not_count_batches(tmp_path, train_op, saved, batches):
+    one = ended(tmp_path / '1', 1, train_op=train_op)
+    assert one[:4] == (saved, 'max_steps', batches, saved[-1])
+    for steps_per_call in (7, 'auto'):
+        assert ended(tmp_path / str(steps_per_call), steps_per_call, train_op=train_op) == one
+
+
+@pytest.mark.parametrize('steps_per_call', [1, 7])
+def test_what_ends_training_has_a_word_of_its_own(tmp_path, steps_per_call):
+    def why(name, **params):
+        return ended(tmp_path / name, steps_per_call, **params)[1:4]
+
+    assert why('data', batches=33) == ('end_of_data', 33, 33)
+    assert why('stands', batches=33, train_op=never_counts) == ('step_stands', 33, 0)
+    assert why('hook', hook=StopsAtTen) == ('hook', 10, 10)
+    assert why('stop hook', hook=lambda loss: v1.train.StopAtStepHook(last_step=9)) == ('hook', 9, 9)
+    assert why('listener', hook=saver_of(tmp_path / 'listener')) == ('listener', 12, 12)
+
+
+def test_a_global_step_that_stands_is_told(tmp_path, caplog):
+    ended(tmp_path, 'auto', batches=120, train_op=never_counts)
+    assert 'the global step has not moved in 100 batches' in caplog.text
+
+
+def test_an_iterator_that_the_step_does_not_read_is_not_read(tmp_path):
+    """Its two batches would end the training."""
+
+    class Reads(v1.train.SessionRunHook):
+        def __init__(self, loss):
+            self._next = v1.data.make_one_shot_iterator(tf.data.Dataset.range(2)).get_next()
+
+        def end(self, session):
+            assert session.run([self._next, self._next])[0] == 0
+
+    assert ended(tmp_path, 1, hook=Reads)[1] == 'max_steps'
 
 
 def test_a_call_whose_steps_become_slow_ends_early(tmp_path):

@@ -44,7 +44,76 @@ def with_a_loop_and_python(features):
     return tf.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, tf.tanh(x)), (0, doubled @ weights))[1]
 
 
-MODELS = [dropout, embedding, with_a_table_and_a_condition, with_moving_averages, with_a_loop_and_python]
+def with_a_loop_that_reads_a_variable(features):
+    """A While returns the handles that it captures."""
+    weights = v1.get_variable('weights', [8, 16])
+    return tf.map_fn(lambda row: tf.tanh(row[None] @ weights)[0], features)
+
+
+def with_nested_loops(features):
+    weights = v1.get_variable('weights', [8, 8])
+
+    def outer(n, x):
+        inner = tf.while_loop(lambda m, y: m < 2, lambda m, y: (m + 1, tf.tanh(y @ weights)), (0, x))[1]
+        return n + 1, tf.cond(tf.reduce_sum(inner) > 0, lambda: inner @ weights, lambda: inner)
+
+    return tf.while_loop(lambda n, x: n < 2, outer, (0, features))[1]
+
+
+def recurrent(features):
+    return tf.keras.layers.LSTM(4)(tf.reshape(features, [4, 4, 2]))
+
+
+def with_a_default_of_the_batch(features):
+    weights = v1.get_variable('weights', [8, 16])
+    return v1.placeholder_with_default(features, features.shape) @ weights
+
+
+def with_a_chosen_variable(features):
+    one, other = v1.get_variable('one', [8, 16]), v1.get_variable('other', [8, 16])
+    handle = tf.cond(tf.reduce_sum(features) > 0, lambda: one.handle, lambda: other.handle)
+    return features @ tf.ensure_shape(tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32), [8, 16])
+
+
+def with_inner_updates(features):
+    weights, critic = v1.get_variable('weights', [8, 16]), v1.get_variable('critic', [], trainable=False)
+
+    def update(n):
+        with tf.control_dependencies([critic.assign_add(tf.reduce_mean(features))]):
+            return n + 1
+
+    with tf.control_dependencies(tf.nest.flatten(tf.while_loop(lambda n: n < 5, update, (0,)))):
+        return features @ weights * critic.read_value()
+
+
+def with_an_array_of_one_step(features):
+    weights = v1.get_variable('weights', [8, 16])
+    array = tf.TensorArray(tf.float32, size=2).write(0, features @ weights).write(1, features @ weights * 2.0)
+    return array.stack()
+
+
+def with_a_queue(features):
+    weights = v1.get_variable('weights', [8, 16])
+    queue = tf.queue.FIFOQueue(10, [tf.float32], [features.shape])
+    with tf.control_dependencies([queue.enqueue(features)]):
+        return queue.dequeue() @ weights
+
+
+MODELS = [
+    dropout,
+    embedding,
+    with_a_table_and_a_condition,
+    with_moving_averages,
+    with_a_loop_and_python,
+    with_a_loop_that_reads_a_variable,
+    with_nested_loops,
+    recurrent,
+    with_a_default_of_the_batch,
+    with_a_chosen_variable,
+    with_inner_updates,
+    with_an_array_of_one_step,
+    with_a_queue,
+]
 
 
 def one_step(model, nan_at=None, batches=None):
@@ -134,6 +203,107 @@ def test_steps_before_the_end_of_the_data_are_trained():
             with pytest.raises(tf.errors.OutOfRangeError):
                 session.run(loop.losses, {loop.most: 10})
             assert session.run(step) == 7
+
+
+def test_a_call_ends_after_a_step_that_has_not_counted_by_one():
+    with tf.Graph().as_default() as graph:
+        step, train_op, loss = one_step(dropout)
+        with tf.control_dependencies([train_op]):  # every fourth step counts no more than the one before
+            counted = step.read_value() - step.read_value() // 4
+        loop = step_loop.make(train_op, loss, None, counted=counted)
+        with started(graph) as session:
+            assert len(session.run(loop.losses, {loop.most: 9})) == 4
+            assert len(session.run(loop.losses, {loop.most: 9, loop.first: 3})) == 4
+            assert len(session.run(loop.losses, {loop.most: 9, loop.first: 99})) == 1
+
+
+def test_shapes_that_the_job_has_set_are_those_of_the_copy():
+    with tf.Graph().as_default() as graph:
+        _, train_op, loss = one_step(dropout)
+        value = tf.numpy_function(lambda: np.zeros([3, 1], np.float32), [], tf.float32)
+        value.set_shape([None, 1])
+        loop = step_loop.make(train_op, loss, None, v1.summary.histogram('value', tf.transpose(value)), [value])
+        with started(graph) as session:
+            assert session.run([loop.done, loop.last[value.ref()]], {loop.most: 5})[1].shape == (3, 1)
+
+
+def test_a_summary_that_the_step_waits_for():
+    with tf.Graph().as_default() as graph:
+        _, _, loss = one_step(dropout)
+        summary = v1.summary.scalar('loss', loss)
+        with tf.control_dependencies([summary]):
+            train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+        loop = step_loop.make(train_op, loss, None, summary)
+        with started(graph) as session:
+            losses, of_last = session.run([loop.losses, loop.summary], {loop.most: 5})
+            assert v1.Summary.FromString(of_last).value[0].simple_value == losses[4]
+
+
+def test_a_summary_of_a_variable_is_that_of_a_single_step():
+    with tf.Graph().as_default() as graph:
+        _, train_op, loss = one_step(dropout)
+        (weights,) = v1.trainable_variables()
+        shown = tf.reduce_sum(weights)
+        loop = step_loop.make(train_op, loss, None, v1.summary.scalar('sum', shown))
+        with started(graph) as session:
+            before = [session.run([shown, train_op])[0] for _ in range(5)][-1]
+        with started(graph) as session:
+            of_last = session.run(loop.summary, {loop.most: 5})
+            assert v1.Summary.FromString(of_last).value[0].simple_value == before != session.run(shown)
+
+
+def test_only_handles_and_placeholders_stay_outside():
+    """The body of the loop takes nothing else from outside than these and the counters of the call."""
+    with tf.Graph().as_default() as graph:
+        for model in MODELS:
+            with v1.variable_scope(model.__name__):
+                _, train_op, loss = one_step(model)
+                part = step_loop._Part(graph, [train_op, loss.op])
+            assert {op.type for op in part.borders} <= {'VarHandleOp', 'IteratorV2', 'HashTableV2', 'FIFOQueueV2'}
+            assert not any(read in part.ops for op in part.borders for read in step_loop._reads(op))
+
+
+def test_a_handle_that_reads_of_the_step_is_refused():
+    with tf.Graph().as_default():
+        batch = tf.random.uniform([], maxval=9, dtype=tf.int64)
+        table = tf.raw_ops.MutableDenseHashTableV2(
+            empty_key=batch, deleted_key=tf.constant(-1, tf.int64), value_dtype=tf.float32, shared_name='table'
+        )
+        found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=np.array([3]), default_value=np.float32(1))
+        with pytest.raises(step_loop.CannotLoop, match='MutableDenseHashTableV2.* is shared by all steps, but reads'):
+            step_loop.make(found, tf.reduce_sum(found), None)
+
+
+def test_state_under_the_name_of_an_operation_is_refused():
+    with tf.Graph().as_default():
+        stage = tf.raw_ops.Stage(values=[tf.constant(1.0)])
+        with pytest.raises(step_loop.CannotLoop, match=r'Stage \(Stage\) keeps its state under its own name'):
+            step_loop.make(stage, tf.constant(1.0), None)
+
+        @tf.function
+        def unstaged():
+            return tf.raw_ops.Unstage(dtypes=[tf.float32])[0]
+
+        with pytest.raises(step_loop.CannotLoop, match='Unstage.* in .* keeps its state under its own name'):
+            step_loop.make(tf.no_op(), unstaged(), None)
+
+
+def test_whatever_tensorflow_has_against_the_loop_is_a_reason(monkeypatch):
+    def broken(*args, **kwargs):
+        raise RuntimeError('no such graph\nmore of it')
+
+    with tf.Graph().as_default():
+        _, train_op, loss = one_step(dropout)
+        monkeypatch.setattr(tf, 'import_graph_def', broken)
+        with pytest.raises(step_loop.CannotLoop, match=r'cannot build the loop \(RuntimeError: no such graph\)'):
+            step_loop.make(train_op, loss, None)
+
+
+@pytest.mark.parametrize('model, draws', [(dropout, True), (embedding, False), (with_nested_loops, False)])
+def test_whether_the_step_draws_random_numbers(model, draws):
+    with tf.Graph().as_default():
+        _, train_op, loss = one_step(model)
+        assert step_loop.make(train_op, loss, None).draws == draws
 
 
 def test_what_cannot_be_copied_is_refused():

@@ -78,3 +78,26 @@ def test_class_text_and_place(error, said):
 def test_without_code_of_the_job_there_is_no_place():
     error = json.JSONDecodeError('Expecting value', '', 0)
     assert what_failed.described(error) == 'JSONDecodeError: Expecting value: line 1 column 1 (char 0)'
+
+
+class Refused(ValueError):
+    """Of ours."""
+
+
+def wrapped(text, before):
+    """An exception with this text that was raised while another one was handled."""
+    try:
+        try:
+            raise before
+        except Exception:
+            raise OpError(text) from None
+    except OpError as caught:
+        return caught
+
+
+def test_what_autograph_has_wrapped():
+    refused = Refused('no')
+    assert what_failed.in_traced_code(wrapped(TRACED % 'Refused: no', refused), Refused) is refused
+    assert what_failed.in_traced_code(wrapped(TRACED % 'KeyError: no', KeyError('no')), Refused) is None
+    assert what_failed.in_traced_code(wrapped('another error', refused), Refused) is None
+    assert what_failed.in_traced_code(refused, Refused) is None

@@ -51,8 +51,8 @@ def _agreed_hook_class():
         """Stops all workers at the same step, as soon as one of them would stop.
 
         Where steps decide when to look, the workers ask each other after these. Where a clock does, a wish
-        is known to all after the next step. A step that is fetched may be from before the step, so steps
-        are counted. No variable is made for it, so that it works on a model_dir that was begun without it.
+        is known to all after the next step. No variable is made for it, so that it works on a model_dir that was
+        begun without it.
         """
 
         def __init__(self, should_stop_fn, every_secs, every_steps):
@@ -65,7 +65,7 @@ def _agreed_hook_class():
             self._looked = None
 
         def begin(self):
-            self._global_step = tf.compat.v1.train.get_global_step()
+            self._global_step, self._step_after = tf.compat.v1.train.get_global_step(), agreement.step_after()
             self._participant = agreement.join(
                 lambda: [not self._every_steps and self._is_time() and self._should_stop()], 1
             )
@@ -74,16 +74,23 @@ def _agreed_hook_class():
             self._step = int(session.run(self._global_step))
 
         def before_run(self, run_context):
-            return tf.compat.v1.train.SessionRunArgs(*self._participant.before_run())
+            fetches, feeds = self._participant.before_run()
+            return tf.compat.v1.train.SessionRunArgs([fetches, self._steps_after()], feeds)
 
         def after_run(self, run_context, run_values):
-            self._step += 1
-            (stop,) = self._participant.after_run(run_values.results)
-            if self._every_steps and self._step % self._every_steps == 0:
+            heard, step = run_values.results
+            before = self._step
+            self._step = int(step[0] if step else run_context.session.run(self._global_step))
+            (stop,) = self._participant.after_run(heard)
+            if self._every_steps and self._step // self._every_steps > before // self._every_steps:
                 (stop,) = self._participant.meet(run_context.session, [self._should_stop()])
             if stop:
                 tf.compat.v1.logging.info('Stops early at step %d.', self._step)
                 run_context.request_stop()
+
+        def _steps_after(self) -> list:
+            """What a call has to fetch to know the global step after it; []: it is read after the call."""
+            return [] if self._step_after is None else [self._step_after]
 
         def _is_time(self) -> bool:
             now = time.monotonic()

@@ -1,7 +1,8 @@
 """An Estimator that a job has made: its model_fn, how it trains, and where.
 
 Touches: Estimator._model_fn, _call_model_fn, _train_with_estimator_spec, _train_with_estimator_spec_distributed,
-  _config, _model_dir, _train_distribution, _eval_distribution and _warm_start_settings, and Scaffold._summary_op
+  _convert_train_steps_to_hooks, _config, _model_dir, _train_distribution, _eval_distribution and
+  _warm_start_settings, and Scaffold._summary_op
 Without it: an Estimator that a job has made cannot be evaluated exactly, trained several steps a call or with
   --sync_ps, nor migrated
 For: the trainer and `migrate`
@@ -19,7 +20,8 @@ def call_model_fn(estimator, features, labels, mode):
 
 
 def replace_training(estimator, prepare, in_step) -> None:
-    """From here on it is of a subclass of its class, which trains by other functions.
+    """From here on it is of a subclass of its class, which trains by other functions. The hooks that Estimator makes of
+    `steps` and `max_steps` are left out: `prepare` says when training stops.
 
     Args:
         prepare: (original, estimator, spec, worker_hooks, hooks, global_step, saving_listeners) -> the last loss. It is
@@ -30,8 +32,16 @@ def replace_training(estimator, prepare, in_step) -> None:
     its = type(estimator)
 
     class Replaced(its):
-        def _train_with_estimator_spec(self, *args):
-            return prepare(super()._train_with_estimator_spec, self, *args)
+        _stops = ()
+
+        def _convert_train_steps_to_hooks(self, steps, max_steps):
+            self._stops = super()._convert_train_steps_to_hooks(steps, max_steps)
+            return self._stops
+
+        def _train_with_estimator_spec(self, spec, worker_hooks, hooks, *args):
+            original = super()._train_with_estimator_spec
+            hooks = [hook for hook in hooks if not any(hook is own for own in self._stops)]
+            return prepare(original, self, spec, worker_hooks, hooks, *args)
 
         def _train_with_estimator_spec_distributed(self, *args):
             return in_step(self, *args)

@@ -1,6 +1,6 @@
 """Hooks that save and write summaries when their owner says so, in every task that has a part in it.
 
-Touches: CheckpointSaverHook._timer, _get_saver and _save, SummarySaverHook._next_step
+Touches: CheckpointSaverHook._timer, _get_saver, _save and _listeners, SummarySaverHook._next_step
 Without it: these hooks ask the session for the step after each call, miss steps within one, and one task alone computes
   what needs all of them
 For: the trainer and every program
@@ -39,9 +39,10 @@ class CheckpointSaver(v1.train.CheckpointSaverHook):
             self._timer.update_last_triggered_step(int(session.run(v1.train.get_global_step())))
 
     def save(self, session, step: int) -> None:
-        """Saves after this step. Every task that takes part calls it."""
-        self._timer.update_last_triggered_step(step)
-        self._save(session, step)
+        """Saves after this step, unless it has saved it already. Every task that takes part calls it."""
+        if step != self._timer.last_triggered_step():
+            self._timer.update_last_triggered_step(step)
+            self._save(session, step)
 
     def _save(self, session, step):
         if self._writes:
@@ -56,6 +57,33 @@ class CheckpointSaver(v1.train.CheckpointSaverHook):
         if self._writes:
             for listener in self._listeners:
                 listener.end(session, step)
+
+
+def watch_listeners(hooks, stops) -> None:
+    """Calls `stops()` when a listener of one of the CheckpointSaverHooks among `hooks` asks to stop training."""
+    for saver in hooks:
+        if isinstance(saver, v1.train.CheckpointSaverHook):
+            saver._listeners = [_Watched(listener, stops) for listener in saver._listeners]
+
+
+class _Watched(v1.train.CheckpointSaverListener):
+    """A listener, and who is told when it asks to stop."""
+
+    def __init__(self, listener, stops):
+        self._listener, self._stops = listener, stops
+        self.begin, self.before_save, self.end = listener.begin, listener.before_save, listener.end
+
+    def after_save(self, session, global_step_value):
+        stop = self._listener.after_save(session, global_step_value)
+        if stop:
+            self._stops()
+        return stop
+
+    def __eq__(self, other):  # Estimator adds a listener only once
+        return other is self or other is self._listener
+
+    def __hash__(self):
+        return hash(self._listener)
 
 
 def values_of(saver) -> list:

@@ -59,6 +59,7 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
             )
         ]
     hooks.append(AgreedCheckpointSaverHook(savers, is_chief, estimator_spec.scaffold, saving_listeners))
+    agreement.counts(step_after(estimator_spec.train_op))
     loss = None
     with _closed_if_well(
         tf.compat.v1.train.MonitoredTrainingSession(
@@ -80,6 +81,17 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
         while not session.should_stop():
             _, loss = session.run([estimator_spec.train_op, estimator_spec.loss])
     return loss
+
+
+def step_after(train_op):
+    """The global step when `train_op` has run, an int64 scalar of the same graph.
+
+    A train_op may move the global step by any number: by 0 in most runs where it accumulates gradients, by 2 where two
+    optimizers count it. So nobody counts calls.
+    """
+    step = tf.compat.v1.train.get_global_step()
+    with tf.control_dependencies([train_op]):
+        return tf.cast(tf.identity(step.read_value()), tf.int64)
 
 
 @contextlib.contextmanager
@@ -140,7 +152,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         if self._is_chief:
             for saver in self._savers:
                 saver.begin()
-        self._global_step = tf.compat.v1.train.get_global_step()
+        self._global_step, self._step_after = tf.compat.v1.train.get_global_step(), agreement.step_after()
         self._participant = agreement.join(
             lambda: [self._is_due_by_clock()] + [False] * (_BITS_AT_ONCE - 1), _BITS_AT_ONCE
         )
@@ -155,12 +167,13 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
 
     def before_run(self, run_context):
         fetches, feeds = self._participant.before_run()
-        return tf.compat.v1.train.SessionRunArgs(fetches, feeds)
+        return tf.compat.v1.train.SessionRunArgs([fetches, self._step_after], feeds)
 
     def after_run(self, run_context, run_values):
-        self._step += 1  # not the global step, which may be from before the call
-        by_clock = any(self._participant.after_run(run_values.results))
-        by_steps = bool(self._every_steps) and (self._step - self._first) % self._every_steps == 0
+        heard, step = run_values.results
+        before, self._step = self._step, int(step)
+        by_clock = any(self._participant.after_run(heard))
+        by_steps = bool(self._every_steps) and self._periods(self._step) > self._periods(before)
         if not (by_steps or by_clock):
             return
         due = [saver for saver in self._savers if saver._timer.should_trigger_for_step(self._step)]
@@ -177,6 +190,9 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             for saver in self._savers:
                 for listener in saver._listeners:
                     listener.end(session, step)
+
+    def _periods(self, step) -> int:
+        return (step - self._first) // self._every_steps
 
     def _is_due_by_clock(self) -> bool:
         """Whether any saver is the chief's, and due by the clock after the next step."""

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from estimator_trainer.data import order, pipeline
-from estimator_trainer.data.block_order import BlockOrder
+from estimator_trainer.data.block_order import WINDOW_BYTES, BlockOrder
 from estimator_trainer.data.files.source import Source, open_source
 from estimator_trainer.errors import UsageError
 
@@ -108,10 +108,10 @@ def _order(source, shuffle, seed):
         return lambda positions: positions % source.num_examples
     if shuffle == 'records':
         return lambda positions: order.permuted(positions, source.num_examples, seed)
-    blocks = BlockOrder(source.block_sizes, source.block_bytes, seed)
+    blocks = block_order(source, seed)
 
     def examples(positions):
-        source.load_ahead(blocks.blocks_after(positions[-1]))
+        source.load_ahead(blocks.blocks_after(positions[-1]), blocks.blocks_at(positions[-1]))
         return blocks.examples(positions)
 
     def in_graph(positions):
@@ -120,6 +120,11 @@ def _order(source, shuffle, seed):
         return found
 
     return in_graph
+
+
+def block_order(source, seed) -> BlockOrder:
+    """Two windows fit into memory: one is read, and the next one is loaded meanwhile."""
+    return BlockOrder(source.block_sizes, source.block_bytes, seed, min(WINDOW_BYTES, source.most_bytes // 2))
 
 
 def _features_and_labels(source, raw):

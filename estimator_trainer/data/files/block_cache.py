@@ -10,23 +10,49 @@ class BlockCache:
 
     Args:
         load: (number of a block) -> its contents.
-        num_bytes: of each block; `most_bytes` of them are held, and the newest block in any case.
+        expected_bytes: of each block, until it is loaded.
+        most_bytes: that are held; the newest block is in any case.
         submit: (load, number) -> Future, which calls load(number) in another thread; None: in one of two here.
+        size_of: contents -> what they take in memory; None: what was expected.
     """
 
-    def __init__(self, load, num_bytes, most_bytes: int, submit=None):
-        self._load, self._bytes, self._most, self._submit = load, num_bytes, most_bytes, submit
+    def __init__(self, load, expected_bytes, most_bytes: int, submit=None, size_of=None):
+        self._load, self._most, self._submit, self._size_of = load, most_bytes, submit, size_of
+        self._expected, self._found = expected_bytes, {}  # number -> bytes
         self._lock = threading.Lock()
         self._held = collections.OrderedDict()  # number -> Future, the last used one last
+        self._needed: set[int] = set()  # now and next: others go first
 
     def get(self, number: int):
         """The contents of a block. Raises what `load` raises, each time."""
         return self._ask(int(number)).result()
 
-    def load_ahead(self, numbers) -> None:
-        """These blocks are needed soon."""
-        for number in numbers:
-            self._ask(int(number))
+    def load_ahead(self, numbers, beside=()) -> None:
+        """These blocks are needed soon. As many are loaded as there is room for.
+
+        Args:
+            beside: the blocks that are needed now, and stay.
+        """
+        needed, wanted = set(map(int, beside)), []
+        held = sum(map(self._size, needed))
+        for number in map(int, numbers):
+            held += 0 if number in needed else self._size(number)
+            if held > self._most and needed:
+                break
+            needed.add(number)
+            wanted.append(number)
+        self._needed = needed
+        for number in wanted:
+            self._ask(number)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the blocks that are held now."""
+        with self._lock:
+            return sum(map(self._size, self._held))
+
+    def _size(self, number) -> int:
+        return int(self._found.get(number, self._expected[number]))
 
     def _ask(self, number):
         with self._lock:
@@ -34,13 +60,23 @@ class BlockCache:
             if future is None or (future.done() and future.exception()):
                 if self._submit is None:  # not before a block is needed: a fork has no threads
                     self._submit = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix='blocks').submit
-                self._held[number] = self._submit(self._load, number)
+                self._held[number] = self._submit(self._measured, number)
                 self._drop_old()
             self._held.move_to_end(number)
             return self._held[number]
 
+    def _measured(self, number):
+        found = self._load(number)
+        if self._size_of is not None:
+            with self._lock:
+                self._found[number] = self._size_of(found)
+                self._drop_old()
+        return found
+
     def _drop_old(self):
-        held = sum(self._bytes[number] for number in self._held)
-        while len(self._held) > 1 and held > self._most:
-            oldest, _ = self._held.popitem(last=False)
-            held -= self._bytes[oldest]
+        held, others = sum(map(self._size, self._held)), list(self._held)[:-1]
+        for number in sorted(others, key=lambda number: number in self._needed):  # the oldest first; it is stable
+            if held <= self._most:
+                return
+            del self._held[number]
+            held -= self._size(number)

@@ -7,6 +7,7 @@ data, and a checksum of the data (4). See tensorflow/core/lib/io/record_writer.h
 import array
 import struct
 
+import google_crc32c
 import numpy as np
 
 from estimator_trainer.errors import BadExample
@@ -43,6 +44,15 @@ def of_tfrecord(data, path: str) -> np.ndarray:
         )
     starts.append(end)
     return np.frombuffer(starts, np.int64)
+
+
+def begins_with_frame(data) -> bool:
+    """Whether these bytes begin with the header of a frame: its checksum fits its length."""
+    head = bytes(data[:HEADER_BYTES])
+    return (
+        len(head) == HEADER_BYTES
+        and int(masked([google_crc32c.value(head[:8])])[0]) == struct.unpack('<I', head[8:])[0]
+    )
 
 
 def masked(crc) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from estimator_trainer.data.files import listing
 from estimator_trainer.data.remote import cache
-from estimator_trainer.errors import BadExample, DatasetError
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -66,6 +66,8 @@ class FileDataset:
         self.shuffle = batches.shuffle_of(train, config.shuffle, config.in_memory_mb)
         self.num_train = train.num_examples
         self.contents = {**_contents(train), 'shuffle': self.shuffle}
+        if self.shuffle == 'blocks':  # how large decoded blocks are, and --in_memory_mb, decide it
+            self.contents['windows'] = batches.block_order(train, config.seed).num_windows
         self.serving_features: dict = {
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
@@ -102,5 +104,5 @@ def _contents(source) -> dict:
 def _naming(flag):
     try:
         yield
-    except (DatasetError, BadExample) as error:
+    except (DatasetError, BadExample, UsageError) as error:
         raise type(error)(f'--{flag}: {error}') from error

@@ -71,7 +71,7 @@ def load(path: str, file_format: str, has_header: bool, folder: str | None) -> n
 def make(path: str, file_format: str, has_header: bool, folder: str | None) -> np.ndarray:
     """Makes the index, and keeps it where it can."""
     of = _of(path, file_format, has_header)
-    with opened(path) as data:
+    with opened(path, file_format) as data:
         starts = borders.of_tfrecord(data, path) if file_format == 'tfrecord' else borders.of_csv(data, has_header)
     preparing.advance()
     if _of(path, file_format, has_header) != of:
@@ -86,7 +86,7 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
 
 
 @contextlib.contextmanager
-def opened(path: str):
+def opened(path: str, file_format: str):
     """A file's bytes: a memory map, or the decompressed bytes of a compressed file.
 
     Raises:
@@ -95,7 +95,7 @@ def opened(path: str):
     """
     try:
         with _open(path) as file:
-            if _is_compressed(path, file.read(2)):
+            if _is_compressed(path, file_format, file.read(borders.HEADER_BYTES)):
                 yield decompressed(path)
             elif not os.fstat(file.fileno()).st_size:
                 yield b''
@@ -106,13 +106,13 @@ def opened(path: str):
         raise DatasetError(f'{path} cannot be read ({error.strerror})') from error
 
 
-def beginning(path: str) -> bytes:
+def beginning(path: str, file_format: str) -> bytes:
     """The first MiB of a file, decompressed. Raises as `opened`."""
     if not isinstance(path, RemotePath):
-        with opened(path) as data:
+        with opened(path, file_format) as data:
             return bytes(data[:_BEGINNING_BYTES])
     data = path.cache.read(path, 0, min(_BEGINNING_BYTES, path.size)) if path.size else b''
-    if not _is_compressed(path, data[:2]):
+    if not _is_compressed(path, file_format, data):
         return data
     try:
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, _BEGINNING_BYTES)
@@ -120,14 +120,18 @@ def beginning(path: str) -> bytes:
         raise _damaged(path, error) from error
 
 
-def is_compressed(path: str) -> bool:
+def is_compressed(path: str, file_format: str) -> bool:
     """Whether a file of this machine is compressed by gzip or zlib, as TFRecordWriter does and others."""
     with open(path, 'rb') as file:
-        return _is_compressed(path, file.read(2))
+        return _is_compressed(path, file_format, file.read(borders.HEADER_BYTES))
 
 
-def _is_compressed(path, start) -> bool:
-    return start == _GZIP or (start in _ZLIB and not path.lower().endswith(('.csv', '.tsv')))
+def _is_compressed(path, file_format, start) -> bool:
+    """Some lengths of a first record, and some first letters of CSV, are the two bytes of a compressed file: those of
+    zlib are 'x^' and the like. The checksum of a length decides, and for CSV the name."""
+    if file_format == 'csv':
+        return start.startswith(_GZIP) or (start.startswith(_ZLIB) and path.lower().endswith('.zlib'))
+    return start.startswith((_GZIP, *_ZLIB)) and not borders.begins_with_frame(start)
 
 
 def _open(path):

@@ -1,50 +1,64 @@
 """Parquet files: blocks are row groups, columns become tensors without a loop over rows."""
 
+import collections
+import contextlib
+import threading
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow
-import pyarrow.compute
 import pyarrow.parquet
-import tensorflow as tf
 
-from estimator_trainer.data.files import listing
+from estimator_trainer.data.files import column_types, columns, listing, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
+from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import check_unchanged, file_by_file
 from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.data.remote import threads
 from estimator_trainer.data.remote.paths import RemoteFile, RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 
+_FOOTERS = 64  # that are held; each is read again when it is needed
+_SAMPLES = 3  # row groups that are decoded to see how large they are in memory
+
+
+class _Block(NamedTuple):
+    """A decoded row group: its rows, and which of them cannot be used, and why."""
+
+    table: pyarrow.Table
+    bad: dict[int, str]
+
 
 class ParquetFiles:
     """Both where rows come from and what makes tensors of them; the methods are those of IndexedFiles and Examples.
 
+    Attributes:
+        block_bytes: of the decoded row groups, as far as it is known before they are decoded: those of a few of them
+            by their numbers of rows.
+
     Raises:
-        DatasetError: a file has no such column, or one of another type.
+        UsageError: a file has no such column, or one of another type.
         BadExample: a file is damaged.
+        DatasetError: a file cannot be read.
     """
 
     enters_anywhere = False
 
     def __init__(self, paths, spec: FileSpec, most_bytes: int):
-        self.paths, self._stamps = paths, [listing.stamp(path) for path in paths]
-        metadata = _all_metadata(paths)
-        schema = metadata[0].schema.to_arrow_schema()
-        self.features = dict(spec.features) if spec.features is not None else _features_of(schema, paths[0])
-        for path, found in zip(paths, metadata):
-            _check_columns(path, found.schema.to_arrow_schema(), self.features)
-        self.sizes = np.array([found.num_rows for found in metadata])
-        groups = [found.row_group(number) for found in metadata for number in range(found.num_row_groups)]
-        self.block_sizes = np.array([group.num_rows for group in groups], np.int64)
-        self.block_bytes = np.array([group.total_byte_size for group in groups], np.int64)
-        counts = [found.num_row_groups for found in metadata]
-        self._first_block = np.concatenate([[0], np.cumsum(counts)]).astype(int)
-        self._first_rows = [
-            np.concatenate([[0], np.cumsum([found.row_group(n).num_rows for n in range(found.num_row_groups)])])
-            for found in metadata
-        ]
-        self._blocks = BlockCache(self._read_block, self.block_bytes, most_bytes)
+        self.paths, self._stamps = paths, [_stamp(path) for path in paths]
+        self._footers = _Footers()
+        self.features = None if spec.features is None else with_plain_defaults(spec.features)
+        for name, feature in (self.features or {}).items():
+            column_types.check_feature(name, feature)
+        rows = _each(self._rows_of_groups, paths)
         self._names = sorted(self.features)
-        self.types = [dtype for name in self._names for dtype in _raw_types(self.features[name])]
+        self._first_block = np.concatenate([[0], np.cumsum([len(of_file) for of_file in rows])]).astype(int)
+        self._first_rows = [np.concatenate([[0], np.cumsum(of_file)]).astype(np.int64) for of_file in rows]
+        self.sizes = np.array([int(firsts[-1]) for firsts in self._first_rows])
+        self.block_sizes = np.concatenate([np.asarray(of_file, np.int64) for of_file in rows])
+        self.types = [dtype for name in self._names for dtype in columns.raw_types(self.features[name])]
+        self.block_bytes = self._expected_bytes()
+        self._blocks = BlockCache(self._read_block, self.block_bytes, most_bytes, size_of=_held_bytes)
 
     def read(self, files, records):
         """As in IndexedFiles, but the parts are a pyarrow.Table for each file."""
@@ -54,70 +68,152 @@ class ParquetFiles:
         check_unchanged(self.paths[file], self._stamps[file])
         firsts = self._first_rows[file]
         groups = np.searchsorted(firsts, records, 'right') - 1
-        parts = []
+        parts, bad = [], {}
         for group in np.unique(groups):
-            table = self._blocks.get(int(self._first_block[file] + group))
-            parts.append(table.take(pyarrow.array(records[groups == group] - firsts[group])))
-        table = pyarrow.concat_tables(parts)
-        return table, self._bad_rows(table)
+            block = self._blocks.get(int(self._first_block[file] + group))
+            places = np.flatnonzero(groups == group)
+            rows = records[places] - firsts[group]
+            parts.append(block.table.take(pyarrow.array(rows)))
+            if block.bad:
+                bad.update({int(p): block.bad[int(row)] for p, row in zip(places, rows) if int(row) in block.bad})
+        return pyarrow.concat_tables(parts), bad
 
     def where(self, file: int, record: int) -> str:
         return f'{self.paths[file]}, row {record}'
 
-    def load_ahead(self, blocks) -> None:
-        self._blocks.load_ahead(blocks)
+    def load_ahead(self, blocks, beside=()) -> None:
+        self._blocks.load_ahead(blocks, beside)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._blocks.held_bytes
 
     def raw(self, parts, inverse):
         """The columns as arrays; two for each feature of varying length: the values of all rows, and how many each
         row has."""
-        table = pyarrow.concat_tables(parts).take(pyarrow.array(inverse))
-        return [array for name in self._names for array in _arrays(table[name], self.features[name])]
+        table = pyarrow.concat_tables(parts).take(pyarrow.array(inverse)).combine_chunks()
+        return [
+            array for name in self._names for array in columns.arrays(columns.in_one(table[name]), self.features[name])
+        ]
 
     def parse(self, raw) -> dict:
         raw, parsed = iter(raw), {}
         for name in self._names:
             feature = self.features[name]
-            if isinstance(feature, tf.io.FixedLenFeature):
-                parsed[name] = tf.reshape(next(raw), [-1, *feature.shape])
-                continue
-            ragged = tf.RaggedTensor.from_row_lengths(next(raw), next(raw), validate=False)
-            parsed[name] = ragged.to_sparse() if isinstance(feature, tf.io.VarLenFeature) else ragged
+            parsed[name] = columns.tensor([next(raw) for _ in columns.raw_types(feature)], feature)
         return parsed
 
     def problem(self, raw) -> None:
         """Nothing is left to fail in `parse`."""
 
-    def _bad_rows(self, table) -> dict:
-        bad = {}
+    def _rows_of_groups(self, path) -> list[int]:
+        """Rows of each row group of a file whose columns are checked. The first file says what the features are."""
+        footer = self._footers.read(path)
+        schema = footer.schema.to_arrow_schema()
+        if self.features is None:
+            self.features = column_types.features_of(schema, path)
         for name, feature in self.features.items():
-            if not isinstance(feature, tf.io.FixedLenFeature):
-                continue
-            column = table[name]
-            if feature.default_value is None and column.null_count:
-                rows = np.flatnonzero(column.is_null().to_numpy())
-                bad.update({int(row): f'{name} is missing' for row in rows})
-            if _is_list(column.type):
-                wanted = int(np.prod(feature.shape))
-                lengths = pyarrow.compute.list_value_length(column).fill_null(wanted).to_numpy()
-                for row in np.flatnonzero(lengths != wanted):
-                    bad[int(row)] = f'{name} has {lengths[row]} values, not {wanted}'
-        return bad
+            column_types.check_column(path, schema, name, feature)
+        return [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
 
-    def _read_block(self, block):
+    def _expected_bytes(self):
+        """What each row group takes when it is decoded, by the largest number of bytes for a row of a few of them."""
+        full = np.flatnonzero(self.block_sizes)
+        if not len(full):
+            return np.zeros(len(self.block_sizes), np.int64)
+        samples = np.unique(full[np.linspace(0, len(full) - 1, _SAMPLES).astype(int)])
+        for_a_row = 0.0
+        for block in samples:
+            with contextlib.suppress(BadExample):  # a damaged one is an error when it is needed
+                for_a_row = max(for_a_row, _held_bytes(self._read_block(block)) / self.block_sizes[block])
+        return np.ceil(self.block_sizes * for_a_row).astype(np.int64)
+
+    def _read_block(self, block) -> _Block:
         file = int(np.searchsorted(self._first_block, block, 'right')) - 1
-        group = int(block - self._first_block[file])
+        group, path = int(block - self._first_block[file]), self.paths[file]
         try:
-            with pyarrow.parquet.ParquetFile(_readable(self.paths[file]), page_checksum_verification=True) as opened:
+            footer = self._footers.read(path)
+            with pyarrow.parquet.ParquetFile(
+                _readable(path), metadata=footer, page_checksum_verification=True
+            ) as opened:
                 table = opened.read_row_group(group, columns=self._names, use_threads=False)
-            return pyarrow.table(
-                {name: _cast(table[name], self.features[name]) for name in self._names}
-            ).combine_chunks()
-        except (pyarrow.ArrowException, OSError) as error:
-            rows = self._first_rows[file]
-            raise BadExample(
-                f'{self.paths[file]}, rows {rows[group]} to {rows[group + 1] - 1} (row group {group}): cannot be read '
-                f'({" ".join(str(error).split())[:200]}); copy the file again, or leave it out'
-            ) from error
+        except OSError as error:
+            if error.errno:
+                raise unreadable.because(path, error) from error
+            raise self._damaged(file, group, error) from error
+        except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowMemoryError) as error:
+            raise _not_here(path, error) from error
+        except pyarrow.ArrowException as error:
+            raise self._damaged(file, group, error) from error
+        found = {name: columns.decoded(table[name], name, self.features[name]) for name in self._names}
+        bad = {row: why for each in found.values() for row, why in each.bad.items()}
+        return _Block(pyarrow.table({name: each.values for name, each in found.items()}), bad)
+
+    def _damaged(self, file, group, error):
+        rows = self._first_rows[file]
+        return BadExample(
+            f'{self.paths[file]}, rows {rows[group]} to {rows[group + 1] - 1} (row group {group}): cannot be read '
+            f'({_one_line(error)}); copy the file again, write it anew, or leave it out'
+        )
+
+
+class _Footers:
+    """Reads the footers of files, and holds the last ones used: each has an entry for each column of each row group."""
+
+    def __init__(self):
+        self._held, self._lock = collections.OrderedDict(), threading.Lock()
+
+    def read(self, path):
+        """Raises BadExample, DatasetError."""
+        with self._lock:
+            if path in self._held:
+                self._held.move_to_end(path)
+                return self._held[path]
+        found = _footer(path)
+        with self._lock:
+            self._held[path] = found
+            if len(self._held) > _FOOTERS:
+                self._held.popitem(last=False)
+        return found
+
+
+def _footer(path):
+    try:
+        return pyarrow.parquet.read_metadata(_readable(path))
+    except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowMemoryError) as error:
+        raise _not_here(path, error) from error
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise unreadable.because(path, error) from error
+        raise BadExample(
+            f'{path}: is damaged, cut short, or no Parquet file ({_one_line(error)}); copy it again, or leave it out'
+        ) from error
+
+
+def _not_here(path, error) -> Exception:
+    """Nothing is wrong with the file."""
+    if isinstance(error, MemoryError):
+        return MemoryError(f'{path}: {_one_line(error)}')
+    return DatasetError(f'{path}: pyarrow {pyarrow.__version__} cannot read it ({_one_line(error)}); write it anew')
+
+
+def _one_line(error) -> str:
+    return ' '.join(str(error).split())[:200]
+
+
+def _each(function, paths) -> list:
+    """Those of a store are asked for in parallel, but for the first one."""
+    if not isinstance(paths[0], RemotePath):
+        return [function(path) for path in paths]
+    first = function(paths[0])
+    return [first, *(future.result() for future in [threads.submit(function, path) for path in paths[1:]])]
+
+
+def _stamp(path):
+    try:
+        return listing.stamp(path)
+    except OSError as error:
+        raise unreadable.because(path, error) from error
 
 
 def _readable(path):
@@ -125,116 +221,5 @@ def _readable(path):
     return RemoteFile(path) if isinstance(path, RemotePath) else path
 
 
-def _all_metadata(paths):
-    if not isinstance(paths[0], RemotePath):
-        return [_metadata(path) for path in paths]
-    return [future.result() for future in [threads.submit(_metadata, path) for path in paths]]
-
-
-def _metadata(path):
-    try:
-        return pyarrow.parquet.read_metadata(_readable(path))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise BadExample(
-            f'{path}: is damaged, cut short, or no Parquet file ({" ".join(str(error).split())[:200]}); '
-            'copy it again, or leave it out'
-        ) from error
-
-
-def _is_list(kind) -> bool:
-    return pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind)
-
-
-def _value_type(kind):
-    """The type of a column's values: of the items of a list, and of what a dictionary encodes."""
-    while True:
-        if _is_list(kind) or pyarrow.types.is_dictionary(kind):
-            kind = kind.value_type
-        else:
-            return kind
-
-
-def _dtype_of(kind):
-    """TensorFlow's type for the values of a column; None where it has none."""
-    of_text = pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_binary
-    if any(is_kind(kind) for is_kind in (*of_text, pyarrow.types.is_large_binary)):
-        return tf.string
-    if pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind):
-        return tf.int64
-    return tf.float32 if pyarrow.types.is_floating(kind) else None
-
-
-def _features_of(schema, path) -> dict:
-    features = {}
-    for field in schema:
-        dtype = _dtype_of(_value_type(field.type))
-        if dtype is None:
-            raise DatasetError(f'{path}: column {field.name!r} is {field.type}, which is no tensor; name the features')
-        if pyarrow.types.is_fixed_size_list(field.type):
-            features[field.name] = tf.io.FixedLenFeature([field.type.list_size], dtype)
-        else:
-            features[field.name] = (
-                tf.io.VarLenFeature(dtype) if _is_list(field.type) else tf.io.FixedLenFeature([], dtype)
-            )
-    return features
-
-
-def _check_columns(path, schema, features) -> None:
-    for name, feature in features.items():
-        if name not in schema.names:
-            raise DatasetError(f'{path}: has no column {name!r}; its columns are {", ".join(schema.names)}')
-        kind = schema.field(name).type
-        if pyarrow.types.is_null(kind):
-            continue  # no row has a value
-        found = _dtype_of(_value_type(kind))
-        fits = found == feature.dtype if tf.string in (found, feature.dtype) else found is not None
-        varies = not isinstance(feature, tf.io.FixedLenFeature)
-        if not fits or (not _is_list(kind) and (varies or list(feature.shape) not in ([], [1]))):
-            raise DatasetError(f'{path}: column {name!r} is {kind}, which cannot be read as {feature}')
-
-
-def _cast(column, feature):
-    """A column whose values have the feature's type, and its default in place of nulls."""
-    value_type = (
-        pyarrow.large_binary()
-        if feature.dtype == tf.string
-        else pyarrow.from_numpy_dtype(np.bool_ if feature.dtype == tf.bool else feature.dtype.as_numpy_dtype)
-    )
-    if pyarrow.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not _is_list(column.type):
-        column = column.cast(value_type, safe=feature.dtype.is_integer)
-        default = getattr(feature, 'default_value', None)
-        return column if default is None else column.fill_null(_scalar(default, value_type))
-    return column.cast(pyarrow.large_list(value_type), safe=feature.dtype.is_integer)
-
-
-def _scalar(default, value_type):
-    value = np.reshape(default, [-1])[0]
-    return pyarrow.scalar(
-        tf.compat.as_bytes(value) if pyarrow.types.is_large_binary(value_type) else value.item(), value_type
-    )
-
-
-def _raw_types(feature):
-    if isinstance(feature, tf.io.FixedLenFeature):
-        return [feature.dtype]
-    lengths = tf.int64 if isinstance(feature, tf.io.VarLenFeature) else feature.row_splits_dtype
-    return [feature.dtype, lengths]
-
-
-def _arrays(column, feature):
-    column = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
-    if not _is_list(column.type):
-        return [_numpy(column, feature)]
-    values = [_numpy(column.flatten(), feature)]
-    if isinstance(feature, tf.io.FixedLenFeature):
-        return values
-    lengths = pyarrow.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-    return [*values, lengths.astype(_raw_types(feature)[1].as_numpy_dtype)]
-
-
-def _numpy(array, feature):
-    return np.asarray(
-        array.to_numpy(zero_copy_only=False), object if feature.dtype == tf.string else feature.dtype.as_numpy_dtype
-    )
+def _held_bytes(block: _Block) -> int:
+    return block.table.nbytes

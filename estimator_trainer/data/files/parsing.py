@@ -27,7 +27,7 @@ class ExampleParser:
     def __init__(self, spec: FileSpec):
         if spec.features is None:
             raise DatasetError('FileSpec.features is None, which only Parquet files allow: name the features')
-        self.features = dict(spec.features)
+        self.features = with_plain_defaults(spec.features)
 
     def raw(self, parts, inverse):
         """Raw columns: the records of several files, put into their order."""
@@ -75,7 +75,7 @@ class CsvParser(ExampleParser):
                 )
         self._columns = columns
         self._defaults = [
-            _default_of(self.features[name]) if name in self.features else tf.constant([''], tf.string)
+            _default_of(self.features[name]) if name in self.features else np.array([b''], object)
             for name in columns  # all of them: a row with too many columns is an error
         ]
 
@@ -84,16 +84,28 @@ class CsvParser(ExampleParser):
         return {name: value for name, value in zip(self._columns, values) if name in self.features}
 
 
-def _default_of(feature):
-    given = [] if feature.default_value is None else np.reshape(feature.default_value, [1])
-    return tf.constant(given, feature.dtype) if len(given) else np.array([], feature.dtype.as_numpy_dtype)
+def with_plain_defaults(features) -> dict:
+    """The same features, with arrays of NumPy in place of tensors: they are used in graphs of later."""
+    return {
+        name: feature._replace(default_value=tf.get_static_value(feature.default_value))
+        if tf.is_tensor(getattr(feature, 'default_value', None))
+        else feature
+        for name, feature in features.items()
+    }
+
+
+def _default_of(feature) -> np.ndarray:
+    given = [] if feature.default_value is None else np.reshape(feature.default_value, [1]).tolist()
+    if feature.dtype == tf.string:
+        return np.array([tf.compat.as_bytes(value) for value in given], object)
+    return np.array(given, feature.dtype.as_numpy_dtype)
 
 
 def _columns_of(paths, delimiter) -> list[str]:
     """The names in the first line of each file, which are the same in all."""
     headers = []
     for path in paths:
-        line = borders.header_of(index.beginning(path)).decode('utf-8', 'replace')
+        line = borders.header_of(index.beginning(path, 'csv')).decode('utf-8', 'replace')
         headers.append(next(csv.reader(io.StringIO(line), delimiter=delimiter), []))
         if headers[-1] != headers[0]:
             raise DatasetError(

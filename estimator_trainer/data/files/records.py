@@ -86,9 +86,18 @@ class IndexedFiles:
             place = f'line {lines_before + 1}'
         return f'{self.paths[file]}, {place}'
 
-    def load_ahead(self, blocks) -> None:
-        """These blocks are needed soon."""
-        self._blocks.load_ahead(file for file in np.unique(self._file_of_block[blocks]) if self._compressed[file])
+    def load_ahead(self, blocks, beside=()) -> None:
+        """The first blocks are needed soon, those `beside` them now."""
+        self._blocks.load_ahead(self._compressed_files(blocks), self._compressed_files(beside))
+
+    def _compressed_files(self, blocks) -> list[int]:
+        found = np.unique(self._file_of_block[np.asarray(blocks, int)])
+        return [int(file) for file in found if self._compressed[file]]
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the blocks that are held in memory now."""
+        return self._blocks.held_bytes
 
     def _read_ranges(self, files, starts, ends) -> list[bytes]:
         """The bytes of each of these ranges, which are sorted. Neighbours are read with one call."""
@@ -141,7 +150,7 @@ class IndexedFiles:
             return found
 
     def _is_compressed(self, file) -> bool:
-        return index.is_compressed(self.paths[file])
+        return index.is_compressed(self.paths[file], self._format)
 
     def _decompress(self, file):
         return index.decompressed(self.paths[file])
@@ -160,6 +169,7 @@ class ArrayRecordFiles:
     """ArrayRecord files, which have an index of their own. The attributes and methods are those of IndexedFiles."""
 
     enters_anywhere = True
+    held_bytes = 0
 
     def __init__(self, paths):
         from array_record.python import array_record_module
@@ -205,7 +215,7 @@ class ArrayRecordFiles:
     def where(self, file: int, record: int) -> str:
         return f'{self.paths[file]}, record {record}'
 
-    def load_ahead(self, blocks) -> None:
+    def load_ahead(self, blocks, beside=()) -> None:
         pass
 
 

@@ -14,7 +14,7 @@ from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import whole_copies
 from estimator_trainer.data.remote.paths import RemotePath
-from estimator_trainer.errors import BadExample, DatasetError
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
 
 _log = logging.getLogger('estimator_trainer')
 _RECENT_BATCHES = 64  # more than are read ahead of a step
@@ -36,16 +36,17 @@ def open_source(
         cache: data.remote.cache.Cache, for URLs of a store; None: `data.remote.cache.at()`.
 
     Raises:
-        DatasetError: there are no such files, or they do not hold what the spec names.
+        DatasetError: there are no such files, or they cannot be read.
         BadExample: a file is damaged, so that not even its examples can be counted.
-        UsageError, DatasetUnavailable: the store of a URL cannot be used, or does not answer.
+        UsageError: they do not hold what the spec names, or the store of a URL cannot be used.
+        DatasetUnavailable: the store of a URL, or a file system, does not answer.
     """
     paths = listing.expand(files)
     file_format = listing.format_of(paths, file_format)
     objects, paths = paths, _brought_here(paths, file_format, cache)
     with _naming(paths, objects):
         store, parser = _opened(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
-    return Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects)
+    return Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects, in_memory_mb * 2**20)
 
 
 def _brought_here(paths, file_format, cache):
@@ -72,7 +73,7 @@ def _naming(paths, objects):
     """Errors name objects of a store, not their copies here."""
     try:
         yield
-    except (BadExample, DatasetError) as error:
+    except (BadExample, DatasetError, UsageError) as error:
         error.args = (_named(str(error), paths, objects),)
         raise
 
@@ -125,10 +126,11 @@ class Source:
         tolerance: bad_examples.Tolerance, which counts the examples that were left out.
         enters_anywhere: any example can be read without reading much around it.
         block_sizes, block_bytes: see data.block_order.
+        most_bytes: that decoded blocks may take.
     """
 
-    def __init__(self, store, parser, spec, file_format, tolerance, names):
-        self._names = names
+    def __init__(self, store, parser, spec, file_format, tolerance, names, most_bytes):
+        self._names, self.most_bytes = names, most_bytes
         self._store, self._parser, self.spec, self.file_format = store, parser, spec, file_format
         self.tolerance, self.paths, self.sizes = tolerance, store.paths, store.sizes
         self.features = parser.features
@@ -141,6 +143,11 @@ class Source:
         self.load_ahead = store.load_ahead
         self._recent, self._recent_lock = [], threading.Lock()
         _open.add(self)
+
+    @property
+    def held_bytes(self) -> int:
+        """What decoded blocks take now."""
+        return self._store.held_bytes
 
     def raw(self, ids) -> list:
         """The raw columns of some examples, each a Tensor [n]; shorter where examples were left out.

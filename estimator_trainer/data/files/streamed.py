@@ -25,8 +25,8 @@ class StreamedFiles(IndexedFiles):
         self._begins = np.concatenate([edges[:-1] for edges in self._edges])
         self._blocks = BlockCache(self._load, self.block_bytes, max(most_bytes, _LEAST_BYTES), threads.submit)
 
-    def load_ahead(self, blocks) -> None:
-        self._blocks.load_ahead(blocks)
+    def load_ahead(self, blocks, beside=()) -> None:
+        self._blocks.load_ahead(blocks, beside)
 
     def _is_compressed(self, file) -> bool:
         """The last record of a file that is not ends where the file ends. So no file has to be asked."""

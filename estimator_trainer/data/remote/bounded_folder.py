@@ -1,10 +1,12 @@
 """A folder of this machine whose size is bounded. All processes of a user share it.
 
-    ENTRY/…   files that can be fetched again
+    ENTRY/…   files that can be fetched again; ENTRY has 16 hexadecimal digits
     in_use/   a file for each process, which names the entries that it holds; the process locks the file
     locks/    the locks of processes that fetch files now
 
-The entry that was used least recently is removed first, and indexes last. Entries that a process holds stay.
+The entry that was used least recently is removed first, and indexes last. Entries that a process holds stay, and so
+does everything that is not in an entry. If the folder that was named holds other files, a folder of its own in it is
+used (OWN).
 """
 
 import contextlib
@@ -12,6 +14,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import threading
 import time
@@ -19,10 +22,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from estimator_trainer.errors import DatasetError, DatasetUnavailable
-from estimator_trainer.run_dir import locks
+from estimator_trainer.run_dir import locks, removal
 from estimator_trainer.this_process import forks
 
+OWN = 'estimator_trainer_data'
 _IN_USE, _LOCKS = 'in_use', 'locks'
+_ENTRY = re.compile('[0-9a-f]{16}')
+_HOLDER = removal.Named('[0-9a-f]{16}')
 _UNFINISHED = '.part'
 _OPENS = 100  # a folder may be removed before there is a file in it
 _NUM_LOCKS = 1024  # files that share a lock are fetched one after the other
@@ -43,16 +49,18 @@ class Folder:
     """The folder, as one process uses it.
 
     Args:
-        path: made where it is not there.
+        path: made where it is not there. If it holds files of others, `path`/OWN is used in its place.
         most_bytes: that all its files take together. Each process may write a thirty-second part before it sees what
             others have written.
 
     Attributes:
+        path: of the folder that is used.
         held: entry -> bytes, of those that this process holds.
     """
 
     def __init__(self, path: str, most_bytes: int):
-        self.path, self.most_bytes = path, most_bytes
+        self.path, self.most_bytes = _ours(path), most_bytes
+        self._proof = removal.Marked(self.path)
         self.held: dict[str, int] = {}
         self._may_write = 0  # before the next look at all files
         self._unfinished = 0  # bytes of files that were being written at the last look
@@ -64,6 +72,7 @@ class Folder:
         path = os.path.join(self.path, name)
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
+            removal.mark(self.path)
         except OSError as error:
             raise DatasetError(
                 f'{path} cannot be made ({error.strerror}); name another folder with --data_cache_dir'
@@ -141,8 +150,7 @@ class Folder:
                 f'{path} cannot be written ({error.strerror}); {cure}name another folder with --data_cache_dir'
             ) from None
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(unfinished)
+            removal.file(unfinished, self._proof)
 
     def _reserve(self, path, size) -> bool | None:
         """Makes a file of that size, if there is room for it or can be made. None: once others have written theirs."""
@@ -171,16 +179,18 @@ class Folder:
                 break
             if file.entry not in held and not file.is_kept:
                 with contextlib.suppress(OSError):
-                    os.unlink(file.path)
+                    removal.file(file.path, self._proof)
                     total -= file.size
-                    os.rmdir(os.path.dirname(file.path))  # if that was the last one
+                    removal.empty_folder(os.path.dirname(file.path), self._proof)  # if that was the last one
         return min(wanted, self.most_bytes - total)
 
     def _files(self) -> list[_File]:
         found, now = [], time.time()
-        for folder, _, names in os.walk(self.path):
+        for folder, below, names in os.walk(self.path):
             entry = os.path.relpath(folder, self.path).split(os.sep)[0]
-            for name in names if entry not in (_IN_USE, _LOCKS) else ():
+            if folder == self.path:
+                below[:] = filter(_ENTRY.fullmatch, below)
+            for name in names if _ENTRY.fullmatch(entry) else ():
                 with contextlib.suppress(OSError):
                     path = os.path.join(folder, name)
                     status = os.stat(path)
@@ -197,11 +207,23 @@ class Folder:
                 if locks.is_held(path):
                     with open(path, encoding='utf-8') as file:
                         found.update(file.read().split())
-                elif not name.startswith('.'):  # that one is being written
-                    os.unlink(path)
+                elif _HOLDER.covers(name):  # else it is being written, or is not ours
+                    removal.file(path, _HOLDER)
         return found
 
     def _let_go(self):
         if self._mine is not None:
             os.close(self._mine)
             self._mine = None
+
+
+def _ours(path) -> str:
+    """The folder itself if there is nothing in it but what earlier processes of ours have made."""
+    try:
+        names = set(os.listdir(path))
+    except OSError:  # it is made, or the attempt says what is wrong
+        return path
+    if not names or removal.MARK in names:
+        return path
+    of_earlier_versions = _LOCKS in names and all(name in (_IN_USE, _LOCKS) or _ENTRY.fullmatch(name) for name in names)
+    return path if of_earlier_versions else os.path.join(path, OWN)

@@ -1,6 +1,5 @@
 """Treats the objects of a store as files: lists them, and reads their bytes."""
 
-import fnmatch
 import hashlib
 import io
 import os
@@ -9,12 +8,11 @@ import typing
 from estimator_trainer.config import urls
 from estimator_trainer.data.remote import patience
 from estimator_trainer.errors import DatasetError
-from estimator_trainer.storage import connection, store
+from estimator_trainer.storage import connection, globs, store
 
 if typing.TYPE_CHECKING:
     from estimator_trainer.data.remote.cache import Cache
 
-_MAGIC = frozenset('*[')
 _stores: dict[str, store.Store] = {}  # by bucket
 
 
@@ -88,30 +86,30 @@ class RemoteFile(io.RawIOBase):
         return self._path.cache.read(self._path, start, self._at) if self._at > start else b''
 
 
-def expand(pattern: str, flag: str) -> list[RemotePath]:
-    """The objects that a URL names; `*`, `**` and `[...]` in it mean what they mean for files.
+def expand(url: str, flag: str) -> list[RemotePath]:
+    """The objects that a URL names; what storage.globs knows means in it what it means for files.
 
     Raises:
         UsageError: the URL is none of a store, a package or credentials are missing, or the store refuses.
         DatasetError: no object matches.
         DatasetUnavailable: the store does not answer.
     """
-    urls.check(pattern, flag)
-    bucket, name = urls.bucket(pattern), urls.name(pattern)
-    wanted = name.split('/')
-    fixed = next((number for number, part in enumerate(wanted) if _MAGIC & set(part)), len(wanted))
-    found = _ask(pattern, flag, lambda remote: remote.head(name)) if fixed == len(wanted) else None
-    if found:
-        return [RemotePath(bucket, name, found)]
-    folder = '/'.join(wanted[:fixed])
-    below = _ask(pattern, flag, lambda remote: remote.list(folder))
-    if fixed == len(wanted) and below:
-        raise DatasetError(f'{pattern} is a folder; name its files, such as {pattern.rstrip("/")}/*')
-    matching = [path for path in below if path == name or _matches(path.split('/')[fixed:], wanted[fixed:])]
-    matching = [name] if name in matching else matching  # it has the letters of a glob
+    urls.check(url, flag, may_be_glob=True)
+    bucket, pattern = urls.bucket(url), globs.split(url)
+    if not pattern.is_glob:
+        name = urls.name(url)
+        found = _ask(url, flag, lambda remote: remote.head(name))
+        if found:
+            return [RemotePath(bucket, name, found)]
+        if _ask(url, flag, lambda remote: remote.list(name)):
+            raise DatasetError(f'{url} is a folder; name its files, such as {url.rstrip("/")}/*')
+    folder = urls.name(pattern.folder)
+    below = _ask(url, flag, lambda remote: remote.list(folder))
+    start = f'{folder}/' if folder else ''
+    matching = globs.matching((name.removeprefix(start) for name in below), pattern)
     if not matching:
-        raise DatasetError(f'no file matches {pattern!r} (of {len(below)} below {bucket}/{folder})')
-    return [RemotePath(bucket, path, below[path]) for path in sorted(matching)]
+        raise DatasetError(f'no file matches {url!r} (of {len(below)} below {bucket}/{folder})')
+    return [RemotePath(bucket, start + name, below[start + name]) for name in matching]
 
 
 def in_folder(folder: str, flag: str) -> list[RemotePath]:
@@ -137,13 +135,3 @@ def _open(bucket, flag) -> store.Store:
     if bucket not in _stores:
         _stores[bucket] = connection.open_for_reading(bucket, os.environ, flag)
     return _stores[bucket]
-
-
-def _matches(parts, pattern) -> bool:
-    """As glob.glob: `*` stays within a folder, and neither `*` nor `**` finds hidden files."""
-    if not pattern or not parts:
-        return not parts and all(part == '**' for part in pattern)
-    hidden = parts[0].startswith('.') and not pattern[0].startswith('.')
-    if pattern[0] == '**':
-        return _matches(parts, pattern[1:]) or (not hidden and _matches(parts[1:], pattern))
-    return not hidden and fnmatch.fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])

@@ -108,7 +108,7 @@ class Cause:
 class GangEndKind(enum.Enum):
     """Why a gang came to its end."""
 
-    DONE = 'done'  # every task ended with 0
+    DONE = 'done'  # every task ended with 0, or serves for ever
     FAILED = 'failed'  # a task ended otherwise
     STALLED = 'stalled'  # no step was finished for too long
     SIGNALLED = 'signalled'  # we were told to stop

@@ -3,10 +3,10 @@
 import dataclasses
 import enum
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.policy.causes import Cause, restarts_alone
+from estimator_trainer.supervisor.policy.causes import Cause
 
 BACKOFF_CAP_SECS = 60
 JITTER = 0.5  # at most so much longer, so that gangs which failed together come back one by one
@@ -121,12 +121,13 @@ class History:
     """The failures of one run. The gang was started again after each but the last.
 
     Args:
-      asynchronous: workers train beside parameter servers, so that one of them can be restarted alone.
+      alone: whether the task of this name had been restarted alone, as often as allowed, before its failure became one
+        of the gang; never where an engine only restarts all tasks.
       earlier: failures, as `asdict` gives them.
     """
 
-    def __init__(self, rules: Rules, rng: random.Random, asynchronous: bool, earlier: Iterable[Mapping] = ()):
-        self.rules, self._rng, self._asynchronous = rules, rng, asynchronous
+    def __init__(self, rules: Rules, rng: random.Random, alone: Callable[[str], bool], earlier: Iterable[Mapping] = ()):
+        self.rules, self._rng, self._alone = rules, rng, alone
         self.failures = [Failure(**failure) for failure in earlier]
 
     def decide(self, cause: Cause, now: float, checkpoint: int, workers: int = 1) -> Decision:
@@ -140,7 +141,7 @@ class History:
             step=error.step if error else None,
             workers=workers,
             never_started=bool(cause.ended and cause.ended.never_started),
-            alone=restarts_alone(cause.name, self._asynchronous),
+            alone=self._alone(cause.name),
         )
         self.failures.append(failure)
         return decide(self.failures, self.rules, self._rng)

@@ -37,6 +37,7 @@ class TaskCommand:
     trains: bool = True  # chief or worker: the run is over when all of these are
     cores: tuple[int, ...] = ()  # pinned to these; empty: not pinned
     alone: bool = False  # can be restarted while the others go on
+    serves_for_ever: bool = False  # does not end by itself, so it is stopped when all others have ended
     address: str = ''
 
 
@@ -114,6 +115,7 @@ def commands(
             trains=task in shares,
             cores=shares.get(task, ()),
             alone=causes.restarts_alone(str(task), shape.asynchronous),
+            serves_for_ever=is_program and task.role == 'ps',  # those of the trainer end when the workers have left
             address=cluster.address(task),
         )
         for task in cluster.tasks

@@ -10,7 +10,7 @@
       cause                   task, code, meaning, text, reported_by, message, traceback,
                               out_of_memory; null without
       step, max_steps, checkpoint_before, checkpoint_step, steps_lost
-      ended_by                max_steps, early_stopping, max_secs, end_of_data; null: training has not ended
+      ended_by                as `why` of run_dir/training_file.py; null: training has not ended
       tasks                   each end of each task, in the order they were seen:
                               name, life, code, signal, meaning, how, message; began_secs, secs:
                               when this life began and ended, since the gang was started

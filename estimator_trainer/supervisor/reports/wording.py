@@ -31,6 +31,10 @@ def draining(running: Sequence[str], drain_secs: float) -> str:
     return f'training is done; waiting for {", ".join(running)} to end, at most {drain_secs:g} s (--drain_secs)'
 
 
+def all_but(serve_for_ever: Sequence[str]) -> str:
+    return f'all other tasks are done, and {", ".join(serve_for_ever)} would wait for ever'
+
+
 def symptom(task: TaskEnd, secs: float) -> str:
     return f'{how(task)}; waiting for whoever is to blame, at most {secs:g} s'
 

@@ -6,6 +6,7 @@ import re
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import names
 
+_V1 = re.compile(r'model\.ckpt-\d+(?:-\d{5}-of-\d{5})?')
 _INDEX = re.compile(r'model\.ckpt-(\d+)\.index')
 
 
@@ -18,6 +19,12 @@ def find(model_dir: str, step: int | None) -> tuple[str, int]:
     """
     there = _steps(model_dir)
     if not there:
+        old = sorted(filter(_V1.fullmatch, os.listdir(model_dir)))
+        if old:
+            raise UsageError(
+                f'--model_dir={model_dir}: {old[-1]} has the old format V1 of TensorFlow; start the training '
+                'command of the run once, which writes it in format V2 too.'
+            )
         raise UsageError(f'--model_dir={model_dir}: holds no checkpoint; name the model_dir of a run that has trained.')
     if step is None:
         step = _newest(model_dir, there)

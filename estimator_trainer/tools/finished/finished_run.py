@@ -17,7 +17,7 @@ from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.trainer_config import TrainerConfig
-from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable, UsageError
+from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.storage import needs
@@ -31,13 +31,7 @@ class Damaged(Exception):
     """The checkpoint cannot be read."""
 
 
-ERRORS = {
-    jobs.JobError: exit_codes.USAGE,
-    Damaged: exit_codes.DAMAGED,
-    BadExample: exit_codes.DAMAGED,
-    DatasetUnavailable: exit_codes.FILES_AWAY,
-    DatasetError: exit_codes.NO_DATA,
-}
+ERRORS = {jobs.JobError: exit_codes.USAGE, Damaged: exit_codes.DAMAGED, BadExample: exit_codes.DAMAGED}
 
 of_run = functools.partial(flag, group='The run')
 of_data = functools.partial(flag, group='Data')

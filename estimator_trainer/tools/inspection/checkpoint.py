@@ -5,9 +5,8 @@ import os
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import trackable_object_graph_pb2
-from tensorflow.core.util import saved_tensor_slice_pb2
 
-from estimator_trainer.run_dir import bundle, checkpoint_errors, checkpoints, sstable
+from estimator_trainer.run_dir import bundle, checkpoint_errors, checkpoints, v1_checkpoints
 from estimator_trainer.tools.inspection import folder, roles
 from estimator_trainer.tools.inspection.facts import Checkpoint, Variable
 
@@ -15,7 +14,6 @@ CHECKSUMS, SIZES = 'checksums', 'sizes'
 NO_INDEX = 'its index is missing'
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 _ATTRIBUTE = '/.ATTRIBUTES/VARIABLE_VALUE'
-_V1_META = b''
 
 
 def read(root: str, name: str, files: list[str], checksums: bool) -> Checkpoint:
@@ -99,16 +97,10 @@ def _object_names(prefix: str) -> dict[str, str]:
 
 def _of_v1(path: str) -> list[Variable]:
     found = []
-    for key, value in sstable.entries(path):
-        if key != _V1_META:
-            break
-        meta = saved_tensor_slice_pb2.SavedTensorSlices.FromString(value).meta
-        for tensor in meta.tensor:
-            shape = tuple(dim.size for dim in tensor.shape.dim)
-            dtype = tf.as_dtype(tensor.type)
-            found.append(
-                Variable(tensor.name, dtype.name, shape, _bytes(tensor.type, shape), max(1, len(tensor.slice)))
-            )
+    for tensor in v1_checkpoints.meta(path):
+        shape = tuple(dim.size for dim in tensor.shape.dim)
+        dtype = tf.as_dtype(tensor.type)
+        found.append(Variable(tensor.name, dtype.name, shape, _bytes(tensor.type, shape), max(1, len(tensor.slice))))
     if not found:
         raise ValueError('it names no tensors')
     return sorted(found)
@@ -129,13 +121,7 @@ def _damage_v2(prefix: str, checksums: bool) -> str:
 
 
 def _damage_v1(path: str, checksums: bool) -> str:
-    if checksums:
-        try:
-            for _ in sstable.entries(path):
-                pass
-        except ValueError as error:
-            return str(error)
-    return ''
+    return v1_checkpoints.damage(path) if checksums else ''
 
 
 def _values(prefix: str, variables: list[Variable]) -> tuple[int | None, dict[str, float]]:

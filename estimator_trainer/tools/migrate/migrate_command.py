@@ -113,7 +113,7 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
         return _with_tensorflow(values, model_dir, to, shown)
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
-        return exit_codes.NO_DATA
+        return error.exit_code
     except checkpoint_errors.CannotReadCheckpoint as error:
         print(
             f'error: {shown(error.filename)} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',

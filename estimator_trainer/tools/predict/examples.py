@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, open_source
 from estimator_trainer.errors import BadExample, UsageError
+from estimator_trainer.tools.predict import types
 from estimator_trainer.tools.predict.predict_plan import PredictPlan
 from estimator_trainer.tools.predict.signature import Model
 
@@ -41,8 +42,8 @@ class Examples:
                 f'the signature {model.name} takes serialized examples and does not say which features it reads, so '
                 'none can be made from CSV or Parquet files. Give TFRecord or ArrayRecord files.'
             )
-        held = {name: _in_csv(feature) for name, feature in self._features.items()}
-        self._held = held if plan.file_format == 'csv' else self._features
+        in_files = _in_csv if plan.file_format == 'csv' else _in_its_type
+        self._held = {name: in_files(name, feature, plan.file_format) for name, feature in self._features.items()}
         self._source = self._open(self._held)
         self.number, self.where = self._source.num_examples, self._source.where
         if plan.key:
@@ -79,8 +80,16 @@ class Examples:
             return {'examples': examples}, self._keys_in(examples, ids) if key else None
         columns = self._source.batch(ids)
         keys = columns[key].numpy() if key else None
-        taken = {name: columns[name] for name in self._features}
-        return ({'examples': tf.constant(serialize(taken, self._features))} if self._serializes else taken), keys
+        if self._serializes:
+            taken = {name: columns[name] for name in self._features}
+            return {'examples': tf.constant(serialize(taken, self._features))}, keys
+
+        def where(row):
+            return self.where(int(ids[row]))
+
+        return {
+            name: types.converted(name, columns[name], feature.dtype, where) for name, feature in self._features.items()
+        }, keys
 
     def _keys_in(self, examples, ids) -> np.ndarray:
         key, features = self._plan.key, {self._plan.key: self._key_feature}
@@ -130,14 +139,20 @@ class Examples:
         return tf.int64 if pa.types.is_integer(schema.field(self._plan.key).type) else tf.string
 
 
-def _in_csv(feature):
+def _in_its_type(name, feature, file_format):
+    if not isinstance(feature, tf.io.FixedLenFeature):
+        return feature
+    return feature._replace(dtype=types.in_files(name, feature.dtype, file_format))
+
+
+def _in_csv(name, feature, file_format):
     """A feature as a column of CSV, which has one value in each row. Where there may be none, it is read as text."""
     if isinstance(feature, tf.io.VarLenFeature):
         return tf.io.FixedLenFeature([], tf.string, '')
     if math.prod(feature.shape) != 1:
         return feature  # open_source says that CSV cannot hold it
     default = None if feature.default_value is None else np.reshape(feature.default_value, [])
-    return tf.io.FixedLenFeature([], feature.dtype, default)
+    return tf.io.FixedLenFeature([], types.in_files(name, feature.dtype, file_format), default)
 
 
 def serialize(columns, features) -> list[bytes]:

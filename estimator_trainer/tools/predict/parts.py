@@ -79,14 +79,6 @@ def has_any(folder: str) -> bool:
     return any(name.startswith('part-') and name.endswith(SUFFIXES) for name in os.listdir(folder))
 
 
-def remove_unfinished(folder: str) -> None:
-    """Removes what processes that were killed have left."""
-    for name in os.listdir(folder):
-        if name.endswith(TEMPORARY):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder, name))
-
-
 @contextlib.contextmanager
 def _renamed(path) -> Iterator[str]:
     """A temporary name for a file, which gets its own name when it is on the disk."""

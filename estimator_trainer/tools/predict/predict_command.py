@@ -11,7 +11,7 @@ from estimator_trainer import compat, exit_codes
 from estimator_trainer.config import flags
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.data.files import FORMATS, listing
-from estimator_trainer.errors import DatasetError, UsageError
+from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import needs
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
@@ -33,13 +33,7 @@ _log = logging.getLogger('estimator_trainer')
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, USAGE, DAMAGED for an example on which the
     model fails, NO_DATA, that of a signal or of a file that cannot be written, or that of a process that fails."""
-    return command_line.run(
-        argv,
-        USAGE,
-        PredictFlags,
-        lambda: _predict(flags.parse(PredictFlags, ['predict', *argv])),
-        {DatasetError: exit_codes.NO_DATA},
-    )
+    return command_line.run(argv, USAGE, PredictFlags, lambda: _predict(flags.parse(PredictFlags, ['predict', *argv])))
 
 
 _model = functools.partial(flag, group='The model')

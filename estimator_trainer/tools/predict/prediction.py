@@ -5,18 +5,21 @@ Beside the result FILE stands the folder FILE.parts until all is done:
     plan.json     what decides the rows
     lock          held by the command that works on it
     part-*        the rows of one part each
+    *.index       where the records of files begin beside which that cannot be kept
     joined.json   which file all of them have been joined into
+
+Files of other names stay, and so does the folder then.
 """
 
 import contextlib
 import json
 import logging
 import os
-import shutil
+import re
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, protocol
+from estimator_trainer.run_dir import locks, protocol, removal
 from estimator_trainer.this_process.signal_pipe import Signals
 from estimator_trainer.tools.predict import children, parts
 from estimator_trainer.tools.predict import predict_plan as plans
@@ -27,6 +30,9 @@ __all__ = ['Ended', 'Progress', 'predict']
 
 _log = logging.getLogger('estimator_trainer')
 _LOCK, _JOINED = 'lock', 'joined.json'
+_UNFINISHED = removal.Named(r'(?:part-\d{6,}|plan|joined)\.[a-z]+(?:\.\d+)?\.tmp')
+_PARTS = removal.Named(r'(?:part-\d{6,}|plan)\.(?:parquet|csv|jsonl|json)|[0-9a-f]{16}-.*\.index(?:\.\d+)?')
+_LAST = removal.Named(f'{re.escape(_JOINED)}|{_LOCK}')
 
 
 def predict(plan: plans.PredictPlan, out: str, processes: int, timeout_secs: float, progress: Progress) -> None:
@@ -93,10 +99,10 @@ def _enter(folder, plan) -> None:
         UsageError: it holds parts of another plan, or something else.
     """
     path = os.path.join(folder, plans.NAME)
-    parts.remove_unfinished(folder)
     old = plans.load(path)
-    if old is None and set(os.listdir(folder)) - {_LOCK}:
+    if old is None and any(name != _LOCK and not _UNFINISHED.covers(name) for name in os.listdir(folder)):
         raise UsageError(f'{folder}: holds files and no plan of a prediction; remove it, or name another --out.')
+    removal.files_in(folder, _UNFINISHED)  # of processes that were killed
     different = plans.difference(old, plan) if old else ''
     if different and parts.has_any(folder):
         raise UsageError(
@@ -127,12 +133,7 @@ def _identity(path) -> dict:
 
 def _remove(folder) -> None:
     """Removes the folder; _JOINED, by which a restart knows that all is done, after the parts."""
-    for name in sorted(os.listdir(folder), key=lambda name: (name == _JOINED, name)):
-        path = os.path.join(folder, name)
-        if os.path.isdir(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+    for proof in (_UNFINISHED, _PARTS, _LAST):
+        removal.files_in(folder, proof)
     with contextlib.suppress(OSError):
         os.rmdir(folder)

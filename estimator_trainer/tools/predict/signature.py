@@ -19,8 +19,8 @@ class Model:
     Attributes:
         name: of the signature.
         takes_serialized: whether its only input are serialized tf.Examples.
-        features: name -> FixedLenFeature, VarLenFeature or RaggedFeature, of what it takes. {} where it takes
-            serialized examples and does not say which features it reads.
+        features: name -> FixedLenFeature, VarLenFeature or RaggedFeature, of what it takes and in the types that it
+            takes. {} where it takes serialized examples and does not say which features it reads.
 
     Raises (on creation):
         UsageError: it cannot be loaded, or has no signature that can be fed.
@@ -65,8 +65,7 @@ class Model:
 
     def _shaped(self, name, tensor, rows) -> tf.Tensor:
         wanted = self._inputs[name]
-        tensor = tf.reshape(tensor, [rows, *wanted.shape[1:]])
-        return tensor if tensor.dtype == wanted.dtype else tf.cast(tensor, wanted.dtype)
+        return tf.reshape(tensor, [rows, *wanted.shape[1:]])
 
     def _read_inputs(self):
         for name, spec in self._inputs.items():
@@ -87,7 +86,7 @@ class Model:
                 f'the input {name} of the signature {self.name} has shape {spec.shape}, and files need a fixed shape '
                 'for each example. Export it with a fixed shape, or with a signature that takes serialized examples.'
             )
-        return tf.io.FixedLenFeature(shape.as_list(), _stored(spec.dtype))
+        return tf.io.FixedLenFeature(shape.as_list(), spec.dtype)
 
 
 def parsed_features(graph_def) -> dict:
@@ -133,13 +132,6 @@ def _of_parse_example(node, by_name) -> dict:
         else:  # a sequence of any length
             found[name] = tf.io.VarLenFeature(kind)
     return found
-
-
-def _stored(dtype) -> tf.DType:
-    """The type in which a tf.Example holds values of `dtype`."""
-    if dtype == tf.string:
-        return tf.string
-    return tf.int64 if dtype.is_integer or dtype.is_bool else tf.float32
 
 
 def first_line(error) -> str:

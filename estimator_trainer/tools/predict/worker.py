@@ -39,7 +39,7 @@ def main(argv) -> int:
     except UsageError as error:
         return _fail(exit_codes.USAGE, str(error))
     except DatasetError as error:
-        return _fail(exit_codes.NO_DATA, str(error))
+        return _fail(error.exit_code, str(error))
     except BadExample as error:
         return _fail(exit_codes.DAMAGED, str(error))
     except OSError as error:

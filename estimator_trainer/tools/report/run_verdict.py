@@ -13,10 +13,13 @@ DONE, PRUNED, STOPPED, FAILED = 'done', 'pruned', 'stopped', 'failed'
 LOST, ALIVE, UNKNOWN = 'lost', 'alive', 'unknown'
 FRESH_SECS = 30  # a chief that has written so lately lives, on another machine perhaps
 _WHY = {
-    'max_steps': 'all steps are trained',
-    'early_stopping': 'it stopped early, because the metric no longer improved',
-    'max_secs': '--max_secs were over',
-    'end_of_data': 'the data had come to their end',
+    training_file.MAX_STEPS: 'all steps are trained',
+    training_file.EARLY_STOPPING: 'it stopped early, because the metric no longer improved',
+    training_file.MAX_SECS: '--max_secs were over',
+    training_file.END_OF_DATA: 'the data had come to their end',
+    training_file.STEP_STANDS: 'the data had come to their end, and the global step has never moved',
+    training_file.HOOK: 'a hook of the job has stopped the training',
+    training_file.LISTENER: "a listener of the job's checkpoints has stopped the training",
 }
 _HOW_TO_GO_ON = 'the same command resumes'
 

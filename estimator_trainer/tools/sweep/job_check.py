@@ -38,7 +38,7 @@ def main(argv) -> int:
         return exit_codes.USAGE
     except DatasetError as error:
         print(f'error: {error}', file=sys.stderr)
-        return exit_codes.NO_DATA
+        return error.exit_code
 
 
 def _check(job, config, text) -> None:

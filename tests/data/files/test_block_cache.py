@@ -47,6 +47,36 @@ def test_the_newest_block_is_kept_however_large():
     assert loads.of == [0, 1, 0]
 
 
+def test_what_is_held_is_measured_once_it_is_loaded():
+    loads = Loads()
+    cache = BlockCache(loads, [10] * 5, most_bytes=100, size_of=lambda content: 60)
+    for number in (0, 1, 2):
+        cache.get(number)
+        assert cache.held_bytes == 60
+    cache.get(2)
+    assert loads.of == [0, 1, 2]
+
+
+def test_what_is_needed_now_stays_and_ahead_is_what_fits_beside_it():
+    loads = Loads()
+    cache = BlockCache(loads, [30] * 6, most_bytes=100)
+    for _ in range(20):  # batches
+        cache.load_ahead([2, 3], beside=[0, 1])
+        assert [cache.get(number) for number in (0, 1)] == ['block 0', 'block 1']
+    cache.load_ahead([4, 5], beside=[2, 3])
+    assert [cache.get(number) for number in (2, 3)] == ['block 2', 'block 3']
+    assert sorted(loads.of) == [0, 1, 2, 3, 4] and cache.held_bytes <= 100
+
+
+def test_a_window_that_takes_all_room_is_loaded_once():
+    loads = Loads()
+    cache = BlockCache(loads, [60] * 4, most_bytes=100)
+    for _ in range(20):
+        cache.load_ahead([1], beside=[0])
+        cache.get(0)
+    assert loads.of == [0]
+
+
 def test_loads_ahead_in_other_threads():
     loads = Loads()
     cache = BlockCache(loads, [10] * 5, most_bytes=100)

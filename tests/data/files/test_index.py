@@ -59,6 +59,25 @@ def test_of_a_compressed_file(path, compress):
     assert load(path) == STARTS == load(path)
 
 
+SIZES_LIKE_A_MARK = [0x0178, 0x5E78, 0x9C78, 0xDA78, 0x8B1F, 0x10178, 0x1018B1F]
+
+
+@pytest.mark.parametrize('size', SIZES_LIKE_A_MARK)
+def test_a_first_record_whose_length_begins_like_a_compressed_file(path, size):
+    with open(path, 'wb') as file:
+        file.write(frame(bytes(size)) + frame(b'x'))
+    assert load(path) == [0, size + 16, size + 33] and not index.is_compressed(path, 'tfrecord')
+
+
+@pytest.mark.parametrize('name, compressed', [('a.csv-00000-of-00001', False), ('a.csv.zlib', True), ('a', False)])
+def test_a_csv_file_whose_first_letters_are_like_a_compressed_file(tmp_path, name, compressed):
+    path = tmp_path / name
+    path.write_bytes(zlib.compress(b'x,y\n1,2\n') if compressed else b'x^,y\n1,2\n')
+    assert index.is_compressed(str(path), 'csv') is compressed
+    (starts,) = index.load_all([str(path)], 'csv', True, None)
+    assert len(starts) == 2
+
+
 def test_an_empty_file(path):
     open(path, 'wb').close()
     assert load(path) == [0] == load(path)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, file_batches, open_source, source
-from estimator_trainer.errors import BadExample, DatasetError
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from tests.data.files import written
 
 COUNT = 60
@@ -173,9 +173,9 @@ def test_a_column_that_is_not_there_or_has_another_type(tmp_path):
     for name, feature, why in (
         ('m', tf.io.FixedLenFeature([], tf.int64), "no column 'm'"),
         ('s', tf.io.FixedLenFeature([], tf.int64), "column 's' is string"),
-        ('id', tf.io.VarLenFeature(tf.int64), "column 'id' is int64"),
+        ('id', tf.io.FixedLenFeature([2], tf.int64), "column 'id' is int64, which has one value in each row"),
     ):
-        with pytest.raises(DatasetError, match=why):
+        with pytest.raises(UsageError, match=why):
             open_source(str(path), FileSpec({name: feature}))
     rows = tmp_path / 'part-1.csv'
     written.write_file(rows, range(3))

@@ -121,6 +121,22 @@ def test_in_a_graph_as_estimator_calls_it(folder, ending):
     assert list(itertools.chain(*found))[:36] == list(itertools.chain(*eager))[:36]
 
 
+@pytest.mark.parametrize('ending', ['tfrecord', 'csv', 'parquet'])
+def test_a_source_that_was_opened_before_is_read_in_a_graph(folder, ending):
+    """As the default loop does. The spec has defaults, and one of them is a tensor; the files have other columns."""
+    spec = written.spec(ending)
+    spec.features['n'] = tf.io.FixedLenFeature([], tf.int64, tf.constant(written.DEFAULT, tf.int64))
+    spec.features['absent_value'] = spec.features['n']._replace(default_value=7)
+    if ending != 'tfrecord':
+        del spec.features['absent_value']  # a column has to be there
+    source = open_source(f'{folder}/seven/part-*.{ending}', spec)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        data = batches.batches_of(source, 'eval', {'batch_size': 8}, None, 'none')
+        features, labels = tf.compat.v1.data.make_one_shot_iterator(data).get_next()
+        found = session.run([features['n'], labels])
+    assert [part.tolist() for part in found] == [[-1, 1, 2, 3, 4, -1, 6, 7], list(range(8))]
+
+
 def test_a_parquet_file_may_say_itself_what_it_holds(folder):
     spec = written.spec('parquet')
     spec = type(spec)(None, label='id')

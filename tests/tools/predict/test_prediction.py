@@ -127,6 +127,28 @@ def test_a_folder_of_somebody_else(out):
     assert (folder / 'letters').exists()
 
 
+@pytest.mark.parametrize('name', ['letters.tmp', 'part-1.tmp', 'old/part-000000.csv'])
+def test_files_of_somebody_else_stay(out, name):
+    mine = pathlib.Path(f'{out}.parts', name)
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    with pytest.raises(UsageError, match='holds files and no plan'):
+        predict(out)
+    assert mine.exists()
+
+
+def test_files_of_somebody_else_stay_when_all_is_done(out, monkeypatch):
+    monkeypatch.setenv('FAULT', 'die')
+    with pytest.raises(prediction.Ended):
+        predict(out)
+    folder = pathlib.Path(f'{out}.parts')
+    (folder / 'letters').touch()
+    (folder / 'part-000001.csv.7.tmp').touch()  # of a process that was killed
+    (folder / 'old').mkdir()
+    predict(out)
+    assert out.read_text() == EXPECTED and sorted(os.listdir(folder)) == ['letters', 'old']
+
+
 def test_two_commands_at_once(out):
     os.mkdir(f'{out}.parts')
     with locks.Lock(f'{out}.parts/lock') as lock:

@@ -93,6 +93,64 @@ def test_tensors_by_name(tmp_path, of_tensors, kind):
     assert found == [{'id': b'k%d' % row, 'sum': 2.0 * row} for row in range(ROWS)]
 
 
+NUMBERS = {
+    tf.float64: [1700000000.123, 16777217.0, 0.1],
+    tf.int32: [-(2**31), 2**31 - 1, 0],
+    tf.int64: [2**53 + 1, -(2**63), 5],
+    tf.uint8: [255, 0, 7],
+    tf.bool: [1, 0, 1],
+}
+
+
+def taking(folder, dtype):
+    """A model that gives back what it takes, as text where that is exact."""
+
+    class Same(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], dtype, 'v')])
+        def __call__(self, v):
+            return {'same': tf.identity(v)}
+
+    module = Same()
+    tf.saved_model.save(module, str(folder), signatures={'serving_default': module.__call__})
+    return signature.Model(str(folder))
+
+
+def write_numbers(folder, kind, values):
+    path = folder / f'numbers.{kind}'
+    if kind == 'csv':
+        path.write_text('v\n' + ''.join(f'{value!r}\n' for value in values))
+    elif kind == 'parquet':
+        models.pyarrow.parquet.write_table(models.pa.table({'v': values}), path)
+    else:
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for value in values:
+                is_float = isinstance(value, float)
+                lists = {'float_list' if is_float else 'int64_list': {'value': [value]}}
+                example = tf.train.Example(features={'feature': {'v': lists}})
+                writer.write(example.SerializeToString())
+    return str(path)
+
+
+@pytest.mark.parametrize('kind', ['csv', 'parquet', 'tfrecord'])
+@pytest.mark.parametrize('dtype', NUMBERS, ids=lambda dtype: dtype.name)
+def test_numbers_are_what_the_files_hold(tmp_path, dtype, kind):
+    model, values = taking(tmp_path / 'model', dtype), NUMBERS[dtype]
+    examples = Examples(planned(write_numbers(tmp_path, kind, values), key=''), model, None)
+    inputs, _ = examples.read(range(len(values)))
+    found = model.predict(inputs, len(values))['same']
+    held = np.float32 if kind == 'tfrecord' and dtype == tf.float64 else dtype.as_numpy_dtype  # as a tf.Example has it
+    assert found.dtype == dtype.as_numpy_dtype and found.tolist() == np.array(values, held).tolist()
+
+
+@pytest.mark.parametrize('kind', ['csv', 'parquet', 'tfrecord'])
+@pytest.mark.parametrize('dtype, value', [(tf.int32, 2**31), (tf.uint8, -1), (tf.uint8, 256), (tf.bool, 2)])
+def test_a_number_that_the_model_cannot_take_is_named(tmp_path, dtype, value, kind):
+    model = taking(tmp_path / 'model', dtype)
+    examples = Examples(planned(write_numbers(tmp_path, kind, [1, value]), key=''), model, None)
+    with pytest.raises(BadExample, match=f'numbers.{kind}, .*v'):
+        examples.read(range(2))
+
+
 def test_what_an_export_parses(of_estimator):
     found = of_estimator.features
     assert found['x'] == models.SPEC['x'] and found['words'] == models.SPEC['words']

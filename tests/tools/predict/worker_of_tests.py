@@ -1,6 +1,7 @@
 """A process of a prediction without TensorFlow: row 7 of the result has id 7.
 
-FAULT names what it does after the first part that it writes, once: the file `done_once` keeps it from doing so again.
+FAULT names what it does after the first part that it writes, once: the file `done_once` beside the folder keeps it
+from doing so again.
 """
 
 import json
@@ -36,7 +37,7 @@ def main(folder, number, processes):
             rows = parts.range(part)
             parts.write(part, [{'id': np.arange(rows.start, rows.stop)}])
             tell(done=len(rows))
-            misbehave(fault, pathlib.Path(folder, 'done_once'))
+            misbehave(fault, pathlib.Path(folder).parent / 'done_once')
     return 0
 
 

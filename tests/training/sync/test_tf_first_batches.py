@@ -32,6 +32,27 @@ def sharded(mode, params, input_context):
     return numbers.shard(input_context.num_input_pipelines, input_context.input_pipeline_id).batch(4)
 
 
+def without_labels(mode):
+    return tf.data.Dataset.from_tensor_slices({'x': NUMBERS}).repeat().batch(4).map(lambda x: (x, None))
+
+
+def of_every_type(mode):
+    return unsharded(mode).map(
+        lambda x, y: (
+            {
+                'text': tf.strings.as_string(y),
+                'half': tf.cast(y, tf.bfloat16),
+                'truth': y > 3,
+                'rows': tf.RaggedTensor.from_tensor(y[:, None]),
+                'a data set': tf.data.Dataset.from_tensor_slices(y),
+                'maybe': tf.experimental.Optional.from_value(y),
+                'nothing': None,
+            },
+            y,
+        )
+    )
+
+
 def constant(mode, input_context):
     assert input_context.input_pipeline_id < 2
     return tf.data.Dataset.from_tensors([1.0]).repeat()
@@ -73,7 +94,7 @@ def warnings(caplog):
     return lambda: [record.getMessage() for record in caplog.records]
 
 
-@pytest.mark.parametrize('input_fn', [unsharded, ignoring, from_python])
+@pytest.mark.parametrize('input_fn', [unsharded, ignoring, from_python, without_labels, of_every_type])
 def test_one_warning_says_how_to_shard(warnings, input_fn):
     cluster = Cluster(input_fn, input_fn)
     cluster.call()

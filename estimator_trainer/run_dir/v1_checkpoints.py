@@ -1,0 +1,126 @@
+"""Checkpoints of format V1, which TensorFlow 1 wrote before 1.0, and which a Saver still writes if it is told to.
+
+Such a checkpoint is one file, `model.ckpt-10`, or one for each shard, `model.ckpt-10-00000-of-00002`. TensorFlow reads
+both formats. All else here knows V2 only, so that the trainer writes what it goes on from once more, in format V2.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.util import saved_tensor_slice_pb2
+
+from estimator_trainer.compat.patches import eager_mode
+from estimator_trainer.run_dir import bundle, checkpoint_errors, sstable
+
+_META = b''
+_NAME = re.compile(r'(model\.ckpt-\d+)(?:-\d{5}-of-\d{5})?')
+_SHARDS = re.compile(r'-\?{5}-of-\d{5}$')  # how the file `checkpoint` names them
+
+
+def name_of(named: str) -> str:
+    """The name of a checkpoint without that of its shards: 'model.ckpt-10-?????-of-00002' -> 'model.ckpt-10'."""
+    return _SHARDS.sub('', named)
+
+
+def among(names: Iterable[str]) -> set[str]:
+    """The checkpoints of format V1 among the files of a model_dir, by their names."""
+    return {found[1] for found in map(_NAME.fullmatch, names) if found}
+
+
+def files(prefix: str) -> list[str]:
+    """The paths of the files of a checkpoint, without its graph; [] if there is none of format V1.
+
+    Raises:
+        CannotReadCheckpoint: the folder cannot be read now.
+    """
+    folder, name = os.path.split(prefix)
+    its = re.compile(re.escape(name) + r'(?:-\d{5}-of-\d{5})?')
+    return [os.path.join(folder, each) for each in sorted(checkpoint_errors.names(folder)) if its.fullmatch(each)]
+
+
+def meta(path: str) -> Iterator[saved_tensor_slice_pb2.SavedSliceMeta]:
+    """What the tensors in a file are.
+
+    Raises:
+        ValueError: the file is damaged.
+        OSError: it cannot be read.
+    """
+    for key, value in sstable.entries(path):
+        if key != _META:
+            return
+        try:
+            yield from saved_tensor_slice_pb2.SavedTensorSlices.FromString(value).meta.tensor
+        except DecodeError as error:
+            raise ValueError(f'it does not describe tensors ({error})') from error
+
+
+def damage(path: str) -> str:
+    """What is wrong with a file, in one line; '' if nothing is.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        for _ in sstable.entries(path):  # which verifies the checksum of each block
+            pass
+    except ValueError as error:
+        return str(error)
+    return ''
+
+
+def write_as_v2(prefix: str) -> str | None:
+    """Writes a checkpoint of format V1 once more, in format V2 and with the same prefix. Its own files stay.
+
+    What is wrong with its contents, in one line; None: it is written.
+
+    Raises:
+        CannotReadCheckpoint: the operating system does not let us read it now.
+        tf.errors.OpError: it cannot be written.
+    """
+    paths = files(prefix)
+    try:
+        for path in paths:
+            problem = damage(path)
+            if problem:
+                return problem
+        shards = re.search(r'-of-(\d{5})$', paths[0])
+        if shards and len(paths) != int(shards[1]):
+            return f'{len(paths)} of its {int(shards[1])} files are there'
+        names, specs, dtypes = _tensors(paths)
+    except ValueError as error:
+        return str(error)
+    except OSError as error:
+        raise checkpoint_errors.CannotReadCheckpoint.because(error, error.filename or prefix) from error
+    with eager_mode.at_once(), tf.device('CPU:0'):  # a job may have turned eager execution off
+        whole = f'{prefix}-?????-of-{shards[1]}' if shards else prefix
+        try:
+            tensors = tf.raw_ops.RestoreV2(prefix=whole, tensor_names=names, shape_and_slices=specs, dtypes=dtypes)
+        except checkpoint_errors.UNREADABLE as error:
+            checkpoint_errors.raise_if_refused(error, prefix)
+            if isinstance(error, tf.errors.ResourceExhaustedError):  # of memory: that says nothing of the contents
+                raise
+            return checkpoint_errors.one_line(error)
+        tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=specs, tensors=tensors)
+    return None
+
+
+def _tensors(paths) -> tuple[list[str], list[str], list[tf.DType]]:
+    """The name, the slice and the type of each tensor, as RestoreV2 and SaveV2 take them."""
+    found = [
+        (tensor.name, spec, tf.as_dtype(tensor.type))
+        for path in paths
+        for tensor in meta(path)
+        for spec in bundle.specs(tensor.shape.dim, [part for part in tensor.slice if _is_part(part)])
+    ]
+    if not found:
+        raise ValueError('it names no tensors')
+    names, specs, dtypes = zip(*sorted(set(found), key=lambda each: each[:2]))
+    return list(names), list(specs), list(dtypes)
+
+
+def _is_part(part) -> bool:
+    """Whether a slice is less than the whole tensor."""
+    return any(extent.HasField('length') for extent in part.extent)

@@ -1,0 +1,76 @@
+"""The functions that a training step calls (If, While, PartitionedCall and others), and what state they keep.
+
+An operation with the attribute `shared_name` finds its state by that name. Without a value TensorFlow takes the name
+of the node, which is another one in a copy: the copy would begin with state of its own.
+
+An operation that draws random numbers from a seed counts its draws in its kernel. A copy draws the same numbers, as
+long as nothing runs the original meanwhile.
+"""
+
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2
+
+from estimator_trainer.compat.patches import graphs
+
+
+class CannotLoop(Exception):
+    """The step cannot be the body of a loop. The text says why."""
+
+
+def is_named(op_def) -> bool:
+    """Whether operations of this kind find their state by a name."""
+    return any(attr.name == 'shared_name' for attr in op_def.attr)
+
+
+class Functions:
+    """Those of a graph.
+
+    Args:
+        graph: tf.Graph.
+
+    Attributes:
+        draw: whether any operation that was checked draws random numbers from a seed of its own.
+    """
+
+    def __init__(self, graph: tf.Graph):
+        definition = graph_pb2.GraphDef()
+        graphs.copy_functions(graph, definition)
+        self._by_name = {function.signature.name: function for function in definition.library.function}
+        self._checked: set[str] = set()
+        self.draw = False
+
+    def check(self, op) -> None:
+        """Refuses an operation whose copy would have another state.
+
+        Raises:
+            CannotLoop: the operation, or one of a function that it calls, keeps its state under the name of its node.
+        """
+        if is_named(op.op_def) and not op.get_attr('shared_name') and op.op_def.is_stateful:
+            raise CannotLoop(f'{op.name} ({op.type}) keeps its state under its own name')
+        node = op.node_def
+        self.draw = self.draw or _draws(node)
+        left = list(_called(node))
+        while left:
+            name = left.pop()
+            if name in self._checked or name not in self._by_name:
+                continue
+            self._checked.add(name)
+            for node in self._by_name[name].node_def:
+                shared_name = node.attr.get('shared_name')
+                if shared_name is not None and not shared_name.s:
+                    raise CannotLoop(f'{node.name} ({node.op}) in {op.name} keeps its state under its own name')
+                self.draw = self.draw or _draws(node)
+                left += _called(node)
+
+
+def _draws(node) -> bool:
+    """Whether a node draws random numbers from a seed of its own."""
+    return 'seed' in node.attr and 'seed2' in node.attr
+
+
+def _called(node) -> list[str]:
+    """The names of the functions in the attributes of a node."""
+    found = []
+    for attr in node.attr.values():
+        found += [attr.func.name] if attr.HasField('func') else [function.name for function in attr.list.func]
+    return found

@@ -1,0 +1,60 @@
+"""storage.globs: a URL finds among objects what glob.glob finds among files of the same names."""
+
+import glob
+import os
+
+import pytest
+
+from estimator_trainer.storage import globs
+
+NAMES = (
+    'a.csv',
+    'b.csv',
+    '.hidden.csv',
+    'part-1.csv',
+    'part-[1].csv',
+    'x/b.csv',
+    'x/.hidden.csv',
+    'x/y/c.csv',
+    '.folder/d.csv',
+    'x/.folder/e.csv',
+)
+PATTERNS = (
+    '*.csv',
+    '**/*.csv',
+    'x/**/*.csv',
+    '**/b.csv',
+    '*/*.csv',
+    '?.csv',
+    'x/?/c.csv',
+    '[ab].csv',
+    '[!a].csv',
+    '.*.csv',
+    '**/.*.csv',
+    '.folder/*',
+    'part-[1].csv',
+    'part-*.csv',
+    'x/b.csv',
+    'none*',
+)
+
+
+@pytest.mark.parametrize('pattern', PATTERNS)
+def test_as_glob(tmp_path, pattern):
+    for name in NAMES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    path = str(tmp_path / pattern)
+    files = [path] if os.path.exists(path) else glob.glob(path, recursive=True)
+    split = globs.split(f's3://bucket/run/{pattern}')
+    below = split.folder.removeprefix('s3://bucket/run').lstrip('/')
+    inside = {os.path.relpath(name, below or '.'): name for name in NAMES if not below or name.startswith(f'{below}/')}
+    assert [inside[name] for name in globs.matching(inside, split)] == sorted(
+        os.path.relpath(each, tmp_path) for each in files if os.path.isfile(each)
+    )
+
+
+def test_an_escaped_letter_is_itself():
+    pattern = globs.split('s3://bucket/a%20b/c%2A.csv')
+    assert (pattern.folder, pattern.is_glob) == ('s3://bucket/a%20b', False)
+    assert globs.matching(['c*.csv', 'cd.csv'], pattern) == ['c*.csv']
