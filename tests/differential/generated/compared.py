@@ -1,5 +1,6 @@
 """Runs a program in single steps and in calls of several, and compares to the bit."""
 
+import dataclasses
 import re
 import traceback
 
@@ -12,7 +13,7 @@ from tests.differential.generated.steps import Step
 v1 = tf.compat.v1
 STEPS, CALL = 9, 7
 
-EQUAL = 'equal'
+EQUAL, ROUNDED = 'equal', "equal but for how TensorFlow's rewriting of graphs rounds"
 
 
 class Differs(AssertionError):
@@ -24,7 +25,10 @@ class Invalid(Exception):
 
 
 def outcome(program) -> str:
-    """EQUAL, or 'refused: why' where the step was not made a loop.
+    """EQUAL, ROUNDED, or 'refused: why' where the step was not made a loop.
+
+    TensorFlow's optimizer of graphs may write a sum of products in another way if something else is fetched. What
+    differs by that in the last bits has to be equal to the bit without that optimizer.
 
     Raises:
         Differs: the loop does not compute what single steps compute.
@@ -52,6 +56,9 @@ def outcome(program) -> str:
         if any(not _same(expected[name], again[name]) for name in found):
             raise Invalid('single steps are not repeatable')
         name = wrong[0]
+        if program.rewritten and all(_close(expected[name], found[name]) for name in wrong):
+            if outcome(dataclasses.replace(program, rewritten=False)) == EQUAL:
+                return ROUNDED
         raise Differs(
             f'other numbers: {", ".join(wrong)}: {_shown(expected[name])} in single steps, '
             f'{_shown(found[name])} in calls'
@@ -98,6 +105,12 @@ def _same(one, other) -> bool:
     if isinstance(one, bytes):
         return one == other
     return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == 'f')
+
+
+def _close(one, other) -> bool:
+    if isinstance(one, bytes):
+        return True  # a summary of such numbers
+    return one.dtype == other.dtype and np.allclose(one, other, 1e-5, 1e-5)
 
 
 def _shown(value) -> str:

@@ -1,0 +1,1 @@
+"""The jobs of the corpus, a module for each axis."""

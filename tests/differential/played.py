@@ -1,0 +1,176 @@
+"""Trains a job of the corpus in each setting, in this process, and compares."""
+
+import contextlib
+import functools
+import io
+import logging
+import os
+import tempfile
+import traceback
+
+import tensorflow as tf
+
+from estimator_trainer import main as trainer
+from estimator_trainer.lifecycle import watchdog as watchdogs
+from estimator_trainer.run_dir import training_file
+from tests.differential import compare, oracle, outcome, registry
+from tests.differential.data import RECORD
+from tests.differential.jobs import types
+from tests.differential.settings import BATCH_SIZE, REPLICAS, RESUMED, SAVE_STEPS, SEED, SUMMARY_STEPS
+
+v1 = tf.compat.v1
+_STOPS_AT, _FAILS_AT = 8, 15  # numbers of batches
+EQUAL, SINGLE, DIFFERS, SKIPPED = 'equal', 'one step', 'DIFFERS', '-'
+
+
+def verdicts(name, settings) -> dict:
+    """setting -> (verdict, in detail)"""
+    case = registry.CASES[name]
+    found = {}
+    expected = None if set(settings) <= set(REPLICAS) else _of_oracle(case)
+    for setting in settings:
+        try:
+            found[setting] = _verdict(case, setting, expected)
+        except Exception as error:
+            traceback.print_exc()
+            found[setting] = DIFFERS, f'{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ""}'
+    return found
+
+
+def _verdict(case, setting, expected) -> tuple:
+    if isinstance(expected, str):
+        return DIFFERS, f'the oracle fails: {expected}'
+    if setting in RESUMED:
+        if not case.resumes:
+            return SKIPPED, 'a resumed run draws other random numbers'
+        found = _of_trainer(case, '7', **{'stops_at' if setting == 'stopped' else 'fails_at': _at(case, setting)})
+        wrong = compare.differences_of_resumed(expected, found, setting == 'stopped')
+    elif setting in REPLICAS:
+        if not case.replicas:
+            return SKIPPED, 'not for replicas'
+        expected = _of_trainer(case, '1', replicas=2)
+        found = _of_trainer(case, '7', replicas=2)
+        wrong = compare.differences(expected, found, case, 1e-6)
+    else:
+        found = _of_trainer(case, setting)
+        wrong = compare.differences(expected, found, case)
+    if wrong:
+        return DIFFERS, '; '.join(wrong)
+    if setting == '1':
+        return EQUAL, ''
+    if found.single is not None:
+        if case.single is None:
+            return DIFFERS, f'several steps a call were expected: {found.single}'
+        if case.single not in found.single:
+            return DIFFERS, f'the reason is {found.single!r}, not {case.single!r}'
+        return SINGLE, found.single
+    if case.single is not None and setting != 'replicas':
+        return DIFFERS, f'one step a call was expected: {case.single}'
+    return EQUAL, f'{found.runs} calls'
+
+
+def _at(case, setting) -> int:
+    return _STOPS_AT if setting == 'stopped' else _FAILS_AT
+
+
+def _of_oracle(case):
+    """The Outcome, or the error as a text."""
+    with tempfile.TemporaryDirectory(prefix='differential-') as folder:
+        read, calls, why = [], [], None
+        try:
+            for max_steps in case.steps:
+                RECORD.begin(folder)
+                _prepare_folder(case, folder)
+                why = oracle.train(case.make(), folder, max_steps, case.warm_start)
+                read.append(RECORD.read)
+                calls += RECORD.calls
+        except Exception as error:
+            traceback.print_exc()
+            return f'{type(error).__name__}: {error}'[:300]
+        return outcome.of_folder(folder, read, calls, why)
+
+
+def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):
+    with tempfile.TemporaryDirectory(prefix='differential-') as folder:
+        read, calls, says = [], [], []
+        starts = [(max_steps, None, None) for max_steps in case.steps]
+        if stops_at is not None or fails_at is not None:
+            starts = [(case.steps[-1], stops_at, fails_at), (case.steps[-1], None, None)]
+        for max_steps, *disturbed in starts:
+            RECORD.begin(folder, *disturbed)
+            _prepare_folder(case, folder)
+            flags = [f'--max_steps={max_steps}', f'--steps_per_call={steps_per_call}', f'--num_replicas={replicas}']
+            code, lines = _trained(case, folder, flags)
+            says += lines
+            read.append(RECORD.read)
+            calls += RECORD.calls
+            if code != 0 and not any(disturbed):
+                raise RuntimeError(f'the trainer ends with {code}: {" | ".join(lines[-3:])}')
+        why = training_file.content(folder).get('why')
+        return outcome.of_folder(folder, read, calls, why, says, RECORD.runs)
+
+
+def _prepare_folder(case, folder):
+    if case.warm_start and not os.path.exists(os.path.dirname(RECORD.earlier)):
+        os.mkdir(os.path.dirname(RECORD.earlier))
+        types.earlier_checkpoint(os.path.dirname(RECORD.earlier))
+
+
+def _trained(case, folder, flags) -> tuple:
+    """(exit code, lines of the log)"""
+    heard = _Heard()
+    log = logging.getLogger('estimator_trainer')
+    log.addHandler(heard)
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            code = trainer.main(
+                [
+                    'trainer',
+                    f'--job=tests.differential.registry:{case.name}',
+                    f'--model_dir={folder}',
+                    f'--seed={SEED}',
+                    f'--batch_size={BATCH_SIZE}',
+                    f'--save_checkpoints_steps={SAVE_STEPS}',
+                    f'--save_summary_steps={SUMMARY_STEPS}',
+                    '--eval_steps=1',
+                    '--export=',
+                    '--report=off',
+                    '--allocator=system',
+                    *flags,
+                ]
+            )
+    finally:
+        log.removeHandler(heard)
+        os.environ.pop('TF_CONFIG', None)
+    return code, heard.lines + [line for line in errors.getvalue().splitlines() if line.strip()][-2:]
+
+
+class _Heard(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+def prepare(replicas) -> None:
+    """Begins a process. The trainer sets the same, which TensorFlow lets it do again."""
+
+    tf.config.threading.set_intra_op_parallelism_threads(0)
+    tf.config.threading.set_inter_op_parallelism_threads(0)
+    cpu = tf.config.list_physical_devices('CPU')[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+    run = v1.train.MonitoredSession.run
+
+    def counted(session, *args, **kwargs):
+        before = len(RECORD.read)
+        try:
+            return run(session, *args, **kwargs)
+        finally:
+            RECORD.runs += len(RECORD.read) > before
+
+    v1.train.MonitoredSession.run = counted
+    begins = watchdogs.Watchdog.__init__  # one that was told to stop, and has nothing left to save, ends its process
+    watchdogs.Watchdog.__init__ = functools.partialmethod(begins, leave=lambda code: None)
