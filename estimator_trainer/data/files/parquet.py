@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from estimator_trainer.data.files import column_types, columns, unreadable
+from estimator_trainer.data.files import column_types, parquet_columns, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import check_unchanged, file_by_file
@@ -56,7 +56,7 @@ class ParquetFiles:
         self._first_rows = [np.concatenate([[0], np.cumsum(of_file)]).astype(np.int64) for of_file in rows]
         self.sizes = np.array([int(firsts[-1]) for firsts in self._first_rows])
         self.block_sizes = np.concatenate([np.asarray(of_file, np.int64) for of_file in rows])
-        self.types = [dtype for name in self._names for dtype in columns.raw_types(self.features[name])]
+        self.types = [dtype for name in self._names for dtype in parquet_columns.raw_types(self.features[name])]
         self.block_bytes = self._expected_bytes()
         self._blocks = BlockCache(self._read_block, self.block_bytes, most_bytes, size_of=_held_bytes)
 
@@ -93,14 +93,16 @@ class ParquetFiles:
         row has."""
         table = pyarrow.concat_tables(parts).take(pyarrow.array(inverse)).combine_chunks()
         return [
-            array for name in self._names for array in columns.arrays(columns.in_one(table[name]), self.features[name])
+            array
+            for name in self._names
+            for array in parquet_columns.arrays(parquet_columns.in_one(table[name]), self.features[name])
         ]
 
     def parse(self, raw) -> dict:
         raw, parsed = iter(raw), {}
         for name in self._names:
             feature = self.features[name]
-            parsed[name] = columns.tensor([next(raw) for _ in columns.raw_types(feature)], feature)
+            parsed[name] = parquet_columns.tensor([next(raw) for _ in parquet_columns.raw_types(feature)], feature)
         return parsed
 
     def problem(self, raw) -> None:
@@ -145,7 +147,7 @@ class ParquetFiles:
             raise _not_here(path, error) from error
         except pyarrow.ArrowException as error:
             raise self._damaged(file, group, error) from error
-        found = {name: columns.decoded(table[name], name, self.features[name]) for name in self._names}
+        found = {name: parquet_columns.decoded(table[name], name, self.features[name]) for name in self._names}
         bad = {row: why for each in found.values() for row, why in each.bad.items()}
         return _Block(pyarrow.table({name: each.values for name, each in found.items()}), bad)
 

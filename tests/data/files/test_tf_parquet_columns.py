@@ -1,4 +1,4 @@
-"""data.files.columns and parquet: each type and each null is what stands there, or is refused by name."""
+"""data.files.parquet_columns and parquet: each type and each null is what stands there, or is refused by name."""
 
 import contextlib
 import datetime
