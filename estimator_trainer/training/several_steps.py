@@ -124,7 +124,9 @@ class Calls:
         if self._summaries:
             estimators.replace_summary(self._spec.scaffold, self._steps.summary)
             where = saver_hooks.summaries_of_all(estimator.model_dir, self._plan.is_chief)
-            hooks = [_SummariesOfCalls(self, self._summaries, scaffold=self._spec.scaffold, **where)]
+            hooks = [
+                _SummariesOfCalls(self, self._steps.summarises, self._summaries, scaffold=self._spec.scaffold, **where)
+            ]
         return self._spec, self._steps.also, hooks
 
     @property
@@ -243,13 +245,14 @@ class EndOfCall:
 class _SummariesOfCalls(saver_hooks.SummarySaver):
     """Upstream's, with calls of several steps."""
 
-    def __init__(self, calls, steps, **kwargs):
+    def __init__(self, calls, summarises, steps, **kwargs):
         super().__init__(save_steps=steps, **kwargs)
-        self._calls = calls
+        self._calls, self._summarises = calls, summarises
 
     def before_run(self, run_context):
         self.expect(self._calls.step + self._calls.planned)
-        return super().before_run(run_context)
+        asked = super().before_run(run_context)
+        return asked._replace(feed_dict={self._summarises: 'summary' in asked.fetches})
 
     def after_run(self, run_context, run_values):
         if self._calls.done == self._calls.planned:  # a call that has ended early took other steps

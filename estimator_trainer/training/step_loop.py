@@ -20,7 +20,6 @@ from estimator_trainer.training import step_functions
 from estimator_trainer.training.step_functions import CannotLoop
 
 v1 = tf.compat.v1
-_READS = {'ReadVariableOp', 'ResourceGather', 'ResourceGatherNd'}  # of a variable, which they do not change
 _LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
 _PLACE = b'loc:@'  # of an operation that has to be where another one is
 
@@ -33,10 +32,12 @@ class StepLoop:
         most: placeholder of how many steps the call takes at most. It takes fewer if a loss is not finite, if `stops`
             is true after a step, or if a step has not counted by 1.
         first: placeholder of the count before the call, an int64 scalar. It matters only if `counted` was given.
+        summarises: placeholder of whether the call computes `summary`, a bool scalar; it does not unless it is fed.
         done: an int32 scalar, the steps that the call has taken.
         losses: the loss of each of them.
         loss: the last of them.
-        summary: the merged summaries of the last step, or None.
+        summary: the merged summaries of the last step, if `summarises` was fed and the call has taken all of its
+            steps, else ''; None if there are none.
         last: {reference of a tensor of one step: its value in the last step}, for those that were asked for.
         draws: whether the step draws random numbers from seeds of its operations. The copies count their draws apart
             from the originals.
@@ -45,6 +46,7 @@ class StepLoop:
 
     most: tf.Tensor
     first: tf.Tensor
+    summarises: tf.Tensor
     done: tf.Tensor
     losses: tf.Tensor
     loss: tf.Tensor
@@ -85,52 +87,53 @@ def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
     beside = [] if also is None else [tf.cast(also, loss.dtype)]  # travels with the loss, which costs least
     counts = [] if counted is None else [counted]
     targets = [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside, *counts))]
-    step, summaries, read = _Part(graph, targets), None, []
-    if summary is not None:
-        reads = [op for op in _Part(graph, [summary.op], without=step.ops).ops if op.type in _READS]
-        step = _Part(graph, [*targets, *reads])  # they see the variables as in a single step: before its update
-        summaries = _Part(graph, [summary.op], without=step.ops)
-        read = [*summaries.inputs_from(step.ops), *([summary] if summary.op in step.ops else [])]
-    carried = _unique([*last, *read])
+    step = _Part(graph, targets)
+    summaries = None if summary is None else _Summaries(graph, summary, step)
+    carried = _unique(last)
     most = v1.placeholder_with_default(1, [], name='steps_per_call')
     first = v1.placeholder_with_default(np.int64(0), [], name='step_before_call')
+    summarises = v1.placeholder_with_default(False, [], name='call_summarises')
     losses = tf.TensorArray(loss.dtype, size=0, dynamic_size=True, element_shape=[1 + len(beside)])
 
     def goes_on(done, ends, *_):
         return tf.logical_and(done < most, tf.logical_not(ends))
 
-    def take_a_step(done, _, losses, *__):
-        copied_op, (of_step, ends, *values) = step.copy(train_op, [loss, stops, *beside, *counts, *carried])
+    def take_a_step(done, _, losses, text, *__):
+        tensors, ops = [loss, stops, *beside, *counts, *carried], [train_op]
+        if summaries:
+            tensors, ops = [*tensors, *summaries.reads], [*ops, *summaries.waits_for]
+        (of_step, ends, *values), (copied_op, *others_done) = step.copy(tensors, ops)
         others, values = values[: len(beside)], values[len(beside) :]
         reached, values = values[: len(counts)], values[len(counts) :]
+        values, of_summary = values[: len(carried)], values[len(carried) :]
+        if summaries:
+            text = summaries.of_step(tf.logical_and(summarises, done + 1 >= most), of_summary, others_done)
         with tf.control_dependencies([copied_op, of_step, ends, *reached]):
             of_step = tf.reshape(of_step, [])  # its shape may be unknown
             ends = tf.logical_or(tf.reshape(ends, []), tf.logical_not(tf.math.is_finite(of_step)))
             for count in reached:
                 ends = tf.logical_or(ends, tf.not_equal(count, first + tf.cast(done + 1, tf.int64)))
-            return done + 1, ends, losses.write(done, tf.stack([of_step, *others])), *values
+            return done + 1, ends, losses.write(done, tf.stack([of_step, *others])), text, *values
 
     with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
-        done, _, losses, *values = tf.while_loop(
+        done, _, losses, text, *values = tf.while_loop(
             goes_on,
             take_a_step,
-            (tf.constant(0), tf.constant(False), losses, *(_nothing(tensor) for tensor in carried)),
+            (tf.constant(0), tf.constant(False), losses, tf.constant(b''), *(_nothing(tensor) for tensor in carried)),
             shape_invariants=(
                 tf.TensorShape([]),
                 tf.TensorShape([]),
                 tf.TensorShape(None),
+                tf.TensorShape([]),
                 *(tensor.shape for tensor in carried),
             ),
             parallel_iterations=1,
             name='training_steps',
         )
         losses, *others = tf.unstack(losses.stack(), axis=1)
-        of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
-        if summaries:
-            _, (summary,) = summaries.copy(None, [summary], of_last, after=done)
-    last_values = {tensor.ref(): of_last[tensor.ref()] for tensor in last}
-    beside = others[0] if others else None
-    return StepLoop(most, first, done, losses, losses[-1], summary, last_values, step.draws, beside)
+    of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
+    text, beside = text if summaries else None, others[0] if others else None
+    return StepLoop(most, first, summarises, done, losses, losses[-1], text, of_last, step.draws, beside)
 
 
 class _Part:
@@ -148,7 +151,7 @@ class _Part:
     """
 
     def __init__(self, graph, targets, without=frozenset()):
-        self._graph, self._without = graph, without
+        self._graph = graph
         self.ops, self.borders = set(), set()
         functions = step_functions.Functions(graph)
         left = list(targets)
@@ -169,55 +172,44 @@ class _Part:
         """The tensors of other operations that this part reads."""
         return [tensor for op in self._ordered() for tensor in op.inputs if tensor.op in ops]
 
-    def copy(self, train_op, tensors, given=None, after=None):
+    def copy(self, tensors, ops=(), given=None) -> tuple[list, list]:
         """Copies the operations into the graph that is being built.
 
         Args:
-            train_op: one of the operations, or None.
-            tensors: of these operations.
+            tensors: of these operations, or of `given`.
+            ops: some of the operations.
             given: {reference of a tensor: what stands for it in the copy}.
-            after: the copy reads variables when this tensor has been computed.
 
         Returns:
-            (the copy of train_op, the copies of the tensors)
+            (the copies of `tensors`, the copies of `ops`)
         """
         graph = v1.get_default_graph()
-        stands_for = {reference.deref().name: value for reference, value in (given or {}).items()}
-        for op in self.borders:
-            for tensor in op.outputs:
-                inner = tensor if graph is self._graph else graph.capture(tensor)
-                if after is not None:
-                    with tf.control_dependencies([after]):
-                        inner = tf.identity(inner)
-                stands_for[tensor.name] = inner
+        stands_for = {reference.deref().name: _inside(graph, value) for reference, value in (given or {}).items()}
+        stands_for |= {tensor.name: _inside(graph, tensor) for op in self.borders for tensor in op.outputs}
         definition = self._definition()
         needed = {_full(name) for node in definition.node for name in node.input}
-        inputs = {name: value for name, value in stands_for.items() if name in needed}
-        if after is not None:
-            given_names = _names(self._without)
-            inputs |= {name: after for name in needed if name.startswith('^') and name[1:] in given_names}
         wanted = [tensor.name for tensor in tensors if tensor.name not in stands_for]
         returned = tf.import_graph_def(
-            definition, inputs, [*([train_op.name] if train_op else []), *wanted], name='step'
+            definition,
+            {name: value for name, value in stands_for.items() if name in needed},
+            [*(op.name for op in ops), *wanted],
+            name='step',
         )
-        copied_op = returned.pop(0) if train_op else None
-        copies = {**stands_for, **dict(zip(wanted, returned))}
-        return copied_op, [copies[tensor.name] for tensor in tensors]
+        copies = stands_for | dict(zip(wanted, returned[len(ops) :]))
+        return [copies[tensor.name] for tensor in tensors], returned[: len(ops)]
 
     def _ordered(self) -> list:
         return [op for op in self._graph.get_operations() if op in self.ops]
 
     def _definition(self) -> graph_pb2.GraphDef:
-        names, given = _names(self.ops), _names(self._without)
+        names = {op.name for op in self.ops}
         definition = graph_pb2.GraphDef(versions=self._graph.graph_def_versions)
         graphs.copy_functions(self._graph, definition)
         for op in self._ordered():
             node = definition.node.add()
             node.CopyFrom(op.node_def)
-            # A control input from a border is left out: what stays outside has nothing to do.
-            node.input[:] = [
-                name for name in node.input if not name.startswith('^') or name[1:] in names or name[1:] in given
-            ]
+            # A control input from elsewhere is left out: what stays outside has nothing to do.
+            node.input[:] = [name for name in node.input if not name.startswith('^') or name[1:] in names]
             places = [
                 place
                 for place in node.attr['_class'].list.s
@@ -229,6 +221,43 @@ class _Part:
             # The job may have set shapes that TensorFlow cannot infer. The import takes them from this attribute.
             node.attr['_output_shapes'].list.shape.extend(tensor.shape.as_proto() for tensor in op.outputs)
         return definition
+
+
+class _Summaries:
+    """What merged summaries need beside a step. The last step of a call computes it, as a single step would: its reads
+    of variables wait for nothing that they do not wait for there.
+
+    Args:
+        graph: of the step.
+        summary: a string scalar.
+        step: _Part.
+
+    Attributes:
+        reads: the tensors of the step that it reads.
+        waits_for: the operations of the step that it waits for.
+    """
+
+    def __init__(self, graph, summary, step):
+        self._summary, self._part = summary, _Part(graph, [summary.op], without=step.ops)
+        self.reads = _unique([summary] if summary.op in step.ops else self._part.inputs_from(step.ops))
+        of_step = (op for own in self._part.ops for op in own.control_inputs if op in step.ops)
+        self.waits_for = list(dict.fromkeys(of_step))
+
+    def of_step(self, wanted, reads, waits_for):
+        """The summary of this step, or ''.
+
+        Args:
+            wanted: a bool scalar.
+            reads, waits_for: the copies of the tensors and operations of these names.
+        """
+        given = {tensor.ref(): copy for tensor, copy in zip(self.reads, reads)}
+
+        def computed():
+            (text,), _ = self._part.copy([self._summary], given=given)
+            return tf.reshape(text, [])
+
+        with tf.control_dependencies(waits_for):
+            return tf.cond(wanted, computed, lambda: tf.constant(b''))
 
 
 def _stays(op) -> bool:
@@ -281,8 +310,9 @@ def _reads(op) -> list:
     return [*(tensor.op for tensor in op.inputs), *op.control_inputs]
 
 
-def _names(ops) -> set:
-    return {op.name for op in ops}
+def _inside(graph, tensor):
+    """A tensor of this graph or of one around it, as a tensor of this graph."""
+    return tensor if tensor.graph is graph else graph.capture(tensor)
 
 
 def _nothing(tensor):

@@ -81,7 +81,7 @@ def _run(graph, step, loop, rewritten) -> dict:
             fetches = [loop.losses, loop.done, [loop.last[value.ref()] for value in step.values if loop.last]]
             fetches += [] if loop.summary is None else [loop.summary]
             for most in (CALL, STEPS - CALL):
-                some, done, values, *summary = session.run(fetches, {loop.most: most})
+                some, done, values, *summary = session.run(fetches, {loop.most: most, loop.summarises: True})
                 if done != most:
                     raise ValueError(f'a call of {most} steps took {done}')
                 losses += list(some)
