@@ -22,6 +22,7 @@ FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
 TF1_VARIABLE = 'ESTIMATOR_TRAINER_TF1'  # --tf1: a `tf1_names.whose.VersionRule`
 INTERNALS_VARIABLE = 'ESTIMATOR_TRAINER_INTERNALS'  # --internals
 SEED_VARIABLE = 'ESTIMATOR_TRAINER_SEED'  # --stable-seeds: the seed
+PYTHON_VARIABLE = 'ESTIMATOR_TRAINER_PYTHON'  # the interpreter of the program; in others nothing happens
 
 DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos')
 

@@ -36,9 +36,10 @@ def run(arguments, switches):
 
 
 def child_environment(environment, switches) -> dict:
-    """The environment in which every Python process has Estimators, as the switches say."""
+    """The environment in which every process of this Python has Estimators, as the switches say."""
     path = [entry for entry in environment.get('PYTHONPATH', '').split(os.pathsep) if entry and entry != _CHILD]
-    changed = {'PYTHONPATH': os.pathsep.join([_CHILD, *path])}
+    this = f'{sys.version_info[0]}:{sys.version_info[1]}:{os.path.realpath(sys.prefix)}'
+    changed = {'PYTHONPATH': os.pathsep.join([_CHILD, *path]), compat.PYTHON_VARIABLE: this}
     if '--no-fixes' in switches:
         changed[compat.FIXES_VARIABLE] = '0'
     if '--internals' in switches:

@@ -23,6 +23,8 @@ from estimator_trainer.run_dir import checkpoint_errors
 from estimator_trainer.training import parameter_server
 from estimator_trainer.training.sync import ps_meeting
 
+_SUMMED_TYPES = (tf.float16, tf.float32, tf.float64)  # for which accumulators have kernels
+
 
 def with_sync_updates(model_fn, worker: int, workers: int, start_step: int, timeout_secs: float):
     """A model_fn whose optimizers apply the mean of the gradients of all workers.
@@ -75,6 +77,12 @@ class _Updates:
         depends on a mean."""
         v1, name = tf.compat.v1, f'sync_ps/gradient/{len(self._pushes)}'
         sparse = isinstance(gradient, tf.IndexedSlices)
+        if gradient.dtype not in _SUMMED_TYPES:
+            raise UsageError(
+                f'--sync_ps: the gradient of {variable.op.name} has the type {gradient.dtype.name}, which parameter '
+                'servers cannot add up. Let the variable be float32, and cast what is read of it; or leave --sync_ps '
+                'out.'
+            )
         if sparse:
             gradient = _each_row_once(gradient)
         with tf.device(variable.device):

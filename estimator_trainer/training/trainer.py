@@ -5,6 +5,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import keras_seeds
 from estimator_trainer.config import job_flags
 from estimator_trainer.evaluation import evaluation, exact_evaluation, progress
 from estimator_trainer.jobs.job import Job
@@ -82,7 +85,9 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
         config.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
     )
     if config.loop == 'estimator':
-        estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
+        # The default graph may be that of a training, which is final. Who trains draws as if nothing were made here.
+        with keras_seeds.kept(), tf.Graph().as_default():
+            estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
         same_data = setup.dataset is not None or setup.job.same_eval_data
         return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started, same_data, shown)
     strategy = setup.run_configs.local.eval_distribute

@@ -1,7 +1,9 @@
 """compat from the outside: when it does its work, `compat run`, child processes, Keras 3, `doctor`."""
 
+import ast
 import sys
 import textwrap
+import venv
 
 import launch
 import pytest
@@ -180,6 +182,32 @@ class TestRun:
         )
         assert finished.code == 0, finished.output
         assert 'POOL (6, True)' in finished.output and 'SUB train True' in finished.output
+
+    def test_nothing_happens_in_another_interpreter(self, tmp_path):
+        """Such as a system tool that is a Python script, or a virtual environment of the program's own."""
+        other = tmp_path / 'other'
+        venv.create(other, symlinks=True)
+        write(tmp_path, 'sitecustomize.py', 'import builtins; builtins.the_other_one = True')
+        program = write(
+            tmp_path,
+            'program.py',
+            """
+            import subprocess, sys
+            told = ('import sys; print("estimator_trainer" in sys.modules, the_other_one, '
+                    'any("compat" in entry for entry in sys.path), sys.modules["sitecustomize"].__file__)')
+            for python in sys.argv[1:]:
+                subprocess.run([python, '-c', told], check=True, timeout=60)
+            """,
+        )
+        finished = launch.run(
+            [*RUN, program, other / 'bin' / 'python'], cwd=tmp_path, PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}'
+        )
+        assert finished.output == f'False True False {tmp_path}/sitecustomize.py\n'
+
+    def test_what_runs_in_another_interpreter_has_the_syntax_of_any_python(self):
+        tree = ast.parse((launch.REPOSITORY / 'estimator_trainer/compat/child/sitecustomize.py').read_text())
+        newer = (ast.AnnAssign, ast.JoinedStr, ast.NamedExpr, ast.FunctionDef, ast.Match, ast.Starred)
+        assert not [node for node in ast.walk(tree) if isinstance(node, newer)]
 
     def test_found_in_children_where_it_is_not_installed(self, tmp_path):
         """`compat run` from a checkout: its children do not have the checkout on sys.path."""

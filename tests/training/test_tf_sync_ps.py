@@ -216,6 +216,25 @@ def test_refuses_what_cannot_be_in_step():
     assert [kind.apply_gradients for kind in (v1.train.Optimizer, v1.train.SyncReplicasOptimizer)] == originals
 
 
+def model_of(dtype, rows):
+    def model_fn(features, labels, mode, params, config):
+        table = v1.get_variable('table', [4, 2], dtype, v1.zeros_initializer())
+        loss = tf.reduce_sum(tf.cast(tf.nn.embedding_lookup(table, [1, 3]) if rows else table, tf.float32))
+        optimizer = v1.train.GradientDescentOptimizer(0.1)
+        train_op = optimizer.minimize(loss, v1.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    return model_fn
+
+
+@pytest.mark.parametrize('rows', [True, False])
+def test_refuses_gradients_that_parameter_servers_cannot_add_up(rows):
+    with pytest.raises(UsageError, match='gradient of table has the type bfloat16.*Let the variable be float32'):
+        refused(model_of(tf.bfloat16, rows))
+    for dtype in (tf.float16, tf.float32, tf.float64):
+        refused(model_of(dtype, rows))
+
+
 def test_other_modes_are_left_alone():
     calls = []
     fn = sync_ps.with_sync_updates(lambda *args: calls.append(args), 0, 2, 0, 1)

@@ -5,41 +5,29 @@
 environment have Estimators: multiprocessing's, subprocess's, a launcher's. Any other sitecustomize is
 run first, as if this one were not there, and the folder leaves sys.path.
 
+In another interpreter than that of the program, such as a system tool with a Python of its own, nothing happens: it has
+other packages. Such a Python may be as old as 2.7, so that this file has no newer syntax.
+
 Processes started with `python -I`, `-E` or `-S`, or with an environment without PYTHONPATH, are not
 reached.
 """
 
-import importlib.machinery
-import importlib.util
 import os
 import sys
 
-
-def _bring_estimators() -> None:
-    try:
-        import estimator_trainer.compat  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name != 'estimator_trainer':
-            raise
-        sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))))  # not installed
-        import estimator_trainer.compat  # noqa: F401
-    if 'ESTIMATOR_TRAINER_TF1' in os.environ:
-        import estimator_trainer.compat.tf1  # noqa: F401
-    if 'ESTIMATOR_TRAINER_INTERNALS' in os.environ:
-        from estimator_trainer.compat import internals
-
-        internals.install()
-    if 'ESTIMATOR_TRAINER_SEED' in os.environ:
-        from estimator_trainer.compat import hook
-        from estimator_trainer.compat.patches import seeds
-
-        seeds.install(hook, int(os.environ['ESTIMATOR_TRAINER_SEED']))
-
-
 _HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
-_other = importlib.machinery.PathFinder.find_spec('sitecustomize')  # which this one hides
-if _other and _other.origin:
-    sys.modules['sitecustomize'] = importlib.util.module_from_spec(_other)
-    _other.loader.exec_module(sys.modules['sitecustomize'])
-_bring_estimators()
+_THIS = ':'.join(map(str, (sys.version_info[0], sys.version_info[1], os.path.realpath(sys.prefix))))
+
+if os.environ.get('ESTIMATOR_TRAINER_PYTHON', _THIS) == _THIS:
+    import bring_estimators  # noqa: F401
+
+    del sys.modules['bring_estimators']
+else:
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
+    _this_module = sys.modules.pop('sitecustomize')
+    try:
+        import sitecustomize  # noqa: F401  another one, which this one hides
+    except ImportError:
+        if 'sitecustomize' not in str(sys.exc_info()[1]):
+            raise
+    sys.modules.setdefault('sitecustomize', _this_module)

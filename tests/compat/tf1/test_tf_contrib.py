@@ -88,6 +88,63 @@ def test_crf_counts_all_sequences_of_tags(chain):
         assert tuple(found) == expected and its_score == pytest.approx(every[expected], abs=1e-5)
 
 
+@pytest.mark.parametrize('time', [1, 2, 3])
+def test_crf_of_shapes_that_are_not_known_beforehand(time):
+    """The longest sequence of a batch may have one step."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        scores = v1.placeholder(tf.float32, [None, None, 4])
+        tags, lengths = v1.placeholder(tf.int32, [None, None]), v1.placeholder(tf.int32, [None])
+        transitions = np.random.RandomState(0).normal(size=[4, 4]).astype(np.float32)
+        likelihood, _ = crf.crf_log_likelihood(scores, tags, lengths, transitions)
+        gradient = tf.gradients(likelihood, scores)[0]
+        decoded, best = crf.crf_decode(scores, transitions, lengths)
+        values = np.random.RandomState(1).normal(size=[2, time, 4])
+        given = {scores: values, tags: np.ones([2, time]), lengths: [time, 1]}
+        found = session.run([likelihood, gradient, decoded, best], given)
+    assert np.isfinite(found[0]).all() and np.isfinite(found[1]).all()
+    for row, length in ((0, time), (1, 1)):
+        expected, score = crf.viterbi_decode(values[row, :length], transitions)
+        assert found[2][row].tolist() == expected + [0] * (time - length)
+        np.testing.assert_allclose(found[3][row], score, rtol=1e-5)
+    np.testing.assert_allclose(
+        found[0][1], values[1, 0, 1] - np.log(np.exp(values[1, 0]).sum()), rtol=1e-5
+    )  # of a sequence with one step
+
+
+def table(path, *args, lookup, **kwargs):
+    """What a table of tf.contrib gives for these keys."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        made = contrib.find(f'lookup.{path}')(*args, **kwargs)
+        found = made.lookup(tf.constant(lookup))
+        session.run(v1.tables_initializer())
+        return session.run(found).tolist()
+
+
+def test_tables_have_the_arguments_of_tensorflow_1():
+    words = ['a', 'b']
+    assert table('index_table_from_tensor', mapping=words, lookup=['b', 'c']) == [1, -1]
+    assert table('index_table_from_tensor', mapping=words, num_oov_buckets=1, lookup=['b', 'c']) == [1, 2]
+    assert table('index_to_string_table_from_tensor', mapping=words, lookup=np.int64([0, 5])) == [b'a', b'UNK']
+    pairs = tf.lookup.KeyValueTensorInitializer
+    with tf.Graph().as_default(), v1.Session() as session:
+        made = contrib.find('lookup.HashTable')(pairs(words, [3, 4]), -1, shared_name='shared')
+        session.run(v1.tables_initializer())
+        assert session.run(made.lookup(tf.constant(words))).tolist() == [3, 4]
+    assert table('MutableHashTable', tf.string, tf.int64, -1, shared_name='shared', lookup=words) == [-1, -1]
+    dense = dict(empty_key='', deleted_key='-', shared_name='shared')
+    assert table('MutableDenseHashTable', tf.string, tf.int64, -1, **dense, lookup=words) == [-1, -1]
+    with tf.Graph().as_default(), v1.Session() as session:
+        found = contrib.find('lookup.string_to_index')(tf.constant(['b', 'c']), mapping=words)
+        back = contrib.find('lookup.index_to_string')(tf.constant([1, 7]), mapping=words)
+        session.run(v1.tables_initializer())
+        assert [each.tolist() for each in session.run([found, back])] == [[1, -1], [b'b', b'UNK']]
+
+
+def test_the_modes_of_learn():
+    modes = contrib.find('learn.ModeKeys')
+    assert (modes.TRAIN, modes.EVAL, modes.INFER) == ('train', 'eval', 'infer')
+
+
 def test_crf_learns_its_transitions(chain):
     scores, tags, lengths, _ = chain
 

@@ -56,16 +56,17 @@ def crf_decode(potentials, transition_params, sequence_length):
     best = _scan(potentials, transition_params, lambda scores: tf.reduce_max(scores, axis=1))  # [time, batch, tags]
     last = _at_end(best, tf.maximum(lengths, 1))
     last_tag = tf.argmax(last, axis=1, output_type=tf.int32)
-    # Which tag led to each: [time - 1, batch, tags].
+    # Which tag led to each: [time, batch, tags]. None leads to the first, but tf.scan takes no empty tensor.
     origins = tf.argmax(best[:-1, :, :, None] + transition_params, axis=2, output_type=tf.int32)
+    origins = tf.concat([tf.zeros_like(best[:1], tf.int32), origins], axis=0)
     steps = tf.range(tf.shape(origins)[0])
 
     def before(tag, step):
-        """The tag at `step`, from that of the step after it; unchanged behind the end."""
+        """The tag of the step before `step`, from the tag at `step`; unchanged behind the end."""
         origin = tf.gather(origins[step], tag, axis=1, batch_dims=1)
-        return tf.where(step < lengths - 1, origin, tag)
+        return tf.where(step < lengths, origin, tag)
 
-    tags = tf.scan(before, steps, last_tag, reverse=True)
+    tags = tf.scan(before, steps, last_tag, reverse=True)[1:]
     tags = tf.transpose(tf.concat([tags, last_tag[None]], axis=0))
     return tags * _mask(lengths, tf.shape(tags)[1], tags.dtype), tf.reduce_max(last, axis=1)
 
@@ -91,7 +92,8 @@ def _scan(inputs, transition_params, reduce):
     def step(alphas, scores):
         return scores + reduce(alphas[:, :, None] + transition_params)
 
-    return tf.concat([inputs[:1], tf.scan(step, inputs[1:], inputs[0])], axis=0)
+    following = tf.concat([inputs[1:], tf.zeros_like(inputs[:1])], axis=0)  # tf.scan takes no empty tensor
+    return tf.concat([inputs[:1], tf.scan(step, following, inputs[0])[:-1]], axis=0)
 
 
 def _at_end(series, lengths):
