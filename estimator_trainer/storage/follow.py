@@ -178,7 +178,8 @@ class Follower:
         ):
             kept.add(names.owed_by(file.read()))
         for name in sorted(os.listdir(self._folder), key=names.is_last_of_unit, reverse=True):
-            if names.checkpoint_of(name) not in kept:
+            checkpoint = names.checkpoint_of(name)
+            if checkpoint not in kept and names.is_of_run(checkpoint):
                 os.unlink(os.path.join(self._folder, name))
                 self._here.pop(name, None)
 
