@@ -4,21 +4,24 @@
 write a SavedModel into `export/<name>/<timestamp>`.
 """
 
+import contextlib
 import json
 import logging
 import math
 import os
-import shutil
+import re
+import secrets
 
 import tensorflow as tf
 
 from estimator_trainer.jobs import input_fns
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import locks, protocol, removal
 
 _log = logging.getLogger('estimator_trainer')
 _BEST_JSON = 'best.json'
 _FINAL = 'final'  # the exporter of the end of training
-_UNFINISHED = 'temp-'  # TensorFlow writes a SavedModel into temp-<timestamp>, then renames the folder
+_OWN = re.compile(r'temp-own-[0-9a-f]{8}')  # a folder of one export: names with temp- are sent to no store
+_LOCK = '.lock'
 
 
 class Exports:
@@ -63,7 +66,7 @@ class Exports:
             if exporter.name == _FINAL and set(self.finals()) - set(finals_before):
                 continue
             try:
-                exporter.export(evaluator, folder, result.checkpoint, metrics, final)
+                exporter.export(InOwnFolder(evaluator), folder, result.checkpoint, metrics, final)
             finally:
                 remove_unfinished(folder)
 
@@ -71,6 +74,34 @@ class Exports:
         """Removes what exports that were killed have left."""
         for _, folder in self._exporters:
             remove_unfinished(folder)
+
+
+class InOwnFolder:
+    """An evaluator whose exports are written in a folder of their own, and moved when they are whole and marked."""
+
+    def __init__(self, evaluator):
+        self._evaluator = evaluator
+
+    def export_saved_model(self, folder, serving_input_fn, checkpoint_path=None, **options) -> str:
+        """Writes folder/<seconds since the epoch>. Its path."""
+        folder = os.path.abspath(tf.compat.as_str_any(folder))
+        own = removal.claim(os.path.join(folder, f'temp-own-{secrets.token_hex(4)}'))
+        try:
+            with locks.Lock(os.path.join(own, _LOCK)) as lock:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    lock.take()  # nobody takes the folder for left behind
+                found = self._evaluator.export_saved_model(
+                    own, serving_input_fn, checkpoint_path=checkpoint_path, **options
+                )
+                found = tf.compat.as_str_any(found)
+                removal.mark(found)
+                seconds = int(os.path.basename(found))
+                while os.path.lexists(path := os.path.join(folder, str(seconds))):
+                    seconds += 1
+                os.rename(found, path)
+        finally:
+            removal.tree(own, removal.Marked(own))
+        return path
 
 
 class BestExporter(tf.estimator.Exporter):
@@ -101,7 +132,7 @@ class BestExporter(tf.estimator.Exporter):
         best = best_so_far(export_path)
         if not self._better(value, best):
             if best:
-                _remove_others(export_path, best['saved_model'])
+                _remove_others(export_path, best['saved_model'], best)
             return None
         path = estimator.export_saved_model(export_path, self._serving_input_fn, checkpoint_path=checkpoint_path)
         path = tf.compat.as_str_any(path)
@@ -116,7 +147,7 @@ class BestExporter(tf.estimator.Exporter):
                 'saved_model': os.path.basename(path),
             },
         )
-        _remove_others(export_path, os.path.basename(path))
+        _remove_others(export_path, os.path.basename(path), best)
         where = protocol.shown(path, os.environ)
         _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)
         return path
@@ -209,16 +240,20 @@ def _saved_models(folder) -> list:
         return []
 
 
-def _remove_others(folder, kept) -> None:
+def _remove_others(folder, kept, best) -> None:
+    """Removes the SavedModels of earlier exports: those with our mark, and the one that best.json has named."""
     for name in _saved_models(folder):
-        if name != kept:
-            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+        path = os.path.join(folder, name)
+        is_named = best is not None and name == best['saved_model']
+        proof = removal.Written([path]) if is_named else removal.Marked(path)
+        if name != kept and proof.covers(path):
+            removal.tree(path, proof)
 
 
 def remove_unfinished(folder) -> None:
-    """Removes what exports into the folder that were killed have left."""
+    """Removes what exports into the folder that were killed have left; not what another process writes there now."""
     protocol.remove_unfinished(os.path.join(folder, _BEST_JSON))
-    if os.path.isdir(folder):
-        for name in os.listdir(folder):
-            if name.startswith(_UNFINISHED) and name[len(_UNFINISHED) :].isdigit():
-                shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        if _OWN.fullmatch(name) and removal.is_marked(path) and not locks.is_held(os.path.join(path, _LOCK)):
+            removal.tree(path, removal.Marked(path))

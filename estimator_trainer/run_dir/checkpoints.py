@@ -9,16 +9,21 @@ import hashlib
 import logging
 import os
 import re
-import shutil
 import time
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import eager_mode
+<<<<<<< HEAD
 from estimator_trainer.run_dir import bundle, checkpoint_errors, v1_checkpoints
+=======
+from estimator_trainer.run_dir import bundle, checkpoint_errors, removal
+>>>>>>> files
 
 _log = logging.getLogger('estimator_trainer')
 _FOLDER = 'damaged'
+_OF_CHECKPOINT = removal.Named(r'model\.ckpt-.*\.(?:data-|index\.tempstate).*')
+_PART = removal.Named(r'part-\d+-of-\d+\.(?:data-\d+-of-\d+|index)(?:\.tempstate\d+)?')
 _STATE = 'checkpoint'  # the file that names the newest one
 _VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
 _LOOK_SECS = 0.5
@@ -201,9 +206,9 @@ def remove_unfinished(model_dir: str) -> None:
     for name in names:
         part = re.match(r'(model\.ckpt-.*?)(\.data-|\.index\.tempstate)', name)
         if part and f'{part[1]}.index' not in names:
-            os.remove(os.path.join(model_dir, name))
+            removal.file(os.path.join(model_dir, name), _OF_CHECKPOINT)
         elif re.fullmatch(r'model\.ckpt-.*_temp', name):
-            shutil.rmtree(os.path.join(model_dir, name))
+            removal.files_below(os.path.join(model_dir, name), _PART)
 
 
 @checkpoint_errors.patient

@@ -7,21 +7,47 @@ write, and so have us write over a file of ours somewhere else.
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
+
+from estimator_trainer.run_dir import removal
 
 _EVERYWHERE = os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | _EVERYWHERE
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | _EVERYWHERE
 
 
+TEMPORARY = removal.Named(r'.*\.tmp')
+
+
 def create(path: str, mode: str = 'w'):
-    """A new file, open for writing. One that was there, of an earlier process, is removed.
+    """A new temporary file, whose name ends with .tmp, open for writing. One that was there, of an earlier process, is
+    removed.
 
     Raises:
         OSError: it cannot be made.
     """
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    removal.file(path, TEMPORARY)
     return _open(path, mode, _NEW)
+
+
+@contextlib.contextmanager
+def replacing(path: str, temporary: str = '') -> Iterator[str]:
+    """A temporary name for a file, which gets its own name when the context ends well, and is removed otherwise.
+
+    Args:
+        temporary: the name; '': one of this process, beside the file.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    temporary = temporary or f'{path}.{os.getpid()}.tmp'
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            removal.file(temporary, TEMPORARY)
+        raise
 
 
 def append(path: str):

@@ -11,6 +11,7 @@ from estimator_trainer.run_dir import locks
 _log = logging.getLogger('estimator_trainer')
 TRAINER_LOCK = '.trainer.lock'
 SUPERVISOR_LOCK = '.cluster.lock'
+_ASKED_SECS = 0.3  # whoever asks whether a lock is held has it for some microseconds
 
 
 class TakenElsewhere(Exception):
@@ -107,7 +108,10 @@ def supervise(folder: str, flag: str = '--model_dir'):
 
 def _take_if_free(lock: locks.Lock) -> bool:
     try:
-        return lock.take()
+        lock.wait(lambda holder: _ASKED_SECS)
+        return True
+    except locks.Held:
+        return False
     except locks.NotALock:
         raise
     except OSError:  # a file system without locks: nobody there can be told apart

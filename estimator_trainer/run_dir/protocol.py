@@ -14,12 +14,12 @@ The error file, written by a task that ends with anything but 0:
 """
 
 import contextlib
-import glob
 import json
 import os
+import re
 import signal
 
-from estimator_trainer.run_dir import files
+from estimator_trainer.run_dir import files, removal
 
 ERROR_FILE = 'ESTIMATOR_TRAINER_ERROR_FILE'  # path of this task's error file
 GENERATION = 'ESTIMATOR_TRAINER_GENERATION'  # one id for all tasks of one gang
@@ -39,15 +39,8 @@ def write_json(path: str, value) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    temporary = f'{path}.{os.getpid()}.tmp'
-    try:
-        with files.create(temporary) as file:
-            file.write(indented(value) + '\n')
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with files.replacing(path) as temporary, files.create(temporary) as file:
+        file.write(indented(value) + '\n')
 
 
 def given_flags(model_dir: str, environ) -> dict:
@@ -80,9 +73,8 @@ def _of_store(model_dir: str, environ) -> dict:
 
 def remove_unfinished(path: str) -> None:
     """Removes what processes that were killed within `write_json` have left. Only the file's owner may."""
-    for left in glob.glob(f'{glob.escape(path)}.*.tmp'):
-        with contextlib.suppress(OSError):
-            os.unlink(left)
+    folder, name = os.path.split(path)
+    removal.files_in(folder or os.curdir, removal.Named(f'{re.escape(name)}\\.\\d+\\.tmp'))
 
 
 def indented(value, margin: str = '') -> str:

@@ -17,7 +17,7 @@ from multiprocessing import TimeoutError as NotYet
 from multiprocessing.pool import ThreadPool
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, metrics_log
+from estimator_trainer.run_dir import locks, metrics_log, removal
 from estimator_trainer.storage import lease, names, run_locks
 from estimator_trainer.storage.needs import Need, Needs
 from estimator_trainer.storage.store import Object, ObjectChanged, Store, StoreUnavailable, Version
@@ -122,8 +122,8 @@ class Copy:
     def _remove_others(self, needed: Mapping[str, Need]) -> None:
         for name in set(self._have) - set(needed):
             del self._have[name]
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(self.folder, name))
+            path = os.path.join(self.folder, name)
+            removal.file(path, removal.Written([path]))
 
     def _fetch(self, needed: Mapping[str, Need], objects: Mapping[str, Object]) -> None:
         new = {

@@ -9,13 +9,14 @@ import time
 from collections.abc import Collection, Iterable
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import names, snapshot
+from estimator_trainer.run_dir import files, removal
+from estimator_trainer.storage import names, scratch_state, snapshot
 from estimator_trainer.storage.scratch_state import ScratchState
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.store import Object, Store, StoreUnavailable
 
 _log = logging.getLogger('estimator_trainer')
-_UNFINISHED = re.compile(r'\.\d+\.tmp$')  # of `download`, and of others that replace a file at once
+_UNFINISHED = removal.Named(r'.*\.\d+\.tmp')  # of `download`, and of others that replace a file at once
 
 
 class Moved(StoreUnavailable):
@@ -132,8 +133,7 @@ def _remove_start(store: Store, folder: str, state: ScratchState, objects: dict[
     if names.START in objects:
         store.delete(names.START)
         state.forget(names.START)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(folder, names.START))
+    removal.file(os.path.join(folder, names.START), removal.Named(re.escape(names.START)))
 
 
 def download(store: Store, name: str, path: str, found: Object) -> None:
@@ -147,21 +147,16 @@ def download(store: Store, name: str, path: str, found: Object) -> None:
         OSError: of the file.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f'{path}.{os.getpid()}.tmp'
     try:
-        with open(temporary, 'wb') as file:
-            for chunk in store.chunks(name):
-                file.write(chunk)
-            size = file.tell()
-        if size != found.size:
-            raise Moved(f'{store.url}: {name} has changed while it was fetched')
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, FileNotFoundError):
-            raise Moved(f'{store.url}: {name} was deleted while it was fetched') from None
-        raise
+        with files.replacing(path) as temporary:
+            with open(temporary, 'wb') as file:
+                for chunk in store.chunks(name):
+                    file.write(chunk)
+                size = file.tell()
+            if size != found.size:
+                raise Moved(f'{store.url}: {name} has changed while it was fetched')
+    except FileNotFoundError:
+        raise Moved(f'{store.url}: {name} was deleted while it was fetched') from None
 
 
 def _is_wanted(name: str, share: Share, needed: set) -> bool:
@@ -180,16 +175,20 @@ def _is_equal(folder: str, name: str, state: ScratchState, found: Object) -> boo
     )
 
 
-def _remove(folder: str, files: Iterable[str]) -> None:
-    for name in files:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(folder, name))
+def _remove(folder: str, stale: Iterable[str]) -> None:
+    for name in stale:
+        removal.file(os.path.join(folder, name), _ours(folder))
+
+
+def _ours(folder: str) -> removal.Proof:
+    """What is in the scratch folder: beside the run stands what this program knows of the store."""
+    return removal.Marked(os.path.dirname(folder), scratch_state.NAME)
 
 
 def _remove_unfinished(folder: str) -> None:
     """Removes what a process that was killed was fetching."""
-    for at, _, files in os.walk(folder):
-        _remove(at, filter(_UNFINISHED.search, files))
+    for at, _, _ in os.walk(folder):
+        removal.files_in(at, _UNFINISHED)
 
 
 def _only_here(folder: str, sent: dict[str, str | None]) -> str | None:
@@ -216,12 +215,12 @@ def _remove_others(folder: str, objects: dict[str, Object], share: Share, needed
     """Removes what the store's run does not have."""
     kept = {name for name in objects if _is_wanted(name, share, needed)}
     pointer = os.path.join(folder, names.POINTER)
+    ours = _ours(folder)
     if os.path.exists(pointer):
-        os.unlink(pointer)  # first: without it nothing here is a run
-    for at, _, files in os.walk(folder):
-        for name in files:
+        removal.file(pointer, ours)  # first: without it nothing here is a run
+    for at, _, found in os.walk(folder):
+        for name in found:
             path = os.path.join(at, name)
             if os.path.relpath(path, folder).replace(os.sep, '/') not in kept:
-                os.unlink(path)
-    damaged = os.path.join(folder, 'damaged')
-    shutil.rmtree(damaged, ignore_errors=True)
+                removal.file(path, ours)
+    removal.files_below(os.path.join(folder, 'damaged'), ours)

@@ -10,13 +10,14 @@ import time
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
-from estimator_trainer.run_dir import files, protocol
+from estimator_trainer.run_dir import files, protocol, removal
 from estimator_trainer.storage import fetch, names, snapshot
 from estimator_trainer.storage.sender import REFUSED_SECS, Patience, RunEnd
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.sign_of_life import SignOfLife, is_over
 from estimator_trainer.storage.store import Store, StoreError, Version
 
+_OF_CHECKPOINT = removal.Named(names.PART.pattern)
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 1
 _LOGS_SECS = 30  # between two looks at the files that grow
@@ -120,8 +121,7 @@ class Follower:
         path = os.path.join(self._folder, name)
         if found is None:
             self._here.pop(name, None)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+            removal.file(path, removal.Written([path]))  # by this process, or one before it: it is the store's
         elif found[1] != self._here.get(name):
             _write(path, found[0])
             self._here[name] = found[1]
@@ -143,8 +143,7 @@ class Follower:
         if checkpoint:
             _write(pointer, names.pointer_to_one(checkpoint))
         else:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(pointer)
+            removal.file(pointer, removal.Named(names.POINTER))
         if source != names.POINTER:
             _write(os.path.join(self._folder, source), content)
         self._here[source] = version
@@ -178,8 +177,9 @@ class Follower:
         ):
             kept.add(names.owed_by(file.read()))
         for name in sorted(os.listdir(self._folder), key=names.is_last_of_unit, reverse=True):
-            if names.checkpoint_of(name) not in kept:
-                os.unlink(os.path.join(self._folder, name))
+            checkpoint = names.checkpoint_of(name)
+            if checkpoint not in kept and names.is_of_run(checkpoint):
+                removal.file(os.path.join(self._folder, name), _OF_CHECKPOINT)
                 self._here.pop(name, None)
 
     def _live_on(self) -> None:
@@ -207,7 +207,5 @@ class Follower:
 def _write(path: str, content: bytes) -> None:
     """Whole or not at all."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f'{path}.{os.getpid()}.tmp'
-    with files.create(temporary, 'wb') as file:
+    with files.replacing(path) as temporary, files.create(temporary, 'wb') as file:
         file.write(content)
-    os.replace(temporary, path)

@@ -64,10 +64,14 @@ def of_tracking(found: Collection[str], newest: str | None) -> dict[str, Need]:
 
 def of_newest_checkpoint(found: Collection[str], newest: str | None) -> dict[str, Need]:
     """What a trainer would go on from, but for exports and logs."""
+    return _of_checkpoints(found, {newest})
+
+
+def _of_checkpoints(found: Collection[str], wanted: Collection[str | None]) -> dict[str, Need]:
     return {
         name: Need.WHOLE
         for name in found
-        if names.is_fetched(name, {newest}) and not name.startswith(('export/', 'logs/'))
+        if names.is_fetched(name, wanted) and not name.startswith(('export/', 'logs/'))
     }
 
 
@@ -75,7 +79,8 @@ def of_checkpoint(step: int | None) -> Needs:
     """As `of_newest_checkpoint`, but for the checkpoint of a step; and which others there are."""
 
     def needs(found: Collection[str], newest: str | None) -> dict[str, Need]:
-        needed = of_newest_checkpoint(found, newest if step is None else f'model.ckpt-{step}')
+        of_step = f'model.ckpt-{step}'
+        needed = _of_checkpoints(found, {newest} if step is None else {of_step, names.twin_of(of_step)})
         others = {name: Need.SIZE for name in found if names.checkpoint_of(name) and name.endswith('.index')}
         return others | needed
 

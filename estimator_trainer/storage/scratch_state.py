@@ -13,7 +13,7 @@ from collections.abc import Collection
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage.store import Object, Version
 
-_NAME = 'sent.json'
+NAME = 'sent.json'
 
 
 class ScratchState:
@@ -26,7 +26,7 @@ class ScratchState:
     """
 
     def __init__(self, folder: str, url: str):
-        self.path, self._url = os.path.join(folder, _NAME), url
+        self.path, self._url = os.path.join(folder, NAME), url
         found = protocol.read_json(self.path)
         self.is_of_others = os.path.lexists(self.path) and not {'url', 'sent'} <= set(found)
         self.is_new = found.get('url') != url

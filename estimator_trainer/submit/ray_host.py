@@ -5,7 +5,6 @@ description, and gets nothing of the actor's but what `environment` leaves.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -53,7 +52,8 @@ class TaskActor:
     def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
         """Starts the process in `folder`, and gives its number. Raises OSError."""
         self._end = None
-        self._error_file = os.path.join(tempfile.mkdtemp(prefix='estimator_trainer-'), 'error.json')
+        self._folder = tempfile.TemporaryDirectory(prefix='estimator_trainer-', ignore_cleanup_errors=True)
+        self._error_file = os.path.join(self._folder.name, 'error.json')
         env = environment(os.environ, {**given, protocol.ERROR_FILE: self._error_file})
         popen = subprocess.Popen(
             [sys.executable, '-IS', tied.__file__, str(os.getpid()), *argv],
@@ -69,7 +69,7 @@ class TaskActor:
         """None while it runs; else its exit code, or minus the number of the signal, and its error file."""
         if self._end is None and (code := self._group.poll()) is not None:
             self._end = code, protocol.read_json(self._error_file)
-            shutil.rmtree(os.path.dirname(self._error_file), ignore_errors=True)
+            self._folder.cleanup()
         return self._end
 
     def tell(self, signum: int) -> None:

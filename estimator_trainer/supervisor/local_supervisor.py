@@ -6,12 +6,13 @@ import dataclasses
 import os
 import pathlib
 import random
+import re
 import time
 from collections.abc import Iterator
 
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import report_page, run_state, server
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, status_file, training_file
+from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, removal, status_file, training_file
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.local_machine import Machine, gang
@@ -204,7 +205,7 @@ class LocalSupervisor(Supervisor):
         """What is there tells of another run."""
         if self._report:
             with contextlib.suppress(OSError):
-                os.unlink(self._report)
+                removal.file(self._report, removal.Named(re.escape(report_file.REPORT_FILE)))
 
     def _remove_old_logs(self, folder: pathlib.Path) -> None:
         """Says so, once."""

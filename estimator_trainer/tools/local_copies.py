@@ -15,7 +15,6 @@ with the context, and all errors that leave the context name URLs.
 import contextlib
 import functools
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -48,7 +47,7 @@ class LocalCopies:
         for copy in self._copies.values():
             copy.close()
         if self._root:
-            shutil.rmtree(self._root, ignore_errors=True)
+            self._temporary.cleanup()
         self._stack.close()
 
     def run(self, value: str, flag: str, needs: Needs, writes: bool = False) -> str:
@@ -185,7 +184,8 @@ class LocalCopies:
         """An empty one, whose last names are those of the URL."""
         if not self._root:
             self._stack.enter_context(bounded.ended_by_signals())
-            self._root = os.path.realpath(tempfile.mkdtemp(prefix='estimator-trainer-'))
+            self._temporary = tempfile.TemporaryDirectory(prefix='estimator-trainer-', ignore_cleanup_errors=True)
+            self._root = os.path.realpath(self._temporary.name)
         number = len(self._copies) + len(self._results)
         scheme, _, path = url.rstrip('/').partition('://')
         folder = os.path.join(self._root, f'{scheme}-{number}', *path.split('/'))

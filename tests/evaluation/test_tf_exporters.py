@@ -144,3 +144,31 @@ def test_make(kinds, names):
 
     assert [exporter.name for exporter in exporters.make(kinds, job, lambda: None)] == names
     assert exporters.make(kinds, job, None) == []
+
+
+def test_what_another_export_writes_into_the_folder_stays(tmp_path):
+    """It may be another command, or a run whose evaluator exports there."""
+
+    class Writes:
+        def export_saved_model(self, folder, serving_input_fn, checkpoint_path, **options):
+            os.makedirs(os.path.join(folder, '1700000000'))
+            exporters.remove_unfinished(str(tmp_path))  # the other one ends first
+            return os.path.join(folder, '1700000000').encode()
+
+    for name in ('temp-1764040000/variables', 'temp-own-01234567', '1700000000'):
+        (tmp_path / name).mkdir(parents=True)
+    path = exporters.InOwnFolder(Writes()).export_saved_model(str(tmp_path), None)
+    assert path == str(tmp_path / '1700000001')
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ['1700000000', '1700000001', 'temp-1764040000', 'temp-own-01234567']
+    killed = exporters.removal.claim(str(tmp_path / 'temp-own-89abcdef'))
+    exporters.remove_unfinished(str(tmp_path))
+    assert not os.path.exists(killed) and sorted(path.name for path in tmp_path.iterdir()) == left
+
+
+def test_saved_models_of_others_stay_beside_the_best_one(tmp_path):
+    (tmp_path / '5').mkdir()
+    for name in ('6', '7'):
+        exporters.removal.mark(str((tmp_path / name).mkdir() or tmp_path / name))
+    exporters._remove_others(str(tmp_path), '7', None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['5', '7']

@@ -179,3 +179,11 @@ def test_a_model_dir_that_cannot_be_supervised_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match='--model_dir=.*file/model: .*; give a folder'):
         with ownership.supervise(str(tmp_path / 'file' / 'model')):
             pass
+
+
+def test_somebody_who_asks_whether_it_is_supervised_stops_nobody(tmp_path, monkeypatch):
+    """Whoever asks has the lock for a moment."""
+    answers, take = iter([False]), locks.Lock.take
+    monkeypatch.setattr(locks.Lock, 'take', lambda self: next(answers, None) is None and take(self))
+    with ownership.supervise(str(tmp_path)):
+        assert next(answers, 'asked again') == 'asked again'

@@ -98,6 +98,18 @@ def test_an_evaluator_gets_each_checkpoint_and_leaves_old_ones(tmp_path, remote,
     assert files(tmp_path / 'evaluator') == kept | {'checkpoint', 'config.json'}  # logs are fetched more rarely
 
 
+def test_files_of_the_job_stay(tmp_path, remote, chief):
+    evaluator = follower(tmp_path / 'evaluator', remote, EVALUATOR)
+    for name in ('vocab.index', 'tokens.meta', 'best.data-00000-of-00001'):
+        (tmp_path / 'evaluator' / name).write_text('of the job')
+    for step in (10, 20, 30, 40):
+        chief.save(step, f'state {step}')
+        chief.push()
+        evaluator.look()
+    assert {'vocab.index', 'tokens.meta', 'best.data-00000-of-00001'} <= files(tmp_path / 'evaluator')
+    assert not checkpoint(10) & files(tmp_path / 'evaluator')
+
+
 def test_a_checkpoint_that_is_owed_stays(tmp_path, remote, chief):
     evaluator = follower(tmp_path / 'evaluator', remote, EVALUATOR)
     (tmp_path / 'evaluator' / 'eval').mkdir()

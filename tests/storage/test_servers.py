@@ -76,6 +76,7 @@ def push(url, scratch: pathlib.Path):
     remote, known = connection.connect(url, os.environ), scratch_state.ScratchState(str(scratch), url)
     mine = lease.Lease(remote, 30, ALL)
     before = mine.acquire(known.token)
+    known.save()  # as claiming the lease does
     newest, _ = fetch.fetch(remote, str(scratch / 'run'), known, ALL, continues=before is not None)
     known.token = mine.token
     known.save()

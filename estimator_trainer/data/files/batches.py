@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from estimator_trainer.data import order, pipeline
+from estimator_trainer.data import batch, order, pipeline
 from estimator_trainer.data.block_order import WINDOW_BYTES, BlockOrder
 from estimator_trainer.data.files.source import Source, open_source
 from estimator_trainer.errors import UsageError
@@ -84,21 +84,22 @@ def batches_of(source: Source, mode, params, input_context, shuffle: str):
     """`file_batches` of an open source."""
     if mode == tf.estimator.ModeKeys.TRAIN:
         examples = _order(source, shuffle, params['seed'])
-        return pipeline.ready(_parsed(source, pipeline.positions(params, input_context), examples))
+        return pipeline.ready(_parsed(source, pipeline.positions(params, input_context), examples, never_empty=True))
     size = params['batch_size']
     firsts = tf.data.Dataset.range(0, source.num_examples, size)
-    return _parsed(
-        source, firsts, lambda first: tf.range(first, tf.minimum(first + size, source.num_examples))
-    ).prefetch(pipeline.PREFETCH_BATCHES)
+    found = _parsed(source, firsts, lambda first: tf.range(first, tf.minimum(first + size, source.num_examples)))
+    if source.tolerance.most:  # all examples of a batch may be left out
+        found = found.filter(lambda *parts: batch.size(*reversed(parts)) > 0)
+    return found.prefetch(pipeline.PREFETCH_BATCHES)
 
 
-def _parsed(source, places, examples):
+def _parsed(source, places, examples, never_empty=False):
     """Features and labels of examples(place) for each place.
 
     Python code, which reads, runs for one batch at a time: threads that contend for Python's lock at each system call
     would take twice as long.
     """
-    raw = places.map(lambda place: tuple(source.raw(examples(place))), num_parallel_calls=1)
+    raw = places.map(lambda place: tuple(source.raw(examples(place), never_empty)), num_parallel_calls=1)
     return raw.map(lambda *raw: _features_and_labels(source, raw), num_parallel_calls=_PARALLEL_PARSES)
 
 

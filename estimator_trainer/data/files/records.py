@@ -176,15 +176,9 @@ class ArrayRecordFiles:
 
         self.paths, self._locks = paths, [threading.Lock() for _ in paths]
         self._stamps = [unreadable.stamp(path) for path in paths]
-        self._readers = []
-        for path in paths:
-            reader = array_record_module.ArrayRecordReader(path, 'readahead_buffer_size:0')
-            if not reader.ok():
-                raise BadExample(
-                    f'{path}: is damaged, cut short, or no ArrayRecord file; copy it again, or leave it out'
-                )
-            self._readers.append(reader)
-        self.sizes = np.array([reader.num_records() for reader in self._readers])
+        self._module, self._readers = array_record_module, collections.OrderedDict()
+        self._lock = threading.Lock()
+        self.sizes = np.array([self._reader(file).num_records() for file in range(len(paths))])
         self.block_sizes, num_bytes = [], []
         for path, size in zip(paths, self.sizes):
             blocks = min(max(1, listing.stamp(path).size // _BLOCK_BYTES), max(1, size))
@@ -192,22 +186,42 @@ class ArrayRecordFiles:
             num_bytes += [listing.stamp(path).size // blocks] * int(blocks)
         self.block_sizes, self.block_bytes = np.array(self.block_sizes), np.array(num_bytes)
 
+    def _reader(self, file):
+        """One that nobody uses any more is closed with the last reference to it."""
+        with self._lock:
+            reader = self._readers.pop(file, None) or self._opened(self.paths[file])
+            self._readers[file] = reader
+            if len(self._readers) > _OPEN_FILES:
+                self._readers.popitem(last=False)
+            return reader
+
+    def _opened(self, path):
+        try:
+            open(path, 'rb').close()  # the library does not say why it cannot open a file
+        except OSError as error:
+            raise unreadable.because(path, error) from error
+        reader = self._module.ArrayRecordReader(path, 'readahead_buffer_size:0')
+        if not reader.ok():
+            raise BadExample(f'{path}: is damaged, cut short, or no ArrayRecord file; copy it again, or leave it out')
+        return reader
+
     def read(self, files, records):
         return file_by_file(self._read, files, records)
 
     def _read(self, file, records):
         bad, wanted = {}, records.tolist()
         with self._locks[file]:
+            reader = self._reader(file)
             try:
-                found = self._readers[file].read(wanted)
+                found = reader.read(wanted)
             except (RuntimeError, ValueError, IndexError):
-                found = [self._read_one(file, record, place, bad) for place, record in enumerate(wanted)]
+                found = [self._read_one(reader, record, place, bad) for place, record in enumerate(wanted)]
         check_unchanged(self.paths[file], self._stamps[file])
         return _objects(found), bad
 
-    def _read_one(self, file, record, place, bad):
+    def _read_one(self, reader, record, place, bad):
         try:
-            return self._readers[file].read([record])[0]
+            return reader.read([record])[0]
         except (RuntimeError, ValueError, IndexError) as error:
             bad[place] = f'it cannot be read ({_one_line(error)})'
             return b''

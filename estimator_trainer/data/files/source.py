@@ -1,6 +1,7 @@
 """Gives the examples of files by their number. `file_batches` and `predict` read through it."""
 
 import contextlib
+import functools
 import logging
 import threading
 import weakref
@@ -149,13 +150,15 @@ class Source:
         """What decoded blocks take now."""
         return self._store.held_bytes
 
-    def raw(self, ids) -> list:
+    def raw(self, ids, never_empty: bool = False) -> list:
         """The raw columns of some examples, each a Tensor [n]; shorter where examples were left out.
 
         Args:
             ids: int64 [n], numbers of examples.
+            never_empty: if all of them are left out, the next one that can be used is taken.
         """
-        tensors = tf.nest.flatten(tf.numpy_function(self._good, [ids], self._parser.types, stateful=False))
+        read = functools.partial(self._good, never_empty=never_empty)
+        tensors = tf.nest.flatten(tf.numpy_function(read, [ids], self._parser.types, stateful=False))
         for tensor in tensors:
             tensor.set_shape([None])
         return tensors
@@ -192,24 +195,36 @@ class Source:
                 return self._error(number, reason)
         return None
 
-    def _good(self, ids):
+    def _good(self, ids, never_empty=False):
         """The raw columns of those of these examples that can be used."""
         with self._recent_lock:
             self._recent = [*self._recent[1 - _RECENT_BATCHES :], ids]
         try:
             with _naming(self.paths, self._names):
-                raw, bad = self._check(ids) if self.tolerance.most else self._load(ids)
-            for number, reason in sorted(bad.items()):
-                self.tolerance.leave_out(number, self._error(number, reason))
-            if not bad:
-                return raw
-            good = ids[~np.isin(ids, list(bad))]
-            if not len(good):
-                raise BadExample(f'{self.where(int(ids[0]))}: no example of this batch of {len(ids)} can be used')
-            return self._load(good)[0]
+                raw = self._usable(ids)
+                for _ in range(self.num_examples if raw is None and never_empty else 0):
+                    ids = (ids[-1:] + 1) % self.num_examples
+                    if (raw := self._usable(ids)) is not None:
+                        break
+                if raw is None and never_empty:
+                    raise BadExample(f'{self.paths[0]} and the others: no example can be used')
+                return self._nothing() if raw is None else raw
         except (BadExample, DatasetError) as error:
             self.tolerance.error = self.tolerance.error or error
             raise
+
+    def _usable(self, ids):
+        """The raw columns without the examples that are left out; None: without any."""
+        raw, bad = self._check(ids) if self.tolerance.most else self._load(ids)
+        for number, reason in sorted(bad.items()):
+            self.tolerance.leave_out(number, self._error(number, reason))
+        if not bad:
+            return raw
+        good = ids[~np.isin(ids, list(bad))]
+        return self._load(good)[0] if len(good) else None
+
+    def _nothing(self):
+        return [np.empty(0, object if kind == tf.string else kind.as_numpy_dtype) for kind in self._parser.types]
 
     def _load(self, ids):
         """-> raw columns of these examples, {number: why it cannot be used}."""

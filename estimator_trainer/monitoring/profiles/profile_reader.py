@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 _SECS = 300  # a profile of 76 MB took 32 s of a core
-_ROOT = pathlib.Path(__file__).parents[2]  # of the package
+_ROOT = pathlib.Path(__file__).parents[3]  # the folder that holds the package
 _COMMAND = (sys.executable, '-m', 'estimator_trainer.monitoring.profiles.read')
 _OVER = 'training is over'
 BY_HAND = 'python -m estimator_trainer.monitoring.profiles.read'

@@ -4,7 +4,6 @@ import contextlib
 import glob
 import logging
 import os
-import shutil
 import threading
 import time
 
@@ -12,6 +11,7 @@ import tensorflow as tf
 
 from estimator_trainer.monitoring.profiles import event_names, profile_reader, schedule
 from estimator_trainer.monitoring.profiles.wanted import Steps
+from estimator_trainer.run_dir import removal
 
 _log = logging.getLogger('estimator_trainer')
 _SMALL_SECS = 0.2  # a profile that is written in less than this holds up training for so long
@@ -57,7 +57,7 @@ class Profiler:
 
     def start(self, step: int) -> None:
         """Training begins, or goes on, after `step`."""
-        shutil.rmtree(self._unfinished, ignore_errors=True)
+        self._remove_unfinished()
         if self._chosen and self._wanted and self._end < self._wanted.to:
             _log.info('--profile_steps=%d,%d: training ends at step %d', *self._wanted, self._end)
         self.go_on(step)
@@ -133,6 +133,7 @@ class Profiler:
     def _begin(self, step: int) -> None:
         self._first, self._step = step + 1, step
         try:
+            removal.claim(self._unfinished)
             tf.profiler.experimental.start(self._unfinished)
         except Exception as error:  # another profiler records; this system lacks something that TensorFlow asks for
             self._schedule.end()
@@ -162,7 +163,7 @@ class Profiler:
             self._failed(error)
             return
         finally:
-            shutil.rmtree(self._unfinished, ignore_errors=True)
+            self._remove_unfinished()
             self._written.set()
         try:
             said = reader.read(path)
@@ -172,6 +173,10 @@ class Profiler:
         _log.info('profile of steps %d to %d: %s', first, last, said[0])
         for line in said[1:]:
             _log.info('  %s', line)
+
+    def _remove_unfinished(self) -> None:
+        with contextlib.suppress(removal.NotOurs):
+            removal.tree(self._unfinished, removal.Marked(self._unfinished))
 
     def _place(self, first: int, last: int) -> str:
         """Moves what TensorFlow has written to its place. Tasks that profile the same steps share a folder."""

@@ -1,9 +1,7 @@
 """Reads the events of a profile, and writes them as a trace that Perfetto and Chrome open."""
 
-import contextlib
 import gzip
 import json
-import os
 from typing import NamedTuple
 
 from estimator_trainer.monitoring.profiles import xplane_protos
@@ -90,19 +88,13 @@ def write(path: str, threads: list[TraceLine]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    temporary = f'{path}.tmp'
-    try:
+    with files.replacing(path, f'{path}.tmp') as temporary:
         with files.create(temporary, 'wb') as raw, gzip.open(raw, 'wt', encoding='utf-8') as file:
             before = '{"displayTimeUnit": "ms", "traceEvents": ['
             for event in _in_format(threads):
                 file.write(f'{before}\n{json.dumps(event)}')
                 before = ','
             file.write('\n]}\n')
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _in_format(threads):

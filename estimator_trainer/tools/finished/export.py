@@ -48,10 +48,8 @@ def _export(values, here) -> str:
                 'give the job one (docs/jobs.md).'
             )
         folder = _folder(values, found.step, here)
-        try:
-            path = found.evaluator.export_saved_model(folder, serving_input_fn, checkpoint_path=found.prefix)
-        finally:
-            exporters.remove_unfinished(folder)
+        exports = exporters.InOwnFolder(found.evaluator)
+        path = exports.export_saved_model(folder, serving_input_fn, checkpoint_path=found.prefix)
         here.send()
     path = here.shown(os.fsdecode(path))
     _log.info('export: step %d: %s', found.step, path)

@@ -119,6 +119,7 @@ def _trainer_config(config: dict, model_dir: str, only_evaluates: bool) -> Train
     )
     if only_evaluates and known['train_files']:  # they may be large, and elsewhere by now
         known['train_files'] = known['eval_files']
+        known['shuffle'] = 'none'  # what the training files allow says nothing of these
     return TrainerConfig(**known)
 
 

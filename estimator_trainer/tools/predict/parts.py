@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import files
 
 SUFFIXES = ('.parquet', '.csv', '.jsonl')
 TEMPORARY = '.tmp'
@@ -82,15 +83,8 @@ def has_any(folder: str) -> bool:
 @contextlib.contextmanager
 def _renamed(path) -> Iterator[str]:
     """A temporary name for a file, which gets its own name when it is on the disk."""
-    temporary = f'{path}.{os.getpid()}{TEMPORARY}'
-    try:
-        with _flushed(temporary):
-            yield temporary
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with files.replacing(path) as temporary, _flushed(temporary):
+        yield temporary
 
 
 @contextlib.contextmanager

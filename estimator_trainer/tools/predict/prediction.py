@@ -136,4 +136,4 @@ def _remove(folder) -> None:
     for proof in (_UNFINISHED, _PARTS, _LAST):
         removal.files_in(folder, proof)
     with contextlib.suppress(OSError):
-        os.rmdir(folder)
+        removal.empty_folder(folder, removal.Named(r'.*\.parts'))

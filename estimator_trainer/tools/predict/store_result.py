@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import removal
 from estimator_trainer.storage import connection, store
 from estimator_trainer.tools.predict import predict_plan as plans
 
@@ -42,13 +43,13 @@ class StoreResult:
         """Raises as `check`, and OSError. If it raises, the file stays."""
         self.check()
         self._store.put_file(self._name, path)
-        os.unlink(path)
+        removal.file(path, removal.Written([path]))
 
     def remove_empty(self) -> None:
         """Removes the folders in the cache, unless something is in them."""
         for folder in [*glob.glob(f'{glob.escape(self._scratch)}/*/'), self._scratch]:
             with contextlib.suppress(OSError):
-                os.rmdir(folder)
+                removal.empty_folder(folder, removal.Named(r'[0-9a-f]{12}|.*-[0-9a-f]{12}'))
 
 
 @contextlib.contextmanager

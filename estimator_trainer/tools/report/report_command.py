@@ -76,12 +76,6 @@ def write(folders, out: str, shown=(), address: str = '') -> int:
     from estimator_trainer.tools.report import page  # draws with a library that takes seconds to import
 
     text = page.page(files_of_runs, address or out)
-    temporary = f'{out}.{os.getpid()}.tmp'
-    try:
-        with files.create(temporary) as file:
-            file.write(text)
-        os.replace(temporary, out)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+    with files.replacing(out) as temporary, files.create(temporary) as file:
+        file.write(text)
     return len(text.encode())

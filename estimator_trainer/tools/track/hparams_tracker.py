@@ -50,8 +50,7 @@ class HparamsTracker:
         events = [event_pb2.Event(wall_time=self._began, file_version='brain.Event:2')]
         events += [event_pb2.Event(wall_time=self._began, summary=each) for each in summaries]
         temporary = f'{os.path.dirname(self._path)}/.hparams.tmp'  # TensorBoard does not take it for a file of events
-        with files.create(temporary, 'wb') as file:
+        with files.replacing(self._path, temporary), files.create(temporary, 'wb') as file:
             writer = RecordWriter(file)
             for event in events:
                 writer.write(event.SerializeToString())
-        os.replace(temporary, self._path)

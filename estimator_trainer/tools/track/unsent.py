@@ -91,7 +91,8 @@ def blocks(path: str, kind: str, sent: FileProgress) -> Iterator[list[MetricsLin
             sent.head = zlib.crc32(file.readline())
         file.seek(sent.position)
         while raw := file.readlines(_BLOCK):
-            if not raw[-1].endswith(b'\n'):  # still being written
+            is_whole = raw[-1].endswith(b'\n')  # else it is still being written
+            if not is_whole:
                 del raw[-1]
             lines = []
             for text in raw:
@@ -109,6 +110,8 @@ def blocks(path: str, kind: str, sent: FileProgress) -> Iterator[list[MetricsLin
             if not raw:
                 return
             yield lines
+            if not is_whole:  # what follows begins within that line
+                return
 
 
 def is_sent(number: int, last: int) -> bool:

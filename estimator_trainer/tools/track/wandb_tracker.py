@@ -44,14 +44,21 @@ class WandbTracker:
         return self._run.id
 
     def lines(self, lines: Sequence[MetricsLine]) -> None:
-        for line in lines:
-            self._run.log({**line.values, f'{line.kind}/step': line.step, f'{line.kind}/time': line.time})
+        try:
+            for line in lines:
+                self._run.log({**line.values, f'{line.kind}/step': line.step, f'{line.kind}/time': line.time})
+        except Exception as error:
+            raise TrackerUnavailable(words_of(error)) from error
 
     def export(self, folder: str, name: str) -> None:
         kind = name.split('/')[-2]
-        artifact = wandb.Artifact(re.sub(r'[^\w\-.]', '_', f'{self._name}-{kind}'), 'model', metadata={'folder': name})
-        artifact.add_dir(folder)
-        self._run.log_artifact(artifact)
+        called = re.sub(r'[^\w\-.]', '_', f'{self._name}-{kind}')
+        try:
+            artifact = wandb.Artifact(called, 'model', metadata={'folder': name})
+            artifact.add_dir(folder)
+            self._run.log_artifact(artifact)
+        except Exception as error:
+            raise TrackerUnavailable(words_of(error)) from error
 
     def end(self, status: str, at: float) -> None:
         try:

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 from collections.abc import Mapping
 
+from estimator_trainer.run_dir import removal
 from estimator_trainer.tools import bounded
 from estimator_trainer.tools.verify.interpreters import Interpreter
 
@@ -106,7 +107,7 @@ def start(run: ProgramRun, folder: str, settings: Mapping, timeout_secs: float, 
             f'Estimator.train or tf.estimator.train_and_evaluate.\n{bounded.tail(log)}'
         )
     if not keeps_files:
-        shutil.rmtree(files, ignore_errors=True)
+        removal.tree(files, removal.Written([files]))
     to = os.path.join(folder, run.name)
     os.rename(now, to)
     return to

@@ -120,8 +120,18 @@ def test_one_that_is_met_again_counts_once(tmp_path):
 
 
 def test_a_batch_of_bad_examples_only(tmp_path):
-    path = records(tmp_path, {i: b'?' for i in range(COUNT)})
-    assert 'no example of this batch of 10' in refused(path, max_bad_examples=COUNT)
+    bad = {20, *range(40, 60)}
+    path = records(tmp_path, {i: b'?' for i in bad})
+    alone = file_batches(str(path), written.spec('tfrecord'), 'train', {**PARAMS, 'batch_size': 1}, max_bad_examples=21)
+    found = [int(labels[0]) for _, labels in alone.take(COUNT)]
+    assert len(found) == COUNT and set(found) == set(range(COUNT)) - bad  # the next one takes its place
+    data = file_batches(str(path), written.spec('tfrecord'), 'eval', {**PARAMS, 'batch_size': 20}, max_bad_examples=21)
+    assert [int(i) for _, labels in data for i in labels] == [i for i in range(COUNT) if i not in bad]
+    assert all(len(labels) for _, labels in data)
+    nothing = records(tmp_path, {i: b'?' for i in range(COUNT)})
+    with pytest.raises(tf.errors.OpError, match='no example can be used'):
+        next(iter(file_batches(str(nothing), written.spec('tfrecord'), 'train', PARAMS, max_bad_examples=COUNT)))
+    source.forget_all()
 
 
 def test_a_damaged_length_and_a_file_cut_short(tmp_path):

@@ -126,3 +126,11 @@ def test_a_reader_can_be_killed():
     for _ in range(2):  # none is started after it
         with pytest.raises(profile_reader.CannotReadProfile, match='training is over'):
             reader.read('nothing')
+
+
+def test_the_reader_finds_the_package_where_it_is_not_installed():
+    import pathlib
+
+    import estimator_trainer
+
+    assert pathlib.Path(profile_reader._ROOT) == pathlib.Path(estimator_trainer.__file__).parents[1]

@@ -1,6 +1,7 @@
 """`evaluate` and `export`: what is refused before TensorFlow is imported, each with one line and nothing on stdout."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -125,3 +126,17 @@ def test_of_a_store_one_checkpoint_is_fetched_and_the_others_are_known():
         'model.ckpt-10.index': Need.SIZE,
     }
     assert needs.of_checkpoint(None)(files, 'model.ckpt-10')['model.ckpt-10.data-00000-of-00001'] is Need.WHOLE
+
+
+def test_a_checkpoint_under_its_second_name_is_taken_up(tmp_path, monkeypatch):
+    """A store holds one if the first name is being replaced."""
+    monkeypatch.chdir(tmp_path)
+    os.mkdir('run')
+    for name in ('model.ckpt-100.index', 'model.ckpt-again-200.index', 'vocab.index'):
+        open(f'run/{name}', 'w').close()
+    with open('run/checkpoint', 'w') as file:
+        file.write('model_checkpoint_path: "model.ckpt-again-200"\n')
+    assert chosen_checkpoint.find('run', None) == ('run/model.ckpt-again-200', 200)
+    assert chosen_checkpoint.find('run', 200) == ('run/model.ckpt-again-200', 200)
+    needed = needs.of_checkpoint(200)(['model.ckpt-again-200.index', 'model.ckpt-100.index'], None)
+    assert needed['model.ckpt-again-200.index'] is needs.Need.WHOLE

@@ -123,3 +123,16 @@ def test_exports_that_are_whole(tmp_path):
         (tmp_path / 'export' / name / 'saved_model.pb').touch()
     (tmp_path / 'export/final/1700000003').mkdir()
     assert unsent.exports(str(tmp_path)) == ['export/best/1700000000', 'export/final/1700000001']
+
+
+def test_a_line_that_is_finished_while_its_block_is_sent_is_sent_next(tmp_path):
+    path, sent = tmp_path / 'metrics.jsonl', unsent.FileProgress()
+    lines = [json.dumps({'kind': 'train', 'step': step, 'time': 1.0, 'loss': 0.5}) + '\n' for step in (1, 2, 3)]
+    path.write_text(lines[0] + lines[1][:20])
+    steps = []
+    for _ in range(2):
+        for block in unsent.blocks(str(path), 'train', sent):
+            steps += [line.step for line in block]
+            if steps == [1]:
+                path.write_text(''.join(lines))
+    assert steps == [1, 2, 3]

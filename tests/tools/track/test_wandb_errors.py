@@ -1,0 +1,47 @@
+"""What W&B's library raises at any moment is TrackerUnavailable, which is tried again. The library is made here."""
+
+import sys
+import types
+
+import pytest
+
+from estimator_trainer.tools.track.tracker import TrackerUnavailable
+from estimator_trainer.tools.track.unsent import MetricsLine
+
+
+class Failing:
+    def log(self, values):
+        raise RuntimeError('the connection is gone')
+
+    def log_artifact(self, artifact):
+        raise FileNotFoundError('the export was replaced')
+
+    def finish(self, exit_code):
+        raise RuntimeError('the connection is gone')
+
+
+@pytest.fixture
+def tracker(monkeypatch):
+    monkeypatch.setitem(
+        sys.modules, 'wandb', types.SimpleNamespace(Artifact=lambda *a, **k: types.SimpleNamespace(add_dir=print))
+    )
+    monkeypatch.delitem(sys.modules, 'estimator_trainer.tools.track.wandb_tracker', raising=False)
+    from estimator_trainer.tools.track import wandb_tracker
+
+    yield (made := wandb_tracker.WandbTracker())
+    del made
+    monkeypatch.delitem(sys.modules, 'estimator_trainer.tools.track.wandb_tracker', raising=False)
+
+
+@pytest.mark.parametrize(
+    'call',
+    [
+        lambda tracker: tracker.lines([MetricsLine('train', 1, 1.0, {'loss': 0.5})]),
+        lambda tracker: tracker.export('/export/best/7', 'export/best/7'),
+        lambda tracker: tracker.end('FINISHED', 1.0),
+    ],
+)
+def test_every_method_says_so(tracker, call):
+    tracker._run, tracker._name = Failing(), 'a run'
+    with pytest.raises(TrackerUnavailable, match='the connection is gone|the export was replaced'):
+        call(tracker)
