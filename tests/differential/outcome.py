@@ -18,7 +18,7 @@ class Outcome:
         events: (tag, step) -> its values, in order.
         read: the numbers of the batches that were read, a list for each start.
         calls: what hooks of the job have seen.
-        why: the reason for the end.
+        why: the reason for the end that the trainer gives.
         says: the lines of the log.
         runs: how many calls of TensorFlow's session took the steps.
     """
@@ -43,7 +43,7 @@ class Outcome:
         return found[0] if found else None
 
 
-def of_folder(folder, read, calls, why, says=(), runs=0) -> Outcome:
+def of_folder(folder, read, calls, why=None, says=(), runs=0) -> Outcome:
     return Outcome(_checkpoints(folder), _events(folder), read, calls, why, list(says), runs)
 
 

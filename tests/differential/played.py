@@ -13,21 +13,32 @@ import tensorflow as tf
 from estimator_trainer import main as trainer
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import training_file
-from tests.differential import compare, oracle, outcome, registry
+from tests.differential import compare, oracle, outcome, registry, workers
 from tests.differential.data import RECORD
 from tests.differential.jobs import types
-from tests.differential.settings import BATCH_SIZE, REPLICAS, RESUMED, SAVE_STEPS, SEED, SUMMARY_STEPS
+from tests.differential.settings import (
+    BATCH_SIZE,
+    DIFFERS,
+    EQUAL,
+    REPLICAS,
+    RESUMED,
+    SAVE_STEPS,
+    SEED,
+    SINGLE,
+    SKIPPED,
+    SUMMARY_STEPS,
+    WORKERS,
+)
 
 v1 = tf.compat.v1
 _STOPS_AT, _FAILS_AT = 8, 15  # numbers of batches
-EQUAL, SINGLE, DIFFERS, SKIPPED = 'equal', 'one step', 'DIFFERS', '-'
 
 
 def verdicts(name, settings) -> dict:
     """setting -> (verdict, in detail)"""
     case = registry.CASES[name]
     found = {}
-    expected = None if set(settings) <= set(REPLICAS) else _of_oracle(case)
+    expected = None if set(settings) <= {*REPLICAS, *WORKERS} else _of_oracle(case)
     for setting in settings:
         try:
             found[setting] = _verdict(case, setting, expected)
@@ -40,6 +51,8 @@ def verdicts(name, settings) -> dict:
 def _verdict(case, setting, expected) -> tuple:
     if isinstance(expected, str):
         return DIFFERS, f'the oracle fails: {expected}'
+    if setting in WORKERS:
+        return workers.verdict(case.name)
     if setting in RESUMED:
         if not case.resumes:
             return SKIPPED, 'a resumed run draws other random numbers'
@@ -76,18 +89,18 @@ def _at(case, setting) -> int:
 def _of_oracle(case):
     """The Outcome, or the error as a text."""
     with tempfile.TemporaryDirectory(prefix='differential-') as folder:
-        read, calls, why = [], [], None
+        read, calls = [], []
         try:
             for max_steps in case.steps:
                 RECORD.begin(folder)
                 _prepare_folder(case, folder)
-                why = oracle.train(case.make(), folder, max_steps, case.warm_start)
+                oracle.train(case.make(), folder, max_steps, case.warm_start)
                 read.append(RECORD.read)
                 calls += RECORD.calls
         except Exception as error:
             traceback.print_exc()
             return f'{type(error).__name__}: {error}'[:300]
-        return outcome.of_folder(folder, read, calls, why)
+        return outcome.of_folder(folder, read, calls)
 
 
 def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):

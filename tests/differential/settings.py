@@ -1,5 +1,6 @@
 """How the corpus is trained."""
 
 SEED, BATCH_SIZE, SAVE_STEPS, SUMMARY_STEPS = 3, 4, 10, 5
-ALONE, RESUMED, REPLICAS = ('1', '7', 'auto'), ('stopped', 'failed'), ('replicas',)
-SETTINGS = (*ALONE, *RESUMED, *REPLICAS)
+ALONE, RESUMED, REPLICAS, WORKERS = ('1', '7', 'auto'), ('stopped', 'failed'), ('replicas',), ('workers',)
+SETTINGS = (*ALONE, *RESUMED, *REPLICAS, *WORKERS)
+EQUAL, SINGLE, DIFFERS, SKIPPED = 'equal', 'one step', 'DIFFERS', '-'
