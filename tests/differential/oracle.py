@@ -99,7 +99,7 @@ class _Saves(saver_hooks.CheckpointSaver):
     """Upstream's looks at the step of before or of after the run, by chance. This one reads it after the run."""
 
     def __init__(self, folder, scaffold):
-        super().__init__(folder, scaffold, [], True, True)
+        super().__init__(folder, scaffold, [], True, False)
 
     def begin(self):
         super().begin()

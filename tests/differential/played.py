@@ -11,6 +11,7 @@ import traceback
 import tensorflow as tf
 
 from estimator_trainer import main as trainer
+from estimator_trainer.evaluation import evaluation
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import training_file
 from tests.differential import compare, oracle, outcome, registry, workers
@@ -20,6 +21,7 @@ from tests.differential.settings import (
     BATCH_SIZE,
     DIFFERS,
     EQUAL,
+    EVALUATED,
     REPLICAS,
     RESUMED,
     SAVE_STEPS,
@@ -53,6 +55,7 @@ def _verdict(case, setting, expected) -> tuple:
         return DIFFERS, f'the oracle fails: {expected}'
     if setting in WORKERS:
         return workers.verdict(case.name)
+    evaluations.are_on = setting == EVALUATED
     if setting in RESUMED:
         if not case.resumes:
             return SKIPPED, 'a resumed run draws other random numbers'
@@ -159,6 +162,23 @@ def _trained(case, folder, flags) -> tuple:
     return code, heard.lines + [line for line in errors.getvalue().splitlines() if line.strip()][-2:]
 
 
+class _Evaluations:
+    """Evaluations cost more than the training here. They are left out of all settings but one."""
+
+    are_on = True
+
+    def install(self):
+        for name in ('of', 'of_last', 'check_metrics'):
+            original = getattr(evaluation.Evaluation, name)
+            setattr(evaluation.Evaluation, name, self._if_on(original))
+
+    def _if_on(self, original):
+        return lambda *args, **kwargs: original(*args, **kwargs) if self.are_on else None
+
+
+evaluations = _Evaluations()
+
+
 class _Heard(logging.Handler):
     def __init__(self):
         super().__init__()
@@ -185,5 +205,6 @@ def prepare(replicas) -> None:
             RECORD.runs += len(RECORD.read) > before
 
     v1.train.MonitoredSession.run = counted
+    evaluations.install()
     begins = watchdogs.Watchdog.__init__  # one that was told to stop, and has nothing left to save, ends its process
     watchdogs.Watchdog.__init__ = functools.partialmethod(begins, leave=lambda code: None)

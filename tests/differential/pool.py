@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 
 _JOB_SECS = 300
@@ -62,6 +63,7 @@ def _child(connection, replicas):
     with open(shown, 'a') as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
+    sys.stdout.reconfigure(line_buffering=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     from estimator_trainer import compat
 
