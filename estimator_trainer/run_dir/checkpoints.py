@@ -14,11 +14,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import eager_mode
-<<<<<<< HEAD
-from estimator_trainer.run_dir import bundle, checkpoint_errors, v1_checkpoints
-=======
-from estimator_trainer.run_dir import bundle, checkpoint_errors, removal
->>>>>>> files
+from estimator_trainer.run_dir import bundle, checkpoint_errors, removal, v1_checkpoints
 
 _log = logging.getLogger('estimator_trainer')
 _FOLDER = 'damaged'

@@ -20,8 +20,8 @@ def differences(expected, found, case, tolerance=0.0) -> list:
         wrong.append(f'hooks saw {_first_other(expected.calls, found.calls)}')
     if case.events:
         wrong += _of_events(expected.events, found.events, case.counts_by_one, tolerance)
-    if expected.why != found.why:
-        wrong.append(f'the reason is {found.why}, not {expected.why}')
+    if found.why != case.why:
+        wrong.append(f'the reason is {found.why}, not {case.why}')
     return list(dict.fromkeys(wrong))
 
 

@@ -16,8 +16,12 @@ from tests.differential.settings import BATCH_SIZE, SAVE_STEPS, SEED, SUMMARY_ST
 v1 = tf.compat.v1
 
 
-def train(job, folder, max_steps, warm_start=False) -> str:
-    """Trains up to this global step -> why it ended: max_steps, end_of_data or hook."""
+def train(job, folder, max_steps, warm_start=False) -> None:
+    """Trains up to this global step.
+
+    Args:
+        warm_start: whether `out/kernel` begins as in RECORD.earlier.
+    """
     start = checkpoint_file.named_step(folder) or 0
     params = run_params.RunParams({**job.params}, BATCH_SIZE, 1, 1, BATCH_SIZE, max_steps, None, SEED, start)
     run_config = tf.estimator.RunConfig(
@@ -37,10 +41,7 @@ def train(job, folder, max_steps, warm_start=False) -> str:
         spec = estimators.call_model_fn(estimator, features, labels, tf.estimator.ModeKeys.TRAIN)
         if warm_start and not start:
             v1.train.warm_start(RECORD.earlier, 'out/kernel')
-        ended = _loop(spec, folder, estimator.config, [*hooks, stop])
-    if (checkpoint_file.named_step(folder) or 0) >= max_steps:
-        return 'max_steps'
-    return 'end_of_data' if ended else 'hook'
+        _loop(spec, folder, estimator.config, [*hooks, stop])
 
 
 def _given(job, params, run_config):
@@ -55,8 +56,7 @@ def _given(job, params, run_config):
     return features, labels, hooks
 
 
-def _loop(spec, folder, config, hooks) -> bool:
-    """Whether the data ended."""
+def _loop(spec, folder, config, hooks) -> None:
     collected = v1.get_collection(v1.GraphKeys.SUMMARIES)
     if not any(summary.op.name == 'loss' for summary in collected):
         v1.summary.scalar('loss', spec.loss)
@@ -82,13 +82,9 @@ def _loop(spec, folder, config, hooks) -> bool:
         save_summaries_secs=None,
         log_step_count_steps=None,
     )
-    ended = False
-    with session:  # swallows OutOfRangeError
+    with session:  # it takes the end of the data for an end
         while not session.should_stop():
-            ended = True
             session.run([spec.train_op, spec.loss])
-            ended = False
-    return ended
 
 
 class _Starts(tf.estimator.SessionRunHook):
@@ -103,7 +99,7 @@ class _Saves(saver_hooks.CheckpointSaver):
     """Upstream's looks at the step of before or of after the run, by chance. This one reads it after the run."""
 
     def __init__(self, folder, scaffold):
-        super().__init__(folder, scaffold, [], True, True)
+        super().__init__(folder, scaffold, [], True, False)
 
     def begin(self):
         super().begin()

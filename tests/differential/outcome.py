@@ -8,6 +8,8 @@ import tensorflow as tf
 
 _NOT_COMPARED = {'examples_per_sec', 'global_step/sec', 'input_wait_secs', 'peer_wait_secs'}  # of a clock
 
+_OF_OBJECT = '/.ATTRIBUTES/VARIABLE_VALUE'  # in checkpoints of a Keras model
+
 
 @dataclasses.dataclass
 class Outcome:
@@ -18,7 +20,7 @@ class Outcome:
         events: (tag, step) -> its values, in order.
         read: the numbers of the batches that were read, a list for each start.
         calls: what hooks of the job have seen.
-        why: the reason for the end.
+        why: the reason for the end that the trainer gives.
         says: the lines of the log.
         runs: how many calls of TensorFlow's session took the steps.
     """
@@ -43,7 +45,7 @@ class Outcome:
         return found[0] if found else None
 
 
-def of_folder(folder, read, calls, why, says=(), runs=0) -> Outcome:
+def of_folder(folder, read, calls, why=None, says=(), runs=0) -> Outcome:
     return Outcome(_checkpoints(folder), _events(folder), read, calls, why, list(says), runs)
 
 
@@ -51,7 +53,8 @@ def _checkpoints(folder) -> dict:
     found = {}
     for path in glob.glob(os.path.join(folder, '*.index')):
         reader = tf.train.load_checkpoint(path.removesuffix('.index'))
-        variables = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+        names = [name for name in reader.get_variable_to_shape_map() if name != '_CHECKPOINTABLE_OBJECT_GRAPH']
+        variables = {name.removesuffix(_OF_OBJECT): reader.get_tensor(name) for name in names}
         found[os.path.basename(path).removesuffix('.index')] = variables
     return dict(sorted(found.items(), key=lambda item: int(item[0].rpartition('-')[2])))
 

@@ -11,23 +11,36 @@ import traceback
 import tensorflow as tf
 
 from estimator_trainer import main as trainer
+from estimator_trainer.evaluation import evaluation
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import training_file
-from tests.differential import compare, oracle, outcome, registry
+from tests.differential import compare, oracle, outcome, registry, workers
 from tests.differential.data import RECORD
 from tests.differential.jobs import types
-from tests.differential.settings import BATCH_SIZE, REPLICAS, RESUMED, SAVE_STEPS, SEED, SUMMARY_STEPS
+from tests.differential.settings import (
+    BATCH_SIZE,
+    DIFFERS,
+    EQUAL,
+    EVALUATED,
+    REPLICAS,
+    RESUMED,
+    SAVE_STEPS,
+    SEED,
+    SINGLE,
+    SKIPPED,
+    SUMMARY_STEPS,
+    WORKERS,
+)
 
 v1 = tf.compat.v1
 _STOPS_AT, _FAILS_AT = 8, 15  # numbers of batches
-EQUAL, SINGLE, DIFFERS, SKIPPED = 'equal', 'one step', 'DIFFERS', '-'
 
 
 def verdicts(name, settings) -> dict:
     """setting -> (verdict, in detail)"""
     case = registry.CASES[name]
     found = {}
-    expected = None if set(settings) <= set(REPLICAS) else _of_oracle(case)
+    expected = None if set(settings) <= {*REPLICAS, *WORKERS} else _of_oracle(case)
     for setting in settings:
         try:
             found[setting] = _verdict(case, setting, expected)
@@ -40,6 +53,9 @@ def verdicts(name, settings) -> dict:
 def _verdict(case, setting, expected) -> tuple:
     if isinstance(expected, str):
         return DIFFERS, f'the oracle fails: {expected}'
+    if setting in WORKERS:
+        return workers.verdict(case.name)
+    evaluations.are_on = setting == EVALUATED
     if setting in RESUMED:
         if not case.resumes:
             return SKIPPED, 'a resumed run draws other random numbers'
@@ -76,18 +92,18 @@ def _at(case, setting) -> int:
 def _of_oracle(case):
     """The Outcome, or the error as a text."""
     with tempfile.TemporaryDirectory(prefix='differential-') as folder:
-        read, calls, why = [], [], None
+        read, calls = [], []
         try:
             for max_steps in case.steps:
                 RECORD.begin(folder)
                 _prepare_folder(case, folder)
-                why = oracle.train(case.make(), folder, max_steps, case.warm_start)
+                oracle.train(case.make(), folder, max_steps, case.warm_start)
                 read.append(RECORD.read)
                 calls += RECORD.calls
         except Exception as error:
             traceback.print_exc()
             return f'{type(error).__name__}: {error}'[:300]
-        return outcome.of_folder(folder, read, calls, why)
+        return outcome.of_folder(folder, read, calls)
 
 
 def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):
@@ -146,6 +162,23 @@ def _trained(case, folder, flags) -> tuple:
     return code, heard.lines + [line for line in errors.getvalue().splitlines() if line.strip()][-2:]
 
 
+class _Evaluations:
+    """Evaluations cost more than the training here. They are left out of all settings but one."""
+
+    are_on = True
+
+    def install(self):
+        for name in ('of', 'of_last', 'check_metrics'):
+            original = getattr(evaluation.Evaluation, name)
+            setattr(evaluation.Evaluation, name, self._if_on(original))
+
+    def _if_on(self, original):
+        return lambda *args, **kwargs: original(*args, **kwargs) if self.are_on else None
+
+
+evaluations = _Evaluations()
+
+
 class _Heard(logging.Handler):
     def __init__(self):
         super().__init__()
@@ -172,5 +205,6 @@ def prepare(replicas) -> None:
             RECORD.runs += len(RECORD.read) > before
 
     v1.train.MonitoredSession.run = counted
+    evaluations.install()
     begins = watchdogs.Watchdog.__init__  # one that was told to stop, and has nothing left to save, ends its process
     watchdogs.Watchdog.__init__ = functools.partialmethod(begins, leave=lambda code: None)

@@ -1,8 +1,11 @@
 """Processes, each of which plays many jobs. One that ends or hangs fails the job that it played."""
 
+import faulthandler
 import multiprocessing
 import os
 import queue
+import signal
+import sys
 import threading
 
 _JOB_SECS = 300
@@ -41,6 +44,9 @@ def _feed(left, done, settings, replicas):
                 raise TimeoutError(f'not done after {_JOB_SECS} s')
             found = ours.recv()
         except (EOFError, OSError) as error:
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGUSR1)  # it prints where it stands
+                process.join(5)
             process.kill()
             process.join()
             why = str(error) if isinstance(error, TimeoutError) else f'the process ended with {process.exitcode}'
@@ -57,6 +63,8 @@ def _child(connection, replicas):
     with open(shown, 'a') as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
+    sys.stdout.reconfigure(line_buffering=True)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     from estimator_trainer import compat
 
     compat.bring_up()

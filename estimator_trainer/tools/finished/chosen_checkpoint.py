@@ -6,12 +6,8 @@ import re
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import names
 
-<<<<<<< HEAD
 _V1 = re.compile(r'model\.ckpt-\d+(?:-\d{5}-of-\d{5})?')
-_INDEX = re.compile(r'model\.ckpt-(\d+)\.index')
-=======
 _INDEX = re.compile(r'(model\.ckpt-(?:again-)?(\d+))\.index')  # a store may hold a checkpoint under a second name
->>>>>>> files
 
 
 def find(model_dir: str, step: int | None) -> tuple[str, int]:

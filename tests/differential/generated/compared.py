@@ -41,7 +41,8 @@ def outcome(program) -> str:
         except Exception as error:  # whatever TensorFlow has against a program
             raise Invalid(_first_line(error)) from error
         try:
-            loop = step_loop.make(step.train_op, step.loss, None, step.summary, step.values if program.last else ())
+            last = step.values if program.last else ()
+            loop = step_loop.make(step.train_op, step.loss, None, step.summary, last, counted=step.counted)
         except step_loop.CannotLoop as error:
             return 'refused: ' + without_names(str(error))
         except Exception as error:
@@ -80,11 +81,15 @@ def _run(graph, step, loop, rewritten) -> dict:
         else:
             fetches = [loop.losses, loop.done, [loop.last[value.ref()] for value in step.values if loop.last]]
             fetches += [] if loop.summary is None else [loop.summary]
-            for most in (CALL, STEPS - CALL):
-                some, done, values, *summary = session.run(fetches, {loop.most: most, loop.summarises: True})
-                if done != most:
+            left = STEPS
+            while left:  # a call ends early after a step that has not moved the global step by 1
+                most, first = min(CALL, left), session.run(step.count)
+                feeds = {loop.most: most, loop.first: first, loop.summarises: True}
+                some, done, values, *summary = session.run(fetches, feeds)
+                if not 0 < done <= most or (done < most and step.counted is None):
                     raise ValueError(f'a call of {most} steps took {done}')
                 losses += list(some)
+                left -= done
         state = {'losses': np.array(losses)}
         state |= session.run(step.state)
         state |= {f'next of {name}': value for name, value in session.run(step.read).items()}

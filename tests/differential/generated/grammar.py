@@ -24,6 +24,7 @@ class Program:
         source: 'iterator' or 'one_shot'.
         summary, last: whether the merged summaries, and a value of the last step, are asked for.
         references: whether the variables are those of TensorFlow 1.
+        counted: whether a call ends after a step that has not counted by 1.
         rewritten: whether TensorFlow's optimizer of graphs may rewrite it, which costs half of the time.
     """
 
@@ -34,6 +35,7 @@ class Program:
     last: bool = False
     references: bool = False
     rewritten: bool = False
+    counted: bool = False
 
 
 def drawn(seed: int, number: int) -> Program:
@@ -47,6 +49,7 @@ def drawn(seed: int, number: int) -> Program:
         last=random.rand() < 0.3,
         references=random.rand() < 0.02,
         rewritten=random.rand() < 0.25,
+        counted=random.rand() < 0.5,
     )
 
 

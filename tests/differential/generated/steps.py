@@ -61,6 +61,7 @@ class Step:
         train_op, loss: of a step.
         values: of the step, whose last one may be asked for.
         summary: merged, or None.
+        count, counted: the global step, and its value after the step, or None.
         start: operations before the first step.
         state: name -> what a run has changed, to be compared.
         read: name -> the next number that an iterator gives; reading it moves it.
@@ -77,6 +78,10 @@ class Step:
         self.loss = tf.reduce_mean(tf.square(tf.add_n(last) - 0.5))
         self.values = [self.loss * 2.0, last[0]]
         self.train_op = self._train_op(program.optimizer, scope, number)
+        self.count, self.counted = shared.step, None
+        if program.counted:
+            with tf.control_dependencies([self.train_op]):
+                self.counted = shared.step.read_value()
         self.summary = None
         if program.summary:
             v1.summary.scalar('loss', self.loss)

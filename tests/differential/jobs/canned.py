@@ -106,7 +106,6 @@ CANNED = {
         ),
     ),
 }
-_WITH_SUMMARY_OF_VARIABLES = {'fraction_of_zero_values'}
 for name, (labels_of, make) in CANNED.items():
     add(
         __name__,
@@ -162,24 +161,32 @@ def of_keras(make):
     return made
 
 
+def seeded(layer, seed, *args, **kwargs):
+    """A layer whose first weights are the same each time: Keras draws them when the model is made."""
+    kwargs['kernel_initializer'] = tf.keras.initializers.GlorotUniform(seed)
+    if issubclass(layer, layers.LSTM | layers.GRU):
+        kwargs['recurrent_initializer'] = tf.keras.initializers.Orthogonal(seed=seed)
+    return layer(*args, **kwargs)
+
+
 def one_input():
-    return tf.keras.Sequential([layers.Dense(4, 'relu', input_shape=[3]), layers.Dense(1)])
+    return tf.keras.Sequential([seeded(layers.Dense, 1, 4, 'relu', input_shape=[3]), seeded(layers.Dense, 2, 1)])
 
 
 def recurrent():
-    return tf.keras.Sequential([layers.LSTM(3, input_shape=[5, 3]), layers.Dense(1)])
+    return tf.keras.Sequential([seeded(layers.LSTM, 1, 3, input_shape=[5, 3]), seeded(layers.Dense, 2, 1)])
 
 
 def with_averages():
-    return tf.keras.Sequential(
-        [layers.Conv2D(2, 3, input_shape=[6, 6, 2]), layers.BatchNormalization(), layers.Flatten(), layers.Dense(1)]
-    )
+    first = seeded(layers.Conv2D, 1, 2, 3, input_shape=[6, 6, 2])
+    return tf.keras.Sequential([first, layers.BatchNormalization(), layers.Flatten(), seeded(layers.Dense, 2, 1)])
 
 
 def several():
     one, other = tf.keras.Input([3], name='one'), tf.keras.Input([5, 3], name='other')
-    middle = layers.Concatenate()([layers.Dense(3)(one), layers.GRU(2)(other)])
-    return tf.keras.Model([one, other], [layers.Dense(1, name='first')(middle), layers.Dense(1, name='second')(middle)])
+    middle = layers.Concatenate()([seeded(layers.Dense, 1, 3)(one), seeded(layers.GRU, 2, 2)(other)])
+    outputs = [seeded(layers.Dense, seed, 1, name=name)(middle) for seed, name in ((3, 'first'), (4, 'second'))]
+    return tf.keras.Model([one, other], outputs)
 
 
 def several_batches(number):

@@ -99,7 +99,7 @@ def hook_that_saves():
     return job_of(dense, training_chief_hooks=hooks)
 
 
-@case(why='hook')
+@case(why='listener')
 def listener_that_stops():
     class Stops(v1.train.CheckpointSaverListener):
         def after_save(self, session, global_step_value):

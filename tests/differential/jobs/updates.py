@@ -223,7 +223,7 @@ def loss_read_after_the_update():
     return job_of(dense, train=train)
 
 
-@case(why='hook', counts_by_one=False, steps=(21,), single='', resumes=False, replicas=False)
+@case(why='step_stands', counts_by_one=False, resumes=False, replicas=False)
 def no_global_step():
     """Nobody counts; the data end."""
     job = job_of(dense, last=30, train=lambda loss, step: v1.train.GradientDescentOptimizer(0.05).minimize(loss))

@@ -1,0 +1,63 @@
+"""The sample of the corpus and of generated graphs that the gate plays, and, marked slow, all of the corpus.
+
+The jobs are played by processes of their own: the trainer sets what a process may set once.
+"""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.differential.generated import compared, grammar
+
+_REPOSITORY = pathlib.Path(__file__).parents[2]
+_MODULES = sorted(path.stem for path in pathlib.Path(__file__).with_name('jobs').glob('[a-z]*.py'))
+
+
+def played(*arguments, timeout=550):
+    done = subprocess.run(
+        [sys.executable, '-m', 'tests.differential', *arguments],
+        cwd=_REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_sample():
+    table = played('--sample', '--settings=7')
+    assert 'equal' in table and 'one step: ' in table
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize('axis', _MODULES)
+def test_all(axis):
+    played(f'--only={axis}.', '--settings=all', '--jobs=2', timeout=2900)
+
+
+def test_generated_graphs():
+    """Programs that are drawn, as `python -m tests.differential.generated` does with thousands."""
+    outcomes = [_outcome(grammar.drawn(1, number)) for number in range(25)]
+    assert outcomes.count(compared.EQUAL) > 10
+
+
+def _outcome(program):
+    try:
+        return compared.outcome(program)
+    except compared.Invalid:
+        return None
+
+
+def test_a_program_that_fails_is_made_smaller():
+    inner = (('read', 2, 1, 3), ('unary', 0, 0, 4))
+    program = grammar.Program((('unary', 3, 2, 1), ('cond', 1, 0, 7, inner, (('binary', 0, 0, 0),))), 'adam')
+
+    def fails(program):
+        return 'read' in str(program.statements)
+
+    assert grammar.reduced(program, fails) == grammar.Program((('read', 0, 0, 0),))

@@ -1,0 +1,57 @@
+"""Trains a job of the corpus as two workers, in processes of their own: in single steps and in calls of several."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+from estimator_trainer.run_dir import training_file
+from tests.differential import compare, outcome
+from tests.differential.registry import CASES
+from tests.differential.settings import BATCH_SIZE, DIFFERS, EQUAL, SAVE_STEPS, SEED, SINGLE, SKIPPED, SUMMARY_STEPS
+
+_SECS = 240
+
+
+def verdict(name) -> tuple:
+    """(verdict, in detail)"""
+    case = CASES[name]
+    if not case.workers:
+        return SKIPPED, 'not for workers'
+    expected, found = _trained(case, '1'), _trained(case, '7')
+    wrong = compare.differences(expected, found, case, 1e-6)
+    if wrong:
+        return DIFFERS, '; '.join(wrong)
+    return (EQUAL, '') if found.single is None else (SINGLE, found.single)
+
+
+def _trained(case, steps_per_call):
+    with tempfile.TemporaryDirectory(prefix='differential-') as folder:
+        done = subprocess.run(
+            [
+                *(sys.executable, '-m', 'estimator_trainer', 'cluster', '--workers=2', '--noevaluator', '--'),
+                f'--job=tests.differential.registry:{case.name}',
+                f'--model_dir={folder}/run',
+                f'--max_steps={case.steps[-1]}',
+                f'--steps_per_call={steps_per_call}',
+                f'--seed={SEED}',
+                f'--batch_size={BATCH_SIZE}',
+                f'--save_checkpoints_steps={SAVE_STEPS}',
+                f'--save_summary_steps={SUMMARY_STEPS}',
+                '--eval_steps=1',
+                '--export=',
+                '--report=off',
+            ],
+            env={**os.environ, 'ESTIMATOR_TRAINER_REPORT': 'off'},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECS,
+        )
+        lines = (done.stdout + done.stderr).splitlines()
+        if done.returncode:
+            raise RuntimeError(f'the cluster ends with {done.returncode}: {" | ".join(lines[-3:])}')
+        says = [line.partition('one step a call')[1:] for line in lines]
+        said = [''.join(parts) for parts in says if parts[0]]
+        why = training_file.content(f'{folder}/run').get('why')
+        return outcome.of_folder(f'{folder}/run', [], [], why, said)
