@@ -55,6 +55,8 @@ def _checkpoints(folder) -> dict:
         reader = tf.train.load_checkpoint(path.removesuffix('.index'))
         names = [name for name in reader.get_variable_to_shape_map() if name != '_CHECKPOINTABLE_OBJECT_GRAPH']
         variables = {name.removesuffix(_OF_OBJECT): reader.get_tensor(name) for name in names}
+        if 'estimator_global_step' in variables:  # of a Keras model
+            variables['global_step'] = variables.pop('estimator_global_step')
         found[os.path.basename(path).removesuffix('.index')] = variables
     return dict(sorted(found.items(), key=lambda item: int(item[0].rpartition('-')[2])))
 

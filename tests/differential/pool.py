@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 
-_JOB_SECS = 300
+_JOB_SECS = 900  # a job takes some seconds on a quiet machine
 _spawn = multiprocessing.get_context('spawn')
 
 
