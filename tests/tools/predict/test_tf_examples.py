@@ -195,7 +195,7 @@ def test_an_example_on_which_the_model_fails(tmp_path, export):
 def test_a_damaged_file(tmp_path, of_estimator):
     path = tmp_path / 'all.csv'
     path.write_text('id,x,n,words\nk0,0,,\nk1,zero,,\n')
-    with pytest.raises(BadExample, match=r'all.csv, line 3: Field'):
+    with pytest.raises(BadExample, match=r"all.csv, line 3: column 'x' is 'zero', which is no float32"):
         opened(of_estimator, str(path)).read(range(2))
 
 
