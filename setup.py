@@ -84,6 +84,7 @@ setup(
             'boto3>=1.34,<2',
             'moto[server]>=5,<6',  # S3 in a process of this machine
             'cryptography>=41,<60',  # the certificate of another such server; moto needs it as well
+            'hypothesis>=6.100,<7',  # generated files, for tests/data/oracle; 6.170 has been run
             'pytest>=9,<10',
             'pytest-xdist>=3.5,<4',  # clusters mostly wait for each other: two at a time
             'pytest-timeout>=2.3,<3',  # a test that hangs ends, and shows where

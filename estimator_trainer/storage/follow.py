@@ -178,7 +178,7 @@ class Follower:
             kept.add(names.owed_by(file.read()))
         for name in sorted(os.listdir(self._folder), key=names.is_last_of_unit, reverse=True):
             checkpoint = names.checkpoint_of(name)
-            if checkpoint is not None and checkpoint not in kept and names.is_of_run(checkpoint):
+            if checkpoint and checkpoint not in kept and names.is_of_run(checkpoint):
                 removal.file(os.path.join(self._folder, name), _OF_CHECKPOINT)
                 self._here.pop(name, None)
 

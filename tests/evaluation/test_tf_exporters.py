@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 
 import pytest
 
@@ -22,6 +23,7 @@ class FakeEstimator:
             raise RuntimeError('disk full')
         path = os.path.join(folder, str(next(self._numbers)))
         os.makedirs(path)
+        exporters.removal.mark(path)  # as exporters.InOwnFolder does
         self.checkpoints.append(checkpoint_path)
         return path.encode()
 
@@ -104,7 +106,7 @@ def test_a_record_or_model_that_is_gone_is_replaced(tmp_path, lost):
     run = Best(tmp_path)
     run.hear(0.9)
     if lost == 'saved_model':
-        os.rmdir(tmp_path / run.best['saved_model'])
+        shutil.rmtree(tmp_path / run.best['saved_model'])
     elif lost == 'best.json':
         os.remove(tmp_path / 'best.json')
     else:
@@ -124,9 +126,10 @@ def test_another_metric_starts_anew(tmp_path):
 
 def test_other_files_in_the_folder_stay(tmp_path):
     (tmp_path / 'notes').mkdir()
-    (tmp_path / '77').mkdir()  # an older SavedModel
+    (tmp_path / '77').mkdir()  # a SavedModel of another program
+    exporters.removal.mark(str((tmp_path / '78').mkdir() or tmp_path / '78'))  # an older one of ours
     Best(tmp_path).hear(0.5)
-    assert sorted(os.listdir(tmp_path)) == ['1000', 'best.json', 'notes']
+    assert sorted(os.listdir(tmp_path)) == ['1000', '77', 'best.json', 'notes']
 
 
 def test_a_missing_metric_names_those_there_are(tmp_path):

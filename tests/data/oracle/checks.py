@@ -1,0 +1,102 @@
+"""One generated file: what we read is what stands there, or is refused by name."""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.data.files import open_source
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
+from tests.data.oracle import formats
+
+NAMED = (BadExample, DatasetError, UsageError)
+MAY_BE_OTHER = ('csv', 'parquet')  # a flipped bit of a text, or of a footer, is another value: nothing can know
+_number = iter(range(10**9))
+
+
+class Wrong(AssertionError):
+    """Another number, another order, or an error without a name."""
+
+
+def outcome(folder, file_format, data, damage, choose) -> str:
+    """What became of a file of this format with these data.
+
+    Args:
+        damage: of generated.DAMAGES.
+        choose: (list) -> one of it.
+
+    Raises:
+        Wrong: see there.
+    """
+    path = os.path.join(folder, f'{next(_number)}.{file_format}')
+    formats.WRITERS[file_format](path, data, choose)
+    is_damaged = _damage(path, damage, choose)
+    try:
+        return _read(path, file_format, data, is_damaged, choose)
+    finally:
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+
+
+def _read(path, file_format, data, is_damaged, choose) -> str:
+    expected = formats.rows(data)
+    good = [row for row in expected if row is not None]
+    try:
+        source = open_source(path, formats.spec(data), max_bad_examples=0 if is_damaged else data.rows)
+    except NAMED as error:
+        if not is_damaged and not isinstance(error, UsageError):
+            raise Wrong(f'a whole file: {error}') from error
+        if not is_damaged:
+            raise Wrong(f'a spec that fits: {error}') from error
+        return 'damage refused at the start'
+    ids = np.array(choose([range(source.num_examples), range(source.num_examples)[::-1]]))
+    try:
+        found = _plain(source, ids)
+    except (*NAMED, tf.errors.OpError) as error:
+        why = source.failure()
+        if not isinstance(error, NAMED) and not isinstance(why, NAMED):
+            raise Wrong(f'an error without a name: {error}') from error
+        if not is_damaged and good:
+            raise Wrong(f'a whole file: {why or error}') from error
+        return 'damage refused' if is_damaged else 'no row can be had'
+    if is_damaged and file_format.startswith(MAY_BE_OTHER):
+        return 'damage that cannot be seen'
+    wanted = good if ids[0] == 0 or len(ids) == 1 else good[::-1]
+    if not _same(found, wanted):
+        raise Wrong(f'found {found}, not {wanted}')
+    if is_damaged:
+        return 'damage without an effect'
+    if source.tolerance.count != len(expected) - len(good):
+        raise Wrong(f'left out {source.tolerance.count}, not {len(expected) - len(good)}')
+    return 'equal' if len(good) == len(expected) else 'equal, and bad rows named'
+
+
+def _plain(source, ids) -> list[dict]:
+    columns = {}
+    for name, value in source.batch(ids).items():
+        value = tf.RaggedTensor.from_sparse(value) if isinstance(value, tf.SparseTensor) else value
+        columns[name] = value.to_list() if isinstance(value, tf.RaggedTensor) else value.numpy().tolist()
+    return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+
+def _same(found, wanted) -> bool:
+    return len(found) == len(wanted) and all(
+        one.keys() == other.keys() and all(one[name] == other[name] for name in one)
+        for one, other in zip(found, wanted)
+    )
+
+
+def _damage(path, damage, choose) -> bool:
+    with open(path, 'rb') as file:
+        whole = file.read()
+    place = choose(range(len(whole)))
+    changed = {
+        'none': whole,
+        'cut': whole[:place],
+        'flipped': whole[:place] + bytes([whole[place] ^ (1 << choose(range(8)))]) + whole[place + 1 :],
+        'appended': whole + whole[place:],
+        'empty': b'',
+    }[damage]
+    with open(path, 'wb') as file:
+        file.write(changed)
+    return changed != whole
