@@ -61,6 +61,8 @@ def _play(cases, settings, processes) -> int:
                 if verdict == 'DIFFERS':
                     differs.append(name)
                     print(f'    {setting}: {detail}')
+                elif 'rewriting' in detail:
+                    print(f'    {setting}: equal {detail}')
                 elif verdict == 'one step':
                     reasons[detail] += 1
             sys.stdout.flush()

@@ -68,10 +68,15 @@ def numbers(mode, params, input_context=None, last=10**6):
         number.set_shape([])
         return number
 
+    return unhurried(data.map(noted))
+
+
+def unhurried(batches):
+    """The same batches, each of which is read when a step asks for it, and not before."""
     options = tf.data.Options()
-    options.experimental_optimization.inject_prefetch = False  # so that a batch is read when a step asks for it
+    options.experimental_optimization.inject_prefetch = False
     options.autotune.enabled = False
-    return data.map(noted).with_options(options)
+    return batches.with_options(options)
 
 
 def input_of(make, last=10**6):

@@ -10,6 +10,7 @@ from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.run_dir import checkpoint_file
+from tests.differential import rewriting
 from tests.differential.data import RECORD
 from tests.differential.settings import BATCH_SIZE, SAVE_STEPS, SEED, SUMMARY_STEPS
 
@@ -72,6 +73,7 @@ def _loop(spec, folder, config, hooks) -> None:
         chiefs.insert(0, _Saves(folder, spec.scaffold))
     chiefs.append(_Summaries(save_steps=SUMMARY_STEPS, output_dir=folder, scaffold=spec.scaffold))
     session = v1.train.MonitoredTrainingSession(
+        config=rewriting.in_config(v1.ConfigProto(allow_soft_placement=True)),
         checkpoint_dir=folder,
         scaffold=spec.scaffold,
         hooks=hooks,

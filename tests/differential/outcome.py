@@ -41,7 +41,7 @@ class Outcome:
     @property
     def single(self) -> str | None:
         """Why each call took one step, in the trainer's words; None: it did not say that."""
-        found = [line.partition(': ')[2] for line in self.says if line.startswith('one step a call')]
+        found = [line.partition('one step a call: ')[2] for line in self.says if 'one step a call: ' in line]
         return found[0] if found else None
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import io
-import logging
 import os
 import tempfile
 import traceback
@@ -14,10 +13,11 @@ from estimator_trainer import main as trainer
 from estimator_trainer.evaluation import evaluation
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import training_file
-from tests.differential import compare, oracle, outcome, registry, workers
+from tests.differential import compare, oracle, outcome, registry, rewriting, workers
 from tests.differential.data import RECORD
 from tests.differential.jobs import types
 from tests.differential.settings import (
+    ALONE,
     BATCH_SIZE,
     DIFFERS,
     EQUAL,
@@ -70,6 +70,11 @@ def _verdict(case, setting, expected) -> tuple:
     else:
         found = _of_trainer(case, setting)
         wrong = compare.differences(expected, found, case)
+    rounded = ''
+    if wrong and setting in ALONE and not compare.differences(expected, found, case, 1e-5):
+        with rewriting.off():
+            unwritten = compare.differences(_of_oracle(case), _of_trainer(case, setting), case)
+        wrong, rounded = (unwritten, '') if unwritten else ([], "but for how TensorFlow's rewriting of graphs rounds")
     if wrong:
         return DIFFERS, '; '.join(wrong)
     if setting == '1':
@@ -82,7 +87,7 @@ def _verdict(case, setting, expected) -> tuple:
         return SINGLE, found.single
     if case.single is not None and setting != 'replicas':
         return DIFFERS, f'one step a call was expected: {case.single}'
-    return EQUAL, f'{found.runs} calls'
+    return EQUAL, rounded or f'{found.runs} calls'
 
 
 def _at(case, setting) -> int:
@@ -134,32 +139,25 @@ def _prepare_folder(case, folder):
 
 def _trained(case, folder, flags) -> tuple:
     """(exit code, lines of the log)"""
-    heard = _Heard()
-    log = logging.getLogger('estimator_trainer')
-    log.addHandler(heard)
     errors = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(errors):
-            code = trainer.main(
-                [
-                    'trainer',
-                    f'--job=tests.differential.registry:{case.name}',
-                    f'--model_dir={folder}',
-                    f'--seed={SEED}',
-                    f'--batch_size={BATCH_SIZE}',
-                    f'--save_checkpoints_steps={SAVE_STEPS}',
-                    f'--save_summary_steps={SUMMARY_STEPS}',
-                    '--eval_steps=1',
-                    '--export=',
-                    '--report=off',
-                    '--allocator=system',
-                    *flags,
-                ]
-            )
-    finally:
-        log.removeHandler(heard)
-        os.environ.pop('TF_CONFIG', None)
-    return code, heard.lines + [line for line in errors.getvalue().splitlines() if line.strip()][-2:]
+    with contextlib.redirect_stderr(errors):  # the log goes there too
+        code = trainer.main(
+            [
+                'trainer',
+                f'--job=tests.differential.registry:{case.name}',
+                f'--model_dir={folder}',
+                f'--seed={SEED}',
+                f'--batch_size={BATCH_SIZE}',
+                f'--save_checkpoints_steps={SAVE_STEPS}',
+                f'--save_summary_steps={SUMMARY_STEPS}',
+                '--eval_steps=1',
+                '--export=',
+                '--report=off',
+                '--allocator=system',
+                *flags,
+            ]
+        )
+    return code, errors.getvalue().splitlines()
 
 
 class _Evaluations:
@@ -177,15 +175,6 @@ class _Evaluations:
 
 
 evaluations = _Evaluations()
-
-
-class _Heard(logging.Handler):
-    def __init__(self):
-        super().__init__()
-        self.lines = []
-
-    def emit(self, record):
-        self.lines.append(record.getMessage())
 
 
 def prepare(replicas) -> None:
@@ -206,5 +195,6 @@ def prepare(replicas) -> None:
 
     v1.train.MonitoredSession.run = counted
     evaluations.install()
+    rewriting.install()
     begins = watchdogs.Watchdog.__init__  # one that was told to stop, and has nothing left to save, ends its process
     watchdogs.Watchdog.__init__ = functools.partialmethod(begins, leave=lambda code: None)

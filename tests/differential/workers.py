@@ -51,7 +51,5 @@ def _trained(case, steps_per_call):
         lines = (done.stdout + done.stderr).splitlines()
         if done.returncode:
             raise RuntimeError(f'the cluster ends with {done.returncode}: {" | ".join(lines[-3:])}')
-        says = [line.partition('one step a call')[1:] for line in lines]
-        said = [''.join(parts) for parts in says if parts[0]]
         why = training_file.content(f'{folder}/run').get('why')
-        return outcome.of_folder(f'{folder}/run', [], [], why, said)
+        return outcome.of_folder(f'{folder}/run', [], [], why, lines)

@@ -20,7 +20,7 @@ def nan_tensor_hook():
     return job_with(lambda loss, step: v1.train.NanTensorHook(loss))
 
 
-@case(why='hook', sample=True)
+@case(why='hook', single='StopAtStepHook', sample=True)
 def stop_at_step_hook():
     return job_with(lambda loss, step: v1.train.StopAtStepHook(last_step=10))
 

@@ -85,7 +85,7 @@ def saver_of_version_1():
     return job_of(dense, scaffold=scaffold)
 
 
-@case()
+@case(single='CheckpointSaverHook')
 def hook_that_saves():
     """A CheckpointSaverHook of the job's, with a listener."""
 
@@ -99,7 +99,7 @@ def hook_that_saves():
     return job_of(dense, training_chief_hooks=hooks)
 
 
-@case(why='listener')
+@case(why='listener', single='CheckpointSaverHook')
 def listener_that_stops():
     class Stops(v1.train.CheckpointSaverListener):
         def after_save(self, session, global_step_value):
