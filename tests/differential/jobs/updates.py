@@ -71,7 +71,7 @@ for name, make in OF_KERAS.items():
     add(__name__, f'keras_optimizer_{name}', lambda by_keras=by_keras: job_of(rows, data.words, train=by_keras))
 
 
-@case(counts_by_one=False, sample=True)
+@case(counts_by_one=False, single='has moved the global step by', sample=True)
 def accumulation():
     """An update for each four batches, which the global step counts."""
 
@@ -94,7 +94,7 @@ def accumulation():
     return job_of(dense, train=train)
 
 
-@case(counts_by_one=False)
+@case(counts_by_one=False, single='has moved the global step by')
 def two_optimizers():
     """As in a GAN: both count the global step."""
 
@@ -154,7 +154,7 @@ def fixed_loss_scale():
     return job_of(hidden, train=scaled(lambda: v1.mixed_precision.FixedLossScale(128.0)))
 
 
-@case(counts_by_one=False, sample=True)
+@case(counts_by_one=False, single='has moved the global step by', sample=True)
 def dynamic_loss_scale():
     """The first steps overflow, and the global step does not count them."""
     return job_of(
@@ -223,7 +223,7 @@ def loss_read_after_the_update():
     return job_of(dense, train=train)
 
 
-@case(why='step_stands', counts_by_one=False, resumes=False, replicas=False)
+@case(why='step_stands', counts_by_one=False, single='has moved the global step by', resumes=False, replicas=False)
 def no_global_step():
     """Nobody counts; the data end."""
     job = job_of(dense, last=30, train=lambda loss, step: v1.train.GradientDescentOptimizer(0.05).minimize(loss))
