@@ -124,9 +124,9 @@ def write_numbers(folder, kind, values):
     else:
         with tf.io.TFRecordWriter(str(path)) as writer:
             for value in values:
-                is_float = isinstance(value, float)
-                lists = {'float_list' if is_float else 'int64_list': {'value': [value]}}
-                example = tf.train.Example(features={'feature': {'v': lists}})
+                example = tf.train.Example()
+                feature = example.features.feature['v']
+                (feature.float_list if isinstance(value, float) else feature.int64_list).value.append(value)
                 writer.write(example.SerializeToString())
     return str(path)
 
