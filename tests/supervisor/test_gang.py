@@ -19,7 +19,7 @@ from estimator_trainer.supervisor import launcher
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.supervisor.policy.gang_limits import Limits
-from estimator_trainer.supervisor.processes import local_launcher
+from estimator_trainer.supervisor.processes import local_launcher, process
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.this_process import signal_pipe
 
@@ -320,6 +320,18 @@ def test_a_grandchild_is_killed_with_its_task(start, tmp_path):
     run.popen.send_signal(signal.SIGTERM)
     assert run.finish().code == 143
     until(lambda: gone(pid))
+
+
+def test_a_leader_that_ends_while_it_is_asked_does_not_leave_its_group_behind(tmp_path, monkeypatch):
+    script = 'sleep 600 & echo $! > pid'
+    popen = subprocess.Popen(['sh', '-c', script], cwd=tmp_path, start_new_session=True)
+    group, ended = process.ProcessGroup(popen), process.has_ended
+    until(lambda: ended(popen))
+    monkeypatch.setattr(process, 'has_ended', lambda popen: False)  # it was asked a moment before
+    assert group.poll() is None
+    monkeypatch.setattr(process, 'has_ended', ended)
+    assert group.poll() == 0
+    until(lambda: gone(pid_in(tmp_path / 'pid')))
 
 
 @pytest.mark.skipif(not shutil.which('setsid'), reason='needs setsid')

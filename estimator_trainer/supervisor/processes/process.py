@@ -34,7 +34,9 @@ class ProcessGroup:
 
         When the leader is found to have ended, what is left of its group is killed.
         """
-        if self._popen.returncode is None and has_ended(self._popen):
+        if self._popen.returncode is None:
+            if not has_ended(self._popen):
+                return None  # it may end now: what is left of its group has to be killed before it is waited for
             self._signal_group(signal.SIGKILL)  # before its number can be a stranger's
         return self._popen.poll()
 
