@@ -181,7 +181,7 @@ class LoopHook(tf.estimator.SessionRunHook):
 
     def __init__(self, setup, rule, step_after, calls=None):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
-        self._saves, self._step_after = loops.Saves(rule), step_after
+        self._saves, self._step_after = save_rule.Saves(rule), step_after
         self._in_call = self._listener_stopped = False
         self.saver = None
 

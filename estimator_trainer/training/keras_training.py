@@ -12,6 +12,7 @@ from estimator_trainer.compat.patches import optimizer_settings, replica_average
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
 from estimator_trainer.training import broken_input, loop, reports, save_rule
+from estimator_trainer.training.dues import every
 from estimator_trainer.training.sync.eager_agreement import EagerAgreement
 
 _log = logging.getLogger('estimator_trainer')
@@ -43,7 +44,7 @@ class KerasTraining:
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
         self._saved = saved
-        self._saves = loop.Saves(save_rule.of_flags(config), params)
+        self._saves = save_rule.Saves(save_rule.of_flags(config), params)
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
             self.optimizer = job.parts.make_optimizer(params.as_dict())
@@ -89,7 +90,7 @@ class KerasTraining:
                     step, {'loss': loss, 'learning_rate': self.rate(step - 1)}
                 ),
             )
-        dues = [self._end_of_epoch_after, loop.every(step, self._plan.config.save_summary_steps)]
+        dues = [self._end_of_epoch_after, every(step, self._plan.config.save_summary_steps)]
         self.told = self._loop.begin(step, self._saves, self._agree, reported, dues)
         if self._is_new:
             self.save(step)

@@ -16,12 +16,13 @@ import logging
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoint_errors, training_file
-from estimator_trainer.training.save_rule import SaveRule
+from estimator_trainer.training.dues import every, in_call
+from estimator_trainer.training.save_rule import Saves
 
 _log = logging.getLogger('estimator_trainer')
 EARLY_STOPPING = training_file.EARLY_STOPPING
@@ -48,38 +49,6 @@ class Next(NamedTuple):
 
     stop: bool
     save: bool
-
-
-class Saves:
-    """When a checkpoint is due: so many steps or seconds after the last one, or at the ends of epochs.
-
-    Args:
-        rule: between two checkpoints.
-        params: RunParams, which know the epochs.
-    """
-
-    def __init__(self, rule: SaveRule, params=None):
-        self._rule, self._params = rule, params
-
-    def saved(self, step: int) -> None:
-        """A checkpoint of this step is saved, or training begins after it."""
-        self.step, self._at = step, time.monotonic()
-
-    def due_by_clock(self) -> bool:
-        return bool(self._rule.secs) and time.monotonic() - self._at >= self._rule.secs
-
-    def due_after(self, step: int) -> bool:
-        """Whether one is due after this step, whatever the clock says."""
-        if self._rule.steps and step >= self.step + self._rule.steps:
-            return True
-        if not self._rule.epochs:
-            return False
-        epoch = self._params.epochs_at(step)
-        return epoch % self._rule.epochs == 0 and self._params.end_of_epoch(epoch) == step
-
-    def next(self, step: int) -> int | None:
-        """The step after `step` after which one is due by steps, or None."""
-        return every(self.step, self._rule.steps)(step)
 
 
 class Loop:
@@ -254,14 +223,14 @@ class Loop:
         self._last_loss = losses[-1]
         if self._reports.bar is not None:
             self._reports.bar.update(taken[-1] - taken[0])
-        due = _due([step - first for step in taken], self._plan.config.log_every_steps)
+        due = in_call([step - first for step in taken], self._plan.config.log_every_steps)
         if due:
             if self._plan.asynchronous:
                 now = self._read_step() if self._read_step else self.step
                 steps = [now - self.batches + number for number in taken[1:]]
             self._reports.write([(steps[number], float(losses[number])) for number in due])
         if self._reports.summarise:
-            for number in _due([step - first for step in taken], self._plan.config.save_summary_steps):
+            for number in in_call([step - first for step in taken], self._plan.config.save_summary_steps):
                 self._reports.summarise(steps[number], losses[number])
 
     def _warn_if_it_stands(self, taken: int) -> None:
@@ -319,35 +288,6 @@ class Loop:
         elif any(reasons):
             self.why = _REASONS[reasons.index(True)]
         return any(signals) or any(reasons), save
-
-
-def every(first: int, frequency: int) -> Callable:
-    """(step) -> the next step after it that is a multiple of `frequency` steps after `first`; None: never."""
-
-    def next_(step):
-        if not frequency:
-            return None
-        return first if step < first else step + frequency - (step - first) % frequency
-
-    return next_
-
-
-def _due(counts: list[int], frequency: int | None) -> list[int]:
-    """After which steps of a call something is due that comes every `frequency` steps.
-
-    Args:
-        counts: the steps that were counted before the call and after each of its steps.
-
-    Returns:
-        The numbers of these steps in the call, from 0 on.
-    """
-    if not frequency:
-        return []
-    return [
-        number
-        for number, (before, count) in enumerate(zip(counts, counts[1:]))
-        if count // frequency > before // frequency
-    ]
 
 
 def refuse_weights(step: int, weights: Iterable) -> None:

@@ -14,7 +14,7 @@ from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.training import call_lengths, step_loop
 from estimator_trainer.training.call_lengths import LONGEST_CALL_SECS
-from estimator_trainer.training.loop import every
+from estimator_trainer.training.dues import every
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1

@@ -31,7 +31,7 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
     params = types.SimpleNamespace(max_steps=10**6, start_step=start)
     its = loop.Loop(plan, params, mock.Mock(signum=None), lambda: None)
     with tf.Graph().as_default():
-        its.begin(start, loop.Saves(save_rule.SaveRule()), reports=shown, read_step=lambda: step)
+        its.begin(start, save_rule.Saves(save_rule.SaveRule()), reports=shown, read_step=lambda: step)
         step = start
         for _ in range(runs):
             step += steps_each_run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.training import step_loop
+from estimator_trainer.training import step_loop, step_part
 
 v1 = tf.compat.v1
 STEPS = 12
@@ -259,9 +259,9 @@ def test_only_handles_and_placeholders_stay_outside():
         for model in MODELS:
             with v1.variable_scope(model.__name__):
                 _, train_op, loss = one_step(model)
-                part = step_loop._Part(graph, [train_op, loss.op])
+                part = step_part.Part(graph, [train_op, loss.op])
             assert {op.type for op in part.borders} <= {'VarHandleOp', 'IteratorV2', 'HashTableV2', 'FIFOQueueV2'}
-            assert not any(read in part.ops for op in part.borders for read in step_loop._reads(op))
+            assert not any(read in part.ops for op in part.borders for read in step_part._reads(op))
 
 
 def test_a_handle_that_reads_of_the_step_is_refused():

@@ -1,0 +1,163 @@
+"""A part of the graph of a step: which of its operations are copied into the body of a loop, and which stay outside.
+
+Only two kinds of operations stay, and both read nothing that a step computes: the handles of what lives from step to
+step (variables, iterators, tables, queues), and placeholders.
+"""
+
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2
+
+from estimator_trainer.compat.patches import graphs
+from estimator_trainer.training import step_functions
+from estimator_trainer.training.step_functions import CannotLoop
+
+v1 = tf.compat.v1
+_LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
+_PLACE = b'loc:@'  # of an operation that has to be where another one is
+
+
+class Part:
+    """The operations that some targets need.
+
+    Args:
+        graph: theirs.
+        targets: operations.
+        without: operations whose results are given to the copy.
+
+    Attributes:
+        ops: those to be copied.
+        borders: those that stay where they are, and that `ops` read from. They read nothing of `ops`.
+        draws: whether any of `ops` draws random numbers from a seed of its own.
+    """
+
+    def __init__(self, graph, targets, without=frozenset()):
+        self._graph = graph
+        self.ops, self.borders = set(), set()
+        functions = step_functions.Functions(graph)
+        left = list(targets)
+        while left:
+            op = left.pop()
+            if op in self.ops or op in self.borders or op in without:
+                continue
+            if _stays(op):
+                self.borders.add(op)
+                continue
+            _check(op)
+            functions.check(op)
+            self.ops.add(op)
+            left += _reads(op)
+        self.draws = functions.draw
+
+    def inputs_from(self, ops) -> list:
+        """The tensors of other operations that this part reads."""
+        return [tensor for op in self._ordered() for tensor in op.inputs if tensor.op in ops]
+
+    def copy(self, tensors, ops=(), given=None) -> tuple[list, list]:
+        """Copies the operations into the graph that is being built.
+
+        Args:
+            tensors: of these operations, or of `given`.
+            ops: some of the operations.
+            given: {reference of a tensor: what stands for it in the copy}.
+
+        Returns:
+            (the copies of `tensors`, the copies of `ops`)
+        """
+        graph = v1.get_default_graph()
+        stands_for = {reference.deref().name: _inside(graph, value) for reference, value in (given or {}).items()}
+        stands_for |= {tensor.name: _inside(graph, tensor) for op in self.borders for tensor in op.outputs}
+        definition = self._definition()
+        needed = {_full(name) for node in definition.node for name in node.input}
+        wanted = [tensor.name for tensor in tensors if tensor.name not in stands_for]
+        returned = tf.import_graph_def(
+            definition,
+            {name: value for name, value in stands_for.items() if name in needed},
+            [*(op.name for op in ops), *wanted],
+            name='step',
+        )
+        copies = stands_for | dict(zip(wanted, returned[len(ops) :]))
+        return [copies[tensor.name] for tensor in tensors], returned[: len(ops)]
+
+    def _ordered(self) -> list:
+        return [op for op in self._graph.get_operations() if op in self.ops]
+
+    def _definition(self) -> graph_pb2.GraphDef:
+        names = {op.name for op in self.ops}
+        definition = graph_pb2.GraphDef(versions=self._graph.graph_def_versions)
+        graphs.copy_functions(self._graph, definition)
+        for op in self._ordered():
+            node = definition.node.add()
+            node.CopyFrom(op.node_def)
+            # A control input from elsewhere is left out: what stays outside has nothing to do.
+            node.input[:] = [name for name in node.input if not name.startswith('^') or name[1:] in names]
+            places = [
+                place
+                for place in node.attr['_class'].list.s
+                if not place.startswith(_PLACE) or place[len(_PLACE) :].decode() in names
+            ]
+            del node.attr['_class']
+            if places:
+                node.attr['_class'].list.s.extend(places)
+            # The job may have set shapes that TensorFlow cannot infer. The import takes them from this attribute.
+            node.attr['_output_shapes'].list.shape.extend(tensor.shape.as_proto() for tensor in op.outputs)
+        return definition
+
+
+def _stays(op) -> bool:
+    """Whether an operation stays outside the loop: a handle of what lives from step to step, or a placeholder.
+
+    Raises:
+        CannotLoop: it has to stay outside, but reads what a step computes.
+    """
+    if op.type == 'Placeholder':
+        return True
+    if op.type == 'PlaceholderWithDefault':
+        return _is_fixed(op.inputs[0].op)  # else its default is a part of the step
+    if not _is_handle(op):
+        return False  # other handles, such as those that a While returns, are made anew in each step
+    if not all(_is_fixed(read) for read in _reads(op)):
+        raise CannotLoop(f'{op.name} ({op.type}) is shared by all steps, but reads what a step computes')
+    return True
+
+
+def _is_fixed(op) -> bool:
+    """Whether an operation computes the same in each step, whatever the step does: it and all that it reads have no
+    state."""
+    seen, left = set(), [op]
+    while left:
+        op = left.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        reads_a_resource = any(tensor.dtype == tf.resource for tensor in op.inputs)
+        if reads_a_resource or (op.type != 'Placeholder' and not _is_handle(op) and op.op_def.is_stateful):
+            return False
+        left += _reads(op)
+    return True
+
+
+def _is_handle(op) -> bool:
+    """Whether an operation gives a resource that is found by its name in every step."""
+    return step_functions.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
+
+
+def _check(op) -> None:
+    if any(graphs.is_reference(tensor) for tensor in op.outputs):
+        raise CannotLoop(f'{op.name} is a variable of TensorFlow 1')
+    if op.type in _LOOPS_OF_V1:
+        raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1')
+
+
+def _reads(op) -> list:
+    """The operations that an operation waits for."""
+    return [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+
+
+def _inside(graph, tensor):
+    """A tensor of this graph or of one around it, as a tensor of this graph."""
+    return tensor if tensor.graph is graph else graph.capture(tensor)
+
+
+def _full(name) -> str:
+    """An input of a node, 'op', 'op:1' or '^op', as import_graph_def calls it: 'op:0', 'op:1', '^op'."""
+    return name if ':' in name or name.startswith('^') else f'{name}:0'
