@@ -25,6 +25,7 @@ from tests.chaos import (
     stage,
     stopping,
     supervised,
+    unlike,
 )
 from tests.chaos import case as chaos
 
@@ -61,6 +62,7 @@ def main(argv) -> int:
         *alone.cases(),
         *stopping.cases(),
         *file_data.cases(),
+        *unlike.cases(),
         *(case for module in HOSTILE for case in module.cases()),
     ]
     cases = [case for case in everything if not wanted or any(text in case.name for text in wanted)]

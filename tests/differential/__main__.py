@@ -36,7 +36,6 @@ def main(argv) -> int:
 
 
 def _cases(args) -> dict:
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     from estimator_trainer import compat
 
     compat.bring_up()
@@ -76,4 +75,5 @@ def _play(cases, settings, processes) -> int:
 
 
 if __name__ == '__main__':
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     sys.exit(main(sys.argv[1:]))

@@ -4,32 +4,18 @@ The jobs are played by processes of their own: the trainer sets what a process m
 """
 
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
+from tests.differential.__main__ import main
 from tests.differential.generated import compared, grammar
 
-_REPOSITORY = pathlib.Path(__file__).parents[2]
 _MODULES = sorted(path.stem for path in pathlib.Path(__file__).with_name('jobs').glob('[a-z]*.py'))
 
 
-def played(*arguments, timeout=550):
-    done = subprocess.run(
-        [sys.executable, '-m', 'tests.differential', *arguments],
-        cwd=_REPOSITORY,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
-    return done.stdout
-
-
-def test_the_sample():
-    table = played('--sample', '--settings=7')
+def test_the_sample(capsys):
+    assert main(['--sample', '--settings=7', '--jobs=2']) == 0
+    table = capsys.readouterr().out
     assert 'equal' in table and 'one step: ' in table
 
 
@@ -37,7 +23,7 @@ def test_the_sample():
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize('axis', _MODULES)
 def test_all(axis):
-    played(f'--only={axis}.', '--settings=all', '--jobs=2', timeout=2900)
+    assert main([f'--only={axis}.', '--settings=all', '--jobs=2']) == 0
 
 
 def test_generated_graphs():
