@@ -99,6 +99,8 @@ class _Training:
             spec, wait, summaries = calls.take_over(estimator)
         elif why and plan.is_chief:
             _log.info('one step a call: %s', why)
+        if why is not None and config.save_summary_steps and not plan.uses_parameter_servers:
+            summaries = [self._summaries_of_steps(estimator, spec)]
         step_after = sync_training.step_after(spec.train_op)
         agreement.counts(step_after)
         if plan.uses_parameter_servers:
@@ -118,6 +120,15 @@ class _Training:
             estimators.replace_config(estimator, save_checkpoints_steps=None, save_checkpoints_secs=None)
         return original(spec, worker_hooks, [self._hook, *summaries, *hooks], global_step, listeners)
 
+    def _summaries_of_steps(self, estimator, spec):
+        """The hook that writes them, in the place of the one that Estimator would make."""
+        steps = estimator.config.save_summary_steps
+        estimators.replace_config(estimator, save_summary_steps=0)
+        where = saver_hooks.summaries_of_all(estimator.model_dir, self._plan.is_chief)
+        return saver_hooks.SummarySaver(
+            lambda: self._setup.loop.step + 1, save_steps=steps, scaffold=spec.scaffold, **where
+        )
+
     def in_step(self, estimator, spec, worker_hooks, saving_listeners):
         """Trains under a MultiWorkerMirroredStrategy until a hook asks to stop or the data end.
 
@@ -130,9 +141,6 @@ class _Training:
             hooks.append(
                 sync_training.AgreedCheckpointSaverHook(savers, self._plan.is_chief, spec.scaffold, saving_listeners)
             )
-        if config.save_summary_steps:
-            where = saver_hooks.summaries_of_all(estimator.model_dir, self._plan.is_chief)
-            hooks.append(v1.train.SummarySaverHook(config.save_summary_steps, scaffold=spec.scaffold, **where))
         session = v1.train.MonitoredTrainingSession(
             master=config.master,
             is_chief=config.is_chief,

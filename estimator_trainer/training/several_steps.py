@@ -246,11 +246,10 @@ class _SummariesOfCalls(saver_hooks.SummarySaver):
     """Upstream's, with calls of several steps."""
 
     def __init__(self, calls, summarises, steps, **kwargs):
-        super().__init__(save_steps=steps, **kwargs)
+        super().__init__(lambda: calls.step + calls.planned, save_steps=steps, **kwargs)
         self._calls, self._summarises = calls, summarises
 
     def before_run(self, run_context):
-        self.expect(self._calls.step + self._calls.planned)
         asked = super().before_run(run_context)
         return asked._replace(feed_dict={self._summarises: 'summary' in asked.fetches})
 

@@ -23,7 +23,6 @@ class Case:
         counts_by_one: whether each run of the step adds one to the global step. Upstream's hooks look a step early, so
             that it depends on chance which of its steps have summaries where this is not so.
         events: whether the summaries are compared.
-        workers: whether two workers train it as well.
         sample: whether it is in the sample of the gate.
         warm_start: whether it begins with weights of an earlier checkpoint.
     """
@@ -38,7 +37,6 @@ class Case:
     replicas: bool = True
     counts_by_one: bool = True
     events: bool = True
-    workers: bool = False
     sample: bool = False
     warm_start: bool = False
 

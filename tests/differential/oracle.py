@@ -124,14 +124,12 @@ class _Saves(saver_hooks.CheckpointSaver):
 class _Summaries(saver_hooks.SummarySaver):
     """The same of summaries."""
 
+    def __init__(self, **kwargs):
+        super().__init__(lambda: self._known + 1, **kwargs)
+
     def begin(self):
         super().begin()
-        self._step, self._known = v1.train.get_global_step(), None
-
-    def before_run(self, run_context):
-        if self._known is not None:
-            self.expect(self._known + 1)
-        return super().before_run(run_context)
+        self._step = v1.train.get_global_step()
 
     def after_run(self, run_context, run_values):
         super().after_run(run_context, run_values)

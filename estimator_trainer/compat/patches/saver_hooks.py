@@ -98,12 +98,22 @@ def values_of(saver) -> list:
 
 
 class SummarySaver(v1.train.SummarySaverHook):
-    """Upstream's, told of the steps by its owner."""
+    """Upstream's, told of the steps by its owner. Upstream's own takes the global step from beside the update: which of
+    its steps have summaries depends on chance.
 
-    def expect(self, step: int) -> None:
-        """The next call ends with this step."""
-        if self._next_step is not None:
-            self._next_step = step
+    Args:
+        next_step: () -> the global step with which the next call ends.
+        kwargs: of v1.train.SummarySaverHook.
+    """
+
+    def __init__(self, next_step, **kwargs):
+        super().__init__(**kwargs)
+        self._given = next_step
+
+    def before_run(self, run_context):
+        if self._next_step is not None:  # else it is the first call
+            self._next_step = self._given()
+        return super().before_run(run_context)
 
 
 class _NoWriter:

@@ -9,12 +9,12 @@ from tests.differential.case import case
 v1 = tf.compat.v1
 
 
-@case(sample=True, workers=True)
+@case(sample=True)
 def linear():
     return job_of(dense)
 
 
-@case(workers=True)
+@case()
 def small_dnn():
     return job_of(lambda x: dense(dense(x, 8, 'hidden', tf.nn.relu)), train=adam)
 

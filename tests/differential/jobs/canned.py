@@ -114,7 +114,6 @@ for name, (labels_of, make) in CANNED.items():
             make_estimator=lambda run_config, params: make(run_config), input_fn=data.input_of(batches_for(labels_of))
         ),
         sample=name == 'wide_and_deep',
-        workers=name in ('wide_and_deep', 'dnn_classifier'),
     )
 
 

@@ -35,7 +35,7 @@ def attended(x):
     return layers.MultiHeadAttention(2, 3)(x, x)
 
 
-of_layers(data.sequences, {'lstm': lambda x: layers.LSTM(4)(x)}, sample=True, workers=True)
+of_layers(data.sequences, {'lstm': lambda x: layers.LSTM(4)(x)}, sample=True)
 of_layers(
     data.sequences,
     {
