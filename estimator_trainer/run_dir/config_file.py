@@ -4,7 +4,7 @@ import json
 import os
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import checkpoint_file, protocol
+from estimator_trainer.run_dir import checkpoint_file, files_of_others, protocol
 
 _NAME = 'config.json'
 EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
@@ -70,7 +70,8 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
         Whether the model_dir holds one.
 
     Raises:
-        UsageError: they differ in something that matters; every difference is shown.
+        UsageError: they differ in something that matters; every difference is shown. Or it holds files of others that
+            have names of ours.
     """
     try:
         with open(os.path.join(model_dir, _NAME), encoding='utf-8') as file:
@@ -78,6 +79,7 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
         if not isinstance(old, dict) or not isinstance(old.get('params', {}), dict):
             raise ValueError('not an object of a run')
     except FileNotFoundError:
+        files_of_others.refuse_in_run(model_dir)
         return False
     except NotADirectoryError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name a folder.') from error
@@ -85,6 +87,7 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
         raise UsageError(
             f'--model_dir={model_dir}: its config.json cannot be read ({error}); mend or remove it.'
         ) from error
+    files_of_others.refuse_in_run(model_dir)
     differences = _differences(old, new)
     if differences and not new['flags']['allow_config_change'] and checkpoint_file.are_there(model_dir):
         raise UsageError(

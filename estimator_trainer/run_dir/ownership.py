@@ -6,7 +6,7 @@ import logging
 import os
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks
+from estimator_trainer.run_dir import files_of_others, locks
 
 _log = logging.getLogger('estimator_trainer')
 TRAINER_LOCK = '.trainer.lock'
@@ -85,8 +85,10 @@ def supervise(folder: str, flag: str = '--model_dir'):
         flag: that named the folder.
 
     Raises:
-        UsageError: another supervisor has it, or it cannot be written.
+        UsageError: another supervisor has it, it holds files of others that have names of ours, or it cannot be
+            written.
     """
+    files_of_others.refuse_in_run(folder, flag)
     with contextlib.ExitStack() as stack:
         try:
             os.makedirs(folder, exist_ok=True)

@@ -15,6 +15,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.submit import description as descriptions
 
+_MARK = '# Written by estimator_trainer submit, which replaces this file when it is called again.'
 ENGINES = {'slurm': 'slurm_script', 'kubernetes': 'kubernetes_objects', 'ray': 'ray_job'}
 
 
@@ -54,10 +55,25 @@ def _parser():
 def _write(folder, files):
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            if _is_of_others(folder / name):  # such as the job description itself
+                raise UsageError(
+                    f'--out={folder}: its {name} is not of this command; move it away, or name another folder'
+                )
         for name, text in files.items():
-            (folder / name).write_text(text, encoding='utf-8')
+            (folder / name).write_text(_marked(text), encoding='utf-8')
     except OSError as error:
         raise UsageError(f'--out={folder}: {error.strerror}; give a folder that can be written') from None
+
+
+def _is_of_others(path) -> bool:
+    return path.exists() and _MARK not in path.read_text(encoding='utf-8', errors='replace').splitlines()[:2]
+
+
+def _marked(text: str) -> str:
+    """With a first line, or a second one in a script, that says that the file may be replaced."""
+    first, rest = text.split('\n', 1) if text.startswith('#!') else ('', text)
+    return '\n'.join([*filter(None, [first]), _MARK, rest])
 
 
 def _render(files, out):

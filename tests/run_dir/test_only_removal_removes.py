@@ -26,7 +26,6 @@ ALLOWED = {  # file -> what its calls have to do with, each with its own proof
     'run_dir/checkpoints.py': 'a damaged checkpoint of the run, into damaged/',
     'storage/fetch.py': 'the whole scratch folder, to a name of its own',
     'tools/migrate/archive.py': 'the file that the command was asked for',
-    'tools/parity/parity_command.py': 'the page that the command was asked for',
     'tools/predict/prediction.py': 'the result; that nothing is there was looked at',
     'tools/verify/program_runs.py': 'a folder of this process',
 }

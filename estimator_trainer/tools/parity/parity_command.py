@@ -12,7 +12,7 @@ from estimator_trainer.config import flags
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import files, files_of_others, protocol
 from estimator_trainer.tools import bounded, command_line, local_copies
 from estimator_trainer.tools.parity import parity_report, parity_runs, run_differences, run_list
 
@@ -148,6 +148,8 @@ def _in_folder(values) -> int:
         os.makedirs(values.out, exist_ok=True)
     except OSError as error:
         raise UsageError(f'--out={values.out}: {error.strerror}; name another folder.') from error
+    files_of_others.refuse_page(os.path.join(values.out, PAGE))
+    files_of_others.refuse_json(os.path.join(values.out, REPORT), 'pairs', f'--out={values.out}')
     facts = _trainer_flags(values)
     with _folder_of_runs(values) as folder:
         wanted = run_list.runs(values.loops, values.layouts, folder, values.batch_size, facts)
@@ -222,10 +224,8 @@ def _write(values, facts, versions, traces, found) -> None:
         ', '.join(f'{name} {version}' for name, version in versions.items()),
     ]
     text = _page().page(f'Parity of {values.job}', how, traces, found, values.tolerance)
-    path = os.path.join(values.out, PAGE)
-    with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
+    with files.replacing(os.path.join(values.out, PAGE)) as temporary, files.create(temporary) as file:
         file.write(text)
-    os.replace(f'{path}.tmp', path)
     protocol.write_json(
         os.path.join(values.out, REPORT),
         {

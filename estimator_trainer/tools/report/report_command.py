@@ -8,7 +8,7 @@ from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring.report_page import NAME, NEEDED, missing
-from estimator_trainer.run_dir import files
+from estimator_trainer.run_dir import files, files_of_others
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 
@@ -65,11 +65,12 @@ def write(folders, out: str, shown=(), address: str = '') -> int:
         address: the path or URL that the page gets; '' for `out`.
 
     Raises:
-        UsageError: one of them holds no run.
+        UsageError: one of them holds no run, or `out` is there and is no page of this program.
         OSError: a file cannot be read or written.
     """
     from estimator_trainer.tools.report import comparison, run_files
 
+    files_of_others.refuse_page(out)
     shown = [urls.normal(each) if urls.is_url(each) else os.path.abspath(each) for each in shown or folders]
     runs = zip(folders, comparison.names(shown), shown)
     files_of_runs = [run_files.read(folder, name, shown=each) for folder, name, each in runs]

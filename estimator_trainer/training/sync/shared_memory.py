@@ -23,6 +23,7 @@ from estimator_trainer.this_process import forks
 _MESSAGE = struct.Struct('<qqq')  # key, or _READ; where the array lies in the sender's memory; its bytes
 _READ = -1  # instead of a key: the array there has been read
 _ALIGNMENT = 64  # TensorFlow takes over arrays that begin so without a copy
+_FIRST_PIECE = 16 * 2**20  # of memory that is mapped at once; most models need few of them
 _HELLO = struct.Struct('<q')
 
 
@@ -105,9 +106,8 @@ class SharedMemory:
         self._changed = threading.Condition()  # guards all that follows
         self._arrived = {other: collections.defaultdict(collections.deque) for other in peers}
         self._being_read = set()  # peers whose socket a thread reads
-        self._parts = {other: {} for other in peers}  # {where: memory}, of the others
-        self._own, self._free, self._readers = {}, collections.defaultdict(list), {}
-        self._end, self._memory_of = 0, {}
+        self._free, self._readers = collections.defaultdict(list), {}  # {bytes: regions}, {region: those who read it}
+        self._end, self._memory_of, self._mapped = 0, {}, {}
         self._num_waiting = 0
         self._waits: tuple = (None, 0.0)  # since when, or None; seconds before that. Read without the lock
         with forks.none_meanwhile():
@@ -120,7 +120,9 @@ class SharedMemory:
             if not descriptors:
                 raise TaskLost(other)
             self._memory_of[other] = descriptors[0]
+            self._mapped[other] = _Mapped(descriptors[0], mmap.PROT_READ)
             peers[other].settimeout(None)  # the watchdog bounds a step
+        self._mapped[rank] = _Mapped(self._memory, mmap.PROT_READ | mmap.PROT_WRITE)
 
     def waited_secs(self) -> float:
         """How long this task has waited for the arrays of others; time in which several keys wait counts once."""
@@ -144,8 +146,8 @@ class SharedMemory:
         total = _aligned(array)
         if not array.nbytes:
             return total
-        where, memory = self._take(array.nbytes)
-        np.copyto(np.frombuffer(memory, array.dtype, array.size).reshape(array.shape), array)
+        where = self._take(array.nbytes)
+        np.copyto(self._mapped[self._rank].like(array, where), array)
         self._send_all(key, where, array.nbytes)
         for rank in range(self.size):
             part = array  # the memory may have another one as soon as all others have read it
@@ -157,7 +159,7 @@ class SharedMemory:
                         f'task {rank} adds up {size} bytes, and task {self._rank} {array.nbytes}: do all tasks run the '
                         'same program, with the same flags?'
                     )
-                part = np.frombuffer(self._part(rank, place, size), array.dtype, array.size).reshape(array.shape)
+                part = self._mapped[rank].like(array, place)
             if rank:
                 np.add(total, part, out=total)
             else:
@@ -167,25 +169,19 @@ class SharedMemory:
                     self._send(rank, _READ, place, size)
         return total
 
-    def _take(self, num_bytes):
-        """-> (where, memory) of a region that no task reads any more."""
+    def _take(self, num_bytes) -> int:
+        """Where a region is that no task reads any more."""
         with self._changed:
             if not self._free[num_bytes]:
                 self._read_news()
             if self._free[num_bytes]:
                 where = self._free[num_bytes].pop()
             else:
-                where, self._end = self._end, self._end + -(-num_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
-                os.ftruncate(self._memory, self._end)
-                self._own[where] = mmap.mmap(self._memory, num_bytes, offset=where)
+                where = _room(self._end, num_bytes)
+                self._end = where + -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
+                os.ftruncate(self._memory, _piece(where)[1])  # what is not written takes no memory
             self._readers[where] = self.size - 1
-            return where, self._own[where]
-
-    def _part(self, rank, where, num_bytes):
-        known = self._parts[rank]
-        if where not in known:
-            known[where] = mmap.mmap(self._memory_of[rank], num_bytes, prot=mmap.PROT_READ, offset=where)
-        return known[where]
+            return where
 
     def _send_all(self, *message):
         for rank in self._peers:
@@ -268,6 +264,37 @@ class SharedMemory:
             peer.close()
         for descriptor in (self._memory, *self._memory_of.values()):
             os.close(descriptor)
+
+
+class _Mapped:
+    """The memory of a task, which grows. A mapping holds a descriptor, so there is none for each array but a few large
+    ones."""
+
+    def __init__(self, descriptor: int, access: int):
+        self._descriptor, self._access, self._pieces = descriptor, access, {}
+
+    def like(self, array, where: int) -> np.ndarray:
+        """The memory there as an array of this type and shape."""
+        start, end = _piece(where)
+        if start not in self._pieces:
+            found = mmap.mmap(self._descriptor, end - start, prot=self._access, offset=start)
+            self._pieces.setdefault(start, found)
+        return np.frombuffer(self._pieces[start], array.dtype, array.size, where - start).reshape(array.shape)
+
+
+def _piece(where: int) -> tuple[int, int]:
+    """Start and end of the piece that this is in. Each piece is as long as all before it."""
+    end = _FIRST_PIECE
+    while end <= where:
+        end *= 2
+    return (end // 2 if end > _FIRST_PIECE else 0), end
+
+
+def _room(where: int, num_bytes: int) -> int:
+    """The first place from there on that has so many bytes within a piece."""
+    while where + num_bytes > (end := _piece(where)[1]):
+        where = end
+    return where
 
 
 def _socket(timeout_secs=None):

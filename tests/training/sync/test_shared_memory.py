@@ -57,7 +57,32 @@ def test_sums_of_one_key_follow_each_other_and_memory_is_used_again(two):
         return [int(task.add_up(4, np.full(5000, step, np.float64))[-1]) for step in range(500)]
 
     assert of_all(task, two) == [[2 * step for step in range(500)]] * 2
-    assert all(os.fstat(each._memory).st_size <= 4 * 40960 for each in two)
+    assert all(os.fstat(each._memory).st_blocks * 512 <= 4 * 40960 for each in two)
+
+
+def test_sums_of_many_sizes_take_no_more_descriptors(two):
+    """Python holds one for each mapping. The sizes here need 24 MiB, so two pieces."""
+    of_all(lambda task: task.add_up(1, np.ones(1)), two)
+    before = len(os.listdir('/proc/self/fd'))
+    for size in range(1, 200):
+        array = np.full([size * 300], 1.0, np.float32)
+        assert all((total == 2).all() for total in of_all(lambda task, array=array: task.add_up(2, array), two))
+    assert len(os.listdir('/proc/self/fd')) - before <= 4
+
+
+def test_an_array_larger_than_a_piece(two):
+    array = np.arange(9 * 2**20, dtype=np.float32)
+    for _ in range(2):
+        assert all((total == 2 * array).all() for total in of_all(lambda task: task.add_up(1, array), two))
+
+
+@pytest.mark.parametrize(
+    'where, num_bytes, room', [(0, 1, 0), (5, 2**24 - 5, 5), (5, 2**24, 2**24), (2**24, 2**24 + 1, 2**25)]
+)
+def test_a_region_lies_in_one_piece(where, num_bytes, room):
+    assert shared_memory._room(where, num_bytes) == room
+    start, end = shared_memory._piece(room)
+    assert start <= room and room + num_bytes <= end
 
 
 def test_several_keys_at_a_time_in_any_order(two):

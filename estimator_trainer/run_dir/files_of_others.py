@@ -1,0 +1,63 @@
+"""Files that have names of ours and are not ours: in a folder that the user named they stay as they are.
+
+JSON files are known by a key that ours have, pages by a mark. One that is empty tells nothing, and is replaced.
+"""
+
+import json
+import os
+
+from estimator_trainer.errors import UsageError
+
+_KEYS = {  # a key that each file of ours has; each line of a .jsonl
+    'config.json': 'job',
+    'training.json': 'state',
+    'status.json': 'state',
+    'report.json': 'attempts',
+    'metrics.jsonl': 'step',
+    os.path.join('eval', 'metrics.jsonl'): 'step',
+}
+PAGE_MARK = '<meta name="generator" content="estimator_trainer">'
+_OLD_PAGE_MARK = 'solid var(--rule)'  # of pages without the other one
+_HEAD_BYTES = 16 * 2**10
+
+
+def refuse_in_run(folder: str, flag: str = '--model_dir') -> None:
+    """Comes before a run writes its first file.
+
+    Raises:
+        UsageError: the folder holds a file that a run would replace or append to, and that is not of a run.
+    """
+    for name, key in _KEYS.items():
+        if _has_not(key, os.path.join(folder, name), is_first_line=name.endswith('.jsonl')):
+            raise UsageError(f'{flag}={folder}: its {name} is not of a run; move it away, or name another folder.')
+
+
+def refuse_json(path: str, key: str, flag: str) -> None:
+    """Raises UsageError: a file is there that does not have this key, which ours has."""
+    if _has_not(key, path):
+        raise UsageError(f'{flag}: {path} is there already, and is not of this command; name another folder.')
+
+
+def refuse_page(path: str) -> None:
+    """Raises UsageError: a file is there that is no page of this program."""
+    try:
+        with open(path, encoding='utf-8', errors='replace') as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return
+    if head and PAGE_MARK not in head and _OLD_PAGE_MARK not in head:
+        raise UsageError(
+            f'{path} is there already, and is no page of this program; move it away, or name another file with --out.'
+        )
+
+
+def _has_not(key, path, is_first_line=False) -> bool:
+    try:
+        with open(path, encoding='utf-8') as file:
+            text = (file.readline() if is_first_line else file.read()).strip('\0 \r\n')
+        value = json.loads(text or '{}')
+    except OSError:
+        return False
+    except ValueError:
+        return not is_first_line  # ours are written whole; a line may be cut short
+    return not isinstance(value, dict) or (bool(value) and key not in value)

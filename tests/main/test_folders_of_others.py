@@ -1,0 +1,136 @@
+"""Commands get a folder with other people's files, also under names that they give themselves: none of them changes.
+
+Those that need TensorFlow to come so far are not run: what looks at the folder is called. That nothing goes from a
+cache, a scratch folder or the folder of a prediction is in the tests of these.
+"""
+
+import os
+
+import pytest
+
+from estimator_trainer.data import flights
+from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import config_file, files_of_others, ownership
+from estimator_trainer.submit import submit_command
+from estimator_trainer.tools.migrate import migrate_command
+from estimator_trainer.tools.parity import parity_command
+from estimator_trainer.tools.report import report_command
+from estimator_trainer.tools.verify import verify_command
+from tests.tools.report import model_dirs
+
+DESCRIPTION = os.path.join(os.path.dirname(__file__), '../../deploy/mnist_two_workers.yaml')
+OTHERS = {'thesis.tex': r'\begin{document}', 'data/part-1.csv': 'a\n1\n', 'model.bin.tmp': '0', '.hidden': '1'}
+
+
+def filled(folder, **others):
+    """A folder with files of others. What they are."""
+    for name, text in {**OTHERS, **others}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return state(folder)
+
+
+def state(folder) -> dict:
+    return {
+        os.path.join(at, name): (open(os.path.join(at, name), 'rb').read(), os.stat(os.path.join(at, name)).st_mtime_ns)
+        for at, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+def after(code, folder, before, capsys) -> str:
+    """The last line of what a command has said. All of the files are as they were."""
+    assert before.items() <= state(folder).items()
+    said = capsys.readouterr()
+    assert code == 64, said
+    return said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize('name', ['report.html', 'page.html'])
+def test_report(tmp_path, capsys, name):
+    run, folder = model_dirs.cluster(tmp_path / 'run'), tmp_path / 'others'
+    before = filled(folder, **{name: '<html>my own page</html>'})
+    code = report_command.main([str(run), f'--out={folder}/{name}'])
+    assert 'is no page of this program' in after(code, folder, before, capsys)
+    code = report_command.main([str(run), f'--out={folder}'])
+    assert 'is a folder; name a file' in after(code, folder, before, capsys)
+    assert report_command.main([str(run), f'--out={folder}/new.html']) == 0
+    assert report_command.main([str(run), f'--out={folder}/new.html']) == 0  # its own page is replaced
+    assert state(folder).keys() - before.keys() == {f'{folder}/new.html'}
+
+
+@pytest.mark.parametrize(
+    'name, text', [('parity.html', '<html>'), ('parity.json', '{"mine": 1}'), ('parity.json', 'x')]
+)
+def test_parity(tmp_path, capsys, name, text):
+    before = filled(tmp_path, **{name: text})
+    code = parity_command.main(['--job=mnist', f'--out={tmp_path}'])
+    assert 'is there already' in after(code, tmp_path, before, capsys)
+
+
+@pytest.mark.parametrize('engine, name', [('slurm', 'mnist-two-workers.sbatch'), ('kubernetes', 'job.yaml')])
+def test_submit(tmp_path, capsys, engine, name):
+    pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
+    folder = tmp_path / 'others'
+    before = filled(folder, **{name: open(DESCRIPTION, encoding='utf-8').read()})
+    code = submit_command.main([engine, 'render', f'{folder}/{name}', f'--out={folder}'])  # the description itself
+    assert f'its {name} is not of this command' in after(code, folder, before, capsys)
+    new = tmp_path / 'new'
+    for _ in range(2):  # its own files are replaced
+        assert submit_command.main([engine, 'render', DESCRIPTION, f'--out={new}']) == 0
+    assert (new / name).read_text().count(submit_command._MARK) == 1
+
+
+def test_migrate_and_verify_want_a_new_folder(tmp_path, capsys):
+    before = filled(tmp_path)
+    code = migrate_command.main([f'--model_dir={tmp_path}', f'--to={tmp_path}'])
+    assert 'is not empty' in after(code, tmp_path, before, capsys)
+    program = f'--program={__file__}'
+    code = verify_command.main([program, f'--from={tmp_path}', f'--to={tmp_path}', f'--runs_dir={tmp_path}'])
+    after(code, tmp_path, before, capsys)
+
+
+def test_flights(tmp_path, capsys):
+    before = filled(tmp_path, **{'train-mine.txt': 'mine'})
+    assert 'holds train-mine.txt already' in after(flights.main([f'--to={tmp_path}']), tmp_path, before, capsys)
+
+
+@pytest.mark.parametrize(
+    'name, text',
+    [
+        ('config.json', '{"architectures": ["GPT2"]}'),
+        ('config.json', '[1]'),
+        ('report.json', '{"title": "mine"}'),
+        ('report.json', '{"one": 1}\n{"two": 2}\n'),
+        ('status.json', '"ok"'),
+        ('training.json', '{"epochs": 3}'),
+        ('metrics.jsonl', '{"loss": 1}\n'),
+        ('eval/metrics.jsonl', '[]\n'),
+    ],
+)
+def test_a_run_is_refused_where_files_of_others_have_its_names(tmp_path, name, text):
+    before = filled(tmp_path, **{name: text})
+    with pytest.raises(UsageError, match=f'--log_dir=.*: its {name} is not of a run'):
+        with ownership.supervise(str(tmp_path), '--log_dir'):
+            pass
+    with pytest.raises(UsageError, match=name):
+        config_file.refuse_another_run(str(tmp_path), {})
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    'name, text',
+    [
+        ('config.json', '{"job": "mnist", "params": {}}'),
+        ('report.json', '{"attempts": [], "exit_code": 0}'),
+        ('report.json', ''),
+        ('training.json', '\0\0\0'),  # the machine lost its power
+        ('metrics.jsonl', '{"step": 1, "lo'),
+        ('metrics.jsonl', '{"step": 1}\n{"loss": 2}\n'),
+        ('notes.json', '[]'),
+    ],
+)
+def test_files_of_a_run_are_known(tmp_path, name, text):
+    filled(tmp_path, **{name: text})
+    files_of_others.refuse_in_run(str(tmp_path))
