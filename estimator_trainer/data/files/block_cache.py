@@ -1,8 +1,11 @@
-"""Holds decoded blocks in memory, and loads those that are needed soon."""
+"""Holds decoded blocks in memory, and loads those that are needed soon. The log says once how much is held."""
 
 import collections
 import concurrent.futures
+import logging
 import threading
+
+_log = logging.getLogger('estimator_trainer')
 
 
 class BlockCache:
@@ -22,6 +25,7 @@ class BlockCache:
         self._lock = threading.Lock()
         self._held = collections.OrderedDict()  # number -> Future, the last used one last
         self._needed: set[int] = set()  # now and next: others go first
+        self._is_full = self._said = False
 
     def get(self, number: int):
         """The contents of a block. Raises what `load` raises, each time."""
@@ -67,10 +71,11 @@ class BlockCache:
 
     def _measured(self, number):
         found = self._load(number)
-        if self._size_of is not None:
-            with self._lock:
-                self._found[number] = self._size_of(found)
-                self._drop_old()
+        with self._lock:
+            self._found[number] = self._size_of(found) if self._size_of else self._expected[number]
+            self._drop_old()
+            if self._is_full or len(self._found) == len(self._expected):
+                self._say()
         return found
 
     def _drop_old(self):
@@ -80,3 +85,11 @@ class BlockCache:
                 return
             del self._held[number]
             held -= self._size(number)
+            self._is_full = True
+
+    def _say(self):
+        if not self._said:
+            self._said = True
+            held = sum(self._size(number) for number in self._held if number in self._found)
+            why = f'as --in_memory_mb allows ({self._most / 2**20:,.0f})' if self._is_full else 'all of the data'
+            _log.info('data: decoded blocks take %s MiB of memory: %s', f'{held / 2**20:,.1f}', why)

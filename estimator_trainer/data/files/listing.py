@@ -47,7 +47,7 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
 
     Raises:
         UsageError: a URL whose store cannot be used.
-        DatasetError: a name or a glob that matches no file, or a folder; files here and in a store.
+        DatasetError: a name or a glob that matches no file, or a folder of data; files here and in a store.
         DatasetUnavailable: the store of a URL does not answer.
     """
     patterns = [part.strip() for part in files.split(',')] if isinstance(files, str) else [os.fspath(p) for p in files]
@@ -60,13 +60,21 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
         matching = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
         if not matching:
             raise DatasetError(f'no file matches {pattern!r} (looked from {os.getcwd()})')
-        for path in matching:
-            if os.path.isdir(path):
-                raise DatasetError(f'{path} is a folder; name its files, such as {_example_of(path)}')
-        found.update(os.path.abspath(path) for path in matching)
+        found.update(os.path.abspath(path) for path in _files_of(matching))
     if len({isinstance(path, RemotePath) for path in found}) > 1:
         raise DatasetError(f'{min(found)} and {max(found)}: name files of this machine or of a store, not of both')
     return sorted(found)
+
+
+def _files_of(matching: list[str]) -> list[str]:
+    """Those that are files. A glob passes over folders, as it does in a store, but not over one whose name says that it
+    holds data, such as the folder x.parquet of Spark, if it finds none of these data."""
+    folders = sorted(path.rstrip(os.sep) for path in matching if os.path.isdir(path))
+    files = [path for path in matching if not os.path.isdir(path)]
+    for folder in folders:
+        if not files or (_by_name(folder) and not any(path.startswith(folder + os.sep) for path in files)):
+            raise DatasetError(f'{folder} is a folder; name its files, such as {_example_of(folder)}')
+    return files
 
 
 def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:

@@ -12,7 +12,7 @@ import pyarrow.parquet
 from estimator_trainer.data.files import column_types, parquet_columns, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.parsing import with_plain_defaults
-from estimator_trainer.data.files.records import check_unchanged, file_by_file
+from estimator_trainer.data.files.records import file_by_file, unchanged
 from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.data.remote import threads
 from estimator_trainer.data.remote.paths import RemoteFile, RemotePath
@@ -65,7 +65,10 @@ class ParquetFiles:
         return file_by_file(self._read, files, records)
 
     def _read(self, file, records):
-        check_unchanged(self.paths[file], self._stamps[file])
+        with unchanged(self.paths[file], self._stamps[file]):
+            return self._read_rows(file, records)
+
+    def _read_rows(self, file, records):
         firsts = self._first_rows[file]
         groups = np.searchsorted(firsts, records, 'right') - 1
         parts, bad = [], {}

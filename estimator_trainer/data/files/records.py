@@ -4,6 +4,7 @@ Files are read, not mapped into memory: if somebody shortened a mapped file, thi
 """
 
 import collections
+import contextlib
 import itertools
 import operator
 import os
@@ -153,7 +154,8 @@ class IndexedFiles:
         return contents.is_compressed(self.paths[file], self._format)
 
     def _decompress(self, file):
-        return contents.decompressed(self.paths[file])
+        with unchanged(self.paths[file], self._stamps[file]):
+            return contents.decompressed(self.paths[file])
 
     def _blocks_of(self, file):
         """-> examples and bytes of each block of a file."""
@@ -210,13 +212,12 @@ class ArrayRecordFiles:
 
     def _read(self, file, records):
         bad, wanted = {}, records.tolist()
-        with self._locks[file]:
+        with self._locks[file], unchanged(self.paths[file], self._stamps[file]):
             reader = self._reader(file)
             try:
                 found = reader.read(wanted)
             except (RuntimeError, ValueError, IndexError):
                 found = [self._read_one(reader, record, place, bad) for place, record in enumerate(wanted)]
-        check_unchanged(self.paths[file], self._stamps[file])
         return _objects(found), bad
 
     def _read_one(self, reader, record, place, bad):
@@ -257,6 +258,17 @@ def _bytes(opened, start, size):
         parts.append(part)
         start, size = start + len(part), size - len(part)
     return parts[0] if len(parts) == 1 else b''.join(parts)
+
+
+@contextlib.contextmanager
+def unchanged(path, stamp):
+    """Around what reads a file. If the file is not as it was, that is why it is damaged. Raises as check_unchanged."""
+    try:
+        yield
+    except BadExample:
+        check_unchanged(path, stamp)
+        raise
+    check_unchanged(path, stamp)
 
 
 def check_unchanged(path, stamp) -> None:

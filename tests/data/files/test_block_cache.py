@@ -57,6 +57,19 @@ def test_what_is_held_is_measured_once_it_is_loaded():
     assert loads.of == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    'most, said',
+    [(2 * 2**20, '2.0 MiB of memory: as --in_memory_mb allows (2)'), (9 * 2**20, '4.0 MiB of memory: all of the data')],
+)
+def test_the_log_says_once_how_much_is_held(most, said, caplog):
+    caplog.set_level('INFO', 'estimator_trainer')
+    cache = BlockCache(Loads(), [2**20] * 4, most_bytes=most)
+    for number in (0, 1, 2, 3, 0, 1, 2, 3):
+        cache.get(number)
+    (line,) = caplog.messages
+    assert line.startswith(f'data: decoded blocks take {said}')
+
+
 def test_what_is_needed_now_stays_and_ahead_is_what_fits_beside_it():
     loads = Loads()
     cache = BlockCache(loads, [30] * 6, most_bytes=100)

@@ -41,6 +41,19 @@ def test_a_folder_is_refused_with_the_cure(tmp_path):
         listing.expand(f'{tmp_path}/sub')
 
 
+def test_a_glob_passes_over_folders(tmp_path):
+    a, c = touched(tmp_path, 'a.csv', 'old/c.csv')
+    assert listing.expand(f'{tmp_path}/*') == [a]
+    assert listing.expand(f'{tmp_path}/**') == [a, c]
+
+
+def test_a_glob_passes_over_no_folder_of_data(tmp_path):
+    a, b = touched(tmp_path, 'a.parquet', 'b.parquet/part-0.parquet')
+    with pytest.raises(DatasetError, match=r'b.parquet is a folder; name its files, such as .*/b.parquet/\*.parquet\*'):
+        listing.expand(f'{tmp_path}/*.parquet')
+    assert listing.expand(f'{tmp_path}/**/*.parquet') == [a, b]
+
+
 NAMES = {
     'x.tfrecord': 'tfrecord',
     'x.tfrecords.gz': 'tfrecord',

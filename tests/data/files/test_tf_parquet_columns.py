@@ -3,6 +3,8 @@
 import contextlib
 import datetime
 import decimal
+import errno
+import os
 import re
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, batches, open_source, parquet
-from estimator_trainer.errors import BadExample, DatasetError, UsageError
+from estimator_trainer.errors import BadExample, DatasetError, DatasetRefused, DatasetUnavailable, UsageError
 from estimator_trainer.evaluation import exporters
 
 BIG = 2**53 + 1
@@ -231,6 +233,23 @@ def test_a_link_that_leads_nowhere_is_one_line(tmp_path):
     (tmp_path / 'b.parquet').symlink_to('/nowhere')
     with pytest.raises(DatasetError, match='b.parquet cannot be read .No such file or directory'):
         open_source(f'{tmp_path}/*.parquet', FileSpec(None))
+
+
+@pytest.mark.parametrize(
+    'number, kind, code',
+    [(errno.ESTALE, DatasetUnavailable, 200), (errno.EMFILE, DatasetRefused, 74), (errno.EACCES, DatasetError, 66)],
+)
+@pytest.mark.parametrize('function', ['read_metadata', 'ParquetFile'])
+def test_what_the_system_refuses_has_its_words_and_its_code(tmp_path, monkeypatch, function, number, kind, code):
+    path = write(tmp_path, pa.array([1, 2]))
+
+    def refused(*arguments, **named):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(pyarrow.parquet, function, refused)
+    with pytest.raises(kind, match=f'a.parquet cannot be read .{os.strerror(number)}') as raised:
+        open_source(path, FileSpec(None))
+    assert raised.value.exit_code == code
 
 
 def test_memory_is_bounded_by_what_is_decoded(tmp_path):

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import open_source
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
-from tests.data.oracle import formats
+from tests.data.oracle import formats, generated
 
 NAMED = (BadExample, DatasetError, UsageError)
 MAY_BE_OTHER = ('csv', 'parquet')  # a flipped bit of a text, or of a footer, is another value: nothing can know
@@ -30,15 +30,18 @@ def outcome(folder, file_format, data, damage, choose) -> str:
     """
     path = os.path.join(folder, f'{next(_number)}.{file_format}')
     formats.WRITERS[file_format](path, data, choose)
-    is_damaged = _damage(path, damage, choose)
+    if damage in generated.LATER:
+        later, is_damaged = damage.removesuffix(' later'), False
+    else:
+        later, is_damaged = '', _damage(path, damage, choose)
     try:
-        return _read(path, file_format, data, is_damaged, choose)
+        return _read(path, file_format, data, is_damaged, later, choose)
     finally:
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
 
 
-def _read(path, file_format, data, is_damaged, choose) -> str:
+def _read(path, file_format, data, is_damaged, later, choose) -> str:
     expected = formats.rows(data)
     good = [row for row in expected if row is not None]
     try:
@@ -49,6 +52,11 @@ def _read(path, file_format, data, is_damaged, choose) -> str:
         if not is_damaged:
             raise Wrong(f'a spec that fits: {error}') from error
         return 'damage refused at the start'
+    if later and _damage(path, later, choose):
+        is_damaged = True
+        os.utime(path, ns=(0, 0))  # the clock of a file system may not have moved on
+    else:
+        later = ''
     ids = np.array(choose([range(source.num_examples), range(source.num_examples)[::-1]]))
     try:
         found = _plain(source, ids)
@@ -58,7 +66,11 @@ def _read(path, file_format, data, is_damaged, choose) -> str:
             raise Wrong(f'an error without a name: {error}') from error
         if not is_damaged and good:
             raise Wrong(f'a whole file: {why or error}') from error
-        return 'damage refused' if is_damaged else 'no row can be had'
+        if later and 'has changed' not in str(why or error):
+            raise Wrong(f'a file that changes while it is read: {why or error}') from error
+        return f'{later} later, refused' if later else 'damage refused' if is_damaged else 'no row can be had'
+    if later:
+        raise Wrong('a file that changed after it was opened was read')
     if is_damaged and file_format.startswith(MAY_BE_OTHER):
         return 'damage that cannot be seen'
     wanted = good if ids[0] == 0 or len(ids) == 1 else good[::-1]

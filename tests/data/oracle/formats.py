@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import tensorflow as tf
+from array_record.python import array_record_module
 
 from estimator_trainer.data.files import FileSpec
 
@@ -110,18 +111,34 @@ def _text(value) -> str:
 
 
 def write_examples(path, data, choose) -> None:
-    lists = {'int64': 'int64_list', 'float64': 'float_list', 'string': 'bytes_list'}
     kind = 'GZIP' if str(path).endswith('.gz') else choose(['', '', 'ZLIB'])
     with tf.io.TFRecordWriter(str(path), tf.io.TFRecordOptions(kind)) as writer:
-        for row in range(data.rows):
-            example = tf.train.Example()
-            for name, column in data.columns.items():
-                value = column.values[row]
-                if value is not None:
-                    values = value if column.is_list else [value]
-                    found = getattr(example.features.feature[name], lists[column.kind]).value
-                    found.extend([each.encode() if isinstance(each, str) else each for each in values])
-            writer.write(example.SerializeToString())
+        for record in serialized(data):
+            writer.write(record)
+
+
+def write_array_record(path, data, choose) -> None:
+    how = choose(['group_size:1', 'group_size:4', 'group_size:1,uncompressed', 'group_size:3,brotli:1'])
+    writer = array_record_module.ArrayRecordWriter(str(path), how)
+    for record in serialized(data):
+        writer.write(record)
+    writer.close()
+
+
+def serialized(data) -> list[bytes]:
+    """The rows as tf.Examples."""
+    lists = {'int64': 'int64_list', 'float64': 'float_list', 'string': 'bytes_list'}
+    examples = []
+    for row in range(data.rows):
+        example = tf.train.Example()
+        for name, column in data.columns.items():
+            value = column.values[row]
+            if value is not None:
+                values = value if column.is_list else [value]
+                found = getattr(example.features.feature[name], lists[column.kind]).value
+                found.extend([each.encode() if isinstance(each, str) else each for each in values])
+        examples.append(example.SerializeToString())
+    return examples
 
 
 WRITERS = {
@@ -130,4 +147,5 @@ WRITERS = {
     'csv.gz': write_csv,
     'tfrecord': write_examples,
     'tfrecord.gz': write_examples,
+    'array_record': write_array_record,
 }

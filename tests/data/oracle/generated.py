@@ -16,7 +16,8 @@ INTEGERS = st.one_of(
 )
 VALUES = {'int64': INTEGERS, 'float64': FLOATS, 'string': TEXTS, 'bool': st.booleans()}
 NAMES = st.sampled_from(['v', 'w', 'a.b', 'ä', 'a b', 'x^y'])
-DAMAGES = ('none', 'none', 'none', 'cut', 'flipped', 'appended', 'empty')
+LATER = ('cut later', 'appended later', 'flipped later')  # while the file is read
+DAMAGES = ('none', 'none', 'none', 'none', 'cut', 'flipped', 'appended', 'empty', *LATER)
 
 
 class Column(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 
 from estimator_trainer.storage import needs
 from estimator_trainer.storage.needs import Need
-from estimator_trainer.tools.finished import chosen_checkpoint, evaluate, export
+from estimator_trainer.tools.finished import chosen_checkpoint, evaluate, export, finished_run
 
 CONFIG = {
     'job': 'own:job',
@@ -140,3 +140,10 @@ def test_a_checkpoint_under_its_second_name_is_taken_up(tmp_path, monkeypatch):
     assert chosen_checkpoint.find('run', 200) == ('run/model.ckpt-again-200', 200)
     needed = needs.of_checkpoint(200)(['model.ckpt-again-200.index', 'model.ckpt-100.index'], None)
     assert needed['model.ckpt-again-200.index'] is needs.Need.WHOLE
+
+
+@pytest.mark.parametrize('only_evaluates, order', [(True, ('eval.parquet', 'none')), (False, ('train.csv', 'records'))])
+def test_evaluation_files_in_place_of_the_training_files_are_not_shuffled(only_evaluates, order):
+    config = {**CONFIG, 'flags': {'train_files': 'train.csv', 'eval_files': 'eval.parquet', 'shuffle': 'records'}}
+    found = finished_run._trainer_config(config, 'run', only_evaluates)
+    assert (found.train_files, found.shuffle) == order

@@ -1,0 +1,64 @@
+"""data.files.dataset: what config.json and the other tasks are told of the files."""
+
+import os
+import types
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.data.files import FileSpec, dataset
+from estimator_trainer.errors import UsageError
+
+SPEC = FileSpec({'v': tf.io.VarLenFeature(tf.int64)})
+
+
+def write(folder, *counts, name=b'part-%d.tfrecord', compression='') -> str:
+    """A file with so many examples for each number."""
+    os.makedirs(folder, exist_ok=True)
+    for number, count in enumerate(counts):
+        path = os.fsdecode(os.path.join(os.fsencode(folder), name % number))
+        with tf.io.TFRecordWriter(os.fsencode(path), tf.io.TFRecordOptions(compression)) as writer:
+            for _ in range(count):
+                writer.write(tf.train.Example().SerializeToString())
+    return f'{folder}/*'
+
+
+def opened(folder, train: str, evaluation='', shuffle='auto', in_memory_mb=1) -> dataset.FileDataset:
+    config = types.SimpleNamespace(
+        train_files=train,
+        eval_files=evaluation or train,
+        file_format='tfrecord',
+        in_memory_mb=in_memory_mb,
+        max_bad_examples=0,
+        data_cache_dir=str(folder / 'cache'),
+        data_cache_mib=10,
+        model_dir=str(folder / 'model'),
+        shuffle=shuffle,
+    )
+    return dataset.FileDataset(SPEC, config)
+
+
+def test_the_digest_is_of_names_sizes_and_counts(tmp_path):
+    known = opened(tmp_path, write(tmp_path / 'a', 2, 3)).contents
+    assert (known['files'], known['examples'], len(known['digest'])) == (2, 5, 16)
+    assert opened(tmp_path, write(tmp_path / 'elsewhere', 2, 3)).contents == known
+    for name, counts in (('a', (2, 4)), ('b', (3, 2)), ('c', (5,))):
+        assert opened(tmp_path, write(tmp_path / name, *counts)).contents['digest'] != known['digest']
+    renamed = write(tmp_path / 'd', 2, 3, name=b'shard-%d.tfrecord')
+    assert opened(tmp_path, renamed).contents['digest'] != known['digest']
+
+
+def test_names_that_are_not_utf8_have_a_digest(tmp_path):
+    digests = [
+        opened(tmp_path, write(tmp_path / folder, 2, name=name)).contents['digest']
+        for folder, name in (('a', b'caf\xe9-%d'), ('b', b'caf\xe8-%d'))
+    ]
+    assert digests[0] != digests[1]
+
+
+def test_files_that_cannot_be_entered_anywhere_are_evaluated_in_their_order(tmp_path):
+    """`evaluate` names them as the training files too."""
+    files = write(tmp_path / 'gz', 500, compression='GZIP')
+    with pytest.raises(UsageError, match='--shuffle=records'):
+        opened(tmp_path, files, shuffle='records', in_memory_mb=0)
+    assert opened(tmp_path, files, shuffle='none', in_memory_mb=0).contents['examples'] == 500
