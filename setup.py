@@ -25,15 +25,15 @@ setup(
     packages=find_packages(include=['estimator_trainer', 'estimator_trainer.*', 'tf_config', 'tf_config.*']),
     entry_points={'console_scripts': ['estimator-trainer = estimator_trainer.__main__:main']},
     install_requires=[
-        'tensorflow>=2.15,<2.22',  # 2.21 is the newest that has been run
+        'tensorflow>=2.15,<2.23',  # 2.22.0rc0 is the newest that has been run
         'tensorflow-estimator==2.15.*',  # the last one; pure Python
-        'tf-keras>=2.15,<2.22',  # Keras 2, which Estimators need; follows TensorFlow's version
+        'tf-keras>=2.15,<2.23',  # Keras 2, which Estimators need; follows TensorFlow's version
         'tensorflow-datasets>=4.9.4,<4.10',  # --dataset
         'importlib_resources>=6',  # tensorflow-datasets imports it without asking for it
         # What tensorflow-metadata allows there, said early: pip searches for it otherwise.
         'protobuf<=6.32; python_version < "3.11"',
         'protobuf>=4.22,<7',  # TensorFlow 2.20 lets 7 in, and cannot write a graph with it; 4.22 has GetMessageClass
-        'tensorboard>=2.15,<2.22',  # tf.summary of TensorFlow 2 is in it; TensorFlow itself brings it up to 2.20 only
+        'tensorboard>=2.15,<2.23',  # tf.summary of TensorFlow 2 is in it; TensorFlow itself brings it up to 2.20 only
         'absl-py>=2,<3',  # flags
         'pyarrow>=16',  # Parquet, and batches of records without a loop in Python; bounded for NumPy by constraints
         'array_record>=0.5,<1',  # ArrayRecord files; tensorflow-datasets needs it as well

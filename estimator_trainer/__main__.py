@@ -23,11 +23,25 @@ def main() -> NoReturn:
         sys.exit(exit_codes.USAGE)
     command = commands.find(name)
     if name != commands.TRAIN:
-        sys.exit(command(arguments))
+        sys.exit(_run(command, arguments))
 
     from estimator_trainer.lifecycle import ending
 
     ending.leave(command([sys.argv[0], *arguments]))  # whatever threads and processes the job has left behind
+
+
+def _run(command, arguments) -> int:
+    """Runs a command; where TensorFlow lacks what it needs, one sentence says so."""
+    try:
+        return command(arguments)
+    except Exception as error:
+        from estimator_trainer.compat import lacks
+
+        said = lacks.refusal(error)
+        if said is None:
+            raise
+        print(f'error: {said}', file=sys.stderr)
+        return exit_codes.USAGE
 
 
 if __name__ == '__main__':

@@ -166,9 +166,11 @@ def _train(plan) -> int:
         except (UsageError, jobs.JobError, ownership.TakenElsewhere):
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why
+            from estimator_trainer.compat import lacks
             from estimator_trainer.training import failures
 
-            refused = what_failed.in_traced_code(error, UsageError)
+            lacking = lacks.refusal(error)
+            refused = UsageError(lacking) if lacking else what_failed.in_traced_code(error, UsageError)
             if refused:
                 raise refused from None
             end = failures.explain(error, plan, watchdog)

@@ -24,7 +24,9 @@ INTERNALS_VARIABLE = 'ESTIMATOR_TRAINER_INTERNALS'  # --internals
 SEED_VARIABLE = 'ESTIMATOR_TRAINER_SEED'  # --stable-seeds: the seed
 PYTHON_VARIABLE = 'ESTIMATOR_TRAINER_PYTHON'  # the interpreter of the program; in others nothing happens
 
-DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos')
+# What pip calls TensorFlow and Keras 2. Two of a kind write over each other.
+DISTRIBUTIONS = ('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tf-nightly-cpu', 'tensorflow-macos')
+KERAS_DISTRIBUTIONS = ('tf-keras', 'tf-keras-nightly')
 
 
 def install(fixes: bool | None = None) -> None:
@@ -95,15 +97,25 @@ def tensorflow_version() -> tuple:
     """(major, minor) of the installed TensorFlow, from its metadata."""
     import importlib.metadata
 
-    for name in DISTRIBUTIONS:
-        try:
-            return _numbers(importlib.metadata.version(name))
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    version = installed(*DISTRIBUTIONS)
+    if version:
+        return _numbers(version)
     for name in importlib.metadata.packages_distributions().get('tensorflow', ()):  # a vendor's; slow
         if '.' in importlib.metadata.version(name):
             return _numbers(importlib.metadata.version(name))
     raise ImportError('TensorFlow is not installed: pip install tensorflow')
+
+
+def installed(*names) -> str | None:
+    """The version of the first of these distributions that is installed."""
+    import importlib.metadata
+
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return None
 
 
 def _numbers(version) -> tuple:
@@ -111,17 +123,17 @@ def _numbers(version) -> tuple:
 
 
 def versions() -> dict:
-    """The versions that decide what a run computes, for config.json."""
-    import importlib.metadata
+    """The versions that decide what a run computes, for config.json. A nightly build has the name of the release."""
     import platform
 
-    found = {'python': platform.python_version()}
-    for name in ('tensorflow', 'tensorflow-estimator', 'tf-keras', 'numpy', 'tensorflow-datasets'):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            pass
-    return found
+    found = {
+        'tensorflow': installed(*DISTRIBUTIONS),
+        'tensorflow-estimator': installed('tensorflow-estimator'),
+        'tf-keras': installed(*KERAS_DISTRIBUTIONS),
+        'numpy': installed('numpy'),
+        'tensorflow-datasets': installed('tensorflow-datasets'),
+    }
+    return {'python': platform.python_version(), **{name: version for name, version in found.items() if version}}
 
 
 install()

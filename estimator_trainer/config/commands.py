@@ -1,7 +1,6 @@
 """The commands of `python -m estimator_trainer`. A command's module is imported when the command runs."""
 
 import importlib
-import importlib.metadata
 import platform
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -104,12 +103,10 @@ def split(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 def version_text() -> str:
     """What --version prints. Imports no TensorFlow."""
-    found = []
-    for name in ('tensorflow', 'tf-keras'):
-        try:
-            found.append(f'{name} {importlib.metadata.version(name)}')
-        except importlib.metadata.PackageNotFoundError:
-            found.append(f'no {name}')
+    from estimator_trainer import compat
+
+    versions = compat.versions()
+    found = [f'{name} {versions[name]}' if name in versions else f'no {name}' for name in ('tensorflow', 'tf-keras')]
     return f'estimator-trainer {__version__} ({", ".join(found)}, Python {platform.python_version()})'
 
 

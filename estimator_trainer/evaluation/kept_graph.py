@@ -11,6 +11,7 @@ import traceback
 
 import tensorflow as tf
 
+from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import evaluation_graph
 
 _v1 = tf.compat.v1
@@ -55,13 +56,15 @@ class KeptGraph:
     def _build(self, input_fn, steps) -> None:
         strategy = evaluation_graph.strategy(self._estimator)
         if strategy:
-            evaluation_graph.make_steps_per_run()  # outside the scope: not mirrored
+            with lacks.told_as(CannotBeKept):
+                evaluation_graph.make_steps_per_run()  # outside the scope: not mirrored
         stops, end_of_input = evaluation_graph.stops(self._estimator, steps), tf.estimator.SessionRunHook()
         with scope(strategy):
             scaffold, update, self._values, hooks = evaluation_graph.build(
                 self._estimator, input_fn, [end_of_input, *stops], RESTORED
             )
-            self._updates = evaluation_graph.counted(update, stops)
+            with lacks.told_as(CannotBeKept):
+                self._updates = evaluation_graph.counted(update, stops)
             first = hooks.index(end_of_input)
             input_hooks, others = hooks[:first], hooks[first + 1 :]
             _check_hooks(others)

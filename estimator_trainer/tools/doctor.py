@@ -3,10 +3,12 @@
 import importlib.metadata
 import os
 import platform
+import re
 import sys
 import time
 
 from estimator_trainer import compat, exit_codes
+from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import table
 from estimator_trainer.errors import UsageError
 
@@ -22,6 +24,8 @@ _CANNOT = (
     'tf.data.experimental.CheckpointInputPipelineHook: removed from TensorFlow',
     'Keras 3 models in an Estimator: tf.keras is Keras 2 in this process',
 )
+
+ESTIMATOR = 'pip install "tensorflow-estimator==2.15.*"'
 
 USAGE = """\
 usage: python -m estimator_trainer doctor [PROGRAM_OR_FOLDER ...]
@@ -66,9 +70,11 @@ def examine() -> int:
     print(
         'tensorflow', found.get('tensorflow', tensorflow), 'without tf.estimator' if restored else 'with tf.estimator'
     )
-    problems = [*_one_tensorflow(), *_package('tensorflow-estimator', '2.15', '==2.15.*')]
+    _pre_release(found.get('tensorflow', ''))
+    problems = [*_one_of(compat.DISTRIBUTIONS), *_package(('tensorflow-estimator',), '2.15', ESTIMATOR)]
     if restored:
-        problems += _package('tf-keras', tensorflow, f'~={tensorflow}.0')
+        problems += _one_of(compat.KERAS_DISTRIBUTIONS)
+        problems += _package(compat.KERAS_DISTRIBUTIONS, tensorflow, _keras_2(found.get('tensorflow', tensorflow)))
         problems += _protobuf(tensorflow)
         _tensorboard()
     print('environment: TF_USE_LEGACY_KERAS', 'set to 1 for this program' if restored else 'not needed')
@@ -87,25 +93,42 @@ def examine() -> int:
     return 1 if problems else 0
 
 
-def _one_tensorflow() -> list:
+def _pre_release(version: str) -> None:
+    """Says so where this TensorFlow has not been released, or is newer than what has been run."""
+    if re.search('rc|dev', version):
+        print(f'this TensorFlow is a pre-release; {lacks.NEWEST_RUN} is the newest with which all tests have passed')
+    elif compat.tensorflow_version() > tuple(map(int, lacks.NEWEST_RUN.split('.'))):
+        print(f'this TensorFlow is newer than {lacks.NEWEST_RUN}, the newest with which all tests have passed')
+
+
+def _keras_2(tensorflow: str) -> str:
+    """What gives pip the Keras 2 of a TensorFlow. A pre-release is built nightly, and asks for tf-nightly."""
+    minor = '.'.join(tensorflow.split('.')[:2])
+    if re.search('rc|dev', tensorflow):
+        return f'pip install --pre --no-deps "tf-keras-nightly=={minor}.*"'
+    return f'pip install "tf-keras~={minor}.0"'
+
+
+def _one_of(distributions) -> list:
     """pip installs tensorflow beside tensorflow-cpu or a vendor's build if a package asks for it."""
     names = [each.metadata['Name'] or '' for each in importlib.metadata.distributions()]
     installed = {name.lower().replace('_', '-') for name in names}
-    several = [name for name in compat.DISTRIBUTIONS if name in installed]
+    several = [name for name in distributions if name in installed]
     if len(several) < 2:
         return []
     return [f'{" and ".join(several)} write over each other: uninstall all of them, then install the one you want']
 
 
-def _package(name, wanted, requirement) -> list:
-    """Prints one package; returns what is wrong with it."""
-    try:
-        version = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return [f'{name} is not installed: pip install "{name}{requirement}"']
+def _package(names, wanted, cure) -> list:
+    """Prints the one of these packages that is installed; returns what is wrong with it."""
+    name = next((name for name in names if compat.installed(name)), None)
+    if name is None:
+        return [f'{names[0]} is not installed: {cure}']
+    version = compat.installed(name)
     print(name, version)
     if version.split('.')[:2] != wanted.split('.')[:2]:
-        return [f'{name} {version} does not fit: pip install "{name}{requirement}"']
+        before = '' if re.search(f'"{name}[~=]', cure) else f'pip uninstall {name}, then '
+        return [f'{name} {version} does not fit: {before}{cure}']
     return []
 
 

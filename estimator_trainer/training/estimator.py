@@ -7,8 +7,8 @@ import logging
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.compat import agreement
-from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
+from estimator_trainer.compat import agreement, lacks
+from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.training import loop as loops
@@ -104,7 +104,8 @@ class _Training:
         step_after = sync_training.step_after(spec.train_op)
         agreement.counts(step_after)
         if plan.uses_parameter_servers:
-            transfers.bundle([spec.train_op, spec.loss])
+            with lacks.or_without(graphs.__file__):
+                transfers.bundle([spec.train_op, spec.loss])
         waits.now_of_call(wait)
         rule = save_rule.of_flags(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)

@@ -10,7 +10,7 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.compat import agreement
+from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.training import call_lengths, step_loop
 from estimator_trainer.training.call_lengths import LONGEST_CALL_SECS
@@ -34,7 +34,8 @@ def make(setup, spec, hooks, wait, step_after) -> tuple:
     why = _why_single(setup.plan, hooks, spec.loss)
     if why is None:
         try:
-            return Calls(setup, spec, wait, step_after, _between_calls(hooks, spec.scaffold)), None
+            with lacks.told_as(step_loop.CannotLoop):
+                return Calls(setup, spec, wait, step_after, _between_calls(hooks, spec.scaffold)), None
         except step_loop.CannotLoop as error:
             why = str(error)
     return None, why

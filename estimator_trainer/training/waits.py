@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import tensorflow as tf
 
+from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import determinism, graphs
 
 v1 = tf.compat.v1
@@ -66,6 +67,12 @@ def for_input_of_step(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
         None where that cannot be measured: the step asks no iterator, asks one under a condition of TensorFlow 1, or
         may not read a clock (--deterministic).
     """
+    with lacks.or_without(graphs.__file__):
+        return _measured(ops)
+    return None
+
+
+def _measured(ops) -> tf.Tensor | None:
     asking = [op for op in ops if op.type in _ASKS]
     if not asking or determinism.is_on() or any(graphs.is_in_control_flow(op) for op in asking):
         return None

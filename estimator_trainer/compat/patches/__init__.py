@@ -11,8 +11,9 @@ applied when its module has been imported. One switch turns all of them off: `co
 
 import collections
 import importlib
+import os
 
-from estimator_trainer.compat import hook
+from estimator_trainer.compat import hook, lacks
 
 _UPSTREAM = 'tensorflow_estimator.python.estimator.'
 _DISTRIBUTE = 'tensorflow.python.distribute.'
@@ -39,18 +40,24 @@ AFTER = (  # (module, the patches that its import calls)
     (_UPSTREAM + 'head.base_head', ('mean_loss',)),
 )
 
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '')
 _enabled = False
 _mended = set()
 
 
 class _Mend(collections.namedtuple('_Mend', 'module patches')):
-    """Calls `mend(module)` of each of the patches, once."""
+    """Calls `mend(module)` of each of the patches, once.
+
+    Where TensorFlow lacks what one of them mends, the program goes on without it: those that change what is computed
+    refuse to go on themselves.
+    """
 
     def __call__(self, module) -> None:
         if _enabled and self.module not in _mended:
             _mended.add(self.module)
             for name in self.patches:
-                importlib.import_module(f'{__name__}.{name}').mend(module)
+                with lacks.or_without(f'{_HERE}{name}.py'):
+                    importlib.import_module(f'{__name__}.{name}').mend(module)
 
 
 def apply() -> None:

@@ -5,9 +5,13 @@ Without it: nearly every call of an Estimator, and every line of a program of Te
 For: the trainer, and programs under `compat run --tf1`
 """
 
-from tensorflow.python.util import deprecation
+from estimator_trainer.compat import lacks
 
 
 def silence() -> None:
     """From here on."""
-    deprecation._PRINT_DEPRECATION_WARNINGS = False
+    with lacks.or_without(__file__):
+        from tensorflow.python.util import deprecation
+
+        if deprecation._PRINT_DEPRECATION_WARNINGS:
+            deprecation._PRINT_DEPRECATION_WARNINGS = False

@@ -6,9 +6,15 @@ Without it: a job that turned eager execution off cannot have its checkpoints ve
 For: the trainer
 """
 
-from tensorflow.python.eager import context
+import tensorflow as tf
+
+from estimator_trainer.compat import lacks
 
 
 def at_once():
     """A context manager: operations within it run at once."""
-    return context.eager_mode()
+    with lacks.or_without(__file__):
+        from tensorflow.python.eager import context
+
+        return context.eager_mode()
+    return tf.init_scope()  # does the same for a job that has left eager execution on

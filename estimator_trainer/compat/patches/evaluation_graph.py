@@ -7,7 +7,6 @@ For: the trainer
 """
 
 import tensorflow as tf
-from tensorflow.python.training import basic_session_run_hooks, evaluation
 from tensorflow_estimator.python.estimator import estimator as upstream
 
 _v1 = tf.compat.v1
@@ -20,6 +19,8 @@ def strategy(estimator):
 
 def make_steps_per_run() -> None:
     """Makes the variable that hooks of an evaluation look for."""
+    from tensorflow.python.training import basic_session_run_hooks
+
     basic_session_run_hooks.get_or_create_steps_per_run_variable()
 
 
@@ -35,6 +36,8 @@ def build(estimator, input_fn, hooks, checkpoint):
 
 def counted(update, stops) -> list:
     """The operations of one batch, which its number is part of; the hooks that end an evaluation read it."""
+    from tensorflow.python.training import evaluation
+
     updates = [update, _v1.assign_add(evaluation._get_or_create_eval_step(), 1, use_locking=True)]
     for stop in stops:
         stop._set_evals_completed_tensor(evaluation._get_latest_eval_step_value(updates))

@@ -10,14 +10,20 @@ TensorFlow's threads, and a forked child has none of them. The child would wait 
 
 import os
 
-from tensorflow.python.training import monitored_session
-
+from estimator_trainer.compat import lacks
 from estimator_trainer.this_process import forks
 
 
 def install() -> None:
     """From here on such a child ends where the session would be closed. A second call changes nothing."""
-    leave = monitored_session._MonitoredSession.__exit__
+    with lacks.or_without(__file__):
+        from tensorflow.python.training import monitored_session
+
+        _mend(monitored_session._MonitoredSession)
+
+
+def _mend(session_class) -> None:
+    leave = session_class.__exit__
     if getattr(leave, 'mended', False):
         return
     parent = os.getpid()
@@ -27,4 +33,4 @@ def install() -> None:
         return leave(session, exception_type, exception, traceback)
 
     leave_in_parent.mended = True
-    monitored_session._MonitoredSession.__exit__ = leave_in_parent
+    session_class.__exit__ = leave_in_parent

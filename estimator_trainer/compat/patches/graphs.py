@@ -2,8 +2,8 @@
 
 Touches: Operation._get_control_flow_context, _update_input and _add_control_input, Graph._copy_functions_to_graph_def
   and DType._is_ref_dtype
-Without it: a step cannot become the body of a loop (--steps_per_call), tensors cannot travel to parameter servers
-  together, and waits for batches are not measured
+Without it: each call takes one step (--steps_per_call), tensors do not travel to parameter servers together, and waits
+  for batches are not measured
 For: the trainer
 """
 

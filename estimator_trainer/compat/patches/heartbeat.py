@@ -8,7 +8,7 @@ For: the trainer
 import contextlib
 import functools
 
-from tensorflow.python.eager import context
+from estimator_trainer.compat import lacks
 
 _PUT_OFF_SECS = 7 * 24 * 3600
 
@@ -21,10 +21,16 @@ def put_off():
     stopped, or suspended with their allocation, and go on. The watchdog watches the same tasks, and knows
     --lost_peer_secs and its own pauses.
     """
-    now = context.context()
-    configure = now.configure_coordination_service
-    now.configure_coordination_service = functools.partial(configure, heartbeat_timeout_in_ms=_PUT_OFF_SECS * 1000)
+    changed = []
+    with lacks.or_without(__file__):
+        from tensorflow.python.eager import context
+
+        now = context.context()
+        configure = now.configure_coordination_service
+        now.configure_coordination_service = functools.partial(configure, heartbeat_timeout_in_ms=_PUT_OFF_SECS * 1000)
+        changed.append(now)
     try:
         yield
     finally:
-        del now.configure_coordination_service
+        for now in changed:
+            del now.configure_coordination_service

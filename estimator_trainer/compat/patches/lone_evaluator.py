@@ -11,7 +11,7 @@ import functools
 def mend(module) -> None:
     """Mends `tensorflow.python.distribute.collective_all_reduce_strategy`."""
     extended = module.CollectiveAllReduceExtended
-    original = extended._initialize_strategy
+    original, _ = extended._initialize_strategy, extended._initialize_local
 
     @functools.wraps(original)
     def initialize(self, cluster_resolver, devices):

@@ -7,6 +7,8 @@ For: every program
 
 import functools
 
+from estimator_trainer.compat import lacks
+
 
 def mend(module) -> None:
     """Mends `tensorflow_estimator.python.estimator.head.base_head`."""
@@ -20,7 +22,10 @@ def mend(module) -> None:
         mean = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
         if kwargs.get('loss_reduction', mean) == mean and tf.distribute.get_strategy().num_replicas_in_sync > 1:
             # As V1 optimizers say it: the gradients are of a mean, so the loss to report is one, too.
-            tf.compat.v1.get_default_graph()._is_loss_scaled_by_optimizer = True
+            graph = tf.compat.v1.get_default_graph()
+            with lacks.refused(__file__):
+                if not graph._is_loss_scaled_by_optimizer:
+                    graph._is_loss_scaled_by_optimizer = True
         return train_op
 
     module.create_estimator_spec_train_op = create

@@ -8,10 +8,11 @@ For: the trainer
 
 import contextlib
 import functools
+from typing import NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.distribute import cross_device_utils
-from tensorflow.python.ops import control_flow_util
+
+from estimator_trainer.compat import lacks
 
 _TYPES = (tf.float16, tf.float32, tf.float64)
 # Outside functions nothing orders the operations of a graph. Each one that waits holds a thread. If they held all
@@ -33,13 +34,24 @@ def of_each_step():
 
 
 def install(add_up, tasks: int) -> None:
-    """From here on TensorFlow's all-reduces of this process among so many tasks call `add_up` where they can.
+    """From here on TensorFlow's all-reduces of this process among so many tasks call `add_up` where they can. All tasks
+    have the same TensorFlow, so that either all of them do so or none.
 
     Args:
         add_up: (key of the group, key of the all-reduce, array, holds_up=True) -> the sum over all tasks.
         tasks: how many take part.
     """
-    launcher = cross_device_utils.CollectiveReplicaLauncher
+    with lacks.or_without(__file__):
+        from tensorflow.python.distribute import cross_device_utils
+        from tensorflow.python.ops import control_flow_util
+
+        launcher = cross_device_utils.CollectiveReplicaLauncher
+        _ = launcher._next_instance_key, tf.Graph._get_control_flow_context
+        _ = control_flow_util.GraphOrParentsInXlaContext
+        _mend(launcher, add_up, tasks)
+
+
+def _mend(launcher, add_up, tasks: int) -> None:
     over_grpc, in_packs = launcher.all_reduce, launcher.batch_all_reduce
 
     @functools.wraps(in_packs)
@@ -53,15 +65,16 @@ def install(add_up, tasks: int) -> None:
     @functools.wraps(over_grpc)
     def all_reduce(self, input_tensor, control_input=None, options=None):
         tensor = tf.convert_to_tensor(input_tensor)
-        of_several, has_turns = getattr(self, '_of_several', False), self._ordering_token is not None
-        if self._group_size != tasks or not _can_wait_in_python(tensor, of_several, has_turns):
+        own = _Own.of(self)
+        of_several, has_turns = getattr(self, '_of_several', False), own and own.token is not None
+        if not own or own.tasks != tasks or not _can_wait_in_python(tensor, of_several, has_turns):
             return over_grpc(self, tensor, control_input, options)
         after = [control_input] if control_input is not None else []
         in_function = not tf.executing_eagerly() and tf.compat.v1.get_default_graph().building_function
-        with tf.device(self._device), tf.control_dependencies(after):
-            given = [self._group_key, self._next_instance_key(), tensor]
+        with tf.device(own.device), tf.control_dependencies(after):
+            given = [own.key, self._next_instance_key(), tensor]
             if in_function:
-                total = _in_turn(self._ordering_token, lambda: tf.numpy_function(add_up, given, tensor.dtype))
+                total = _in_turn(own.token, lambda: tf.numpy_function(add_up, given, tensor.dtype))
             else:
                 # The loss is added up while gradients are computed, which may not be ready before those of others.
                 function = functools.partial(add_up, holds_up=not _of_each_step)
@@ -70,6 +83,21 @@ def install(add_up, tasks: int) -> None:
         return total
 
     launcher.all_reduce, launcher.batch_all_reduce = all_reduce, batch_all_reduce
+
+
+class _Own(NamedTuple):
+    """What a CollectiveReplicaLauncher knows of itself."""
+
+    tasks: int
+    key: tf.Tensor | int
+    device: str
+    token: tf.Variable | None
+
+    @classmethod
+    def of(cls, launcher) -> '_Own | None':
+        with lacks.or_without(__file__):
+            return cls(launcher._group_size, launcher._group_key, launcher._device, launcher._ordering_token)
+        return None
 
 
 def _in_turn(token, operation):
@@ -86,6 +114,8 @@ def _in_turn(token, operation):
 def _can_wait_in_python(tensor, of_several: bool, has_turns: bool) -> bool:
     """Whether an operation that waits in Python code can take the place of a collective one. All tasks build the same
     graph, and so decide alike. `of_several`: the tensor is a pack of several gradients. `has_turns`: see _in_turn."""
+    from tensorflow.python.ops import control_flow_util
+
     if tensor.dtype not in _TYPES or not tensor.shape.is_fully_defined() or not tensor.shape.num_elements():
         return False
     if tf.executing_eagerly():

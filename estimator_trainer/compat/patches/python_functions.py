@@ -16,8 +16,7 @@ in a process that has no others, and never end.
 import signal
 import threading
 
-from tensorflow.python.ops import script_ops
-
+from estimator_trainer.compat import lacks
 from estimator_trainer.this_process import forks
 
 _unblocked, _failed = threading.local(), threading.Event()
@@ -31,7 +30,14 @@ def have_failed() -> bool:
 def install(signals) -> None:
     """From here on a thread unblocks `signals` before it first calls a function, and only the process that
     called it returns. A second call changes nothing."""
-    call = script_ops.FuncRegistry.__call__
+    with lacks.or_without(__file__):
+        from tensorflow.python.ops import script_ops
+
+        _mend(script_ops.FuncRegistry, signals)
+
+
+def _mend(registry_class, signals) -> None:
+    call = registry_class.__call__
     if getattr(call, 'mended', False):
         return
 
@@ -49,4 +55,4 @@ def install(signals) -> None:
                 raise
 
     mended.mended = True
-    script_ops.FuncRegistry.__call__ = mended
+    registry_class.__call__ = mended

@@ -7,6 +7,8 @@ For: every program
 
 import functools
 
+from estimator_trainer.compat import lacks
+
 _POLL_SECS = 1
 
 
@@ -19,6 +21,7 @@ def mend(module) -> None:
     @functools.wraps(original)
     def init(self, *args, **kwargs):
         original(self, *args, **kwargs)
-        self._recovery_wait_secs = min(self._recovery_wait_secs, _POLL_SECS)
+        with lacks.or_without(__file__):
+            self._recovery_wait_secs = min(self._recovery_wait_secs, _POLL_SECS)
 
     session_manager.SessionManager.__init__ = init

@@ -20,7 +20,9 @@ def read_beforehand(variables):
     of_all = [
         variable
         for variable in variables
-        if variable.synchronization == tf.VariableSynchronization.ON_READ and hasattr(variable, '_get_cross_replica')
+        if variable.synchronization == tf.VariableSynchronization.ON_READ
+        and isinstance(variable, tf.distribute.DistributedValues)
+        and variable._get_cross_replica
     ]
     values = [variable.read_value() for variable in of_all]
     for variable, value in zip(of_all, values):

@@ -14,6 +14,7 @@ import functools
 import random
 import sys
 
+_RANDOM_SEED = 'tensorflow.python.framework.random_seed'
 # What draws random numbers while it is imported, or not, depending on its version. Keras 3 imports rich.
 _DRAW_AT_IMPORT = ('tensorflow', 'rich.style')
 
@@ -66,15 +67,18 @@ def _seeded(function, stable):
 
 
 def _seed_tensorflow(tensorflow, seed):
-    from tensorflow.python.eager import context
-    from tensorflow.python.framework import ops, random_seed
+    try:
+        from tensorflow.python.framework import random_seed
 
+        original = random_seed.get_seed
+    except (ImportError, AttributeError) as error:  # `verify` loads this file alone: compat.lacks is not there
+        text = f'TensorFlow {tensorflow.__version__} cannot be given stable seeds ({error})'
+        raise ImportError(text, name=_RANDOM_SEED) from error
     tensorflow.random.set_seed(seed)
-    original = random_seed.get_seed
 
     @functools.wraps(original)
     def get_seed(op_seed):
-        graph = None if context.executing_eagerly() else ops.get_default_graph()
+        graph = None if tensorflow.executing_eagerly() else tensorflow.compat.v1.get_default_graph()
         if graph is None or graph.seed is not None or op_seed is not None:
             return original(op_seed)
         graph.seed = seed

@@ -1,11 +1,11 @@
 """Decides how an Estimator's session ends after an exception: whether its last step is saved.
 
-Touches: MonitoredSession.__exit__ in tensorflow.python.training.monitored_session
+Touches: tf.compat.v1.train.MonitoredSession.__exit__
 Without it: a session that fails closes without a checkpoint, also where only the input of the next step has failed
 For: the trainer
 """
 
-from tensorflow.python.training import monitored_session
+import tensorflow as tf
 
 
 def install(is_end, is_saved) -> None:
@@ -15,7 +15,7 @@ def install(is_end, is_saved) -> None:
         is_end: (exception) -> whether the session ends as if there had been none.
         is_saved: (exception or None) -> whether the session is saved, and the exception raised.
     """
-    leave = monitored_session.MonitoredSession.__exit__
+    leave = tf.compat.v1.train.MonitoredSession.__exit__
 
     def leave_saved(session, exception_type, exception, traceback):
         if exception is not None and is_end(exception):
@@ -26,4 +26,4 @@ def install(is_end, is_saved) -> None:
             return False  # it is raised again
         return leave(session, exception_type, exception, traceback)
 
-    monitored_session.MonitoredSession.__exit__ = leave_saved
+    tf.compat.v1.train.MonitoredSession.__exit__ = leave_saved

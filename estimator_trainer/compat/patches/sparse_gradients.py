@@ -13,6 +13,8 @@ import functools
 
 import tensorflow as tf
 
+from estimator_trainer.compat import lacks
+
 
 def mend(cross_device_utils) -> None:
     """Adds up tables in place of gathering rows: tables have the same shape in every step.
@@ -20,13 +22,16 @@ def mend(cross_device_utils) -> None:
     A step sends the whole table and takes the memory of two: for very large tables parameter servers are better.
     """
     launcher = cross_device_utils.CollectiveReplicaLauncher
-    original = launcher.all_reduce_indexed_slices
+    original, _ = launcher.all_reduce_indexed_slices, launcher.all_reduce
 
     @functools.wraps(original)
     def all_reduce_indexed_slices(self, input_slices, options=None):
-        if input_slices.dense_shape is None:  # nobody knows how many rows the table has
+        device = None
+        with lacks.or_without(__file__):
+            device = self._device
+        if device is None or input_slices.dense_shape is None:  # nobody knows how many rows the table has
             return original(self, input_slices, options)
-        with tf.device(self._device):
+        with tf.device(device):
             rows = input_slices.dense_shape[0]
             table = tf.math.unsorted_segment_sum(input_slices.values, input_slices.indices, rows)
             times = tf.math.unsorted_segment_sum(

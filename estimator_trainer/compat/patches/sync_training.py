@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator_context
 from tensorflow.python.training import monitored_session
 
-from estimator_trainer.compat import agreement
+from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import saver_hooks
 
 _BITS = 40  # of a number of steps that the chief tells
@@ -111,7 +111,9 @@ def raise_when_a_task_is_lost() -> None:
     It makes a new session, for ever: with a strategy the process has to be started again, and a
     parameter server that comes back has lost its variables.
     """
-    monitored_session._PREEMPTION_ERRORS = ()
+    with lacks.or_without(__file__):
+        if monitored_session._PREEMPTION_ERRORS:
+            monitored_session._PREEMPTION_ERRORS = ()
 
 
 def without_savers(hooks, chief_hooks):

@@ -31,8 +31,8 @@ class PatchRow(NamedTuple):
 
 def rows() -> list[PatchRow]:
     """All of them, by name. Imports none of them."""
-    found = (_row(path) for path in sorted(_COMPAT.rglob('*.py')))
-    return [row for row in found if row]
+    found = map(row, sorted(_COMPAT.rglob('*.py')))
+    return [each for each in found if each]
 
 
 def lines(fixes_are_on: bool, variable: str) -> Iterator[str]:
@@ -44,16 +44,17 @@ def lines(fixes_are_on: bool, variable: str) -> Iterator[str]:
     """
     mend = {name for _, names in patches.AFTER for name in names}
     found = rows()
-    for row in found:
-        if row.name in mend:
+    for each in found:
+        if each.name in mend:
             how = 'mended' if fixes_are_on else f'not mended ({variable}=0)'
-            yield f'{how}: {row.without} [{row.name}: {row.touches}]'
-    for row in found:
-        if row.name not in mend:
-            yield f'for {row.whose}: {row.touches} [{row.name}]; without it: {row.without}'
+            yield f'{how}: {each.without} [{each.name}: {each.touches}]'
+    for each in found:
+        if each.name not in mend:
+            yield f'for {each.whose}: {each.touches} [{each.name}]; without it: {each.without}'
 
 
-def _row(path: pathlib.Path) -> PatchRow | None:
+def row(path: pathlib.Path) -> PatchRow | None:
+    """That of one file; None: it has no such docstring."""
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding='utf-8'))) or ''
     entries = '\n'.join(docstring.split('\n\n')[1:2]).replace('\n  ', ' ').splitlines()
     said = dict(entry.partition(': ')[::2] for entry in entries)

@@ -8,14 +8,23 @@ For: the trainer
 import functools
 import weakref
 
+import tensorflow as tf
+
+from estimator_trainer.compat import lacks
+
 _AFTER = 8  # an operation is made at most so many operations after its seed
 _numbered: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> [(operations before it, its seed2)]
 
 
 def install() -> None:
     """From here on they are noted."""
-    from tensorflow.python.framework import ops, random_seed
+    with lacks.or_without(__file__):
+        from tensorflow.python.framework import random_seed
 
+        _note(random_seed)
+
+
+def _note(random_seed) -> None:
     original = random_seed.get_seed
     if hasattr(original, '__wrapped__') and original.__name__ == 'noted_seed':
         return
@@ -23,8 +32,8 @@ def install() -> None:
     @functools.wraps(original)
     def noted_seed(op_seed):
         seeds = original(op_seed)
-        graph = ops.get_default_graph()
-        if op_seed is None and type(graph) is ops.Graph:
+        graph = tf.compat.v1.get_default_graph()
+        if op_seed is None and type(graph) is tf.Graph:
             _numbered.setdefault(graph, []).append((len(graph.get_operations()), seeds[1] or 0))
         return seeds
 

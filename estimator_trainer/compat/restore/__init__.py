@@ -24,7 +24,7 @@ import importlib.util
 import os
 import sys
 
-from estimator_trainer.compat import hook
+from estimator_trainer.compat import hook, lacks
 
 # tensorflow and the copies of tf.compat.v1 and v2: `tensorflow.compat.v1` and
 # `tensorflow._api.v2.compat.v1` are two module objects, and each has both in it again.
@@ -76,7 +76,8 @@ def _find_removed_modules() -> None:
 def _add_estimator(namespace) -> None:
     if 'estimator' in vars(namespace) or not _is_needed():
         return
-    from tensorflow.python.util import lazy_loader
+    with lacks.refused(__file__):
+        from tensorflow.python.util import lazy_loader
 
     from estimator_trainer.compat.restore import keras_2
 
@@ -137,10 +138,14 @@ def _before_estimators() -> None:
 
 def _add_api_name() -> None:
     """Teaches `tf_export` the API name 'estimator', which tensorflow_estimator's modules export to."""
-    from tensorflow.python.util import tf_export
+    with lacks.refused(__file__):
+        from tensorflow.python.util import tf_export
 
-    if hasattr(tf_export, 'ESTIMATOR_API_NAME'):
-        return
+        if not hasattr(tf_export, 'ESTIMATOR_API_NAME'):
+            _teach(tf_export)
+
+
+def _teach(tf_export) -> None:
     tf_export.ESTIMATOR_API_NAME = 'estimator'
     for table, suffix, version in ((tf_export.API_ATTRS_V1, '_v1', 1), (tf_export.API_ATTRS, '', 2)):
         table['estimator'] = tf_export._Attributes(f'_estimator_api_names{suffix}', f'_estimator_api_constants{suffix}')

@@ -18,9 +18,10 @@ def version(*names):
             pass
 print(json.dumps({
     'python': platform.python_version(),
-    'tensorflow': version('tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tensorflow-macos', 'intel-tensorflow'),
+    'tensorflow': version(
+        'tensorflow', 'tensorflow-cpu', 'tf-nightly', 'tf-nightly-cpu', 'tensorflow-macos', 'intel-tensorflow'),
     'tensorflow-estimator': version('tensorflow-estimator'),
-    'tf-keras': version('tf-keras'),
+    'tf-keras': version('tf-keras', 'tf-keras-nightly'),
     'numpy': version('numpy'),
 }))
 """

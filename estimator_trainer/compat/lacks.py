@@ -1,0 +1,130 @@
+"""What happens where a TensorFlow of the future lacks a name that a file of `compat` uses.
+
+If nothing that is computed depends on it, the run goes on without, and one line says so (`or_without`). Else the run is
+refused in one sentence (`refusal`).
+"""
+
+import contextlib
+import logging
+import os
+import pathlib
+import re
+import traceback
+import types
+from collections.abc import Iterator
+
+NEWEST_RUN = '2.22'  # the newest TensorFlow with which this has been run
+
+_ERRORS = (AttributeError, ImportError)
+_LIBRARIES = ('tensorflow', 'keras', 'tf_keras', 'tensorflow_estimator')
+_COMPAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '')
+_log = logging.getLogger('estimator_trainer')
+_NOT_IN_MODULE = re.compile("cannot import name '(.+?)'")
+_said = set()
+
+
+@contextlib.contextmanager
+def or_without(file: str) -> Iterator[None]:
+    """Leaves its block where TensorFlow lacks a name that is used there, and says so once.
+
+    Only for what changes no number, and no part of it may be done before the names are known to be there.
+
+    Args:
+        file: of the patch (`__file__`), whose docstring says what happens without it.
+    """
+    try:
+        yield
+    except _ERRORS as error:
+        if not _is_of_a_library(error):
+            raise
+        say_without(file, _described(error))
+
+
+@contextlib.contextmanager
+def told_as(kind: type[Exception]) -> Iterator[None]:
+    """Raises `kind` with a text for the user where TensorFlow lacks a name that is used in the block."""
+    try:
+        yield
+    except _ERRORS as error:
+        if not _is_of_a_library(error):
+            raise
+        raise kind(_described(error)) from error
+
+
+class Refused(Exception):
+    """A sentence for the user: what is lacking would change what is computed."""
+
+
+@contextlib.contextmanager
+def refused(file: str) -> Iterator[None]:
+    """Raises `Refused` where TensorFlow lacks a name that is used in the block: other numbers would be computed."""
+    try:
+        yield
+    except _ERRORS as error:
+        if not _is_of_a_library(error):
+            raise
+        raise Refused(_sentence(error, file)) from error
+
+
+def say_without(file: str, lack: str) -> None:
+    """Says once that the run goes on without a patch, and why."""
+    if file not in _said:
+        _said.add(file)
+        _log.warning('%s. The run goes on; what this means: %s', lack, _without(file))
+
+
+def refusal(error: BaseException) -> str | None:
+    """What the user is told in place of an exception that a file of `compat` has met because a name is missing; None:
+    it is another exception."""
+    if isinstance(error, Refused):
+        return str(error)
+    if not isinstance(error, _ERRORS) or not _is_of_a_library(error):
+        return None
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    asked = [os.path.abspath(file) for file in files if not file.startswith('<frozen')]
+    if not asked or not asked[-1].startswith(_COMPAT):
+        return None
+    return _sentence(error, asked[-1])
+
+
+def _sentence(error, file: str) -> str:
+    return f'{_described(error)}, and without it: {_without(file)}. Install TensorFlow 2.15 to {NEWEST_RUN}.'
+
+
+def _described(error) -> str:
+    """Such as "TensorFlow 2.23.0 has no tensorflow.python.framework.ops.get_name_scope"."""
+    if isinstance(error, ImportError):
+        name = '.'.join(filter(None, (error.name, *_NOT_IN_MODULE.findall(str(error)))))
+    else:
+        name = f'{_owner(error)}.{error.name}'
+    return f'TensorFlow {_version()} has no {name}'
+
+
+def _version() -> str:
+    from estimator_trainer import compat
+
+    return compat.installed(*compat.DISTRIBUTIONS) or '.'.join(map(str, compat.tensorflow_version()))
+
+
+def _owner(error: AttributeError) -> str:
+    """The module, or the class of a library, that lacks an attribute."""
+    if isinstance(error.obj, types.ModuleType):
+        return error.obj.__name__
+    kind = error.obj if isinstance(error.obj, type) else type(error.obj)
+    kind = next((each for each in kind.__mro__ if _is_name_of_a_library(each.__module__)), kind)
+    return f'{kind.__module__}.{kind.__qualname__}'
+
+
+def _is_of_a_library(error) -> bool:
+    return _is_name_of_a_library(error.name if isinstance(error, ImportError) else _owner(error))
+
+
+def _is_name_of_a_library(name) -> bool:
+    return str(name).partition('.')[0] in _LIBRARIES
+
+
+def _without(file: str) -> str:
+    from estimator_trainer.compat.patches import table
+
+    row = table.row(pathlib.Path(file))
+    return row.without if row else 'it is not known'
