@@ -57,6 +57,9 @@ def test_report(tmp_path, capsys, name):
     assert 'is a folder; name a file' in after(code, folder, before, capsys)
     assert report_command.main([str(run), f'--out={folder}/new.html']) == 0
     assert report_command.main([str(run), f'--out={folder}/new.html']) == 0  # its own page is replaced
+    new = folder / 'new.html'
+    new.write_text(new.read_text().replace(files_of_others.PAGE_MARK, ''))
+    assert report_command.main([str(run), f'--out={new}']) == 0  # one of an earlier version too
     assert state(folder).keys() - before.keys() == {f'{folder}/new.html'}
 
 

@@ -8,6 +8,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
 
 NAME = 'plan.json'
+_LATER = ('study.db', 'sweep.json', 'sweep.html')  # what a sweep writes after it
 _FREE = (
     *('model_dir', 'progress', 'report', 'track', 'metrics_port', 'dry_run'),
     *('log_every_steps', 'save_summary_steps', 'allow_config_change'),
@@ -77,6 +78,12 @@ def keep(plan: SweepPlan, folder: str) -> None:
     if not os.path.exists(path):
         if os.path.exists(os.path.join(folder, 'config.json')):
             raise UsageError(f'--model_dir={folder}: holds a run of the trainer; name another folder for the sweep.')
+        for name in _LATER:
+            if os.path.lexists(os.path.join(folder, name)):
+                raise UsageError(
+                    f'--model_dir={folder}: its {name} is not of a sweep with a {NAME}; move it away, or name another '
+                    'folder.'
+                )
         protocol.remove_unfinished(path)
         protocol.write_json(path, new)
         return

@@ -36,7 +36,10 @@ def test_other_flags_are_refused_with_both_values(tmp_path):
     assert "param: [] there, ['hidden=3'] now" in str(raised.value)
 
 
-@pytest.mark.parametrize('name, content', [('config.json', '{}'), ('plan.json', 'no json')])
+@pytest.mark.parametrize(
+    'name, content',
+    [('config.json', '{}'), ('plan.json', 'no json'), ('study.db', 'mine'), ('sweep.json', '{"mine": 1}')],
+)
 def test_a_folder_of_something_else(tmp_path, name, content):
     (tmp_path / name).write_text(content)
     with pytest.raises(UsageError, match='name another folder'):
