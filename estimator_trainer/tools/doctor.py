@@ -25,6 +25,11 @@ _CANNOT = (
     'Keras 3 models in an Estimator: tf.keras is Keras 2 in this process',
 )
 
+_SEEDS = (
+    "seeds: a layer without a seed (tf.compat.v1.layers, tf.keras.layers) takes it from Python's random, not from "
+    'tf_random_seed, so that each run begins with other weights: '
+    'python -m estimator_trainer.compat run --stable-seeds PROGRAM makes them equal'
+)
 ESTIMATOR = 'pip install "tensorflow-estimator==2.15.*"'
 
 USAGE = """\
@@ -85,6 +90,7 @@ def examine() -> int:
         print(line)
     for line in _CANNOT if restored else ():
         print('cannot work:', line)
+    print(_SEEDS)
     for line in _remote_files():
         print(line)
     problems += _import() if not problems else []

@@ -47,6 +47,7 @@ def problems(lines):
 def test_a_release(examined):
     code, lines = examined(tensorflow='2.21.0', tf_keras='2.21.0')
     assert (code, problems(lines)) == (0, [])
+    assert any(line.startswith('seeds: ') and '--stable-seeds PROGRAM' in line for line in lines)
     assert {'tensorflow 2.21.0 without tf.estimator', 'tf-keras 2.21.0'} < {*lines}
     assert not any('pre-release' in line or 'newer' in line for line in lines)
 

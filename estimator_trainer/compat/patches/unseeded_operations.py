@@ -8,8 +8,6 @@ For: the trainer
 import functools
 import weakref
 
-import tensorflow as tf
-
 from estimator_trainer.compat import lacks
 
 _AFTER = 8  # an operation is made at most so many operations after its seed
@@ -25,6 +23,8 @@ def install() -> None:
 
 
 def _note(random_seed) -> None:
+    import tensorflow as tf
+
     original = random_seed.get_seed
     if hasattr(original, '__wrapped__') and original.__name__ == 'noted_seed':
         return

@@ -96,7 +96,9 @@ def _cause(key, one, other, rows, continued) -> list[str]:
         if key.step or continued:
             return ['The checkpoint is not read as it was written, or a call of train begins with other values.']
         return [
-            'No step has been made yet: the initializer, its seed, or the checkpoint of a warm start is not the same.'
+            'No step has been made yet: the initializer, its seed, or the checkpoint of a warm start is not the same.',
+            "A layer without a seed takes the next number of Python's random, whatever tf_random_seed is: one program "
+            'may draw more numbers before. Give its initializer a seed.',
         ]
     if key.thing == traces.INPUTS:
         return [
