@@ -25,7 +25,7 @@ setup(
     packages=find_packages(include=['estimator_trainer', 'estimator_trainer.*', 'tf_config', 'tf_config.*']),
     entry_points={'console_scripts': ['estimator-trainer = estimator_trainer.__main__:main']},
     install_requires=[
-        'tensorflow>=2.15,<2.23',  # 2.22.0rc0 is the newest that has been run
+        'tensorflow>=2.15,<2.23',  # 2.21 is the newest with which all tests have passed; of 2.22, parts with rc0
         'tensorflow-estimator==2.15.*',  # the last one; pure Python
         'tf-keras>=2.15,<2.23',  # Keras 2, which Estimators need; follows TensorFlow's version
         'tensorflow-datasets>=4.9.4,<4.10',  # --dataset

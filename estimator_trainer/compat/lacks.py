@@ -13,7 +13,7 @@ import traceback
 import types
 from collections.abc import Iterator
 
-NEWEST_RUN = '2.22'  # the newest TensorFlow with which this has been run
+NEWEST = '2.22'  # the newest TensorFlow that setup.py allows
 
 _ERRORS = (AttributeError, ImportError)
 _LIBRARIES = ('tensorflow', 'keras', 'tf_keras', 'tensorflow_estimator')
@@ -88,7 +88,7 @@ def refusal(error: BaseException) -> str | None:
 
 
 def _sentence(error, file: str) -> str:
-    return f'{_described(error)}, and without it: {_without(file)}. Install TensorFlow 2.15 to {NEWEST_RUN}.'
+    return f'{_described(error)}, and without it: {_without(file)}. Install TensorFlow 2.15 to {NEWEST}.'
 
 
 def _described(error) -> str:

@@ -22,7 +22,14 @@ def run(arguments, switches):
     Args:
         arguments: what follows `python` on its command line, from the script or `-m` on.
         switches: {switch of `compat run`: the names that are given with it}.
+
+    Raises:
+        ValueError: with --horovod, the environment names no rank.
     """
+    if '--horovod' in switches:
+        if '--hosts' in switches:
+            os.environ['ESTIMATOR_TRAINER_HOSTS'] = ','.join(switches['--hosts'])
+        import estimator_trainer.compat.horovod  # noqa: F401 -- takes TF_CONFIG away; the program has what is left
     command = [sys.executable, *subprocess._args_from_interpreter_flags(), *arguments]
     environment = child_environment(os.environ, switches)
     if '--keep-memory' in switches:

@@ -40,6 +40,7 @@ def gang(
     affinity = opts.own.cpu_affinity and hasattr(os, 'sched_setaffinity')
     command, is_program = machine.trainer, opts.own.program is not None
     if opts.own.program is not None:
-        command = (*machine.python, *COMPAT_RUN, opts.own.program)
+        switches = [f'--{name}' for name in ('tf1', 'horovod') if getattr(opts.own, name)]
+        command = (*machine.python, *COMPAT_RUN, *switches, opts.own.program)
     flags = (*opts.words, *fewer, *no_port)
     return task_commands.commands(shape, addresses, command, flags, environ, machine.cores, affinity, is_program)

@@ -53,6 +53,17 @@ class ClusterFlags:
         'trainer, and gets what comes after the --.',
         unset='the trainer',
     )
+    tf1: bool = _tasks(
+        False,
+        'With --program: a program of TensorFlow 1, which runs under `compat run --tf1`.',
+        why='most programs are of TensorFlow 2',
+    )
+    horovod: bool = _tasks(
+        False,
+        'With --program: the workers are the ranks of `horovod.tensorflow`, which need not be installed. There is no '
+        'evaluator.',
+        why='a program that does not import Horovod reads TF_CONFIG',
+    )
     ps: int = _tasks(
         Shape.ps, 'Parameter servers.', least=0, wanted='give 0 or more', why='training is synchronous without them'
     )
@@ -188,7 +199,8 @@ class Options:
 
     @property
     def shape(self) -> Shape:
-        return Shape(self.own.workers, self.own.ps, self.own.evaluator, self.trainer.config.sync_ps)
+        evaluator = self.own.evaluator and not self.own.horovod
+        return Shape(self.own.workers, self.own.ps, evaluator, self.trainer.config.sync_ps)
 
     @property
     def rules(self) -> Rules:
@@ -219,6 +231,7 @@ def parse(argv: Sequence[str]) -> Options:
     before, after = _parts(argv)
     own, words = two_parts.parse(ClusterFlags, 'run_local_cluster.sh', before), tuple(after)
     _check_min_workers(own)
+    _check_horovod(own)
     if own.program is not None:
         _check_program(own, own.program)
         grace_secs = Limits.grace_secs if own.grace_secs is None else own.grace_secs
@@ -227,6 +240,14 @@ def parse(argv: Sequence[str]) -> Options:
     trainer = trainers.read(words)
     log_dir = own.log_dir or (trainer.model_dir and os.path.join(trainer.model_dir, 'logs'))
     return Options(own, words, trainer, _limits(own, trainer.config), trainer.model_dir, log_dir)
+
+
+def _check_horovod(own: ClusterFlags) -> None:
+    for name, given in (('tf1', own.tf1), ('horovod', own.horovod)):
+        if given and own.program is None:
+            raise UsageError(f'--{name}: only for a program of your own; give --program=FILE as well')
+    if own.horovod and own.ps:
+        raise UsageError(f'--horovod: not with --ps={own.ps}, because every task is a rank; leave one of them out')
 
 
 def _check_program(own: ClusterFlags, program: str) -> None:

@@ -102,9 +102,9 @@ def examine() -> int:
 def _pre_release(version: str) -> None:
     """Says so where this TensorFlow has not been released, or is newer than what has been run."""
     if re.search('rc|dev', version):
-        print(f'this TensorFlow is a pre-release; {lacks.NEWEST_RUN} is the newest with which all tests have passed')
-    elif compat.tensorflow_version() > tuple(map(int, lacks.NEWEST_RUN.split('.'))):
-        print(f'this TensorFlow is newer than {lacks.NEWEST_RUN}, the newest with which all tests have passed')
+        print('this TensorFlow is a pre-release: not all tests have been run with it')
+    elif compat.tensorflow_version() > tuple(map(int, lacks.NEWEST.split('.'))):
+        print(f'this TensorFlow is newer than {lacks.NEWEST}: no tests have been run with it')
 
 
 def _keras_2(tensorflow: str) -> str:

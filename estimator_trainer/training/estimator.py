@@ -11,8 +11,8 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.training import batch_first, reports, save_rule, several_steps, sync_ps, transfers, waits
 from estimator_trainer.training import loop as loops
-from estimator_trainer.training import reports, save_rule, several_steps, sync_ps, transfers, waits
 from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
@@ -90,6 +90,8 @@ class _Training:
         hooks_of_job = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]  # worker_hooks are Estimator's own
         has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
+        if not plan.uses_parameter_servers:
+            batch_first.wait_for_batch([train_op, spec.loss.op])
         wait = waits.for_input_of_step(waits.needed([train_op, spec.loss.op])) if plan.is_chief else None
         calls, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:

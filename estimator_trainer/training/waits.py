@@ -13,7 +13,7 @@ from estimator_trainer.compat.patches import determinism, graphs
 
 v1 = tf.compat.v1
 _OF_CALL = 'estimator_trainer/input_wait_of_call'
-_ASKS = ('IteratorGetNext', 'IteratorGetNextAsOptional')
+ASKS = ('IteratorGetNext', 'IteratorGetNextAsOptional')
 
 
 class Waits:
@@ -73,7 +73,7 @@ def for_input_of_step(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
 
 
 def _measured(ops) -> tf.Tensor | None:
-    asking = [op for op in ops if op.type in _ASKS]
+    asking = [op for op in ops if op.type in ASKS]
     if not asking or determinism.is_on() or any(graphs.is_in_control_flow(op) for op in asking):
         return None
     graph = asking[0].graph

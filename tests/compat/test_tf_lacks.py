@@ -243,7 +243,7 @@ def test_the_run_is_refused_in_a_sentence(without, name, missing):
     said = lacks.refusal(raised.value)
     assert said.startswith(f'TensorFlow {lacks._version()} has no {missing.partition(":")[0]}')
     assert table.row(PATCHES / f'{name.strip()}.py').without in said
-    assert said.endswith(f'Install TensorFlow 2.15 to {lacks.NEWEST_RUN}.') and '\n' not in said
+    assert said.endswith(f'Install TensorFlow 2.15 to {lacks.NEWEST}.') and '\n' not in said
 
 
 @pytest.mark.parametrize('name, missing', cases(FALLS_BACK))

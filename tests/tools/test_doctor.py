@@ -58,7 +58,7 @@ def test_a_pre_release_with_the_nightly_build_of_keras_2(examined, name, version
     assert (code, problems(lines)) == (0, [])
     assert f'tensorflow {version} without tf.estimator' in lines
     assert 'tf-keras-nightly 2.22.0.dev2026101709' in lines
-    assert any(line.startswith('this TensorFlow is a pre-release; ') for line in lines)
+    assert any(line.startswith('this TensorFlow is a pre-release: ') for line in lines)
 
 
 def test_a_pre_release_with_the_keras_2_of_another(examined):

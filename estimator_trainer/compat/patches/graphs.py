@@ -1,9 +1,10 @@
 """Parts of a graph that has been built already.
 
-Touches: Operation._get_control_flow_context, _update_input and _add_control_input, Graph._copy_functions_to_graph_def
-  and DType._is_ref_dtype
+Touches: Operation._get_control_flow_context, _update_input, _add_control_input and _control_outputs,
+  Graph._copy_functions_to_graph_def and DType._is_ref_dtype
 Without it: each call takes one step (--steps_per_call), tensors do not travel to parameter servers together, and waits
-  for batches are not measured
+  for batches are not measured; where the data end or a file is damaged, some updates of the step that got no batch
+  may be in the last checkpoint
 For: the trainer
 """
 
@@ -21,6 +22,11 @@ def replace_input(op, number: int, tensor) -> None:
 def run_after(op, other) -> None:
     """Lets an operation wait for another one."""
     op._add_control_input(other)
+
+
+def controlled_by(op) -> list:
+    """The operations that wait for an operation, and need not read of it."""
+    return op._control_outputs
 
 
 def copy_functions(graph, definition) -> None:

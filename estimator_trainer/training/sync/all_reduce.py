@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from estimator_trainer.compat.patches import python_all_reduce
 from estimator_trainer.monitoring.profiles.event_names import ADD_UP
-from estimator_trainer.training.sync import coordination, shared_memory
+from estimator_trainer.this_process import shared_memory
+from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
 _annotation = tf.profiler.experimental.Trace

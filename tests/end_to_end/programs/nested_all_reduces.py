@@ -12,7 +12,8 @@ import tensorflow as tf  # noqa: E402
 
 import tf_config  # noqa: E402
 from estimator_trainer.compat.patches import heartbeat  # noqa: E402
-from estimator_trainer.training.sync import all_reduce, coordination, shared_memory  # noqa: E402
+from estimator_trainer.this_process import shared_memory  # noqa: E402
+from estimator_trainer.training.sync import all_reduce, coordination  # noqa: E402
 
 STEPS, BOUND_SECS = 20, 60
 

@@ -1,4 +1,4 @@
-"""sync.shared_memory: tasks, here threads of one process, add up arrays. No TensorFlow."""
+"""this_process.shared_memory: tasks, here threads of one process, add up arrays. No TensorFlow."""
 
 import concurrent.futures
 import os
@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from estimator_trainer.training.sync import shared_memory
+from estimator_trainer.this_process import shared_memory
 
 BOUND_SECS = 120
 
@@ -128,7 +128,7 @@ def test_a_task_that_ends_is_lost(two):
 CHILD = """
 import os, sys, time
 import numpy as np
-from estimator_trainer.training.sync import shared_memory
+from estimator_trainer.this_process import shared_memory
 
 listener = shared_memory.Listener()
 print(listener.address, flush=True)
@@ -166,11 +166,11 @@ def test_who_does_not_come_is_waited_for_with_a_bound():
 
 
 def test_a_place_is_the_same_for_processes_of_one_machine():
-    program = 'from estimator_trainer.training.sync import shared_memory; print(shared_memory.place())'
+    program = 'from estimator_trainer.this_process import shared_memory; print(shared_memory.place())'
     output = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=BOUND_SECS).stdout
     assert output.strip() == shared_memory.place()
 
 
 def test_needs_no_tensorflow():
-    program = 'import sys, estimator_trainer.training.sync.shared_memory; sys.exit("tensorflow" in sys.modules)'
+    program = 'import sys, estimator_trainer.this_process.shared_memory; sys.exit("tensorflow" in sys.modules)'
     assert subprocess.run([sys.executable, '-c', program], timeout=BOUND_SECS).returncode == 0

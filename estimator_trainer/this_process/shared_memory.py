@@ -104,9 +104,10 @@ class SharedMemory:
     def __init__(self, rank: int, peers):
         self._rank, self.size, self._peers = rank, len(peers) + 1, peers
         self._changed = threading.Condition()  # guards all that follows
-        self._arrived = {other: collections.defaultdict(collections.deque) for other in peers}
-        self._being_read = set()  # peers whose socket a thread reads
-        self._free, self._readers = collections.defaultdict(list), {}  # {bytes: regions}, {region: those who read it}
+        self._arrived: dict = {other: collections.defaultdict(collections.deque) for other in peers}
+        self._being_read: set[int] = set()  # peers whose socket a thread reads
+        self._free: dict = collections.defaultdict(list)  # {bytes: regions}
+        self._readers: dict = {}  # {region: those who read it}
         self._end, self._memory_of, self._mapped = 0, {}, {}
         self._num_waiting = 0
         self._waits: tuple = (None, 0.0)  # since when, or None; seconds before that. Read without the lock
@@ -129,7 +130,7 @@ class SharedMemory:
         since, secs = self._waits
         return secs if since is None else secs + time.monotonic() - since
 
-    def add_up(self, key: int, array, holds_up: bool = True) -> np.ndarray:
+    def add_up(self, key: int, array, holds_up: bool = True, function=np.add) -> np.ndarray:
         """The sum of the arrays that all tasks give under one key, of the same shape and type.
 
         Several keys may be added up at the same time, by one thread each. The sums of one key follow each other in the
@@ -137,37 +138,51 @@ class SharedMemory:
 
         Args:
             holds_up: the caller can do nothing else meanwhile, and so its wait counts.
+            function: of NumPy, in place of the sum: np.minimum, np.maximum or np.multiply.
 
         Raises:
             TaskLost: a task has ended.
             ValueError: a task gives an array of another size.
         """
-        array, key = np.asarray(array), int(key)
+        array = np.asarray(array)
         total = _aligned(array)
         if not array.nbytes:
             return total
-        where = self._take(array.nbytes)
-        np.copyto(self._mapped[self._rank].like(array, where), array)
-        self._send_all(key, where, array.nbytes)
-        for rank in range(self.size):
-            part = array  # the memory may have another one as soon as all others have read it
-            if rank != self._rank:
-                with self._waiting(holds_up):
-                    place, size = self._receive(rank, key)
-                if size != array.nbytes:
-                    raise ValueError(
-                        f'task {rank} adds up {size} bytes, and task {self._rank} {array.nbytes}: do all tasks run the '
-                        'same program, with the same flags?'
-                    )
-                part = self._mapped[rank].like(array, place)
+        for rank, part in enumerate(self.parts(key, array, holds_up)):
+            if part.nbytes != array.nbytes:
+                raise ValueError(
+                    f'task {rank} gives {part.nbytes} bytes, and task {self._rank} {array.nbytes}: do all tasks run '
+                    'the same program, with the same flags?'
+                )
+            part = part.view(array.dtype).reshape(array.shape)
             if rank:
-                np.add(total, part, out=total)
+                function(total, part, out=total)
             else:
                 np.copyto(total, part)
-            if rank != self._rank:
+        return total
+
+    def parts(self, key: int, array, holds_up: bool = True):
+        """What the tasks give under one key, in the order of their ranks: arrays of bytes, each of any length. Each is
+        valid until the next one is asked for, and all have to be asked for.
+
+        Raises:
+            TaskLost: a task has ended.
+        """
+        array, key = np.asarray(array), int(key)
+        where = self._take(array.nbytes) if array.nbytes else 0
+        if array.nbytes:
+            np.copyto(self._mapped[self._rank].like(array, where), array)
+        self._send_all(key, where, array.nbytes)
+        for rank in range(self.size):
+            if rank == self._rank:  # the memory may have another one as soon as all others have read it
+                yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+                continue
+            with self._waiting(holds_up):
+                place, size = self._receive(rank, key)
+            yield self._mapped[rank].bytes(place, size)
+            if size:
                 with contextlib.suppress(TaskLost):  # whoever waits for it next will notice
                     self._send(rank, _READ, place, size)
-        return total
 
     def _take(self, num_bytes) -> int:
         """Where a region is that no task reads any more."""
@@ -271,15 +286,20 @@ class _Mapped:
     ones."""
 
     def __init__(self, descriptor: int, access: int):
-        self._descriptor, self._access, self._pieces = descriptor, access, {}
+        self._descriptor, self._access = descriptor, access
+        self._pieces: dict[int, mmap.mmap] = {}
 
     def like(self, array, where: int) -> np.ndarray:
         """The memory there as an array of this type and shape."""
+        return self.bytes(where, array.nbytes).view(array.dtype).reshape(array.shape)
+
+    def bytes(self, where: int, size: int) -> np.ndarray:
+        """The memory there."""
         start, end = _piece(where)
-        if start not in self._pieces:
+        if size and start not in self._pieces:
             found = mmap.mmap(self._descriptor, end - start, prot=self._access, offset=start)
             self._pieces.setdefault(start, found)
-        return np.frombuffer(self._pieces[start], array.dtype, array.size, where - start).reshape(array.shape)
+        return np.frombuffer(self._pieces[start] if size else b'', np.uint8, size, where - start if size else 0)
 
 
 def _piece(where: int) -> tuple[int, int]:

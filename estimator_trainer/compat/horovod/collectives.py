@@ -1,0 +1,130 @@
+"""Operations of TensorFlow that exchange tensors with the other ranks, in graphs, in functions and at once.
+
+Each is one function of Python that a graph calls. It waits for the other ranks, and holds one of TensorFlow's threads
+meanwhile. So whatever belongs together goes into one operation.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.compat.horovod import packing, world
+
+v1 = tf.compat.v1
+
+
+def reduce_all(tensors, operation: str, name=None) -> list:
+    """Reduces tensors over all ranks, in one exchange for each type.
+
+    Args:
+        tensors: tensors, IndexedSlices (which get the rows of all ranks: sum and average only), and None.
+        operation: a name of `packing`.
+        name: tells this operation from others; each rank gives it the same one.
+    """
+    if world.place().size == 1:
+        return list(tensors)
+    dense = [index for index, each in enumerate(tensors) if each is not None and not _is_sparse(each)]
+    sparse = [index for index, each in enumerate(tensors) if _is_sparse(each)]
+    if sparse and operation not in (packing.AVERAGE, packing.SUM):
+        raise NotImplementedError(f'{operation} of IndexedSlices is not defined; use sparse_as_dense=True.')
+    text = _text('DistributedReduce', name)
+
+    def exchange(*arrays):
+        with world.exchange(text) as transport:
+            totals = packing.reduced(transport, text, arrays[: len(dense)], operation) if dense else []
+            rows = packing.gathered(transport, f'{text}/rows', arrays[len(dense) :]) if sparse else []
+        if operation == packing.AVERAGE:
+            rows = [each if number % 2 else _divided(each, world.place().size) for number, each in enumerate(rows)]
+        return [*totals, *rows]
+
+    given = [tf.convert_to_tensor(tensors[index]) for index in dense]
+    of_rows = [part for index in sparse for part in (tensors[index].values, tensors[index].indices)]
+    found = _called(
+        exchange, [*given, *of_rows], [each.shape for each in given] + [_any_rows(each) for each in of_rows]
+    )
+    results = list(tensors)
+    for index, total in zip(dense, found):
+        results[index] = total
+    for number, index in enumerate(sparse):
+        values, indices = found[len(dense) + 2 * number :][:2]
+        results[index] = tf.IndexedSlices(values, indices, tensors[index].dense_shape)
+    return results
+
+
+def allgather(tensor, name=None):
+    """The rows of all ranks, in the order of the ranks. Its gradient is the sum of the ranks' for the own rows."""
+    tensor = tf.convert_to_tensor(tensor)
+    if not tensor.shape.rank and tensor.shape.rank is not None:
+        raise ValueError('hvd.allgather needs a tensor with rows; a scalar has none.')
+    if world.place().size == 1:
+        return tf.identity(tensor)
+    text = _text('DistributedGather', name)
+
+    def exchange(array):
+        with world.exchange(text) as transport:
+            return packing.gathered(transport, text, [array])
+
+    @tf.custom_gradient
+    def gather(rows):
+        def gradient(upstream):
+            (total,) = reduce_all([upstream], packing.SUM, f'{text}/gradient')
+            counts = allgather(tf.shape(rows)[:1], f'{text}/rows')
+            start = tf.reduce_sum(counts[: world.place().rank])
+            return total[start : start + tf.shape(rows)[0]]
+
+        return _called(exchange, [rows], [_any_rows(rows)])[0], gradient
+
+    return gather(tensor)
+
+
+def broadcast_all(tensors, root_rank: int, name=None) -> list:
+    """The tensors of rank `root_rank`, in one exchange; those of the other ranks tell shapes and types.
+
+    Raises:
+        ValueError: there is no such rank.
+    """
+    place = world.place()
+    if not 0 <= root_rank < place.size:
+        raise ValueError(f'root_rank={root_rank}: the ranks are 0 to {place.size - 1}')
+    if place.size == 1 or not tensors:
+        return list(tensors)
+    text = _text('DistributedBroadcast', name)
+
+    def exchange(*arrays):
+        with world.exchange(text) as transport:
+            return packing.broadcast(transport, text, arrays, root_rank, place.rank)
+
+    given = [tf.convert_to_tensor(each) for each in tensors]
+    return _called(exchange, given, [each.shape for each in given])
+
+
+def _called(function, tensors, shapes) -> list:
+    """The results of `function`, of the types of `tensors`, as one operation."""
+
+    def of_arrays(*arrays):
+        return function(*(np.asarray(array) for array in arrays))
+
+    with tf.device('/device:CPU:0'):
+        found = tf.numpy_function(of_arrays, tensors, [each.dtype for each in tensors])
+    found = list(found) if isinstance(found, (list, tuple)) else [found]
+    for each, shape in zip(found, shapes):
+        each.set_shape(shape)
+    return found
+
+
+def _text(kind: str, name) -> str:
+    """What names an operation in every rank. What runs at once, or in a function, runs in one order everywhere."""
+    if tf.executing_eagerly() or name:
+        return f'{kind}/{name}' if name else kind
+    return v1.get_default_graph().unique_name(f'{kind}/operation')
+
+
+def _is_sparse(tensor) -> bool:
+    return isinstance(tensor, tf.IndexedSlices)
+
+
+def _any_rows(tensor):
+    return tf.TensorShape([None]).concatenate(tensor.shape[1:])
+
+
+def _divided(array, size):
+    return (array / size).astype(array.dtype)

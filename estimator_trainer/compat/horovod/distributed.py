@@ -1,0 +1,131 @@
+"""Optimizers and a tape whose gradients are those of all ranks: DistributedOptimizer and DistributedGradientTape."""
+
+import tensorflow as tf
+
+from estimator_trainer.compat.horovod import collectives, world
+from estimator_trainer.compat.horovod.accumulation import Accumulation
+
+v1 = tf.compat.v1
+
+
+def gradients_of_all(gradients, operation, compression, sparse_as_dense, name=None) -> list:
+    """The gradients of a step, reduced over all ranks in one operation."""
+    if world.place().size == 1:
+        return list(gradients)
+    given, contexts = [], []
+    for gradient in gradients:
+        if sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
+            gradient = tf.convert_to_tensor(gradient)
+        context = None
+        if gradient is not None and not isinstance(gradient, tf.IndexedSlices):
+            gradient, context = compression.compress(gradient)
+        given.append(gradient)
+        contexts.append(context)
+    found = collectives.reduce_all(given, operation, name)
+    return [
+        each if each is None or isinstance(each, tf.IndexedSlices) else compression.decompress(each, context)
+        for each, context in zip(found, contexts)
+    ]
+
+
+def make_optimizer(optimizer, name, use_locking, passes, averages, reduce):
+    """The optimizer with the gradients of all ranks.
+
+    Args:
+        optimizer: of tf.compat.v1.train, or of Keras.
+        passes: backward_passes_per_step.
+        averages: average_aggregated_gradients.
+        reduce: gradients -> the same of all ranks.
+
+    Raises:
+        ValueError: it is no optimizer.
+    """
+    accumulation = Accumulation(passes, averages, reduce)
+    if isinstance(optimizer, v1.train.Optimizer):
+        return V1Optimizer(optimizer, name, use_locking, accumulation)
+    if hasattr(optimizer, 'apply_gradients') and hasattr(optimizer, 'from_config'):
+        return _of_keras(optimizer, name, accumulation)
+    raise ValueError(f'{optimizer!r} is no optimizer: give one of tf.compat.v1.train or of tf.keras.optimizers')
+
+
+class V1Optimizer(v1.train.Optimizer):
+    """Another optimizer of tf.compat.v1.train, whose compute_gradients gives those of all ranks."""
+
+    def __init__(self, optimizer, name, use_locking, accumulation):
+        super().__init__(use_locking, name or f'Distributed{type(optimizer).__name__}')
+        self._of_program, self._accumulation = optimizer, accumulation
+
+    def compute_gradients(self, *args, **kwargs):
+        gradients, variables = zip(*self._of_program.compute_gradients(*args, **kwargs))
+        return list(zip(self._accumulation.reduced(gradients, variables), variables))
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        pairs = list(grads_and_vars)
+        return self._accumulation.apply(
+            [gradient for gradient, _ in pairs],
+            lambda: self._of_program.apply_gradients(pairs, global_step, name),
+            lambda: None if global_step is None else v1.assign_add(global_step, 1).op,
+        )
+
+    def get_slot(self, *args, **kwargs):
+        return self._of_program.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args, **kwargs):
+        return self._of_program.get_slot_names(*args, **kwargs)
+
+    def variables(self, *args, **kwargs):
+        return self._of_program.variables(*args, **kwargs)
+
+
+def _of_keras(optimizer, name, accumulation):
+    """An optimizer of the same class, settings and name, so that Keras can load what it saves without Horovod."""
+
+    class Distributed(type(optimizer)):
+        def apply_gradients(self, grads_and_vars, *args, **kwargs):
+            pairs = list(grads_and_vars)
+            variables = [variable for _, variable in pairs]
+            gradients = accumulation.reduced([gradient for gradient, _ in pairs], variables)
+            plain = super().apply_gradients
+
+            def count():
+                self.iterations.assign_add(1)
+
+            return accumulation.apply(gradients, lambda: plain(list(zip(gradients, variables)), *args, **kwargs), count)
+
+    Distributed.__name__ = Distributed.__qualname__ = type(optimizer).__name__
+    config = optimizer.get_config()
+    return Distributed.from_config({**config, 'name': name} if name else config)
+
+
+class DistributedTape:
+    """A tf.GradientTape whose gradient() gives those of all ranks; all else is the tape's own."""
+
+    def __init__(self, tape, reduce):
+        self._tape, self._reduce = tape, reduce
+
+    def __enter__(self):
+        self._tape.__enter__()
+        return self
+
+    def __exit__(self, *args):
+        return self._tape.__exit__(*args)
+
+    def __getattr__(self, name):
+        return getattr(self._tape, name)
+
+    def gradient(self, target, sources, output_gradients=None, unconnected_gradients=tf.UnconnectedGradients.NONE):
+        found = self._tape.gradient(target, sources, output_gradients, unconnected_gradients)
+        return tf.nest.pack_sequence_as(found, self._reduce(_flat(found)), expand_composites=False)
+
+
+def _flat(structure):
+    return tf.nest.flatten(structure, expand_composites=False)
+
+
+def broadcast_variables(variables, root_rank: int):
+    """Gives the variables the values that they have in rank `root_rank`. An operation where a graph is built."""
+    variables = list(variables)
+    values = collectives.broadcast_all([variable.read_value() for variable in variables], root_rank)
+    if world.place().size == 1:
+        return tf.group()
+    return tf.group(*[variable.assign(value) for variable, value in zip(variables, values)])

@@ -1,0 +1,52 @@
+"""`horovod.tensorflow.keras` and `horovod.keras`: the optimizer, callbacks, and collectives that give values."""
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.compat.horovod import hvd_callbacks as callbacks
+from estimator_trainer.compat.horovod import hvd_tensorflow
+from estimator_trainer.compat.horovod.hvd_tensorflow import *  # noqa: F403
+
+_FROM_GRAPHS = {'BroadcastGlobalVariablesHook', 'DistributedGradientTape', 'grouped_allreduce'}
+__all__ = [*(name for name in hvd_tensorflow.__all__ if name not in _FROM_GRAPHS), 'callbacks', 'load_model']
+
+
+def _value(tensor):
+    """The tensor, or its value where a session computes it."""
+    return tensor if tf.executing_eagerly() else tf.compat.v1.keras.backend.get_session().run(tensor)
+
+
+def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None, **kwargs):
+    """The value, reduced over all ranks."""
+    found = hvd_tensorflow.allreduce(
+        tf.convert_to_tensor(value),
+        average,
+        op=op,
+        name=name,
+        prescale_factor=prescale_factor,
+        postscale_factor=postscale_factor,
+    )
+    return _value(found)
+
+
+def allgather(value, name=None, **kwargs):
+    """The rows of all ranks."""
+    return _value(hvd_tensorflow.allgather(tf.convert_to_tensor(np.asarray(value)), name))
+
+
+def broadcast(value, root_rank, name=None, **kwargs):
+    """The value of rank `root_rank`."""
+    return _value(hvd_tensorflow.broadcast(tf.convert_to_tensor(np.asarray(value)), root_rank, name))
+
+
+def broadcast_global_variables(root_rank):
+    """Gives all variables of Keras's session the values of rank `root_rank`."""
+    return _value(hvd_tensorflow.broadcast_global_variables(root_rank))
+
+
+def load_model(filepath, custom_optimizers=None, custom_objects=None, compression=None, **kwargs):
+    """A saved model of Keras, whose optimizer has the gradients of all ranks."""
+    model = tf.keras.models.load_model(filepath, custom_objects=custom_objects)
+    settings = {} if compression is None else {'compression': compression}
+    model.optimizer = hvd_tensorflow.DistributedOptimizer(model.optimizer, **settings)
+    return model

@@ -1,0 +1,75 @@
+"""batch_first: a step that gets no batch changes nothing."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.training import batch_first, step_loop
+
+v1 = tf.compat.v1
+BATCHES = 3
+
+
+def table_and_adam(ids):
+    """Adam decays the moments of the whole table, whatever the batch is."""
+    table = v1.get_variable('table', [500, 8], initializer=v1.ones_initializer(), use_resource=True)
+    loss = tf.reduce_sum(tf.nn.embedding_lookup(table, ids) ** 2)
+    return v1.train.AdamOptimizer(0.1).minimize(loss, v1.train.get_or_create_global_step()), loss
+
+
+def counted_beside(ids):
+    """Two updates, one of which reads nothing of the batch."""
+    count = v1.get_variable('count', [], initializer=v1.zeros_initializer(), use_resource=True)
+    total = v1.get_variable('total', [], initializer=v1.zeros_initializer(), use_resource=True)
+    loss = tf.reduce_sum(tf.cast(ids, tf.float32))
+    return tf.group(count.assign_add(1.0), total.assign_add(loss)), loss
+
+
+def after_the_data(model, most=None):
+    """The variables once the data have ended, of single steps or of a call of several."""
+    with tf.Graph().as_default():
+        batches = tf.data.Dataset.range(BATCHES).map(lambda number: number + tf.range(4, dtype=tf.int64))
+        iterator = v1.data.make_initializable_iterator(batches)
+        train_op, loss = model(iterator.get_next())
+        batch_first.wait_for_batch([train_op if isinstance(train_op, tf.Operation) else train_op.op, loss.op])
+        loop = step_loop.make(train_op, loss, None) if most else None
+        with v1.Session() as session:
+            session.run([v1.global_variables_initializer(), iterator.initializer])
+            taken = []
+            with pytest.raises(tf.errors.OutOfRangeError):
+                while True:
+                    session.run(loop.done if loop else train_op, {loop.most: most} if loop else None)
+                    taken.append(session.run(v1.global_variables()))
+            return taken, session.run(v1.global_variables())
+
+
+@pytest.mark.parametrize('model', [table_and_adam, counted_beside])
+def test_a_step_without_a_batch_changes_nothing(model):
+    for _ in range(10):  # it was a matter of chance
+        taken, end = after_the_data(model)
+        assert len(taken) == BATCHES
+        for before, after in zip(taken[-1], end):
+            np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize('model', [table_and_adam, counted_beside])
+def test_nor_does_it_in_a_call_of_several(model):
+    taken, _ = after_the_data(model)
+    for _ in range(5):
+        _, end = after_the_data(model, most=7)
+        for value, other in zip(end, taken[-1]):
+            np.testing.assert_array_equal(value, other)
+
+
+def test_a_batch_that_is_read_after_an_update_still_is():
+    with tf.Graph().as_default():
+        iterators = [v1.data.make_initializable_iterator(tf.data.Dataset.range(number, 9)) for number in (1, 2)]
+        total = v1.get_variable('total', [], tf.int64, v1.zeros_initializer(), use_resource=True)
+        first = total.assign_add(iterators[0].get_next())
+        with tf.control_dependencies([first]):
+            train_op = total.assign_add(10 * iterators[1].get_next()).op
+        batch_first.wait_for_batch([train_op])
+        with v1.Session() as session:
+            session.run([v1.global_variables_initializer(), *(iterator.initializer for iterator in iterators)])
+            session.run(train_op)
+            assert session.run(total) == 21
