@@ -1,6 +1,7 @@
 """data.sources with mnist_5k, and without a network."""
 
 import collections
+import concurrent.futures
 import itertools
 import os
 import pathlib
@@ -207,6 +208,12 @@ def test_a_download_without_a_network(tmp_path, monkeypatch):
     def no_network(*args, **kwargs):
         raise socket.gaierror(-2, 'Name or service not known')
 
+    def started(*args, **kwargs):
+        executors.append(executor(*args, **kwargs))
+        return executors[-1]
+
+    executors, executor = [], concurrent.futures.ThreadPoolExecutor
+    monkeypatch.setattr(concurrent.futures, 'ThreadPoolExecutor', started)
     monkeypatch.setattr(socket, 'getaddrinfo', no_network)
     pauses, usual = [], urllib3.Retry.get_backoff_time
 
@@ -220,6 +227,8 @@ def test_a_download_without_a_network(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(sources.DatasetError) as caught:
         sources.load('mnist', str(tmp_path))
+    for executor in executors:  # else its threads go on, and sleep and warn beside other tests
+        executor.shutdown()
     assert pauses and max(pauses) <= 2  # TFDS alone: 204 s in all
     for part in ('--dataset=mnist:', str(tmp_path), 'downloaded', *WAYS_OUT):
         assert part in str(caught.value)
