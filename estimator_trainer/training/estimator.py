@@ -11,7 +11,16 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.training import batch_first, reports, save_rule, several_steps, sync_ps, transfers, waits
+from estimator_trainer.training import (
+    batch_first,
+    batch_reads,
+    reports,
+    save_rule,
+    several_steps,
+    sync_ps,
+    transfers,
+    waits,
+)
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.sync import coordination
 
@@ -92,6 +101,13 @@ class _Training:
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if not plan.uses_parameter_servers:
             batch_first.wait_for_batch([train_op, spec.loss.op])
+        reads = None
+        if (
+            plan.num_replicas == 1
+            and not plan.uses_parameter_servers
+            and several_steps.may_read_batches(hooks_of_job, spec.scaffold)
+        ):
+            reads = batch_reads.of_step([train_op, spec.loss.op])
         wait = waits.for_input_of_step(waits.needed([train_op, spec.loss.op])) if plan.is_chief else None
         calls, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:
@@ -113,7 +129,7 @@ class _Training:
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
         self._hook = LoopHook(self._setup, rule, step_after, calls if why is None else None)
         saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
-        listeners = [SavedListener(self._setup.loop, self._saved)] if plan.is_chief or plan.in_sync else []
+        listeners = [SavedListener(self._setup.loop, self._saved, reads)] if plan.is_chief or plan.in_sync else []
         if not has_savers and any(rule):
             if listeners:
                 self._hook.saver = saver_hooks.CheckpointSaver(
@@ -283,10 +299,11 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
     Args:
         loop: loop.Loop.
         saved: (step) -> None, is told of each but the first, which holds what training began with.
+        reads: batch_reads.BatchReads; None: only steps read batches.
     """
 
-    def __init__(self, loop, saved):
-        self._loop, self._saved, self._began = loop, saved, False
+    def __init__(self, loop, saved, reads=None):
+        self._loop, self._saved, self._reads, self._began = loop, saved, reads, False
 
     def begin(self):
         self._finite = {
@@ -298,7 +315,11 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
     def before_save(self, session, global_step_value):
         finite = session.run(self._finite)
         loops.refuse_weights(int(global_step_value), [(name, np.all(finite[name])) for name in sorted(finite)])
-        self._loop.saves(int(global_step_value))
+        beside = 0
+        if self._reads:
+            did_not_come = self._loop.why == loops.END_OF_DATA
+            beside = self._reads.number(session) - self._loop.batches - did_not_come
+        self._loop.saves(int(global_step_value), beside)
 
     def after_save(self, session, global_step_value):
         self._loop.saved(int(global_step_value))

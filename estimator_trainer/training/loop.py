@@ -63,7 +63,7 @@ class Loop:
         profiler: profiles.profiler.Profiler; is told of each call.
         after_call: called after each call, when its steps are known.
         before_save: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
-            `batches` have been trained in this process.
+            `batches` have been read in this process.
 
     Attributes:
         step: the global step.
@@ -166,9 +166,13 @@ class Loop:
 
         return Next(self._ended(before + len(losses) - 1) or stop, save)
 
-    def saves(self, step: int) -> None:
-        """The chief is about to write a checkpoint of this step."""
-        self._before_save(step, self.batches)
+    def saves(self, step: int, batches_beside: int = 0) -> None:
+        """The chief is about to write a checkpoint of this step.
+
+        Args:
+            batches_beside: read in this process, but not by steps.
+        """
+        self._before_save(step, self.batches + batches_beside)
 
     def saved(self, step: int) -> None:
         """The chief has written a checkpoint of this step."""

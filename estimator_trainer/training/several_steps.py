@@ -57,6 +57,13 @@ def _why_single(plan, hooks, loss) -> str | None:
     return None
 
 
+def may_read_batches(hooks, scaffold) -> bool:
+    """Whether anything of the job is given the session, and may read batches outside the steps."""
+    return _between_calls(hooks, scaffold) is not None or any(
+        _has_own(hook, 'before_run', 'after_run') for hook in hooks
+    )
+
+
 def _between_calls(hooks, scaffold) -> str | None:
     """What of the job is given the session between two calls, and may run operations of the step itself; or None."""
     if scaffold is not None and scaffold.init_fn is not None:

@@ -169,3 +169,18 @@ def hook_that_feeds_and_runs_metadata():
             )
 
     return job_with(Feeds)
+
+
+@case()
+def hook_that_reads_a_batch_to_begin_with():
+    """As KMeans does, to choose its first clusters."""
+
+    class Begins(tf.estimator.SessionRunHook):
+        def __init__(self, loss, step):
+            self._loss, self._step = loss, step
+
+        def after_create_session(self, session, coord):
+            if session.run(self._step) == 0:
+                session.run(self._loss)
+
+    return job_with(Begins)
