@@ -66,6 +66,10 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
         ],
     ),
     'eager_mode': (lambda patch: enter(patch.at_once()), ['tensorflow.python.eager:context', f'{CONTEXT}:eager_mode']),
+    'eager_options': (
+        lambda patch: patch.set_options(None, None),
+        ['tensorflow.python.eager:context', f'{CONTEXT}:context'],
+    ),
     'forked_session': (
         lambda patch: patch.install(),
         [

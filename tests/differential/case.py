@@ -14,8 +14,8 @@ class Case:
         name: of the function that makes the job.
         axis: of the corpus, the name of the module.
         make: () -> estimator_trainer.jobs.Job.
-        single: what the trainer says of why each call takes one step, or a part of it; '' where nobody knows what it
-            should say. None: a call takes several.
+        single: what the trainer says of why each call takes one step, or a part of it; '' where this is up to the
+            TensorFlow. None: a call takes several.
         steps: --max_steps of one run after another in the same model_dir.
         why: the reason for its end that training.json gives.
         resumes: whether a resumed run computes the same. A kernel's random state is in no checkpoint.

@@ -25,13 +25,13 @@ def differences(expected, found, case, tolerance=0.0) -> list:
     return list(dict.fromkeys(wrong))
 
 
-def differences_of_resumed(expected, found, exact_reads: bool) -> list:
+def differences_of_resumed(expected, found, exact_reads: bool, tolerance=0.0) -> list:
     """Of an undisturbed run and one that was stopped and resumed.
 
     Args:
         exact_reads: whether no batch may be read twice. A run that failed does some of its steps again.
     """
-    wrong = _of_last(expected, found, 0.0)
+    wrong = _of_last(expected, found, tolerance)
     read = sum(found.read, [])
     whole = sum(expected.read, [])
     if exact_reads and read != whole:

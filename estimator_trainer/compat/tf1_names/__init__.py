@@ -16,7 +16,8 @@ def install(rule) -> None:
 
 
 def _turn_tf2_off(tensorflow) -> None:
-    from estimator_trainer.compat.patches import deprecations
+    from estimator_trainer.compat.patches import deprecations, eager_options
 
     deprecations.silence()  # nearly every line of such a program is deprecated
+    eager_options.install(tensorflow)
     tensorflow.compat.v1.disable_v2_behavior()

@@ -160,6 +160,26 @@ def test_what_numpy_and_keras_have_removed(tmp_path):
     assert f'FOUND {kinds} [ True] [4, 4, 3]' in finished.output, finished.output
 
 
+def test_eager_execution_with_options(tmp_path):
+    write(
+        tmp_path,
+        train="""
+            import tensorflow as tf
+
+            config = tf.ConfigProto(inter_op_parallelism_threads=3)
+            tf.enable_eager_execution(config=config)
+            optimizer, x = tf.train.AdamOptimizer(0.1), tf.Variable(2.0)
+            with tf.GradientTape() as tape:
+                loss = x * x
+            optimizer.apply_gradients([(tape.gradient(loss, x), x)], tf.train.get_or_create_global_step())
+            threads = tf.config.threading.get_inter_op_parallelism_threads()
+            print('FOUND', round(float(x), 3), int(tf.train.get_global_step()), threads)
+            """,
+    )
+    finished = launch.run([*RUN, '--tf1', 'train.py'], timeout=300, cwd=tmp_path)
+    assert 'FOUND 1.9 1 3' in finished.output, finished.output
+
+
 def test_stable_seeds_are_also_those_of_seed_without_a_seed(tmp_path):
     write(
         tmp_path,

@@ -65,7 +65,7 @@ def hook_that_looks_afterwards():
     return job_with(lambda loss, step: Looks())
 
 
-@case(single='Enough', why='hook', sample=True)
+@case(single='Enough', why='hook', resumes=False, sample=True)
 def hook_that_requests_a_stop():
     class Enough(Seen):
         def after_run(self, run_context, run_values):
@@ -76,7 +76,7 @@ def hook_that_requests_a_stop():
     return job_with(Enough)
 
 
-@case(single='FeedFnHook')
+@case(single='FeedFnHook', resumes=False)
 def hook_that_feeds():
     def net(x):
         scale = v1.placeholder_with_default(1.0, [], name='scale')
