@@ -17,7 +17,6 @@ from tests.differential import compare, oracle, outcome, registry, rewriting, wo
 from tests.differential.data import RECORD
 from tests.differential.jobs import types
 from tests.differential.settings import (
-    ALONE,
     BATCH_SIZE,
     DIFFERS,
     EQUAL,

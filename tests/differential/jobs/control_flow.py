@@ -233,7 +233,7 @@ for net in (loop, nested_loops, condition_in_loop, mapped, conditions):
     add(__name__, name, lambda net=net: job_of(in_v1(net), train=sgd_in_v1), single=_OF_V1, sample=net is loop)
 
 
-@case(single='')
+@case()
 def array_of_v1():
     """A TensorArray without a loop, and the one of its gradient."""
     return job_of(in_v1(array), train=sgd_in_v1)
@@ -269,7 +269,7 @@ def update_in_condition():
     return job_of(dense, train=train)
 
 
-@case(single='')
+@case()
 def summary_in_the_step():
     """The step waits for its merged summary."""
 
