@@ -3,6 +3,9 @@
 Not all updates of a step read its batch: AdamOptimizer of TensorFlow 1 first decays the moments of a whole embedding
 table. If the batch never comes, because the data have ended or a file is damaged, a session has done such updates all
 the same, and what is saved then is the state of no step.
+
+Who runs such an operation outside the step would read a batch by it. So operations that only read do not wait, and
+nothing waits where a hook of the job's own may run anything.
 """
 
 from collections.abc import Iterable
@@ -11,24 +14,42 @@ import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import graphs
-from estimator_trainer.training import waits
+from estimator_trainer.training import step_functions, waits
 
-_READS = {'ReadVariableOp', 'ResourceGather', 'ResourceGatherNd', 'VarIsInitializedOp', 'VariableShape'}
-_CALLS_PYTHON = {'PyFunc', 'EagerPyFunc'}
+v1 = tf.compat.v1
+_READ = {  # operations that take a resource or a variable of TensorFlow 1, or keep a state, and change nothing
+    *('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd', 'VarHandleOp', 'VarIsInitializedOp', 'VariableShape'),
+    *('IsVariableInitialized', 'RefIdentity', 'RefSwitch', 'RefSelect', 'RefMerge', 'VariableV2', 'Variable'),
+    *('LookupTableFind', 'LookupTableFindV2', 'LookupTableSize', 'LookupTableSizeV2', 'LookupTableExportV2'),
+    *('HashTableV2', 'MutableHashTableV2', 'QueueSizeV2', 'QueueIsClosedV2', 'Assert', 'Print', 'PrintV2'),
+}
+_CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
 
 
-def wait_for_batch(targets: Iterable[tf.Operation]) -> None:
+def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> None:
     """Lets what the targets need wait for the batches of the step, if it may change something and does not wait yet.
 
     It adds no operation: the seeds of a graph count its operations. Operations in loops and conditions of TensorFlow 1
     are left as they are.
+
+    Args:
+        targets: operations of the step.
+        hooks: all of the job.
     """
+    if any(_may_run_anything(hook) for hook in hooks):
+        return
     with lacks.or_without(graphs.__file__):
         _let_wait(waits.needed(targets))
 
 
+def _may_run_anything(hook) -> bool:
+    """TensorFlow's own hooks run what belongs to the step together with the step, but for FinalOpsHook."""
+    return isinstance(hook, v1.train.FinalOpsHook) or not type(hook).__module__.startswith('tensorflow')
+
+
 def _let_wait(ops) -> None:
-    writes = [op for op in ops if _may_write(op) and not graphs.is_in_control_flow(op)]
+    writes_state = _Writes(step_functions.Functions(ops[0].graph))
+    writes = [op for op in ops if writes_state.may(op) and not graphs.is_in_control_flow(op)]
     for asking in ops:
         if asking.type not in waits.ASKS or graphs.is_in_control_flow(asking):
             continue
@@ -38,11 +59,37 @@ def _let_wait(ops) -> None:
                 graphs.run_after(op, asking)
 
 
-def _may_write(op) -> bool:
-    if op.type in waits.ASKS or op.type in _READS:
-        return False
-    takes_state = any(tensor.dtype == tf.resource or graphs.is_reference(tensor) for tensor in op.inputs)
-    return takes_state or op.type in _CALLS_PYTHON
+class _Writes:
+    """Which operations may change what lives from step to step. `functions`: those of the graph."""
+
+    def __init__(self, functions):
+        self._functions = functions
+
+    def may(self, op) -> bool:
+        nodes = self._functions.called_by(op)
+        if nodes:  # a condition, a loop or a call
+            return any(_changes_state(node) for node in nodes)
+        if op.type in _CALL_PYTHON:
+            return True
+        takes_state = any(tensor.dtype == tf.resource for tensor in op.inputs) or any(
+            argument.is_ref for argument in op.op_def.input_arg
+        )
+        return takes_state and not _only_reads(op.type)
+
+
+def _changes_state(node) -> bool:
+    """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
+    from estimator_trainer.compat.patches import op_definitions  # a TensorFlow of the future may lack it
+
+    if node.op in _CALL_PYTHON:
+        return True
+    known = op_definitions.of(node.op)
+    is_pure = known is None or not known.is_stateful
+    return not (is_pure or step_functions.calls(node) or step_functions.draws(node) or _only_reads(node.op))
+
+
+def _only_reads(kind: str) -> bool:
+    return kind in _READ or kind in waits.ASKS or kind.startswith('TensorArray')
 
 
 def _after(op) -> set[tf.Operation]:

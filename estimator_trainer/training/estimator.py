@@ -100,7 +100,7 @@ class _Training:
         has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if not plan.uses_parameter_servers:
-            batch_first.wait_for_batch([train_op, spec.loss.op])
+            batch_first.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None
         if (
             plan.num_replicas == 1

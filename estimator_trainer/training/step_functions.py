@@ -47,28 +47,38 @@ class Functions:
         """
         if is_named(op.op_def) and not op.get_attr('shared_name') and op.op_def.is_stateful:
             raise CannotLoop(f'{op.name} ({op.type}) keeps its state under its own name')
-        node = op.node_def
-        self.draw = self.draw or _draws(node)
-        left = list(_called(node))
+        self.draw = self.draw or draws(op.node_def)
+        for node in self.called_by(op, self._checked):
+            shared_name = node.attr.get('shared_name')
+            if shared_name is not None and not shared_name.s:
+                raise CannotLoop(f'{node.name} ({node.op}) in {op.name} keeps its state under its own name')
+            self.draw = self.draw or draws(node)
+
+    def called_by(self, op, without: set[str] | None = None) -> list:
+        """The nodes of all functions that an operation calls, and of those that these call.
+
+        Args:
+            without: names of functions that are left out. Those that were looked into are added.
+        """
+        seen = set() if without is None else without
+        found, left = [], calls(op.node_def)
         while left:
             name = left.pop()
-            if name in self._checked or name not in self._by_name:
+            if name in seen or name not in self._by_name:
                 continue
-            self._checked.add(name)
+            seen.add(name)
             for node in self._by_name[name].node_def:
-                shared_name = node.attr.get('shared_name')
-                if shared_name is not None and not shared_name.s:
-                    raise CannotLoop(f'{node.name} ({node.op}) in {op.name} keeps its state under its own name')
-                self.draw = self.draw or _draws(node)
-                left += _called(node)
+                found.append(node)
+                left += calls(node)
+        return found
 
 
-def _draws(node) -> bool:
+def draws(node) -> bool:
     """Whether a node draws random numbers from a seed of its own."""
     return 'seed' in node.attr and 'seed2' in node.attr
 
 
-def _called(node) -> list[str]:
+def calls(node) -> list[str]:
     """The names of the functions in the attributes of a node."""
     found = []
     for attr in node.attr.values():

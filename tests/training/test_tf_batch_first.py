@@ -73,3 +73,91 @@ def test_a_batch_that_is_read_after_an_update_still_is():
             session.run([v1.global_variables_initializer(), *(iterator.initializer for iterator in iterators)])
             session.run(train_op)
             assert session.run(total) == 21
+
+
+def reference():
+    return v1.get_variable('it', [], initializer=v1.ones_initializer(), use_resource=False)
+
+
+def resource():
+    return v1.get_variable('it', [], initializer=v1.ones_initializer(), use_resource=True)
+
+
+def in_a_condition():
+    it = resource()
+    return tf.cond(it > 0.0, lambda: it + 1.0, lambda: it * tf.random.uniform([], seed=1))
+
+
+def in_a_function():
+    it = resource()
+    return tf.function(lambda: it * 2.0)()
+
+
+def in_a_table():
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(['a'], [2.0]), 0.0)
+    return table.lookup(tf.constant('a'))
+
+
+@pytest.mark.parametrize('read', [reference, resource, in_a_condition, in_a_function, in_a_table])
+def test_who_reads_a_variable_beside_the_step_reads_no_batch(read):
+    with tf.Graph().as_default():
+        iterator = v1.data.make_initializable_iterator(tf.data.Dataset.range(1, 9))
+        total = v1.get_variable('total', [], initializer=v1.zeros_initializer(), use_resource=True)
+        beside = read() + 0.0
+        train_op = total.assign_add(beside * tf.cast(iterator.get_next(), tf.float32))
+        batch_first.wait_for_batch([train_op.op])
+        with v1.Session() as session:
+            session.run([v1.global_variables_initializer(), v1.tables_initializer(), iterator.initializer])
+            factor = session.run(beside)
+            assert session.run(train_op) == factor
+
+
+def updated_in_a_function(it):
+    return tf.function(lambda: it.assign_add(1.0))()
+
+
+def updated_in_a_condition(it):
+    return tf.cond(it > 0.0, lambda: it.assign_add(1.0), lambda: it * 1.0)
+
+
+def updated_by_python(it):
+    values = []
+    return it.assign(tf.numpy_function(lambda: np.float32(values.append(0) or len(values)), [], tf.float32))
+
+
+@pytest.mark.parametrize('update', [updated_in_a_function, updated_in_a_condition, updated_by_python])
+def test_an_update_in_a_function_waits(update):
+    with tf.Graph().as_default():
+        iterator = v1.data.make_initializable_iterator(tf.data.Dataset.range(1))
+        it = resource()
+        train_op = tf.group(update(it), iterator.get_next())
+        batch_first.wait_for_batch([train_op])
+        with v1.Session() as session:
+            session.run([v1.global_variables_initializer(), iterator.initializer])
+            session.run(train_op)
+            before = session.run(it)
+            for _ in range(5):
+                with pytest.raises(tf.errors.OutOfRangeError):
+                    session.run(train_op)
+            assert session.run(it) == before
+
+
+class Own(tf.estimator.SessionRunHook):
+    pass
+
+
+@pytest.mark.parametrize(
+    'make, waits',
+    [
+        (lambda loss: v1.train.LoggingTensorHook([loss], 1), True),
+        (lambda loss: v1.train.NanTensorHook(loss), True),
+        (lambda loss: v1.train.FinalOpsHook([loss]), False),
+        (lambda loss: Own(), False),
+    ],
+)
+def test_nothing_waits_where_a_hook_may_run_a_part_of_the_step(make, waits):
+    with tf.Graph().as_default():
+        read = v1.data.make_initializable_iterator(tf.data.Dataset.range(9)).get_next()
+        update = resource().assign_add(1.0)
+        batch_first.wait_for_batch([tf.group(update, read)], [make(read)])
+        assert (read.op in update.op.control_inputs) == waits
