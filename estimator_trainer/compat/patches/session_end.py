@@ -9,13 +9,14 @@ import tensorflow as tf
 
 
 def install(is_end, is_saved) -> None:
-    """From here on sessions ask what an exception means.
+    """From here on sessions ask what an exception means. The last call counts.
 
     Args:
         is_end: (exception) -> whether the session ends as if there had been none.
         is_saved: (exception or None) -> whether the session is saved, and the exception raised.
     """
-    leave = tf.compat.v1.train.MonitoredSession.__exit__
+    session_class = tf.compat.v1.train.MonitoredSession
+    leave = getattr(session_class.__exit__, 'original', session_class.__exit__)
 
     def leave_saved(session, exception_type, exception, traceback):
         if exception is not None and is_end(exception):
@@ -26,4 +27,5 @@ def install(is_end, is_saved) -> None:
             return False  # it is raised again
         return leave(session, exception_type, exception, traceback)
 
-    tf.compat.v1.train.MonitoredSession.__exit__ = leave_saved
+    leave_saved.original = leave
+    session_class.__exit__ = leave_saved

@@ -137,7 +137,8 @@ def rnn_classifier(c):
     )
 
 
-add(__name__, 'rnn_classifier', lambda: job_of_estimator(rnn_classifier, sequence_batches))
+# Plain TensorFlow 2.15.1 fails with two replicas as well.
+add(__name__, 'rnn_classifier', lambda: job_of_estimator(rnn_classifier, sequence_batches), replicas=False)
 
 
 def kmeans(c):  # with mini-batches upstream's operations race: ten runs of plain TensorFlow give five results
@@ -205,5 +206,6 @@ for name, make, batches in (
         __name__,
         name,
         lambda make=make, batches=batches: job_of_estimator(of_keras(make), batches),
+        replicas=name != 'keras_estimator_with_batch_normalization',  # so does plain TensorFlow 2.15.1
         sample=name == 'keras_estimator_of_several',
     )

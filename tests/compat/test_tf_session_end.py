@@ -1,0 +1,21 @@
+"""compat.patches.session_end: what an exception means to a session."""
+
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import session_end
+
+v1 = tf.compat.v1
+
+
+def test_session_ends_are_installed_in_place_of_earlier_ones():
+    """Several trainings of one process must not ask each other what an exception means."""
+    session_class, asked = v1.train.MonitoredSession, []
+    before = session_class.__exit__
+    try:
+        for number in range(3):
+            session_end.install(lambda error, number=number: asked.append(number) or True, lambda error: False)
+        with tf.Graph().as_default(), v1.train.MonitoredSession():
+            raise RuntimeError('it ends as if there had been none')
+    finally:
+        session_class.__exit__ = before
+    assert asked == [2]
