@@ -1,5 +1,6 @@
 """compat.patches.session_end: what an exception means to a session."""
 
+import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import session_end
@@ -13,9 +14,9 @@ def test_session_ends_are_installed_in_place_of_earlier_ones():
     before = session_class.__exit__
     try:
         for number in range(3):
-            session_end.install(lambda error, number=number: asked.append(number) or True, lambda error: False)
-        with tf.Graph().as_default(), v1.train.MonitoredSession():
-            raise RuntimeError('it ends as if there had been none')
+            session_end.install(lambda error, number=number: asked.append(number), lambda error: False)
+        with pytest.raises(RuntimeError), tf.Graph().as_default(), v1.train.MonitoredSession():
+            raise RuntimeError('of the job')
     finally:
         session_class.__exit__ = before
     assert asked == [2]
