@@ -137,7 +137,12 @@ class _Training:
                 )
             listeners = []
             estimators.replace_config(estimator, save_checkpoints_steps=None, save_checkpoints_secs=None)
-        return original(spec, worker_hooks, [self._hook, *summaries, *hooks], global_step, listeners)
+        hooks = [*summaries, *hooks]
+        if estimator.config.is_chief:  # before the hooks of the job: one of them may save what a step has computed
+            spec = spec._replace(training_chief_hooks=[self._hook, *spec.training_chief_hooks])
+        else:
+            hooks = [self._hook, *hooks]
+        return original(spec, worker_hooks, hooks, global_step, listeners)
 
     def _summaries_of_steps(self, estimator, spec):
         """The hook that writes them, in the place of the one that Estimator would make."""

@@ -76,7 +76,7 @@ def hook_that_requests_a_stop():
     return job_with(Enough)
 
 
-@case(single='FeedFnHook', resumes=False)
+@case(single='FeedFnHook', resumes=False, replicas=False)
 def hook_that_feeds():
     def net(x):
         scale = v1.placeholder_with_default(1.0, [], name='scale')
