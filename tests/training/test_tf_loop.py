@@ -112,6 +112,7 @@ def train(
         in_sync=False,
         is_multi_worker=False,
         uses_parameter_servers=False,
+        num_replicas=1,
         global_batch_size=1,
     )
     run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
