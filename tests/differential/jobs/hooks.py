@@ -88,7 +88,7 @@ def hook_that_feeds():
     return job_with(lambda loss, step: v1.train.FeedFnHook(feed), net=net)
 
 
-@case(single='Evaluates', resumes=False)
+@case(single='Evaluates', resumes=False, replicas=False)  # reads a batch of one replica alone
 def hook_that_evaluates():
     """It reads a batch of its own every five steps."""
 
