@@ -17,13 +17,6 @@ from estimator_trainer.compat.patches import graphs
 from estimator_trainer.training import step_functions, waits
 
 v1 = tf.compat.v1
-_READ = {  # operations that take a resource or a variable of TensorFlow 1, or keep a state, and change nothing
-    *('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd', 'VarHandleOp', 'VarIsInitializedOp', 'VariableShape'),
-    *('IsVariableInitialized', 'RefIdentity', 'RefSwitch', 'RefSelect', 'RefMerge', 'VariableV2', 'Variable'),
-    *('LookupTableFind', 'LookupTableFindV2', 'LookupTableSize', 'LookupTableSizeV2', 'LookupTableExportV2'),
-    *('HashTableV2', 'MutableHashTableV2', 'QueueSizeV2', 'QueueIsClosedV2', 'Assert', 'Print', 'PrintV2'),
-}
-_CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
 
 
 def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> None:
@@ -48,8 +41,8 @@ def _may_run_anything(hook) -> bool:
 
 
 def _let_wait(ops) -> None:
-    writes_state = _Writes(step_functions.Functions(ops[0].graph))
-    writes = [op for op in ops if writes_state.may(op) and not graphs.is_in_control_flow(op)]
+    functions = step_functions.Functions(ops[0].graph)
+    writes = [op for op in ops if functions.may_write(op) and not graphs.is_in_control_flow(op)]
     for asking in ops:
         if asking.type not in waits.ASKS or graphs.is_in_control_flow(asking):
             continue
@@ -57,39 +50,6 @@ def _let_wait(ops) -> None:
         for op in writes:
             if op not in after and op not in before:
                 graphs.run_after(op, asking)
-
-
-class _Writes:
-    """Which operations may change what lives from step to step. `functions`: those of the graph."""
-
-    def __init__(self, functions):
-        self._functions = functions
-
-    def may(self, op) -> bool:
-        nodes = self._functions.called_by(op)
-        if nodes:  # a condition, a loop or a call
-            return any(_changes_state(node) for node in nodes)
-        if op.type in _CALL_PYTHON:
-            return True
-        takes_state = any(tensor.dtype == tf.resource for tensor in op.inputs) or any(
-            argument.is_ref for argument in op.op_def.input_arg
-        )
-        return takes_state and not _only_reads(op.type)
-
-
-def _changes_state(node) -> bool:
-    """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
-    from estimator_trainer.compat.patches import op_definitions  # a TensorFlow of the future may lack it
-
-    if node.op in _CALL_PYTHON:
-        return True
-    known = op_definitions.of(node.op)
-    is_pure = known is None or not known.is_stateful
-    return not (is_pure or step_functions.calls(node) or step_functions.draws(node) or _only_reads(node.op))
-
-
-def _only_reads(kind: str) -> bool:
-    return kind in _READ or kind in waits.ASKS or kind.startswith('TensorArray')
 
 
 def _after(op) -> set[tf.Operation]:

@@ -97,6 +97,7 @@ class _Training:
         it calls `in_step` for that."""
         plan, config = self._plan, estimator.config
         hooks_of_job = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]  # worker_hooks are Estimator's own
+        estimators.mend_summary_of_replicas(spec.scaffold)
         has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if not plan.uses_parameter_servers:
@@ -137,11 +138,12 @@ class _Training:
                 )
             listeners = []
             estimators.replace_config(estimator, save_checkpoints_steps=None, save_checkpoints_secs=None)
-        hooks = [*summaries, *hooks]
-        if estimator.config.is_chief:  # before the hooks of the job: one of them may save what a step has computed
-            spec = spec._replace(training_chief_hooks=[self._hook, *spec.training_chief_hooks])
+        # Ours come before the hooks of the job, one of which may save what a step has computed. Upstream has those of
+        # the chief first, but last under a MultiWorkerMirroredStrategy.
+        if plan.is_multi_worker or plan.uses_parameter_servers:
+            hooks = [self._hook, *summaries, *hooks]
         else:
-            hooks = [self._hook, *hooks]
+            spec = spec._replace(training_chief_hooks=[self._hook, *summaries, *spec.training_chief_hooks])
         return original(spec, worker_hooks, hooks, global_step, listeners)
 
     def _summaries_of_steps(self, estimator, spec):

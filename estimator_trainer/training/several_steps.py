@@ -9,6 +9,7 @@ import threading
 import time
 
 import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
 
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks
@@ -127,7 +128,10 @@ class Calls:
         """
         if self._in_call is not None:
             agreement.now_in_step(self._in_call)
-        estimators.replace_config(estimator, save_summary_steps=0)
+        session_config = estimator.config.session_config
+        if self._steps.has_ordered_calls:
+            session_config = _without_calls_taken_apart(session_config)
+        estimators.replace_config(estimator, save_summary_steps=0, session_config=session_config)
         hooks = []
         if self._summaries:
             estimators.replace_summary(self._spec.scaffold, self._steps.summary)
@@ -264,6 +268,14 @@ class _SummariesOfCalls(saver_hooks.SummarySaver):
     def after_run(self, run_context, run_values):
         if self._calls.done == self._calls.planned:  # a call that has ended early took other steps
             super().after_run(run_context, run_values)
+
+
+def _without_calls_taken_apart(session_config):
+    """As `StepLoop.has_ordered_calls` asks for."""
+    config = v1.ConfigProto()
+    config.CopyFrom(session_config or config)
+    config.graph_options.rewrite_options.function_optimization = rewriter_config_pb2.RewriterConfig.OFF
+    return config
 
 
 def _merged_summaries(spec):

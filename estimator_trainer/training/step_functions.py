@@ -12,6 +12,15 @@ from tensorflow.core.framework import graph_pb2
 
 from estimator_trainer.compat.patches import graphs
 
+_READ = {  # operations that take a resource or a variable of TensorFlow 1, or keep a state, and change nothing
+    *('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd', 'VarHandleOp', 'VarIsInitializedOp', 'VariableShape'),
+    *('IsVariableInitialized', 'RefIdentity', 'RefSwitch', 'RefSelect', 'RefMerge', 'VariableV2', 'Variable'),
+    *('LookupTableFind', 'LookupTableFindV2', 'LookupTableSize', 'LookupTableSizeV2', 'LookupTableExportV2'),
+    *('HashTableV2', 'MutableHashTableV2', 'QueueSizeV2', 'QueueIsClosedV2', 'Assert', 'Print', 'PrintV2'),
+    *('IteratorGetNext', 'IteratorGetNextAsOptional'),
+}
+_CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
+
 
 class CannotLoop(Exception):
     """The step cannot be the body of a loop. The text says why."""
@@ -71,6 +80,33 @@ class Functions:
                 found.append(node)
                 left += calls(node)
         return found
+
+    def may_write(self, op) -> bool:
+        """Whether an operation may change what lives from step to step. To read a batch does not count."""
+        nodes = self.called_by(op)
+        if nodes:  # a condition, a loop or a call
+            return any(_changes_state(node) for node in nodes)
+        if op.type in _CALL_PYTHON:
+            return True
+        takes_state = any(tensor.dtype == tf.resource for tensor in op.inputs) or any(
+            argument.is_ref for argument in op.op_def.input_arg
+        )
+        return takes_state and not _only_reads(op.type)
+
+
+def _changes_state(node) -> bool:
+    """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
+    from estimator_trainer.compat.patches import op_definitions  # a TensorFlow of the future may lack it
+
+    if node.op in _CALL_PYTHON:
+        return True
+    known = op_definitions.of(node.op)
+    is_pure = known is None or not known.is_stateful
+    return not (is_pure or calls(node) or draws(node) or _only_reads(node.op))
+
+
+def _only_reads(kind: str) -> bool:
+    return kind in _READ or kind.startswith('TensorArray')
 
 
 def draws(node) -> bool:

@@ -37,6 +37,10 @@ class StepLoop:
         last: {reference of a tensor of one step: its value in the last step}, for those that were asked for.
         draws: whether the step draws random numbers from seeds of its operations. The copies count their draws apart
             from the originals.
+        has_ordered_calls: whether the step calls a function that takes a variable which the step changes. Within a
+            loop TensorFlow's optimizer of graphs puts the operations of such a function in place of the call, and lets
+            them wait for nothing but what they read: some would no longer come before or after the change. So the
+            session has to have `function_optimization` off.
         also: what else was asked for of each of the steps, or None.
     """
 
@@ -49,6 +53,7 @@ class StepLoop:
     summary: tf.Tensor | None
     last: dict
     draws: bool
+    has_ordered_calls: bool
     also: tf.Tensor | None = None
 
 
@@ -129,7 +134,8 @@ def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
         losses, *others = tf.unstack(losses.stack(), axis=1)
     of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
     text, beside = text if summaries else None, others[0] if others else None
-    return StepLoop(most, first, summarises, done, losses, losses[-1], text, of_last, step.draws, beside)
+    draws, calls = step.draws, step.has_ordered_calls
+    return StepLoop(most, first, summarises, done, losses, losses[-1], text, of_last, draws, calls, beside)
 
 
 class _Summaries:

@@ -13,6 +13,7 @@ from estimator_trainer.training.step_functions import CannotLoop
 
 v1 = tf.compat.v1
 _LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
+_CALLS = {'PartitionedCall', 'StatefulPartitionedCall'}
 _PLACE = b'loc:@'  # of an operation that has to be where another one is
 
 
@@ -28,6 +29,7 @@ class Part:
         ops: those to be copied.
         borders: those that stay where they are, and that `ops` read from. They read nothing of `ops`.
         draws: whether any of `ops` draws random numbers from a seed of its own.
+        has_ordered_calls: whether any of `ops` calls a function that takes a resource which `ops` may change.
     """
 
     def __init__(self, graph, targets, without=frozenset()):
@@ -47,6 +49,9 @@ class Part:
             self.ops.add(op)
             left += _reads(op)
         self.draws = functions.draw
+        calls = [op for op in self.ops if op.type in _CALLS]
+        changed = {handle for op in self.ops if calls and functions.may_write(op) for handle in _resources(op)}
+        self.has_ordered_calls = any(handle in changed for op in calls for handle in _resources(op))
 
     def inputs_from(self, ops) -> list:
         """The tensors of other operations that this part reads."""
@@ -139,6 +144,10 @@ def _is_fixed(op) -> bool:
 def _is_handle(op) -> bool:
     """Whether an operation gives a resource that is found by its name in every step."""
     return step_functions.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
+
+
+def _resources(op) -> list:
+    return [tensor.ref() for tensor in op.inputs if tensor.dtype == tf.resource]
 
 
 def _check(op) -> None:

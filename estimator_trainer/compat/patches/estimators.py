@@ -1,12 +1,14 @@
 """An Estimator that a job has made: its model_fn, how it trains, and where.
 
 Touches: Estimator._model_fn, _call_model_fn, _train_with_estimator_spec, _train_with_estimator_spec_distributed,
-  _convert_train_steps_to_hooks, _config, _model_dir, _train_distribution, _eval_distribution and
+  _convert_train_steps_to_hooks, _config, _session_config, _model_dir, _train_distribution, _eval_distribution and
   _warm_start_settings, and Scaffold._summary_op
 Without it: an Estimator that a job has made cannot be evaluated exactly, trained several steps a call or with
   --sync_ps, nor migrated
 For: the trainer and `migrate`
 """
+
+import tensorflow as tf
 
 
 def wrap_model_fn(estimator, wrap, *args) -> None:
@@ -53,6 +55,7 @@ def replace_training(estimator, prepare, in_step) -> None:
 def replace_config(estimator, **changes) -> None:
     """Changes fields of its RunConfig."""
     estimator._config = estimator.config.replace(**changes)
+    estimator._session_config = estimator._config.session_config
 
 
 def move(estimator, model_dir: str, **changes) -> None:
@@ -68,3 +71,13 @@ def move(estimator, model_dir: str, **changes) -> None:
 def replace_summary(scaffold, summary) -> None:
     """The tensor that the hooks of a scaffold's session write as its summaries."""
     scaffold._summary_op = summary
+
+
+def mend_summary_of_replicas(scaffold) -> None:
+    """Under a strategy upstream makes one operation of the `summary_op`s that a model_fn has given in each replica,
+    which computes them and gives no text. In its place comes that of the first replica."""
+    summary = scaffold._summary_op
+    while isinstance(summary, tf.Operation) and not summary.outputs and summary.control_inputs:
+        summary = summary.control_inputs[0]
+    if isinstance(summary, tf.Operation) and summary.outputs:
+        scaffold._summary_op = summary.outputs[0]

@@ -6,6 +6,7 @@ import traceback
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
 
 from estimator_trainer.training import step_loop
 from tests.differential.generated.steps import Step
@@ -69,7 +70,7 @@ def outcome(program) -> str:
 
 def _run(graph, step, loop, rewritten) -> dict:
     """name -> what the run has come to."""
-    with v1.Session(graph=graph, config=_config(rewritten)) as session:
+    with v1.Session(graph=graph, config=_config(rewritten, loop)) as session:
         session.run(step.start)
         session.run(step.fill)
         losses = []
@@ -98,11 +99,13 @@ def _run(graph, step, loop, rewritten) -> dict:
         return state
 
 
-def _config(rewritten):
+def _config(rewritten, loop):
     config = v1.ConfigProto(
         inter_op_parallelism_threads=3, intra_op_parallelism_threads=1, operation_timeout_in_ms=60_000
     )
     config.graph_options.rewrite_options.disable_meta_optimizer = not rewritten
+    if loop is not None and loop.has_ordered_calls:  # as several_steps has it
+        config.graph_options.rewrite_options.function_optimization = rewriter_config_pb2.RewriterConfig.OFF
     return config
 
 

@@ -293,3 +293,16 @@ def train_op_is_a_loop():
             return tf.while_loop(lambda n: n < 3, update, [0], parallel_iterations=1)[0]
 
     return job_of(dense, train=train)
+
+
+@case(sample=True)
+def function_after_an_update():
+    """It reads what has been updated, but only its argument says that it comes later."""
+
+    def net(x):
+        scale = v1.get_variable('scale', [], initializer=v1.ones_initializer(), trainable=False)
+        with tf.control_dependencies([scale.assign(tf.reduce_mean(tf.linalg.svd(x, compute_uv=False)))]):
+            x = tf.identity(x)
+        return dense(tf.function(lambda x: x * scale)(x))
+
+    return job_of(net)

@@ -55,9 +55,6 @@ of_layers(
         'conv_lstm_1d': lambda x: layers.ConvLSTM1D(2, 2)(x[..., None]),
         'conv_lstm_2d': lambda x: layers.ConvLSTM2D(2, [2, 1])(x[..., None, None]),
         'time_distributed': lambda x: layers.TimeDistributed(layers.Dense(2, 'tanh'))(x),
-        'stateful_lstm': lambda x: layers.LSTM(4, stateful=True)(
-            tf.ensure_shape(x, [data.BATCH, data.TIME, data.DEPTH])
-        ),
         'conv_1d': lambda x: layers.Conv1D(3, 2)(x),
         'separable_conv_1d': lambda x: layers.SeparableConv1D(3, 2)(x),
         'locally_connected': lambda x: layers.LocallyConnected1D(2, 2)(x),
@@ -69,6 +66,11 @@ of_layers(
         'prelu': lambda x: layers.PReLU()(x),
         'sequential': lambda x: tf.keras.Sequential([layers.Dense(4, 'relu'), layers.GRU(3)])(x),
     },
+)
+of_layers(
+    data.sequences,
+    {'stateful_lstm': lambda x: layers.LSTM(4, stateful=True)(tf.ensure_shape(x, [data.BATCH, data.TIME, data.DEPTH]))},
+    replicas=False,  # Keras refuses it
 )
 of_layers(
     data.sequences,
