@@ -23,7 +23,7 @@ def test_the_sample(capsys):
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize('axis', _MODULES)
 def test_all(axis):
-    assert main([f'--only={axis}.', '--settings=7,failed,replicas', '--jobs=2']) == 0
+    assert main([f'--only={axis}.', '--settings=7,failed']) == 0
 
 
 def test_generated_graphs():
