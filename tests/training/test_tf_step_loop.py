@@ -66,7 +66,7 @@ def recurrent(features):
 
 def with_a_default_of_the_batch(features):
     weights = v1.get_variable('weights', [8, 16])
-    return v1.placeholder_with_default(features, features.shape) @ weights
+    return v1.placeholder_with_default(2.0 * features - 1.0, features.shape) @ weights
 
 
 def with_a_chosen_variable(features):
