@@ -145,7 +145,9 @@ class Participant:
 
     def numbers(self) -> list:
         """The numbers that one task has wished, where the others have wished 0."""
-        own_replicas = len(tf.distribute.get_strategy().extended.worker_devices)  # each adds what its task is fed
+        own_replicas = 1  # each adds what its task is fed
+        if tf.distribute.has_strategy():  # there is none with parameter servers
+            own_replicas = len(tf.distribute.get_strategy().extended.worker_devices)
         return [round(value / own_replicas) for value in self._agreement.sums[self.places]]
 
     def meet(self, session, wishes) -> list:

@@ -130,7 +130,9 @@ class _Training:
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
         self._hook = LoopHook(self._setup, rule, step_after, calls if why is None else None)
         saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
-        listeners = [SavedListener(self._setup.loop, self._saved, reads)] if plan.is_chief or plan.in_sync else []
+        listeners = (
+            [SavedListener(self._hook, self._setup.loop, self._saved, reads)] if plan.is_chief or plan.in_sync else []
+        )
         if not has_savers and any(rule):
             if listeners:
                 self._hook.saver = saver_hooks.CheckpointSaver(
@@ -211,12 +213,14 @@ class LoopHook(tf.estimator.SessionRunHook):
 
     Attributes:
         saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
+        in_call: whether a call has begun, and has not ended. At the end of training: it has failed, and its last batch,
+            if it was asked for, trained nothing.
     """
 
     def __init__(self, setup, rule, step_after, calls=None):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
         self._saves, self._step_after = save_rule.Saves(rule), step_after
-        self._in_call = self._listener_stopped = False
+        self.in_call = self._listener_stopped = False
         self.saver = None
 
     def listener_stops(self) -> None:
@@ -249,7 +253,7 @@ class LoopHook(tf.estimator.SessionRunHook):
             self.saver.after_create_session(session, coord)
 
     def before_run(self, run_context):
-        self._in_call = True
+        self.in_call = True
         self._loop.begins_call()
         length = self._calls.begin() if self._calls else {}
         fetches, feeds = self._participant.before_run() if self._participant else ([], None)
@@ -257,7 +261,7 @@ class LoopHook(tf.estimator.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         (losses, waited, step), self._heard = run_values.results
-        self._in_call, step = False, int(step)
+        self.in_call, step = False, int(step)
         if self._calls:
             self._calls.took(len(losses), step)
         for secs in waited:
@@ -273,7 +277,7 @@ class LoopHook(tf.estimator.SessionRunHook):
     def end(self, session):
         # The data have ended in the middle of a call: Loop has not been told of it. A hook asks to stop after a call.
         stopped_by = loops.LISTENER if self._listener_stopped else loops.HOOK
-        self._loop.ends(loops.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
+        self._loop.ends(loops.END_OF_DATA if self.in_call else stopped_by, int(session.run(self._global_step)))
         if self.saver:
             self.saver.end(session)
         self._loop.finish()
@@ -304,13 +308,14 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
     """Lets no weight that is not finite into a checkpoint, and tells of each.
 
     Args:
+        hook: LoopHook.
         loop: loop.Loop.
         saved: (step) -> None, is told of each but the first, which holds what training began with.
         reads: batch_reads.BatchReads; None: only steps read batches.
     """
 
-    def __init__(self, loop, saved, reads=None):
-        self._loop, self._saved, self._reads, self._began = loop, saved, reads, False
+    def __init__(self, hook, loop, saved, reads=None):
+        self._hook, self._loop, self._saved, self._reads, self._began = hook, loop, saved, reads, False
 
     def begin(self):
         self._finite = {
@@ -324,8 +329,7 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
         loops.refuse_weights(int(global_step_value), [(name, np.all(finite[name])) for name in sorted(finite)])
         beside = 0
         if self._reads:
-            did_not_come = self._loop.why == loops.END_OF_DATA
-            beside = self._reads.number(session) - self._loop.batches - did_not_come
+            beside = max(0, self._reads.number(session) - self._loop.batches - self._hook.in_call)
         self._loop.saves(int(global_step_value), beside)
 
     def after_save(self, session, global_step_value):
