@@ -36,7 +36,7 @@ class Named:
         self._matches = re.compile(pattern).fullmatch
 
     def covers(self, path: str) -> bool:
-        return self._matches(os.path.basename(path)) is not None
+        return self._matches(os.path.basename(path.rstrip(os.sep))) is not None  # glob ends folders with a separator
 
 
 class Written:

@@ -69,3 +69,9 @@ def test_files_of_others_below_a_folder_stay(tmp_path):
         'work/b',
         str(kept.relative_to(tmp_path)),
     ]
+
+
+def test_a_folder_whose_path_ends_with_a_separator(tmp_path):
+    (tmp_path / 'made-1').mkdir()
+    removal.empty_folder(f'{tmp_path}/made-1/', removal.Named(r'made-\d'))
+    assert not os.listdir(tmp_path)
