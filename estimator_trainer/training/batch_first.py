@@ -37,7 +37,8 @@ def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> Non
 
 def _may_run_anything(hook) -> bool:
     """TensorFlow's own hooks run what belongs to the step together with the step, but for FinalOpsHook."""
-    return isinstance(hook, v1.train.FinalOpsHook) or not type(hook).__module__.startswith('tensorflow')
+    package = type(hook).__module__.partition('.')[0]
+    return isinstance(hook, v1.train.FinalOpsHook) or package not in ('tensorflow', 'tensorflow_estimator')
 
 
 def _let_wait(ops) -> None:

@@ -103,11 +103,8 @@ class _Training:
         if not plan.uses_parameter_servers:
             batch_first.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None
-        if (
-            plan.num_replicas == 1
-            and not plan.uses_parameter_servers
-            and several_steps.may_read_batches(hooks_of_job, spec.scaffold)
-        ):
+        is_one_process = plan.num_replicas == 1 and not plan.uses_parameter_servers
+        if is_one_process and several_steps.may_read_batches(hooks_of_job, spec.scaffold):
             reads = batch_reads.of_step([train_op, spec.loss.op])
         wait = waits.for_input_of_step(waits.needed([train_op, spec.loss.op])) if plan.is_chief else None
         calls, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
@@ -128,11 +125,11 @@ class _Training:
         waits.now_of_call(wait)
         rule = save_rule.of_flags(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
-        self._hook = LoopHook(self._setup, rule, step_after, calls if why is None else None)
+        self._hook = LoopHook(self._setup, rule, step_after, calls if why is None else None, reads)
         saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
-        listeners = (
-            [SavedListener(self._hook, self._setup.loop, self._saved, reads)] if plan.is_chief or plan.in_sync else []
-        )
+        listeners = []
+        if plan.is_chief or plan.in_sync:
+            listeners = [SavedListener(self._setup.loop, self._saved, self._hook.batches_beside)]
         if not has_savers and any(rule):
             if listeners:
                 self._hook.saver = saver_hooks.CheckpointSaver(
@@ -210,22 +207,31 @@ class LoopHook(tf.estimator.SessionRunHook):
         rule: save_rule.SaveRule.
         step_after: of `sync_training.step_after`, for one call.
         calls: several_steps.Calls; None: each call takes one step.
+        reads: batch_reads.BatchReads; None: only steps read batches.
 
     Attributes:
         saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
-        in_call: whether a call has begun, and has not ended. At the end of training: it has failed, and its last batch,
-            if it was asked for, trained nothing.
     """
 
-    def __init__(self, setup, rule, step_after, calls=None):
+    def __init__(self, setup, rule, step_after, calls=None, reads=None):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
-        self._saves, self._step_after = save_rule.Saves(rule), step_after
-        self.in_call = self._listener_stopped = False
+        self._reads, self._saves, self._step_after = reads, save_rule.Saves(rule), step_after
+        self._in_call = self._listener_stopped = False
         self.saver = None
 
     def listener_stops(self) -> None:
         """A listener of the job has asked to stop training."""
         self._listener_stopped = True
+
+    def batches_beside(self, session) -> int:
+        """How many batches this process has read, but not to train on them.
+
+        A call that has failed has asked for one more, which the next run reads again. If a hook failed before it, the
+        call has asked for none.
+        """
+        if self._reads is None:
+            return 0
+        return max(0, self._reads.number(session) - self._loop.batches - self._in_call)
 
     def begin(self):
         self._global_step = v1.train.get_global_step()
@@ -253,7 +259,7 @@ class LoopHook(tf.estimator.SessionRunHook):
             self.saver.after_create_session(session, coord)
 
     def before_run(self, run_context):
-        self.in_call = True
+        self._in_call = True
         self._loop.begins_call()
         length = self._calls.begin() if self._calls else {}
         fetches, feeds = self._participant.before_run() if self._participant else ([], None)
@@ -261,7 +267,7 @@ class LoopHook(tf.estimator.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         (losses, waited, step), self._heard = run_values.results
-        self.in_call, step = False, int(step)
+        self._in_call, step = False, int(step)
         if self._calls:
             self._calls.took(len(losses), step)
         for secs in waited:
@@ -277,7 +283,7 @@ class LoopHook(tf.estimator.SessionRunHook):
     def end(self, session):
         # The data have ended in the middle of a call: Loop has not been told of it. A hook asks to stop after a call.
         stopped_by = loops.LISTENER if self._listener_stopped else loops.HOOK
-        self._loop.ends(loops.END_OF_DATA if self.in_call else stopped_by, int(session.run(self._global_step)))
+        self._loop.ends(loops.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
         if self.saver:
             self.saver.end(session)
         self._loop.finish()
@@ -308,14 +314,13 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
     """Lets no weight that is not finite into a checkpoint, and tells of each.
 
     Args:
-        hook: LoopHook.
         loop: loop.Loop.
         saved: (step) -> None, is told of each but the first, which holds what training began with.
-        reads: batch_reads.BatchReads; None: only steps read batches.
+        batches_beside: of LoopHook.
     """
 
-    def __init__(self, hook, loop, saved, reads=None):
-        self._hook, self._loop, self._saved, self._reads, self._began = hook, loop, saved, reads, False
+    def __init__(self, loop, saved, batches_beside):
+        self._loop, self._saved, self._batches_beside, self._began = loop, saved, batches_beside, False
 
     def begin(self):
         self._finite = {
@@ -327,10 +332,7 @@ class SavedListener(tf.estimator.CheckpointSaverListener):
     def before_save(self, session, global_step_value):
         finite = session.run(self._finite)
         loops.refuse_weights(int(global_step_value), [(name, np.all(finite[name])) for name in sorted(finite)])
-        beside = 0
-        if self._reads:
-            beside = max(0, self._reads.number(session) - self._loop.batches - self._hook.in_call)
-        self._loop.saves(int(global_step_value), beside)
+        self._loop.saves(int(global_step_value), self._batches_beside(session))
 
     def after_save(self, session, global_step_value):
         self._loop.saved(int(global_step_value))

@@ -134,8 +134,8 @@ def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
         losses, *others = tf.unstack(losses.stack(), axis=1)
     of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
     text, beside = text if summaries else None, others[0] if others else None
-    draws, calls = step.draws, step.has_ordered_calls
-    return StepLoop(most, first, summarises, done, losses, losses[-1], text, of_last, draws, calls, beside)
+    of_graph = step.draws, step.has_ordered_calls
+    return StepLoop(most, first, summarises, done, losses, losses[-1], text, of_last, *of_graph, beside)
 
 
 class _Summaries:

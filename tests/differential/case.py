@@ -18,7 +18,8 @@ class Case:
             TensorFlow. None: a call takes several.
         steps: --max_steps of one run after another in the same model_dir.
         why: the reason for its end that training.json gives.
-        resumes: whether a resumed run computes the same. A kernel's random state is in no checkpoint.
+        resumes: whether a resumed run computes the same. A kernel's random state is in no checkpoint, nor is
+            what a hook counts.
         replicas: whether two replicas may train it.
         counts_by_one: whether each run of the step adds one to the global step. Upstream's hooks look a step early, so
             that it depends on chance which of its steps have summaries where this is not so.

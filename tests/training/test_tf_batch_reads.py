@@ -1,9 +1,11 @@
 """training.batch_reads: who reads from the iterator of a step, and when."""
 
+import types
+
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.training import batch_reads
+from estimator_trainer.training import batch_reads, estimator
 
 v1 = tf.compat.v1
 
@@ -47,3 +49,22 @@ def test_none_or_two_iterators_or_one_in_a_condition_of_version_1_are_not_counte
         finally:
             v1.enable_control_flow_v2()
         assert batch_reads.of_step([read.op]) is None
+
+
+@pytest.mark.parametrize(
+    'asked, trained, in_call, beside',
+    [
+        (5, 5, False, 0),
+        (6, 5, False, 1),  # a hook has read one
+        (6, 5, True, 0),  # the call has failed: its batch is read again
+        (5, 5, True, 0),  # a hook has failed before the batch was asked for
+    ],
+)
+def test_batches_beside_those_that_were_trained(asked, trained, in_call, beside):
+    loop = types.SimpleNamespace(batches=trained, begins_call=lambda: None)
+    reads = types.SimpleNamespace(number=lambda session: asked)
+    hook = estimator.LoopHook(types.SimpleNamespace(plan=None, loop=loop), None, None, reads=reads)
+    if in_call:
+        with pytest.raises(AttributeError):  # there is no graph to fetch from
+            hook.before_run(None)
+    assert hook.batches_beside(None) == beside

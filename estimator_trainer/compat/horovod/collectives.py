@@ -33,7 +33,9 @@ def reduce_all(tensors, operation: str, name=None) -> list:
             totals = packing.reduced(transport, text, arrays[: len(dense)], operation) if dense else []
             rows = packing.gathered(transport, f'{text}/rows', arrays[len(dense) :]) if sparse else []
         if operation == packing.AVERAGE:
-            rows = [each if number % 2 else _divided(each, world.place().size) for number, each in enumerate(rows)]
+            rows = [
+                each if number % 2 else packing.divided(each, world.place().size) for number, each in enumerate(rows)
+            ]
         return [*totals, *rows]
 
     given = [tf.convert_to_tensor(tensors[index]) for index in dense]
@@ -124,7 +126,3 @@ def _is_sparse(tensor) -> bool:
 
 def _any_rows(tensor):
     return tf.TensorShape([None]).concatenate(tensor.shape[1:])
-
-
-def _divided(array, size):
-    return (array / size).astype(array.dtype)

@@ -31,7 +31,7 @@ def reduced(transport, text: str, arrays, operation: str) -> list:
         if len(chosen) > 1:
             _kept[text, kind] = packed
         if operation == AVERAGE:
-            total = _divided(total, transport.size)
+            total = divided(total, transport.size)
         for index, start in zip(chosen, starts):
             results[index] = total[start : start + arrays[index].size].reshape(arrays[index].shape)
     return results
@@ -87,7 +87,8 @@ def _packed(arrays, kept=None):
     return starts, packed
 
 
-def _divided(total, size):
+def divided(total, size):
+    """The average of `size` ranks, in place of their sum. Of integers it is cut off."""
     if total.dtype.kind in 'iu':
         return np.trunc(total / size).astype(total.dtype)
     return np.divide(total, np.asarray(size, total.dtype), out=total)

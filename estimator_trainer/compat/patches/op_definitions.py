@@ -2,8 +2,8 @@
 
 Touches: tensorflow.python.framework.op_def_registry
 Without it: `inspect` does not name operations that are missing here, `migrate` does not refuse functions that read
-  variables, tables or random numbers, and where the data end some updates of the step that got no batch may be in the
-  last checkpoint
+  variables, tables or random numbers, a call takes one step if the step calls functions, and where the data end some
+  updates of the step that got no batch may be in the last checkpoint
 For: `inspect`, `migrate` and the trainer
 """
 
