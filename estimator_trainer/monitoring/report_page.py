@@ -109,6 +109,8 @@ class Pages:
         except OSError as error:
             self._say(error.strerror)
             return
+        if how == _LIVE and self._over.is_set():  # `_stop` may have looked before the process was there
+            self._process.kill()
         with self._process as process:
             try:
                 _, said = process.communicate(timeout=most_secs)

@@ -1,7 +1,10 @@
 """Pages that a run has written: by other processes, which may fail, hang or be missing."""
 
 import os
+import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -67,6 +70,24 @@ def test_a_page_that_is_being_written_holds_up_no_end(tmp_path):
     script = f'open({str(pipe)!r}, "w").close(); __import__("signal").pause()'
     with report_page.Pages(str(tmp_path), pytest.fail, 0.001, short_secs=0, writer=writer(script)) as pages:
         pipe.read_text()
+    assert not pages._thread.is_alive()
+
+
+def test_the_end_may_come_while_the_process_of_a_page_starts(tmp_path, monkeypatch):
+    started = threading.Event()
+
+    def starts_slowly(*args, **kwargs):
+        process = start(*args, **kwargs)
+        started.set()
+        assert pages._over.wait(60)
+        time.sleep(0.2)  # so that `_stop` looks for the process before it is known
+        return process
+
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, 'Popen', starts_slowly)
+    script = '__import__("signal").pause()'
+    with report_page.Pages(str(tmp_path), pytest.fail, 0.001, short_secs=0, writer=writer(script)) as pages:
+        assert started.wait(60)
     assert not pages._thread.is_alive()
 
 

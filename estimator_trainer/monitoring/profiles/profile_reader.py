@@ -52,6 +52,8 @@ class ProfileReader:
             )
         except OSError as error:
             raise CannotReadProfile(error.strerror) from error
+        if self._killed:  # `kill` may have looked before the process was there
+            self._process.kill()
         with self._process as process:
             try:
                 said, wrong = process.communicate(timeout=_SECS)

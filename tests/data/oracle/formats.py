@@ -141,6 +141,33 @@ def serialized(data) -> list[bytes]:
     return examples
 
 
+def rows_that_stand(path, file_format, data) -> list[dict | None] | None:
+    """What TensorFlow and array_record read in a file of tf.Examples, damaged as it may be; None: they refuse it."""
+    if file_format == 'array_record':
+        ways = [lambda: array_record_module.ArrayRecordReader(str(path)).read_all()]
+    else:
+        kinds = ['GZIP'] if str(path).endswith('.gz') else ['', 'ZLIB']
+        ways = [lambda kind=kind: list(tf.data.TFRecordDataset(str(path), kind).as_numpy_iterator()) for kind in kinds]
+    for way in ways:
+        try:
+            return [_parsed(record, data) for record in way()]
+        except (tf.errors.OpError, RuntimeError, IndexError, ValueError):
+            continue
+    return None
+
+
+def _parsed(record, data) -> dict | None:
+    try:
+        tensors = tf.io.parse_single_example(record, dict(spec(data).features))
+    except tf.errors.InvalidArgumentError:
+        return None
+    found = {}
+    for name, value in tensors.items():
+        array = (tf.sparse.to_dense(value) if isinstance(value, tf.SparseTensor) else value).numpy()
+        found[name] = array if isinstance(array, bytes) else array.tolist()
+    return found
+
+
 WRITERS = {
     'parquet': write_parquet,
     'csv': write_csv,

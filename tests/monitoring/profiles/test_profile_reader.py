@@ -128,6 +128,19 @@ def test_a_reader_can_be_killed():
             reader.read('nothing')
 
 
+def test_a_reader_can_be_killed_while_its_process_starts(monkeypatch):
+    reader = profile_reader.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
+
+    def starts_after_the_kill(*args, **kwargs):
+        reader.kill()
+        return start(*args, **kwargs)
+
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, 'Popen', starts_after_the_kill)
+    with pytest.raises(profile_reader.CannotReadProfile, match='training is over'):
+        reader.read('nothing')
+
+
 def test_the_reader_finds_the_package_where_it_is_not_installed():
     import pathlib
 
