@@ -35,10 +35,18 @@ def refuse_in_run(folder: str, flag: str = '--model_dir') -> None:
 def refuse_json(path: str, key: str, flag: str) -> None:
     """Raises UsageError: a file is there that does not have this key, which ours has."""
     if _has_not(key, path):
-        raise UsageError(f'{flag}: {path} is there already, and is not of this command; name another folder.')
+        raise UsageError(f'{flag}: {path} is there already, and is not of this command; move it away, or name another.')
 
 
-def refuse_page(path: str) -> None:
+def refuse_reports(page: str, json_file: str, key: str) -> None:
+    """For the files of --html and --json, '' for none. Raises as `refuse_page` and `refuse_json`."""
+    if page:
+        refuse_page(page, '--html')
+    if json_file:
+        refuse_json(json_file, key, '--json')
+
+
+def refuse_page(path: str, flag: str = '--out') -> None:
     """Raises UsageError: a file is there that is no page of this program."""
     try:
         with open(path, encoding='utf-8', errors='replace') as file:
@@ -47,7 +55,7 @@ def refuse_page(path: str) -> None:
         return
     if head and PAGE_MARK not in head and _OLD_PAGE_MARK not in head:
         raise UsageError(
-            f'{path} is there already, and is no page of this program; move it away, or name another file with --out.'
+            f'{path} is there already, and is no page of this program; move it away, or name another file with {flag}.'
         )
 
 
@@ -60,4 +68,6 @@ def _has_not(key, path, is_first_line=False) -> bool:
         return False
     except ValueError:
         return not is_first_line  # ours are written whole; a line may be cut short
+    if isinstance(value, list) and value:  # of several folders
+        value = value[0]
     return not isinstance(value, dict) or (bool(value) and key not in value)

@@ -12,6 +12,8 @@ from estimator_trainer.data import flights
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import config_file, files_of_others, ownership
 from estimator_trainer.submit import submit_command
+from estimator_trainer.tools.assess import assess_command
+from estimator_trainer.tools.inspection import inspect_command
 from estimator_trainer.tools.migrate import migrate_command
 from estimator_trainer.tools.parity import parity_command
 from estimator_trainer.tools.report import report_command
@@ -70,6 +72,23 @@ def test_parity(tmp_path, capsys, name, text):
     before = filled(tmp_path, **{name: text})
     code = parity_command.main(['--job=mnist', f'--out={tmp_path}'])
     assert 'is there already' in after(code, tmp_path, before, capsys)
+
+
+@pytest.mark.parametrize('name, text', [('page.html', '<html>'), ('found.json', '{"mine": 1}'), ('found.json', '[2]')])
+def test_reports_of_assess_inspect_and_verify(tmp_path, capsys, name, text):
+    folder, program = tmp_path / 'others', tmp_path / 'program.py'
+    before = filled(folder, **{name: text})
+    program.write_text('import tensorflow as tf\nprint(tf.estimator)\n')
+    report = f'--html={folder}/{name}' if name.endswith('html') else f'--json={folder}/{name}'
+    commands = [(assess_command.main, program), (verify_command.main, program)]
+    if name.endswith('json'):
+        commands.append((inspect_command.main, model_dirs.cluster(tmp_path / 'run')))
+    for main, path in commands:
+        said = after(main([str(path), report]), folder, before, capsys)
+        assert 'is there already' in said and report.partition('=')[0] in said
+    new = report.replace(name, f'new-{name}')
+    for _ in range(2):  # its own report is replaced
+        assert assess_command.main([str(program), new]) in (0, 1)
 
 
 @pytest.mark.parametrize('engine, name', [('slurm', 'mnist-two-workers.sbatch'), ('kubernetes', 'job.yaml')])

@@ -1,7 +1,7 @@
 """The folders of logs, LOG_DIR/attempt-N: made, marked as in use, and the oldest of them removed.
 
-Only what the supervisor and its tasks have written is removed: regular files of their names, in real folders, and a
-folder when nothing else is in it. Nothing is followed through a symbolic link.
+Only what the supervisor and its tasks have written is removed: regular files of their names, in real folders that have
+our mark, and a folder when nothing else is in it. Nothing is followed through a symbolic link.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 
+from estimator_trainer.run_dir import removal
 from estimator_trainer.supervisor.processes.logs import older_of, path_of
 
 _FOLDER = re.compile(r'attempt-(\d+)')
@@ -34,9 +35,12 @@ def new(log_dir: str | None) -> pathlib.Path:
         folder = parent / f'attempt-{number}'
         try:
             folder.mkdir()
-            return folder.absolute()
         except FileExistsError:  # another supervisor was quicker
             number += 1
+            continue
+        with contextlib.suppress(OSError):  # the disk is full: then it stays for good
+            removal.mark(str(folder))
+        return folder.absolute()
 
 
 @contextlib.contextmanager
@@ -64,9 +68,10 @@ def remove_old(newest: pathlib.Path, keep: int) -> list[str]:
     with contextlib.suppress(OSError):
         for number in sorted(_numbers(parent))[:-keep]:
             with contextlib.suppress(OSError):
-                if _empty(parent / f'attempt-{number}'):
-                    removed.append(f'attempt-{number}')
-                os.rmdir(parent / f'attempt-{number}')
+                folder = parent / f'attempt-{number}'
+                if _empty(folder):
+                    removed.append(folder.name)
+                removal.empty_folder(str(folder), removal.Marked(str(folder)))
     return removed
 
 
@@ -89,11 +94,12 @@ def _empty(folder: pathlib.Path) -> bool:
     """Removes our files from a folder that nobody writes. Whether there were any.
 
     Raises:
-      OSError: it is no folder, somebody writes it, or a file cannot be removed.
+      OSError: it is no folder, nothing says that it is ours, somebody writes it, or a file cannot be removed.
     """
     with contextlib.ExitStack() as stack:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, fd)
+        os.stat(removal.MARK, dir_fd=fd, follow_symlinks=False)
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(_LOCK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=fd)
             stack.callback(os.close, lock)

@@ -7,6 +7,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config import flags
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import files_of_others
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.assess import assess_report, findings, source_files
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS
@@ -48,6 +49,7 @@ def _assess(values, paths) -> int:
     page = _page() if values.html else None
     with local_copies.LocalCopies() as here:
         html, json_file = here.file(values.html, '--html'), here.file(values.json, '--json')
+        files_of_others.refuse_reports(html, json_file, 'keras_points')
         found = findings.assess([source_files.read(path) for path in source_files.find(paths)])
         print(assess_report.text(found))
         if page:

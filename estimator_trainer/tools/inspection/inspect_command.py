@@ -9,7 +9,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import files_of_others, protocol
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.inspection import folder
@@ -52,6 +52,7 @@ def _inspect(values, paths) -> int:
         raise UsageError('name the folders that are inspected.')
     with local_copies.LocalCopies() as here:
         out = here.file(values.json, '--json')
+        files_of_others.refuse_reports('', out, 'newest_whole_checkpoint')
         there = [folder.find(_found(path, here, values.verify)) for path in paths]  # before TensorFlow is imported
         code = _report([place._replace(path=here.shown(place.path)) for place in there], values, out, here)
         here.send()

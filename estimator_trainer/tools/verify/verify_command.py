@@ -13,6 +13,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import files_of_others
 from estimator_trainer.tools import bounded, command_line, local_copies
 from estimator_trainer.tools.verify import interpreters, program_runs
 
@@ -164,6 +165,7 @@ def _check_places(values) -> None:
         path = getattr(values, name)
         if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise UsageError(f'--{name}={path}: its folder does not exist; make it first.')
+    files_of_others.refuse_reports(values.html, values.json, 'comparisons')
     if urls.is_url(values.runs_dir):
         raise UsageError(f'--runs_dir={values.runs_dir}: the runs are on this machine; name a folder.')
     if values.runs_dir and os.path.exists(values.runs_dir):

@@ -96,8 +96,11 @@ def write_csv(path, data, choose) -> None:
         names.reverse()
     opened = gzip.open if str(path).endswith('.gz') else open
     end = choose(['\n', '\r\n', '\r'])
+    quoting = choose([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+    if any(set('\r\n') & set(str(value)) for column in data.columns.values() for value in column.values):
+        quoting = csv.QUOTE_ALL  # an end of a line that is not `end` gets no quotes, and no reader finds it again
     with opened(path, 'wt', newline='', encoding=choose(['utf-8', 'utf-8-sig'])) as file:
-        writer = csv.writer(file, lineterminator=end, quoting=choose([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+        writer = csv.writer(file, lineterminator=end, quoting=quoting)
         writer.writerow(names)
         for row in range(data.rows):
             values = {name: column.values[row] for name, column in data.columns.items()} | {'unused': 'u"\n,'}

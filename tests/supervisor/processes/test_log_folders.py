@@ -40,10 +40,16 @@ def test_attempts_are_numbered_after_the_last(tmp_path):
     assert log_folders.new(parent).name == 'attempt-11'
 
 
+def test_a_folder_of_others_that_has_our_names_stays(made, tmp_path):
+    (made[0] / '.estimator_trainer').unlink()  # nothing says that it is ours: such as one that a user has made
+    assert log_folders.remove_old(made[-1], 1) == ['attempt-2', 'attempt-3', 'attempt-4']
+    assert names(tmp_path) == ['attempt-1', 'attempt-5'] and len(names(made[0])) == 8
+
+
 def test_the_newest_are_kept(made, tmp_path):
     assert log_folders.remove_old(made[-1], 2) == ['attempt-1', 'attempt-2', 'attempt-3']
     assert names(tmp_path) == ['attempt-4', 'attempt-5']
-    assert len(names(made[-1])) == 8
+    assert len(names(made[-1])) == 9
     assert log_folders.remove_old(made[-1], 2) == []
 
 
@@ -67,8 +73,8 @@ def test_what_is_not_ours_stays(made, tmp_path):
     made[2].symlink_to(outside)
     (tmp_path / 'attempt-0').write_text('mine')
     log_folders.remove_old(made[-1], 1)
-    assert names(made[0]) == ['notes.txt']
-    assert names(made[1]) == ['worker-8.err', 'worker-9.out']
+    assert names(made[0]) == ['.estimator_trainer', 'notes.txt']
+    assert names(made[1]) == ['.estimator_trainer', 'worker-8.err', 'worker-9.out']
     assert made[2].is_symlink() and (outside / 'worker-0.err').read_text() == 'theirs'
     assert names(tmp_path) == [f'attempt-{number}' for number in (0, 1, 2, 3, 5)] + ['outside']
 
@@ -90,7 +96,7 @@ with log_folders.in_use(pathlib.Path({str(made[0])!r})):
     ) as other:
         assert other.stdout.readline() == b'\n'
         assert log_folders.remove_old(made[-1], 1) == ['attempt-2', 'attempt-3', 'attempt-4']
-        assert len(names(made[0])) == 8
+        assert len(names(made[0])) == 9
         other.send_signal(signal.SIGKILL)
     assert log_folders.remove_old(made[-1], 1) == ['attempt-1']
 
@@ -106,4 +112,4 @@ def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path):
 def test_the_lives_of_a_task_within_an_attempt(made):
     log_folders.remove_life(made[0], 'evaluator:0', 2)
     log_folders.remove_life(made[0], 'worker:0', 1)
-    assert names(made[0]) == ['.lock', 'worker-1.error.json.123.tmp']
+    assert names(made[0]) == ['.estimator_trainer', '.lock', 'worker-1.error.json.123.tmp']
