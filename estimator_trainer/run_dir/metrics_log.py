@@ -84,8 +84,12 @@ def _newest_first(path: str) -> Iterator[dict]:
 
 def shown(metrics) -> str:
     """The metrics that are single numbers, as people read them."""
-    numbers = ((name, plain(value)) for name, value in sorted(metrics.items()))
-    return ', '.join(f'{name} {value:.4f}' for name, value in numbers if isinstance(value, float))
+    numbers = ((name, value if value is None else plain(value)) for name, value in sorted(metrics.items()))
+    return ', '.join(
+        f'{name} is not finite' if value is None else f'{name} {value:.4f}'
+        for name, value in numbers
+        if value is None or isinstance(value, float)
+    )
 
 
 def plain(value):

@@ -50,12 +50,13 @@ class Row:
         if not true:
             self.problems.append(otherwise)
 
-    def judge(self, stage, undisturbed=None, finished: bool = True, last_step: int = MAX_STEPS) -> None:
+    def judge(self, stage, undisturbed=None, finished: bool = True, last_step: int = MAX_STEPS, besides=()) -> None:
         """Looks at what a case has left.
 
         Args:
             undisturbed: the model_dir to compare with.
             finished: training has reached `last_step`; 0: whichever.
+            besides: steps whose checkpoints are not compared.
         """
         self.expect(stage.is_empty(), f'left running: {stage.running()}')
         self.problems += files.partial(stage.model_dir)
@@ -65,7 +66,7 @@ class Row:
             found = files.named(stage.model_dir)
             self.expect(found == last_step, f'the last checkpoint is of step {found}, not {last_step}')
         if undisturbed is not None:
-            differences = files.differences(stage.model_dir, undisturbed)
+            differences = files.differences(stage.model_dir, undisturbed, besides)
             self.problems += differences
             self.equal = not differences
 

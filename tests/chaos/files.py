@@ -29,14 +29,17 @@ def named(model_dir) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def differences(model_dir, undisturbed) -> list:
+def differences(model_dir, undisturbed, besides=()) -> list:
     """What keeps the checkpoints of a run from being, bit for bit, those of another of the same steps.
 
     A data file is nothing but the bytes of every variable, one after the other, and an index their names,
     shapes and checksums: equal files are equal weights.
+
+    Args:
+        besides: steps whose checkpoints are not compared.
     """
     found = []
-    for step in steps(model_dir):
+    for step in sorted(set(steps(model_dir)) - set(besides)):
         for name in parts(model_dir, step):
             theirs = pathlib.Path(undisturbed) / name
             if not theirs.exists():

@@ -47,7 +47,8 @@ class InterruptedTwice:
             codes = [stage.trainer(_flag(self.job), '--export=none').wait() for _ in range(3)]
             row.happened = ', '.join(f'exit {code}' for code in codes)
             row.expect(codes == [137, 143, 0], stage.programs[-1].output)
-            row.judge(stage, compared)
+            # Of four batches that end at step 71, the signal may have come at another one than the save without it.
+            row.judge(stage, compared, besides=[71] if self.job == 'accumulating' else [])
         return row
 
 
