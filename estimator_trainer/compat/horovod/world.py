@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import math
 import os
 import sys
 import threading
@@ -15,6 +16,8 @@ __all__ = ['HorovodInternalError', 'HostsUpdatedInterrupt']
 
 _JOIN_SECS = 600  # for the last rank to start; the trainer's --join_timeout_secs
 _SAY_SECS = 60  # after which a wait for other ranks is told
+_BOUND = 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS'  # Horovod's; 0: without end
+_BOUND_SECS = 3600  # without it. A rank may evaluate for long while the others wait.
 
 _place: ranks.Place | None = None
 _transport = None  # None with one rank
@@ -35,21 +38,22 @@ def init(*args, **kwargs) -> None:
 
     Raises:
         HorovodInternalError: a rank did not come within ten minutes.
+        ValueError: a variable of the environment that says for how long ranks wait is no number of seconds.
     """
     global _place, _transport
     if _place is not None:
         return
-    place = ranks.take(os.environ)
+    place, bound = ranks.take(os.environ), _bound(os.environ.get(_BOUND, ''))
     if place.size > 1:
         try:
             _transport = joining.join(place, _JOIN_SECS)
         except TimeoutError as error:
             _fail(exit_codes.NO_PEER)
             raise HorovodInternalError(str(error)) from None
-        threading.Thread(target=_tell_long_waits, daemon=True).start()
+        threading.Thread(target=_watch_waits, args=(bound,), daemon=True).start()
         if not place.rank:
             way = 'over TCP' if isinstance(_transport, joining.socket_mesh.SocketMesh) else 'in shared memory'
-            print(f'horovod (estimator_trainer): {place.size} ranks exchange arrays {way}', file=sys.stderr, flush=True)
+            _say(f'{place.size} ranks exchange arrays {way}')
     _place = place
 
 
@@ -112,13 +116,35 @@ def _end() -> None:
         os._exit(_code)
 
 
-def _tell_long_waits() -> None:
+def _bound(text: str) -> float:
+    """Seconds. Raises ValueError: the text is no number of them."""
+    try:
+        secs = float(text or _BOUND_SECS)
+    except ValueError:
+        secs = -1.0
+    if not 0 <= secs < math.inf:
+        raise ValueError(f'{_BOUND}={text}: give a number of seconds, or 0 for no bound.')
+    return secs or math.inf
+
+
+def _watch_waits(bound: float) -> None:
+    """Tells of long waits, and ends this process after one of `bound` seconds: another rank is stopped, or blocked."""
     told = set()
     while True:
-        time.sleep(_SAY_SECS / 4)
+        time.sleep(min(_SAY_SECS, bound) / 4)
         for number, (what, since) in list(_waits.items()):
             secs = time.monotonic() - since
+            if secs > bound:
+                _say(f'{_waited(secs, what)}: ends, as {_BOUND} says (default {_BOUND_SECS})')
+                os._exit(exit_codes.STALLED)
             if secs > _SAY_SECS and number not in told:
                 told.add(number)
-                message = f'rank {place().rank} has waited {secs:.0f} s for other ranks in {what}'
-                print(f'horovod (estimator_trainer): {message}', file=sys.stderr, flush=True)
+                _say(_waited(secs, what))
+
+
+def _waited(secs, what) -> str:
+    return f'rank {place().rank} has waited {secs:.0f} s for other ranks in {what}'
+
+
+def _say(message) -> None:
+    print(f'horovod (estimator_trainer): {message}', file=sys.stderr, flush=True)

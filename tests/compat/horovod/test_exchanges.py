@@ -2,7 +2,12 @@
 
 import concurrent.futures
 import contextlib
+import json
+import os
+import pathlib
 import socket
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +18,7 @@ from estimator_trainer.this_process import shared_memory
 from estimator_trainer.this_process.shared_memory import SharedMemory, TaskLost
 
 BOUND_SECS = 120
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 def of_all(function, items):
@@ -113,6 +119,39 @@ def test_who_does_not_come_is_waited_for_with_a_bound_and_named():
     for place, missing in ((first, 'rank 1'), (second, 'rank 0')):
         with pytest.raises(TimeoutError, match=f'waited in vain for {missing}'):
             joining.join(place, 0.2)
+
+
+STOPPED = """
+import os, signal, sys
+import numpy as np
+from estimator_trainer.compat.horovod import packing, world
+world.init()
+if world.place().rank:
+    os.kill(os.getpid(), signal.SIGSTOP)
+with world.exchange('a sum') as transport:
+    packing.reduced(transport, 'x', [np.zeros(3)], 'Sum')
+"""
+
+
+@pytest.mark.parametrize('bound, code, said', [('1', 195, 'rank 0 has waited'), ('x', 1, 'give a number of seconds')])
+def test_a_rank_that_is_stopped_is_waited_for_with_a_bound(bound, code, said):
+    cluster = {'cluster': {'worker': list(places(2)[0].addresses)}}
+    tasks = []
+    for index in range(2):
+        task = {'task': {'type': 'worker', 'index': index}}
+        environ = {**os.environ, 'TF_CONFIG': json.dumps({**cluster, **task}), 'PYTHONPATH': str(ROOT)}
+        environ['HOROVOD_STALL_SHUTDOWN_TIME_SECONDS'] = bound
+        command = [sys.executable, '-c', STOPPED]
+        tasks.append(
+            subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        )
+    try:
+        _, err = tasks[0].communicate(timeout=BOUND_SECS)
+        assert (tasks[0].returncode, said in err) == (code, True), err
+    finally:
+        for task in tasks:
+            task.kill()
+            task.communicate()
 
 
 def test_a_stranger_at_the_port_is_no_rank():
