@@ -33,7 +33,10 @@ PACKAGES = {  # program in third_party/ -> what is installed; TensorFlow 2.21 no
     'tensorflow_ranking_model': ('tensorflow-ranking==0.5.3',),
     'tensorflow_privacy_model': ('tensorflow-privacy==0.9.0',),
     'tensorflow_gan_model': ('tensorflow-gan==2.1.0', 'setuptools<81'),
+    'spleeter_model': ('ffmpeg-python', 'norbert', 'httpx', 'pandas', 'typer==0.3.2', 'click<8'),
 }
+# Installed afterwards and without what they ask for: Spleeter asks for TensorFlow 2.12.1.
+WITHOUT_NEEDS = {'spleeter_model': ('spleeter==2.4.2',)}
 OLD_PYTHON = {'tensorflow_gan_model': '3.10'}  # it calls inspect.getargspec, which 3.11 removed
 
 
@@ -55,7 +58,7 @@ def main() -> int:
     for name in options.only or PACKAGES:
         start = time.monotonic()
         try:
-            python = options.python or _environment(folder / name, PACKAGES[name], OLD_PYTHON.get(name))
+            python = options.python or _environment(folder / name, name)
             line = _run(
                 [
                     python,
@@ -87,9 +90,10 @@ def _own_tests(options, folder) -> int:
     return 0
 
 
-def _environment(folder, packages, version=None) -> str:
+def _environment(folder, name) -> str:
     python = str(folder / 'bin/python')
     if not os.path.exists(python):
+        version = OLD_PYTHON.get(name)
         base = sys.executable
         if version:
             installed = sorted(pathlib.Path.home().glob(f'.pyenv/versions/{version}.*/bin/python'))
@@ -98,7 +102,9 @@ def _environment(folder, packages, version=None) -> str:
                 raise RuntimeError(f'needs Python {version}, which is not on this machine')
         _run([base, '-m', 'venv', folder], 120)
         _run([python, '-m', 'pip', 'install', '-q', '--upgrade', 'pip'], 120)
-        _run([python, '-m', 'pip', 'install', '-q', *BASE, *packages], 900)
+        _run([python, '-m', 'pip', 'install', '-q', *BASE, *PACKAGES[name]], 900)
+        if name in WITHOUT_NEEDS:
+            _run([python, '-m', 'pip', 'install', '-q', '--no-deps', *WITHOUT_NEEDS[name]], 300)
     return python
 
 
