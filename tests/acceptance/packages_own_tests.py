@@ -4,7 +4,6 @@
 """
 
 import configparser
-import contextlib
 import json
 import os
 import pathlib
@@ -16,7 +15,7 @@ import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
-_MAIN = re.compile(r'^if __name__ ==.*?\bmain\(', re.MULTILINE | re.DOTALL)
+_MAIN = re.compile(r'^if __name__ ==.*?main\(', re.MULTILINE | re.DOTALL)
 
 
 def packages() -> configparser.ConfigParser:
@@ -60,7 +59,8 @@ class _Side:
             except BaseException:
                 shutil.rmtree(self._site, ignore_errors=True)
                 raise
-        self._logs.mkdir(exist_ok=True)
+        for folder in (self._logs, self._folder / 'tmp'):
+            folder.mkdir(exist_ok=True)
         found = {}
         for file in self._files(only_files):
             found.update(self._run(file, timeout))
@@ -73,14 +73,14 @@ class _Side:
         self._site.mkdir(parents=True)
         own = self._section.get('install.compat' if self._compat else 'install.plain', '')
         needs = [*self._section.get('install', '').split(), *own.split()]
-        _output([self._python, '-m', 'pip', 'install', '-q', '--no-deps', '--target', self._site, *needs], 900)
+        if needs:
+            _output([self._python, '-m', 'pip', 'install', '-q', '--no-deps', '--target', self._site, *needs], 900)
         if 'repository' not in self._section:
             return
         name, ref, *paths = self._section['repository'].split()
-        git = ['git', '-C', sources / name.replace('/', '+')]
-        with contextlib.suppress(FileNotFoundError):
-            git[2] = next(path for path in (git[2] / 'repo', git[2]) if (path / 'HEAD').exists())
-        _output([*git, 'archive', '-o', self._folder / 'source.tar', ref, *paths])
+        folder = sources / name.replace('/', '+')
+        repository = folder / 'repo' if (folder / 'repo').exists() else folder
+        _output(['git', '-C', repository, 'archive', '-o', self._folder / 'source.tar', ref, '--', *paths])
         _output(['tar', '-xf', self._folder / 'source.tar', '--skip-old-files', '-C', self._site])
         messages = sorted(path.relative_to(self._site) for path in self._site.glob(self._section.get('messages', '-')))
         if messages:
@@ -115,7 +115,6 @@ class _Side:
         kept = {name: value for name, value in os.environ.items() if name not in names}
         path = [self._site, *([REPOSITORY] if self._compat else ())]
         kept.update(TF_CPP_MIN_LOG_LEVEL='2', CUDA_VISIBLE_DEVICES='-1', TEST_TMPDIR=str(self._folder / 'tmp'))
-        (self._folder / 'tmp').mkdir(exist_ok=True)
         settings = dict(pair.split('=', 1) for pair in self._section.get('environment', '').split())
         return {**kept, **settings, 'PYTHONPATH': os.pathsep.join(map(str, path))}
 
