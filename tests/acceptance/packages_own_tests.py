@@ -87,6 +87,12 @@ class _Side:
             compiler = self._site / 'protoc/data/bin/protoc'
             _output([compiler, '--python_out=.', *messages], cwd=self._site)
 
+        for line in filter(None, self._section.get('change', '').splitlines()):
+            file, _, change = line.partition(': ')
+            text = (self._site / file).read_text(encoding='utf-8')
+            assert change.split(' -> ')[0] in text, line
+            (self._site / file).write_text(text.replace(*change.split(' -> ')), encoding='utf-8')
+
     def _files(self, only_files):
         patterns = self._section['tests'].split()
         left_out = {path for pattern in patterns if pattern[0] == '!' for path in self._site.glob(pattern[1:])}

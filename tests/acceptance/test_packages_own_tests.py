@@ -35,7 +35,7 @@ def test_both_sides_are_run_and_compared(tmp_path, monkeypatch):
     repository = tmp_path / 'sources/somebody+made_up'
     (repository / 'made_up').mkdir(parents=True)
     (repository / 'made_up/program_test.py').write_text(_PROGRAM)
-    (repository / 'made_up/functions_test.py').write_text('def test_function():\n    pass\n')
+    (repository / 'made_up/functions_test.py').write_text('def test_function():\n    assert 1 == 2\n')
     (repository / 'made_up/left_out_test.py').write_text('def test_left_out():\n    pass\n')
     for command in (['init', '-q'], ['add', '.'], ['-c', 'user.name=a', '-c', 'user.email=b', 'commit', '-qm', 'c']):
         subprocess.run(['git', '-C', repository, *command], check=True)
@@ -43,6 +43,7 @@ def test_both_sides_are_run_and_compared(tmp_path, monkeypatch):
     sections['made-up 1.0'] = {
         'repository': 'somebody/made_up HEAD made_up',
         'tests': 'made_up/*_test.py !made_up/left_out_test.py',
+        'change': 'made_up/functions_test.py: 1 == 2 -> 2 == 2',
     }
     pythons = (tmp_path / 'plain', tmp_path / 'compat')
     for python in pythons:
