@@ -25,7 +25,7 @@ def packages() -> configparser.ConfigParser:
     return parser
 
 
-def compare(section, plain, compat, sources, folder, only_files='*', timeout=900) -> str:
+def compare(section, plain, compat, sources, folder, only_files='*') -> str:
     """Runs the tests of one package on both, and returns a row of a Markdown table and a line for each difference.
 
     Args:
@@ -35,10 +35,9 @@ def compare(section, plain, compat, sources, folder, only_files='*', timeout=900
         sources: a folder of git repositories named owner+name.
         folder: for the package, its logs and the outcomes of its tests; they are kept.
         only_files: a pattern for the names of files with tests.
-        timeout: seconds for one file.
     """
     outcomes = [
-        _Side(section, python, compat=python is compat, folder=folder / side).outcomes(sources, only_files, timeout)
+        _Side(section, python, compat=python is compat, folder=folder / side).outcomes(sources, only_files)
         for side, python in (('plain', plain), ('compat', compat))
     ]
     return '\n'.join([_row(section.name, *outcomes), *_differences(*outcomes)])
@@ -51,7 +50,7 @@ class _Side:
         self._section, self._python, self._compat, self._folder = section, str(python), compat, folder
         self._site, self._logs = folder / 'site', folder / 'logs'
 
-    def outcomes(self, sources, only_files, timeout) -> dict[str, str]:
+    def outcomes(self, sources, only_files) -> dict[str, str]:
         """{test: 'passed', 'skipped' or the last line of its error}."""
         if not self._site.exists():
             try:
@@ -63,7 +62,7 @@ class _Side:
             folder.mkdir(exist_ok=True)
         found = {}
         for file in self._files(only_files):
-            found.update(self._run(file, timeout))
+            found.update(self._run(file))
         kept = self._folder / 'outcomes.json'
         kept.write_text(json.dumps(found, indent=1))
         return found
@@ -99,19 +98,20 @@ class _Side:
         found = {path for pattern in patterns if pattern[0] != '!' for path in self._site.glob(pattern)}
         return sorted(path.relative_to(self._site) for path in found - left_out if path.match(only_files))
 
-    def _run(self, file, timeout):
+    def _run(self, file):
         report = self._logs / f'{"_".join(file.parts)}.xml'
         module = '.'.join(file.with_suffix('').parts)
-        if not report.exists():
+        if not _is_there(report):
             run = ['-m', 'estimator_trainer.compat', 'run', *self._section.get('mode', '').split()]
             if _MAIN.search((self._site / file).read_text(encoding='utf-8')):
                 program = ['-m', module, f'--xml_output_file={report}']  # as its authors start it
             else:
                 program = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', f'--junitxml={report}', file]
             command = [self._python, *(run if self._compat else ()), *program]
+            timeout = float(self._section.get('timeout', '900'))
             code, text = _bounded(command, timeout, cwd=self._site, env=self._environment())
             report.with_suffix('.log').write_text(text)
-            if not report.exists():
+            if not _is_there(report):  # absl leaves an empty one when it is killed
                 lines = [line.strip() for line in text.splitlines() if line.strip()]
                 return {module: f'exit code {code}: {lines[-1] if lines else ""}'}
         return _read(report, module)
@@ -123,6 +123,10 @@ class _Side:
         kept.update(TF_CPP_MIN_LOG_LEVEL='2', CUDA_VISIBLE_DEVICES='-1', TEST_TMPDIR=str(self._folder / 'tmp'))
         settings = dict(pair.split('=', 1) for pair in self._section.get('environment', '').split())
         return {**kept, **settings, 'PYTHONPATH': os.pathsep.join(map(str, path))}
+
+
+def _is_there(report):
+    return report.exists() and report.stat().st_size > 0
 
 
 def _read(report, module):
