@@ -16,7 +16,8 @@ run       runs an unmodified program as python would, with tf.estimator in place
           --hosts=HOST,...   with --horovod under mpirun on several machines: the host of each rank
           --tf1-packages=NAME,...   installed packages that are of TensorFlow 1 as well
           --tf2-packages=NAME,...   packages of the program's own that are of TensorFlow 2
-          --internals     private modules of TensorFlow also have the names that moved since 1.15; part of --tf1
+          --internals     private modules of TensorFlow also have the names that moved since 1.15,
+                          and NumPy those that it removed; part of --tf1
           --stable-seeds  random numbers that the program leaves unseeded are the same in every run and version
 `python -m estimator_trainer doctor [script.py]` says what works here."""
 _SWITCHES = ('--no-fixes', '--keep-memory', '--tf1', '--horovod', '--internals', '--stable-seeds')

@@ -4,7 +4,8 @@ Touches: modules below tensorflow.python, which get the names that have moved to
 Without it: programs that import them fail with an ImportError
 For: programs under `compat run --internals` or `--tf1`
 
-moved.ini says where each of them is now. A name that TensorFlow still has is left alone.
+moved.ini says where each of them is now. A name that TensorFlow still has is left alone. Programs of that time also use
+names that NumPy and Keras have removed since: `restored`.
 """
 
 import configparser
@@ -16,6 +17,7 @@ import pathlib
 import sys
 
 from estimator_trainer.compat import hook
+from estimator_trainer.compat.internals import restored
 
 _ROOT = 'tensorflow.python.'
 _WHOLE = '*'  # the section of modules that moved as a whole
@@ -28,6 +30,7 @@ def install() -> None:
         sys.meta_path.append(_MovedModules(names.pop(_WHOLE)))  # last: TensorFlow's own module wins
     for module, moved in names.items():
         hook.after(_ROOT + module, functools.partial(_look_up, moved))
+    restored.install(hook)
 
 
 @functools.cache

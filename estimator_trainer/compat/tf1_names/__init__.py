@@ -4,14 +4,13 @@ For the program's own modules `tensorflow` is `tensorflow.compat.v1` (`surface`)
 """
 
 from estimator_trainer.compat import hook, internals
-from estimator_trainer.compat.tf1_names import imports, restored
+from estimator_trainer.compat.tf1_names import imports
 
 
 def install(rule) -> None:
     """Gives TensorFlow 1 to the modules of which the rule says so. The first call in a process counts."""
     internals.install()
     hook.after('tensorflow', _turn_tf2_off)
-    restored.install(hook)
     imports.replace(rule)
 
 

@@ -145,6 +145,60 @@ def test_the_modes_of_learn():
     assert (modes.TRAIN, modes.EVAL, modes.INFER) == ('train', 'eval', 'infer')
 
 
+def _doubling(features, labels, mode, params):
+    with v1.variable_scope('net'):
+        factor = v1.get_variable('factor', [], initializer=v1.ones_initializer(), use_resource=False)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        doubled = tf.estimator.export.PredictOutput({'product': features['x'] * factor})
+        summed = tf.estimator.export.PredictOutput({'sum': features['x'] + factor})
+        outputs = {v1.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY: doubled, 'sums': summed}
+        return tf.estimator.EstimatorSpec(mode, predictions=features['x'] * factor, export_outputs=outputs)
+    step = v1.assign_add(v1.train.get_or_create_global_step(), 1)
+    with tf.control_dependencies([v1.assign(factor, 2.0)]):
+        return tf.estimator.EstimatorSpec(mode, loss=tf.constant(0.0), train_op=tf.group(step))
+
+
+def _receiver():
+    x = v1.placeholder(tf.float32, [None], name='given')
+    return tf.estimator.export.ServingInputReceiver({'x': x}, {'x': x})
+
+
+@pytest.fixture(scope='module')
+def doubling(tmp_path_factory):
+    """(an Estimator that has learned to double, the folder of its export)."""
+    estimator = tf.estimator.Estimator(_doubling, str(tmp_path_factory.mktemp('doubling')))
+    estimator.train(lambda: tf.data.Dataset.from_tensors(({'x': [1.0]}, [0.0])), steps=1)
+    exported = estimator.export_saved_model(str(tmp_path_factory.mktemp('exported')), _receiver)
+    return estimator, exported.decode()
+
+
+@pytest.mark.parametrize('source', ['saved_model', 'estimator'])
+def test_a_predictor_answers_with_trained_weights(doubling, source):
+    given = doubling[0] if source == 'estimator' else doubling[1]
+    more = (_receiver,) if source == 'estimator' else ()
+    make = contrib.find(f'predictor.from_{source}')
+    predict = make(given, *more)
+    assert predict({'x': [1.0, 3.0]})['product'].tolist() == [2.0, 6.0]
+    assert predict({'x': [5.0]})['product'].tolist() == [10.0]
+    assert make(given, *more, 'sums')({'x': [5.0]})['sum'].tolist() == [7.0]
+    assert predict.graph is not v1.get_default_graph() and predict.session.graph is predict.graph
+    assert isinstance(predict, contrib.find('predictor.predictor.Predictor'))
+    with pytest.raises(ValueError, match=r"unexpected keys in input_dict: \['y'\]"):
+        predict({'y': [5.0]})
+    with pytest.raises(ValueError, match='There are: serving_default, sums'):
+        make(given, *more, 'predictions')
+
+
+def test_a_predictor_takes_the_names_of_tensors(doubling):
+    make = contrib.find('predictor.from_saved_model')
+    predict = make(doubling[1], input_names={'a': 'given:0'}, output_names={'b': 'net/factor:0'}, tags='serve')
+    assert predict({})['b'] == 2.0 and predict.feed_tensors['a'].name == 'given:0'
+    with pytest.raises(ValueError, match='go together'):
+        make(doubling[1], input_names={'a': 'given:0'})
+    with pytest.raises(AttributeError, match='use predictor.from_estimator'):
+        contrib.find('predictor.from_contrib_estimator')
+
+
 def test_crf_learns_its_transitions(chain):
     scores, tags, lengths, _ = chain
 

@@ -1,8 +1,8 @@
-"""What programs of TensorFlow 1 use of NumPy and Keras, and what these have removed since.
+"""What old programs use of NumPy and Keras, and what these have removed since.
 
 Touches: names of numpy, and Layer.apply of Keras 2
-Without it: programs of TensorFlow 1 fail where they use these names
-For: programs under `compat run --tf1`
+Without it: programs that use these names fail
+For: programs under `compat run --internals` or `--tf1`
 """
 
 # NumPy 1.24 removed them; they were Python's own types. NumPy 2 has a bool again, which is its scalar type.
