@@ -31,7 +31,7 @@ LATE_MINUTES = 15
 LABEL, KEY = 'late', 'key'
 
 # The columns of the files, and their types: the only declaration, for the writer and for the job.
-# Text; '' where it is not known.
+# Text; '' where it is not known. In the files that is no value: none in an example, null in Parquet, '' in CSV.
 CARRIERS = ('9E', 'AA', 'AS', 'B6', 'DL', 'EV', 'F9', 'FL', 'HA', 'MQ', 'OO', 'UA', 'US', 'VX', 'WN', 'YV')
 ORIGINS = ('EWR', 'JFK', 'LGA')
 TEXT = ('carrier', 'origin', 'dest', 'tailnum', 'manufacturer', 'model')
@@ -163,7 +163,7 @@ def serialized(found):
 
     train = quiet.import_tensorflow().train
     makes = {
-        'string': lambda value: train.Feature(bytes_list=train.BytesList(value=[value.encode()])),
+        'string': lambda value: train.Feature(bytes_list=train.BytesList(value=[value.encode()] if value else [])),
         'int64': lambda value: train.Feature(int64_list=train.Int64List(value=[value])),
         'float32': lambda value: train.Feature(float_list=train.FloatList(value=[value])),
     }
@@ -202,10 +202,15 @@ def _write_array_record(found, path):
     writer.close()
 
 
+def _write_parquet(found, path):
+    texts = {name: found[name].where(found[name] != '', None) for name in TEXT}
+    found.assign(**texts).to_parquet(path, index=False)
+
+
 FORMATS = {
     'tfrecord': _write_tfrecord,
     'csv': lambda found, path: found.to_csv(path, index=False),
-    'parquet': lambda found, path: found.to_parquet(path, index=False),
+    'parquet': _write_parquet,
     'array_record': _write_array_record,
 }
 _flag = functools.partial(flag, group='Files')

@@ -136,6 +136,7 @@ def test_files(tmp_path, few, file_format, read):
     for part, rows in zip(('train', 'eval'), few):
         files = [read(path) for path in sorted((tmp_path / 'new').glob(f'{part}-*'))]
         assert max(map(len, files)) - min(map(len, files)) <= 1
+        assert pd.concat(files)['tailnum'].isna().sum() == (rows['tailnum'] == '').sum()
         written = pd.concat(files).fillna('').astype({name: rows[name].dtype for name in rows})
         pd.testing.assert_frame_equal(written.reset_index(drop=True), rows.reset_index(drop=True))
 

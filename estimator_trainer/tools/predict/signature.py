@@ -136,4 +136,8 @@ def _of_parse_example(node, by_name) -> dict:
 
 def first_line(error) -> str:
     """What an error says, without TensorFlow's list of places in the graph."""
-    return (getattr(error, 'message', '') or str(error)).strip().partition('\n')[0]
+    if isinstance(error, UnicodeDecodeError):  # TensorFlow's message quotes bytes
+        text = error.object.decode('utf-8', 'replace')
+    else:
+        text = getattr(error, 'message', '') or str(error)
+    return text.strip().partition('\n')[0]

@@ -105,11 +105,11 @@ def _outputs(model, examples, inputs, rows) -> dict:
 
     try:
         return model.predict(inputs, len(rows))
-    except tf.errors.InvalidArgumentError as error:
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
         for place, row in enumerate(rows):  # which one is it?
             try:
                 model.predict({name: tensor[place : place + 1] for name, tensor in inputs.items()}, 1)
-            except tf.errors.InvalidArgumentError as of_one:
+            except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as of_one:
                 raise BadExample(
                     f'{examples.where(row)}: the signature {model.name} fails on this example: {first_line(of_one)}; '
                     'mend it'

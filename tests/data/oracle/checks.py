@@ -60,7 +60,7 @@ def _read(path, file_format, data, is_damaged, later, choose) -> str:
     ids = np.arange(source.num_examples)[:: choose([1, -1])]
     try:
         found = _plain(source, ids)
-    except (*NAMED, tf.errors.OpError) as error:
+    except (*NAMED, tf.errors.OpError, UnicodeDecodeError) as error:  # a message of TensorFlow may quote bytes
         why = source.failure()
         if not isinstance(error, NAMED) and not isinstance(why, NAMED):
             raise Wrong(f'an error without a name: {error}') from error

@@ -1,6 +1,7 @@
 """predict.signature and predict.examples: every kind of signature with every kind of files."""
 
 import dataclasses
+import types
 
 import array_record.python.array_record_module as array_record
 import numpy as np
@@ -190,6 +191,17 @@ def test_an_example_on_which_the_model_fails(tmp_path, export):
         worker.predict(plan, str(tmp_path), 0, 1, lambda **fields: told.append(fields))
     assert told == [{'rows': ROWS, 'there': 0, 'signature': 'serving_default'}, {'done': 8}]
     assert (tmp_path / 'part-000000.csv').exists() and not (tmp_path / 'part-000001.csv').exists()
+
+
+def test_the_message_of_a_model_that_fails_may_quote_bytes():
+    model = types.SimpleNamespace(
+        name='serving_default', predict=lambda inputs, rows: tf.strings.to_number(inputs['x'])
+    )
+    examples = types.SimpleNamespace(where='all.csv, row {}'.format)
+    with pytest.raises(
+        BadExample, match='all.csv, row 1: the signature serving_default fails on this example: .*not correctly'
+    ):
+        worker._outputs(model, examples, {'x': tf.constant([b'1', b'\xff'])}, range(2))
 
 
 def test_a_damaged_file(tmp_path, of_estimator):
