@@ -31,18 +31,22 @@ def _install() -> None:
 
     @functools.wraps(plain)
     def init(self, target='', graph=None, config=None):
-        plain(self, target, graph, config if target else _with_threads(graph or v1.get_default_graph(), config))
+        of_graph = v1.get_default_graph() if graph is None else graph
+        plain(self, target, graph, config if target else with_threads(of_graph, config))
 
     v1.Session.__init__ = init
 
 
-def _with_threads(graph, config):
-    """The config of a session of `graph`, with more threads if it needs them."""
-    needed, given = _operations.get(graph, 0), config or v1.ConfigProto()
-    threads = max(given.inter_op_parallelism_threads, 0) or os.cpu_count() or 1
-    if needed < threads or given.session_inter_op_thread_pool:
+def with_threads(graph, config):
+    """The config of a session of `graph`: with several such operations, threads of its own, and one more for each."""
+    needed = _operations.get(graph, 0)
+    if needed < 2 or not isinstance(config, (v1.ConfigProto, type(None))):
         return config
     made = v1.ConfigProto()
-    made.CopyFrom(given)
+    made.CopyFrom(config or made)
+    if made.session_inter_op_thread_pool:
+        return config
+    # Without use_per_session_threads the first session of the process has decided how many threads there are.
+    threads = max(made.inter_op_parallelism_threads, 0) or len(os.sched_getaffinity(0))
     made.inter_op_parallelism_threads, made.use_per_session_threads = threads + needed, True
     return made
