@@ -76,9 +76,3 @@ def test_an_estimator_goes_on_after_a_rank_was_killed(cluster):
     assert said[0]['step'] == said[1]['step'] == 40
     assert said[0]['weights'] == said[1]['weights']
     assert said[0]['began'] == 20
-
-
-def test_more_operations_than_threads_that_are_ready_in_another_order_in_each_rank(cluster):
-    code, said, err = cluster('many_reductions.py')
-    assert code == 0, err
-    assert said[0] == said[1] == [2.0 * number + 1 for number in range(20)] + [2.0]
