@@ -7,7 +7,7 @@ meanwhile. So whatever belongs together goes into one operation.
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.compat.horovod import packing, world
+from estimator_trainer.compat.horovod import packing, session_threads, world
 
 v1 = tf.compat.v1
 
@@ -105,6 +105,7 @@ def _called(function, tensors, shapes) -> list:
     def of_arrays(*arrays):
         return function(*(np.asarray(array) for array in arrays))
 
+    session_threads.count()
     with tf.device('/device:CPU:0'):
         found = tf.numpy_function(of_arrays, tensors, [each.dtype for each in tensors])
     found = list(found) if isinstance(found, (list, tuple)) else [found]
