@@ -1,5 +1,9 @@
 """A thread of a session for each operation of its graph that waits for other ranks.
 
+Touches: Session.__init__
+Without it: a program with more such operations than threads may wait for ever
+For: programs that import Horovod
+
 Nothing orders the operations of a graph that do not depend on each other. If there were fewer threads than operations,
 one rank could wait with all its threads for operations for which another rank has no thread left.
 """
