@@ -63,7 +63,7 @@ def _verdict(case, setting, expected) -> tuple:
     else:
         if setting in RESUMED:
             if not case.resumes:
-                return SKIPPED, 'a resumed run is another one'
+                return SKIPPED, 'no checkpoint holds all of its state'
             if len(sum(expected.read, [])) <= _at(setting):
                 return SKIPPED, 'it has ended by then'
         found = _played(case, setting)

@@ -19,7 +19,7 @@ _operations: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # {graph: 
 
 
 def count() -> None:
-    """The current graph gets one more operation. What runs at once, or in a tf.function, runs in order."""
+    """The current graph gets one more operation. What runs at once runs in order, and needs no thread."""
     if tf.executing_eagerly():
         return
     graph = v1.get_default_graph()

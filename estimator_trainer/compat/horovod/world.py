@@ -135,7 +135,7 @@ def _watch_waits(bound: float) -> None:
         for number, (what, since) in list(_waits.items()):
             secs = time.monotonic() - since
             if secs > bound:
-                _say(f'{_waited(secs, what)}: ends, as {_BOUND} says (default {_BOUND_SECS})')
+                _say(f'{_waited(secs, what)} and ends; {_BOUND} sets how long it may wait (default {_BOUND_SECS})')
                 os._exit(exit_codes.STALLED)
             if secs > _SAY_SECS and number not in told:
                 told.add(number)

@@ -69,9 +69,16 @@ def with_plain_defaults(features) -> dict:
     }
 
 
+def message(error) -> str:
+    """What an error of TensorFlow says. One that quotes bytes which are no UTF-8 comes as a UnicodeDecodeError."""
+    if isinstance(error, UnicodeDecodeError):
+        return error.object.decode('utf-8', 'replace')
+    return getattr(error, 'message', '') or str(error)
+
+
 def _reason(error) -> str:
     """TensorFlow's message, without what tells of the operation alone and without the record's bytes."""
-    text = error.message if isinstance(error, tf.errors.OpError) else error.object.decode('utf-8', 'replace')
+    text = message(error)
     text = ' '.join(text.split()).partition('}} ')[2] or ' '.join(text.split())
     text = text.partition(' [Op:')[0].partition(', value:')[0]
     return text.removeprefix('Name: <unknown>, ')[:300]

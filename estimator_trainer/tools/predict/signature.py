@@ -4,6 +4,7 @@ import itertools
 
 import tensorflow as tf
 
+from estimator_trainer.data.files import parsing
 from estimator_trainer.errors import UsageError
 
 DEFAULTS = ('predict', 'serving_default')
@@ -136,8 +137,4 @@ def _of_parse_example(node, by_name) -> dict:
 
 def first_line(error) -> str:
     """What an error says, without TensorFlow's list of places in the graph."""
-    if isinstance(error, UnicodeDecodeError):  # TensorFlow's message quotes bytes
-        text = error.object.decode('utf-8', 'replace')
-    else:
-        text = getattr(error, 'message', '') or str(error)
-    return text.strip().partition('\n')[0]
+    return parsing.message(error).strip().partition('\n')[0]

@@ -180,6 +180,14 @@ def test_an_example_without_the_key(tmp_path, of_estimator):
         opened(of_estimator, str(tmp_path / 'all.tfrecord')).read(range(ROWS))
 
 
+def test_a_record_of_other_bytes_beside_a_key(tmp_path, of_estimator):
+    with tf.io.TFRecordWriter(str(tmp_path / 'all.tfrecord')) as writer:
+        for row in range(ROWS):
+            writer.write(b'\xff\xfe\xbb' if row == 5 else models.example(row))
+    with pytest.raises(BadExample, match='all.tfrecord, record 5 at byte .*: Could not parse example input'):
+        opened(of_estimator, str(tmp_path / 'all.tfrecord')).read(range(ROWS))
+
+
 def test_an_example_on_which_the_model_fails(tmp_path, export):
     number = tf.train.Feature(int64_list=tf.train.Int64List(value=[1]))
     with tf.io.TFRecordWriter(str(tmp_path / 'all.tfrecord')) as writer:
