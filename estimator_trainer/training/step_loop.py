@@ -68,7 +68,8 @@ def make(train_op, loss, stops, summary=None, last=(), also=None, counted=None) 
         last: tensors of the step whose last value is wanted.
         also: a scalar of the step of which all values are wanted, in the type of the loss; or None.
         counted: an int64 scalar of the step: the global step after it. A call ends after a step that has moved it by
-            another number than 1. None: nobody asks.
+            another number than 1. Where the step certainly adds 1 to it, no step reads it: that costs short steps some
+            percent. None: nobody asks.
 
     Raises:
         CannotLoop: the step cannot be the body of a loop. The text says which operation prevents it, and why.
@@ -87,8 +88,12 @@ def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
     stops = tf.constant(False) if stops is None else stops
     beside = [] if also is None else [tf.cast(also, loss.dtype)]  # travels with the loss, which costs least
     counts = [] if counted is None else [counted]
-    targets = [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside, *counts))]
+    targets = [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside))]
     step = Part(graph, targets)
+    if counts and step.adds_one_to(_variable_read_by(counted)):
+        counts = []
+    if counts:
+        step = Part(graph, [*targets, counted.op])
     summaries = None if summary is None else _Summaries(graph, summary, step)
     carried = _unique(last)
     most = v1.placeholder_with_default(1, [], name='steps_per_call')
@@ -180,6 +185,14 @@ def _nothing(tensor):
     if tensor.dtype in (tf.variant, tf.resource):
         raise CannotLoop(f'{tensor.name} cannot leave the loop')
     return tf.zeros([size or 0 for size in tensor.shape] if tensor.shape.rank else [], tensor.dtype)
+
+
+def _variable_read_by(tensor):
+    """The handle of the variable whose value a tensor is, if it is; else the tensor."""
+    op = tensor.op
+    while op.type in ('Cast', 'Identity'):
+        op = op.inputs[0].op
+    return op.inputs[0] if op.type == 'ReadVariableOp' else tensor
 
 
 def _op(fetch):

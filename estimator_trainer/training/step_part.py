@@ -4,6 +4,7 @@ Only two kinds of operations stay, and both read nothing that a step computes: t
 step (variables, iterators, tables, queues), and placeholders.
 """
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
@@ -35,7 +36,7 @@ class Part:
     def __init__(self, graph, targets, without=frozenset()):
         self._graph = graph
         self.ops, self.borders = set(), set()
-        functions = step_functions.Functions(graph)
+        self._functions = functions = step_functions.Functions(graph)
         left = list(targets)
         while left:
             op = left.pop()
@@ -52,6 +53,20 @@ class Part:
         calls = [op for op in self.ops if op.type in _CALLS]
         changed = {handle for op in self.ops if calls and functions.may_write(op) for handle in _resources(op)}
         self.has_ordered_calls = any(handle in changed for op in calls for handle in _resources(op))
+
+    def adds_one_to(self, handle) -> bool:
+        """Whether it is certain that the operations add 1 to a variable, and do nothing else to it.
+
+        Args:
+            handle: the variable's handle, a resource tensor of this graph.
+        """
+        name = handle.op.get_attr('shared_name') if handle.op.type == 'VarHandleOp' else b''
+        if not name or any(node.op == 'VarHandleOp' for op in self.ops for node in self._functions.called_by(op)):
+            return False
+        handles = {op for op in self.borders if op.type == 'VarHandleOp' and op.get_attr('shared_name') == name}
+        users = [op for op in self.ops if any(tensor.op in handles for tensor in op.inputs)]
+        writers = [op for op in users if op.type not in ('ReadVariableOp', 'VarIsInitializedOp')]
+        return len(writers) == 1 and writers[0].type == 'AssignAddVariableOp' and _is_one(writers[0].inputs[1].op)
 
     def inputs_from(self, ops) -> list:
         """The tensors of other operations that this part reads."""
@@ -144,6 +159,10 @@ def _is_fixed(op) -> bool:
 def _is_handle(op) -> bool:
     """Whether an operation gives a resource that is found by its name in every step."""
     return step_functions.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
+
+
+def _is_one(op) -> bool:
+    return op.type == 'Const' and bool(np.all(tf.make_ndarray(op.get_attr('value')) == 1))
 
 
 def _resources(op) -> list:

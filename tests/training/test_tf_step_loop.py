@@ -206,6 +206,76 @@ def test_steps_before_the_end_of_the_data_are_trained():
             assert session.run(step) == 7
 
 
+def adds_one(step):
+    return v1.assign_add(step, 1)
+
+
+def adds_two(step):
+    return v1.assign_add(step, 2)
+
+
+def adds_one_twice(step):
+    with tf.control_dependencies([adds_one(step)]):
+        return adds_one(step)
+
+
+def adds_what_is_computed(step):
+    return v1.assign_add(step, tf.cast(tf.random.stateless_uniform([], [1, 2]) > 0.5, tf.int64))
+
+
+def adds_under_a_condition(step):
+    return tf.cond(step < 3, lambda: adds_one(step), lambda: tf.identity(step))
+
+
+def adds_in_a_function(step):
+    return tf.function(lambda: step.assign_add(1) + step.assign_add(1))()
+
+
+def assigns(step):
+    return v1.assign(step, step.read_value() + 1)
+
+
+def adds_by_another_handle(step):
+    with tf.control_dependencies(None):
+        same = tf.raw_ops.VarHandleOp(dtype=tf.int64, shape=[], shared_name=step.op.get_attr('shared_name'))
+    with tf.control_dependencies([adds_one(step)]):
+        return tf.raw_ops.AssignAddVariableOp(resource=same, value=tf.constant(1, tf.int64))
+
+
+def test_no_step_reads_the_count_where_it_is_certain():
+    assert reads_of_the_count(adds_one) == 0
+
+
+@pytest.mark.parametrize(
+    'count',
+    [
+        adds_two,
+        adds_one_twice,
+        adds_what_is_computed,
+        adds_under_a_condition,
+        adds_in_a_function,
+        assigns,
+        adds_by_another_handle,
+    ],
+)
+def test_each_step_reads_the_count_where_it_may_move_otherwise(count):
+    assert reads_of_the_count(count) == 1
+
+
+def reads_of_the_count(count) -> int:
+    """How often the body of the loop reads the count for the loop itself."""
+    with tf.Graph().as_default() as graph:
+        step = v1.train.get_or_create_global_step()
+        weight = v1.get_variable('weight', [])
+        with tf.control_dependencies([v1.assign_add(weight, 1.0)]):
+            train_op = count(step)
+        with tf.control_dependencies([train_op]):
+            counted = tf.identity(step.read_value(), name='the_count')
+        step_loop.make(train_op, weight.read_value(), None, counted=counted)
+        functions = graph.as_graph_def().library.function
+        return sum(node.name.endswith('the_count') for function in functions for node in function.node_def)
+
+
 def test_a_call_ends_after_a_step_that_has_not_counted_by_one():
     with tf.Graph().as_default() as graph:
         step, train_op, loss = one_step(dropout)
