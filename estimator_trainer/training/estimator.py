@@ -1,6 +1,5 @@
 """Trains a job with an Estimator: one call of train, or of train_and_evaluate in a cluster."""
 
-import contextlib
 import json
 import logging
 
@@ -182,9 +181,11 @@ class _Training:
             log_step_count_steps=config.log_step_count_steps,
         )
         loss = None
-        with contextlib.suppress(tf.errors.OutOfRangeError):  # the data have ended
+        try:
             while not session.should_stop():
                 _, loss = session.run([spec.train_op, spec.loss])
+        except tf.errors.OutOfRangeError:
+            sync_training.wait_for_the_end_of_all_data()
         # A session that has failed is left to the end of the process: to close it may mean to wait for a lost task.
         session.close()
         return loss

@@ -57,3 +57,17 @@ def test_only_floats_of_known_shape():
     assert in_memory(tf.zeros([3, 4])) and not in_memory(tf.zeros([3], tf.int32))
     with tf.Graph().as_default():
         assert not in_memory(v1.placeholder(tf.float32, [None, 2000]))
+
+
+def test_in_conditions_of_a_session_none():
+    """They could not read the variable by which functions take turns; TensorFlow's own operation needs no turns."""
+    found = []
+
+    def counted():
+        found.append(in_memory(tf.zeros([20_000])))
+        return tf.constant(1)
+
+    with tf.Graph().as_default():
+        v1.enable_control_flow_v2()
+        tf.cond(v1.placeholder(tf.bool, []), counted, lambda: tf.constant(0))
+    assert found == [False]

@@ -15,10 +15,17 @@ _PLAYED = {  # a few of each axis: a cluster takes half a minute
     *('linear', 'small_dnn', 'cnn', 'wide_and_deep_by_hand'),
     *('wide_and_deep', 'dnn_classifier_of_three', 'keras_estimator_of_an_lstm'),
     *('dynamic_rnn_with_lengths', 'keras_lstm', 'keras_gru', 'keras_batch_normalization', 'keras_embedding'),
-    *('loop', 'mapped', 'inner_loop_of_updates', 'update_in_condition', 'static_table', 'stateless_random'),
-    *('nan_tensor_hook', 'stop_at_step_hook', 'hook_that_fetches', 'data_that_end', 'sparse_features'),
+    *('loop', 'mapped', 'inner_loop_of_updates', 'static_table', 'stateless_random'),
+    *('nan_tensor_hook', 'stop_at_step_hook', 'hook_that_fetches', 'data_that_end_for_two', 'sparse_features'),
     *('scaffold_with_own_saver', 'partitioned_table', 'variables_of_float64', 'several_train_calls'),
-    *('optimizer_adam', 'gan', 'moving_averages', 'clipped_by_global_norm', 'accumulation', 'dynamic_loss_scale'),
+    *(
+        'optimizer_adam',
+        'gan',
+        'moving_averages',
+        'clipped_by_global_norm',
+        'dynamic_loss_scale',
+        'keras_optimizer_adam',
+    ),
 }
 
 

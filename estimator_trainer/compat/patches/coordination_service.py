@@ -2,7 +2,7 @@
 
 Touches: Context.wait_at_barrier, set_config_key_value and get_config_key_value in tensorflow.python.eager.context
 Without it: synchronous tasks cannot agree before the first step, and one that leaves early looks like a lost one
-For: the trainer
+For: every program
 """
 
 from tensorflow.python.eager import context

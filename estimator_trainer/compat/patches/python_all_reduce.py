@@ -123,8 +123,8 @@ def _can_wait_in_python(tensor, of_several: bool, has_turns: bool) -> bool:
     graph = tf.compat.v1.get_default_graph()
     if control_flow_util.GraphOrParentsInXlaContext(graph):
         return False
-    if graph.building_function:
-        return has_turns
+    if graph.building_function:  # in the graph of a session such a function cannot read the launcher's variable
+        return has_turns and tf.compat.v1.executing_eagerly_outside_functions()
     in_control_flow = graph._get_control_flow_context() is not None
     if _of_each_step and not in_control_flow:
         return True

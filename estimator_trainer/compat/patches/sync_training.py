@@ -3,7 +3,8 @@
 Touches: Estimator._train_with_estimator_spec_distributed, monitored_session._PREEMPTION_ERRORS, and private parts of
   CheckpointSaverHook
 Without it: under MultiWorkerMirroredStrategy: no checkpoint at all when save_summary_steps=0, save_checkpoints_secs
-  is "every 1000 steps", saving listeners are refused, model_dir/tmp_worker_N folders stay behind
+  is "every 1000 steps", saving listeners are refused, model_dir/tmp_worker_N folders stay behind; where the data of one
+  task end before those of another one, both wait for ever
 For: every program
 """
 
@@ -15,10 +16,12 @@ from tensorflow.python.distribute import distribute_coordinator_context
 from tensorflow.python.training import monitored_session
 
 from estimator_trainer.compat import agreement, lacks
-from estimator_trainer.compat.patches import saver_hooks
+from estimator_trainer.compat.patches import coordination_service, saver_hooks
+from estimator_trainer.errors import UsageError
 
 _BITS = 40  # of a number of steps that the chief tells
 _BITS_AT_ONCE = 4
+_END_OF_DATA_SECS = 120  # between two tasks whose data end with the same step; one may read more slowly
 _LAST_DIGIT = 2**_BITS_AT_ONCE - 1
 
 
@@ -100,9 +103,28 @@ def _closed_if_well(session):
     to close it may mean to wait for a task that is lost."""
     try:
         yield session
-    except tf.errors.OutOfRangeError:  # the data have ended
-        pass
+    except tf.errors.OutOfRangeError:
+        wait_for_the_end_of_all_data()
     session.close()
+
+
+def wait_for_the_end_of_all_data() -> None:
+    """The data of this task have ended: waits until those of all others have.
+
+    A task that has one more batch than another one waits for the sum of their gradients, without an end.
+
+    Raises:
+        UsageError: those of another task go on.
+    """
+    with lacks.or_without(__file__):
+        try:
+            coordination_service.wait_at_barrier('estimator_trainer/end_of_data', _END_OF_DATA_SECS * 1000)
+        except tf.errors.DeadlineExceededError:
+            raise UsageError(
+                'the training data of this task have ended, and those of another task have not, '
+                f'{_END_OF_DATA_SECS} s later. Synchronous tasks take each step together: let the input_fn repeat its '
+                'data, or give each task the same number of batches'
+            ) from None
 
 
 def raise_when_a_task_is_lost() -> None:

@@ -125,6 +125,12 @@ def data_that_end():
     return job_of(dense, last=13)
 
 
+@case(**_ANEW, why='end_of_data')
+def data_that_end_for_two():
+    """With two workers each of them has as many batches as the other."""
+    return job_of(dense, last=12)
+
+
 @case(**_ANEW)
 def short_batches():
     """Epochs of 10 examples in batches of 4: each third one is short."""
