@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from estimator_trainer.data import order
 
+TRAIN = 'train'  # as tf.estimator.ModeKeys, which a program of today's TensorFlow may lack
 PREFETCH_BATCHES = 4
 _STREAM_SHUFFLE_EXAMPLES = 10_000
 
@@ -33,7 +34,7 @@ def array_batches(features, labels, mode, params, input_context=None):
     if len(lengths) != 1 or lengths[0] == 0:
         raise ValueError(f'Arrays of one length, with at least one example, are needed; got {lengths}.')
     whole = _one_element(arrays)
-    if mode != tf.estimator.ModeKeys.TRAIN:
+    if mode != TRAIN:
         return _batches_in_order(whole, lengths[0], params['batch_size'])
     return ordered_batches(whole, lengths[0], params, input_context)
 

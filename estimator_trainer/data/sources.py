@@ -65,7 +65,7 @@ class ImageDataset:
 
     def input_fn(self, mode, params, input_context=None):
         """Batches of ({'image': uint8 [batch, height, width, channels]}, int64 [batch])."""
-        if mode != tf.estimator.ModeKeys.TRAIN:
+        if mode != pipeline.TRAIN:
             return self._examples(self.eval_split).batch(params['batch_size']).prefetch(2)
         if self.in_memory:
             whole = self._examples('train').batch(self.num_train)

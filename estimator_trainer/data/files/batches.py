@@ -82,7 +82,7 @@ def shuffle_of(source: Source, shuffle: str, in_memory_mb: int) -> str:
 
 def batches_of(source: Source, mode, params, input_context, shuffle: str):
     """`file_batches` of an open source."""
-    if mode == tf.estimator.ModeKeys.TRAIN:
+    if mode == pipeline.TRAIN:
         examples = _order(source, shuffle, params['seed'])
         return pipeline.ready(_parsed(source, pipeline.positions(params, input_context), examples, never_empty=True))
     size = params['batch_size']
