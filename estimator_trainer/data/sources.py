@@ -6,7 +6,6 @@ import io
 import logging
 import os
 
-import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.compat.patches import download_pauses
