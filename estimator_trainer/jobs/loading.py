@@ -11,14 +11,13 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
-import math
 import os
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from estimator_trainer.errors import UsageError, nearest
-from estimator_trainer.jobs import suggestions, top_imports
+from estimator_trainer.jobs import param_values, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
 BUILT_IN = {
@@ -133,7 +132,7 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
         JobError: not `name=value`, an unknown name (the nearest is offered), or a value of another
             type than the default's.
     """
-    params = dict(defaults)
+    params = {name: param_values.own(value) for name, value in defaults.items()}
     for override in overrides:
         name, equals, text = override.partition('=')
         if not equals:
@@ -144,11 +143,11 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
                 f'--param={override}: the job has no param {name!r}{nearest(name, defaults, repr)}. It has: {known}.'
             )
         try:
-            params[name] = _parse(text, type(defaults[name]))
+            params[name] = param_values.parse(text, defaults[name])
         except ValueError:
             raise JobError(
-                f'--param={override}: {name} is {_article(defaults[name])}, like its '
-                f'default {defaults[name]!r}; got {text!r}.'
+                f'--param={override}: {name} is {param_values.described(defaults[name])}, like its '
+                f'default {param_values.own(defaults[name])!r}; got {text!r}.'
             ) from None
     return params
 
@@ -167,18 +166,3 @@ def checked_params(job: Job, overrides) -> dict:
         except ValueError as error:
             raise UsageError(str(error)) from error
     return params
-
-
-def _parse(text, kind):
-    if kind is bool:
-        if text.lower() not in ('true', 'false', '1', '0'):
-            raise ValueError(text)
-        return text.lower() in ('true', '1')
-    value = kind(text)
-    if kind is float and not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def _article(value) -> str:
-    return {'int': 'an int', 'str': 'a string'}.get(type(value).__name__, f'a {type(value).__name__}')

@@ -77,6 +77,14 @@ def test_writing_again_replaces(model_dir):
     assert config_file.refuse_another_run(model_dir, resolved('--seed=9'))
 
 
+def test_a_list_is_compared_by_its_values(tmp_path):
+    config_file.write(str(tmp_path), resolved(hidden=[64, 32]))
+    checkpoint(tmp_path)
+    assert config_file.refuse_another_run(str(tmp_path), resolved(hidden=[64, 32]))
+    with pytest.raises(UsageError, match=r'param hidden: \[64, 32\] there, \[32\] now'):
+        config_file.refuse_another_run(str(tmp_path), resolved(hidden=[32]))
+
+
 def test_a_write_that_fails_leaves_the_old_one(model_dir):
     with pytest.raises(TypeError):
         config_file.write(model_dir, {**resolved(), 'versions': object()})
