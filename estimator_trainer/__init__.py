@@ -7,16 +7,37 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from estimator_trainer.jobs import Job as Job
-    from estimator_trainer.jobs import JobError as JobError
-    from estimator_trainer.jobs import KerasParts as KerasParts
+    from estimator_trainer.api.functions import evaluate, export, predict, train
+    from estimator_trainer.api.run_result import Result
+    from estimator_trainer.errors import DatasetError, RunFailed, UsageError
+    from estimator_trainer.jobs import Job, JobError, KerasParts
 
 __version__ = '0.1.0'
-__all__ = ['Job', 'JobError', 'KerasParts']
-_MODULES = {  # name -> its module
+__all__ = [
+    'DatasetError',
+    'Job',
+    'JobError',
+    'KerasParts',
+    'Result',
+    'RunFailed',
+    'UsageError',
+    'evaluate',
+    'export',
+    'predict',
+    'train',
+]
+_MODULES = {  # its module, for each name
+    'DatasetError': 'estimator_trainer.errors',
     'Job': 'estimator_trainer.jobs',
     'JobError': 'estimator_trainer.jobs',
     'KerasParts': 'estimator_trainer.jobs',
+    'Result': 'estimator_trainer.api.run_result',
+    'RunFailed': 'estimator_trainer.errors',
+    'UsageError': 'estimator_trainer.errors',
+    'evaluate': 'estimator_trainer.api.functions',
+    'export': 'estimator_trainer.api.functions',
+    'predict': 'estimator_trainer.api.functions',
+    'train': 'estimator_trainer.api.functions',
 }
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_trainer.errors import UsageError, nearest
-from estimator_trainer.jobs import param_values, suggestions, top_imports
+from estimator_trainer.jobs import job_file, param_values, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
 BUILT_IN = {
@@ -28,7 +28,7 @@ BUILT_IN = {
 
 
 def load(name: str) -> Job:
-    """Finds a job by built-in name or `package.module:attribute`.
+    """Finds a job by built-in name, `package.module:attribute` or `FILE.pkl` (job_file.py).
 
     The attribute is a Job, or a function without arguments that returns one. Modules in the current
     folder are found.
@@ -36,6 +36,9 @@ def load(name: str) -> Job:
     Raises:
         JobError: there is no such job; the message offers the nearest name.
     """
+    _look_in_current_folder()
+    if job_file.is_one(name):
+        return job_file.load(name)
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
     if not all((colon, module_name, attribute)) or module_name.startswith('.') or module_name.endswith('.py'):
@@ -43,7 +46,6 @@ def load(name: str) -> Job:
         raise JobError(
             f'--job={name}: {meant} Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
         )
-    _look_in_current_folder()
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -83,7 +85,11 @@ def load_early(name: str) -> Job | None:
     Whoever gets None calls `load` once `tf.estimator` is in place.
     """
     _look_in_current_folder()
-    if name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0]):
+    if job_file.is_one(name):
+        wants_tensorflow = job_file.brings_tensorflow(name)
+    else:
+        wants_tensorflow = name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0])
+    if wants_tensorflow:
         return None
     before = set(sys.modules)
     guard = _NoTensorFlow()

@@ -13,7 +13,7 @@ BOUND_SECS = 300
 JOB = """
 from typing import Any
 
-from estimator_trainer import Job, KerasParts
+from estimator_trainer import Job, KerasParts, evaluate, predict, train
 
 
 def model_fn(features: Any, labels: Any, mode: str, params: dict[str, Any]) -> Any: ...
@@ -37,6 +37,8 @@ RIGHT = (
     'Job(model_fn=lambda features, labels, mode: None, serving_input_fn=lambda: None)',
     'Job(make_estimator=lambda run_config, params: None, serving_input_fn=lambda params: None)',
     'Job(make_model=make_model, parts=KerasParts(loss=loss, make_optimizer=lambda params: None))',
+    "train('m:job', model_dir='r', epochs=3, params={'a': [1]}).metrics['auc'] + evaluate('r')['auc']",
+    "predict('r', files=['a.csv'], out='b.csv').upper()",
 )
 WRONG = {  # a job -> the code of mypy's error
     'Job(model_fn=model_fn, inputfn=input_fn)': 'call-arg',
@@ -47,6 +49,9 @@ WRONG = {  # a job -> the code of mypy's error
     'Job(model_fn=model_fn, params=[1])': 'arg-type',
     'Job(make_model=make_model, parts=KerasParts(loss=make_model, make_optimizer=make_model))': 'arg-type',
     'KerasParts(loss=loss)': 'call-arg',
+    "train('m:job')": 'call-arg',
+    "train(5, model_dir='r')": 'arg-type',
+    "train('m:job', model_dir='r').metric": 'attr-defined',
 }
 
 

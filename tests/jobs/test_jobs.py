@@ -192,6 +192,14 @@ def test_what_is_no_keras_parts(given, said):
         KerasParts(**given)
 
 
+def test_a_subclass_may_take_something_else():
+    class Mine(Job):
+        def __init__(self, files):
+            super().__init__(model_fn=model_fn, params={'files': files})
+
+    assert Mine(files='a').params == {'files': 'a'}
+
+
 def test_jobs_and_parts_can_be_copied_and_pickled():
     job = Job(make_model=model_fn, parts=PARTS, params={'layers': [1]})
     parts = pickle.loads(pickle.dumps(PARTS))
