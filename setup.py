@@ -14,6 +14,8 @@ setup(
     license='Apache-2.0',
     license_files=['LICENSE'],
     package_data={
+        'estimator_trainer': ['py.typed'],
+        'tf_config': ['py.typed'],
         'estimator_trainer.compat.internals': ['*.ini'],
         'estimator_trainer.compat.tf1_names.contrib': ['*.ini'],
         'estimator_trainer.tools.parity': ['*.jinja'],
@@ -39,6 +41,7 @@ setup(
         'array_record>=0.5,<1',  # ArrayRecord files; tensorflow-datasets needs it as well
         'google-crc32c>=1.5,<2',  # the checksums of TFRecord files
         'tqdm>=4.60,<5',  # the progress bar
+        'cloudpickle>=2.2,<4',  # hands a Job of a notebook to the process that trains it; pure Python
         'numpy>=1.26',  # arrays of an input_fn; TensorFlow bounds it
     ],
     extras_require={
@@ -85,6 +88,9 @@ setup(
             'moto[server]>=5,<6',  # S3 in a process of this machine
             'cryptography>=41,<60',  # the certificate of another such server; moto needs it as well
             'hypothesis>=6.100,<7',  # generated files, for tests/data/oracle; 6.170 has been run
+            'nbclient>=0.10,<0.12',  # a notebook that trains, is interrupted and goes on
+            'ipykernel>=6.29,<8',  # runs it
+            'mypy==2.4.1',  # judges right and wrong jobs by the types of the package; as in lint
             'pytest>=9,<10',
             'pytest-xdist>=3.5,<4',  # clusters mostly wait for each other: two at a time
             'pytest-timeout>=2.3,<3',  # a test that hangs ends, and shows where

@@ -1,6 +1,6 @@
 """Errors that the user can mend. Imports nothing of ours but the exit codes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer import exit_codes
 
@@ -30,6 +30,29 @@ class DatasetRefused(DatasetError):
     """This machine has no more room or descriptors, which are needed to read the data."""
 
     exit_code = exit_codes.CANNOT_WRITE
+
+
+class DataDamaged(DatasetError):
+    """An example of the data cannot be used, or no checkpoint of the model_dir can be read."""
+
+    exit_code = exit_codes.DAMAGED
+
+
+class RunFailed(Exception):
+    """A command that was started from Python has failed.
+
+    Attributes:
+        code: its exit code (exit_codes.py).
+        message: why, in one line.
+        lines: the last lines that it has written to stderr.
+    """
+
+    def __init__(self, code: int, message: str, lines: Sequence[str] = ()):
+        super().__init__(code, message, tuple(lines))  # what pickle gives back
+        self.code, self.message, self.lines = code, message, tuple(lines)
+
+    def __str__(self):
+        return f'{self.message} [exit code {self.code}: {exit_codes.describe(self.code)}]'
 
 
 class BadExample(ValueError):

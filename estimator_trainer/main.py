@@ -25,8 +25,11 @@ _log = logging.getLogger('estimator_trainer')
 def main(argv, url: str = '') -> int:
     """Runs the trainer; returns its exit code. Prints one clear error for what the user can mend.
 
-    `url`: of the store of a run whose model_dir is a scratch folder.
+    Args:
+        argv: the name of the program and the flags; or the flags alone.
+        url: of the store of a run whose model_dir is a scratch folder.
     """
+    argv = _with_program(argv)
     log.set_up()
     task = 'trainer'
     try:
@@ -63,6 +66,12 @@ def main(argv, url: str = '') -> int:
     except KeyboardInterrupt:
         _log.info('interrupted; the same command goes on from what is saved, if anything')
         return exit_codes.INTERRUPTED
+
+
+def _with_program(argv) -> list[str]:
+    """argv with the name of a program before the flags. Python calls a program without a file -c, -m or -."""
+    begins_with_flag = bool(argv) and argv[0].startswith('-') and argv[0] not in ('-c', '-m', '-')
+    return ['estimator_trainer', *argv] if begins_with_flag else [*argv]
 
 
 def _code_of(error) -> int:

@@ -25,7 +25,8 @@ class JobFlags:
 
     job: str = _job(
         'mnist',
-        'A built-in job (mnist, fashion_mnist, wide_and_deep), or package.module:attribute of your own.',
+        'A built-in job (mnist, fashion_mnist, wide_and_deep), package.module:attribute of your own, or the file '
+        'job.pkl of a run that `train` of Python has started; to load such a file is to run it.',
         why='its data need no download',
     )
     param: tuple = _job((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)

@@ -1,10 +1,30 @@
 """The contract between a job and the trainer. Imports no TensorFlow."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from estimator_trainer.jobs import input_fns, keras_model_fn, metric_names
+from estimator_trainer.errors import nearest
+from estimator_trainer.jobs import input_fns, keras_model_fn, metric_names, param_values
+from estimator_trainer.jobs.input_fn_types import InputFn
+from estimator_trainer.jobs.job_types import (
+    BestMode,
+    Estimator,
+    KerasMetric,
+    KerasModel,
+    KerasOptimizer,
+    Params,
+    RunConfig,
+    ServingInputReceiver,
+    Tensors,
+)
+from estimator_trainer.jobs.model_fn_types import ModelFn
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from estimator_trainer.data.files import FileSpec
 
 # What the trainer adds to the params it hands to a job; a job's own params may not use these names.
 # `image_shape` is there where the job reads --dataset.
@@ -28,12 +48,32 @@ class JobError(ValueError):
     """A job that cannot be found, or a param that it does not have. The message is for the user."""
 
 
-def _as_they_are(outputs):
+class _Named:
+    """Refuses a field of another name in one sentence, and one that is missing. A type checker sees the dataclass."""
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args, **given):
+            fields = {field.name: field for field in dataclasses.fields(cls)}
+            if list(inspect.signature(cls.__init__).parameters)[1:] != list(fields):
+                return super().__new__(cls)  # a subclass that takes something else
+            for name in given:
+                if name not in fields:
+                    known = nearest(name, fields) or f'; its fields are {", ".join(fields)}'
+                    raise JobError(f'{cls.__name__}({name}=…): there is no such field{known}.')
+            for name, field in list(fields.items())[len(args) :]:
+                needed = field.default is field.default_factory is dataclasses.MISSING
+                if needed and name not in given and (args or given):  # copy and pickle give nothing
+                    raise JobError(f'{cls.__name__}(…): {name} is missing; give {name}=….')
+            return super().__new__(cls)
+
+
+def _as_they_are(outputs: Tensors) -> Mapping[str, Tensors]:
     return outputs if isinstance(outputs, dict) else {'outputs': outputs}
 
 
 @dataclasses.dataclass(frozen=True)
-class KerasParts:
+class KerasParts(_Named):
     """What a loop needs beside the Keras model. All three loops compute the loss of a step from these:
     the mean over the global batch of the examples' losses, and once the penalty.
 
@@ -51,15 +91,15 @@ class KerasParts:
             they are, a single tensor as 'outputs'.
     """
 
-    loss: Callable
-    make_optimizer: Callable
-    penalty: Callable | None = None
-    metrics: Callable | None = None
-    predictions: Callable = _as_they_are
+    loss: 'Callable[[Tensors, Tensors, Params], tf.Tensor]'
+    make_optimizer: Callable[[Params], KerasOptimizer]
+    penalty: 'Callable[[KerasModel, Params], tf.Tensor | float | None] | None' = None
+    metrics: Callable[[Params], Mapping[str, KerasMetric]] | None = None
+    predictions: Callable[[Tensors], Mapping[str, Tensors]] = _as_they_are
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class Job(_Named):
     """What is trained.
 
     Either `make_model` and `parts`, for every --loop; or `model_fn`, or `make_estimator`, for Estimator
@@ -85,7 +125,8 @@ class Job:
             `--train_files` and `--eval_files`.
         serving_input_fn: `(params) -> ServingInputReceiver`, or without arguments; None: raw images where the job reads
             `--dataset`, serialized tf.Examples where it reads files, and no export where it has its own input_fn.
-        params: name -> default. Values are bool, int, float or str; `--param` overrides them.
+        params: name -> default. A value is a bool, int, float or str, or a list of numbers or strings, which a job gets
+            as a list; `--param` overrides them.
         best_metric, best_mode: the evaluation metric that `export/best` goes by, and whether lower ('min') or higher
             ('max') is better. Where the metric's name says it (`loss`, `accuracy`, `auc`), best_mode may be left out.
         check: `(params) -> None`, called before anything starts, and before TensorFlow is imported unless the
@@ -95,19 +136,19 @@ class Job:
             keep their graph; else input_fn and model_fn are called for each checkpoint, as `Estimator.evaluate` does.
     """
 
-    model_fn: Callable | None = None
-    make_estimator: Callable | None = None
-    input_fn: Callable | None = None
-    serving_input_fn: Callable | None = None
+    model_fn: ModelFn | None = None
+    make_estimator: Callable[[RunConfig, Params], Estimator] | None = None
+    input_fn: InputFn | None = None
+    serving_input_fn: Callable[[Params], ServingInputReceiver] | Callable[[], ServingInputReceiver] | None = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    check: Callable | None = None
+    check: Callable[[Params], None] | None = None
     best_metric: str = 'loss'
-    best_mode: str | None = None
+    best_mode: BestMode | None = None
     num_train_examples: int | None = None
     same_eval_data: bool = False
-    make_model: Callable | None = None
+    make_model: Callable[[Params], KerasModel] | None = None
     parts: KerasParts | None = None
-    file_spec: Callable | None = None
+    file_spec: 'Callable[[Params], FileSpec] | None' = None
 
     def __post_init__(self):
         if (self.make_model is None) != (self.parts is None):
@@ -131,8 +172,6 @@ class Job:
         for name, value in self.params.items():
             if name in RUN_PARAMS:
                 raise JobError(f'The trainer sets {name!r} itself: rename this param of the job.')
-            if not isinstance(value, (bool, int, float, str)):
-                raise JobError(
-                    f'The default of param {name!r} is a {type(value).__name__}; only bool, '
-                    'int, float and str can be set by --param.'
-                )
+            problem = param_values.problem(value)
+            if problem:
+                raise JobError(f'The default of param {name!r} is {problem}.')

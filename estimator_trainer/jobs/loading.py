@@ -11,14 +11,13 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
-import math
 import os
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from estimator_trainer.errors import UsageError, nearest
-from estimator_trainer.jobs import suggestions, top_imports
+from estimator_trainer.jobs import job_file, param_values, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
 
 BUILT_IN = {
@@ -29,7 +28,7 @@ BUILT_IN = {
 
 
 def load(name: str) -> Job:
-    """Finds a job by built-in name or `package.module:attribute`.
+    """Finds a job by built-in name, `package.module:attribute` or `FILE.pkl` (job_file.py).
 
     The attribute is a Job, or a function without arguments that returns one. Modules in the current
     folder are found.
@@ -37,6 +36,9 @@ def load(name: str) -> Job:
     Raises:
         JobError: there is no such job; the message offers the nearest name.
     """
+    _look_in_current_folder()
+    if job_file.is_one(name):
+        return job_file.load(name)
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
     if not all((colon, module_name, attribute)) or module_name.startswith('.') or module_name.endswith('.py'):
@@ -44,7 +46,6 @@ def load(name: str) -> Job:
         raise JobError(
             f'--job={name}: {meant} Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
         )
-    _look_in_current_folder()
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -84,7 +85,11 @@ def load_early(name: str) -> Job | None:
     Whoever gets None calls `load` once `tf.estimator` is in place.
     """
     _look_in_current_folder()
-    if name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0]):
+    if job_file.is_one(name):
+        wants_tensorflow = job_file.brings_tensorflow(name)
+    else:
+        wants_tensorflow = name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0])
+    if wants_tensorflow:
         return None
     before = set(sys.modules)
     guard = _NoTensorFlow()
@@ -133,7 +138,7 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
         JobError: not `name=value`, an unknown name (the nearest is offered), or a value of another
             type than the default's.
     """
-    params = dict(defaults)
+    params = {name: param_values.own(value) for name, value in defaults.items()}
     for override in overrides:
         name, equals, text = override.partition('=')
         if not equals:
@@ -144,11 +149,11 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
                 f'--param={override}: the job has no param {name!r}{nearest(name, defaults, repr)}. It has: {known}.'
             )
         try:
-            params[name] = _parse(text, type(defaults[name]))
+            params[name] = param_values.parse(text, defaults[name])
         except ValueError:
             raise JobError(
-                f'--param={override}: {name} is {_article(defaults[name])}, like its '
-                f'default {defaults[name]!r}; got {text!r}.'
+                f'--param={override}: {name} is {param_values.described(defaults[name])}, like its '
+                f'default {param_values.own(defaults[name])!r}; got {text!r}.'
             ) from None
     return params
 
@@ -167,18 +172,3 @@ def checked_params(job: Job, overrides) -> dict:
         except ValueError as error:
             raise UsageError(str(error)) from error
     return params
-
-
-def _parse(text, kind):
-    if kind is bool:
-        if text.lower() not in ('true', 'false', '1', '0'):
-            raise ValueError(text)
-        return text.lower() in ('true', '1')
-    value = kind(text)
-    if kind is float and not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def _article(value) -> str:
-    return {'int': 'an int', 'str': 'a string'}.get(type(value).__name__, f'a {type(value).__name__}')

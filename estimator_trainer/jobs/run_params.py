@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import param_values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +46,7 @@ class RunParams:
     def as_dict(self) -> dict:
         """A dict of its own for each caller: the job's params and those of `jobs.job.RUN_PARAMS`."""
         params = {
-            **self.job,
+            **{name: param_values.own(value) for name, value in self.job.items()},
             'batch_size': self.batch_size,
             'num_replicas': self.num_replicas,
             'initial_replicas': self.initial_replicas,

@@ -5,8 +5,10 @@ import os
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoint_file, files_of_others, protocol
+from estimator_trainer.run_dir import files as files_of_run
 
 _NAME = 'config.json'
+JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
 EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
 
@@ -43,10 +45,12 @@ def resolved(plan, versions, replicas=None, environ=None) -> dict:
         if name not in ('dry_run', 'progress')
     } | protocol.given_flags(config.model_dir, environ or {})
     return {
-        'job': config.job,
+        'job': JOB_FILE if config.job.endswith('.pkl') else config.job,
         'loop': config.loop,
         'dataset': config.dataset,
         'params': dict(plan.job_params),
+        'best_metric': plan.job and plan.job.best_metric,
+        'best_mode': plan.job and plan.job.best_mode,
         'seed': config.seed,
         'strategy': plan.strategy,
         'global_batch_size': plan.global_batch_size,
@@ -80,6 +84,7 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
             raise ValueError('not an object of a run')
     except FileNotFoundError:
         files_of_others.refuse_in_run(model_dir)
+        _refuse_other_job_file(model_dir, new)
         return False
     except NotADirectoryError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name a folder.') from error
@@ -88,6 +93,7 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
             f'--model_dir={model_dir}: its config.json cannot be read ({error}); mend or remove it.'
         ) from error
     files_of_others.refuse_in_run(model_dir)
+    _refuse_other_job_file(model_dir, new)
     differences = _differences(old, new)
     if differences and not new['flags']['allow_config_change'] and checkpoint_file.are_there(model_dir):
         raise UsageError(
@@ -96,6 +102,41 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
             + '\nGive it as it was, another --model_dir, or --allow_config_change.'
         )
     return True
+
+
+def _refuse_other_job_file(model_dir: str, new: dict) -> None:
+    path, given = os.path.join(model_dir, JOB_FILE), new['flags']['job']
+    if new['job'] != JOB_FILE or not os.path.lexists(path) or _same_file(path, given):
+        return
+    if protocol.read_json(os.path.join(model_dir, _NAME)).get('job') != JOB_FILE:  # it is written before the other
+        raise UsageError(
+            f'--model_dir={model_dir}: its {JOB_FILE} is not of a run; move it away, or name another folder.'
+        )
+
+
+def keep_job(model_dir: str, job: str) -> None:
+    """Keeps the file that --job names, if it names one: evaluate, export and a later start need the job.
+
+    config.json is there already. Raises OSError: it cannot be read or written.
+    """
+    path = os.path.join(model_dir, JOB_FILE)
+    if not job.endswith('.pkl') or _same_file(path, job):
+        return
+    with open(job, 'rb') as source, files_of_run.replacing(path) as temporary:
+        with files_of_run.create(temporary, 'wb') as file:
+            file.write(source.read())
+
+
+def _same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def job_of(model_dir: str, config: dict) -> str:
+    """The value of --job for the run of a config.json."""
+    return os.path.join(model_dir, JOB_FILE) if config['job'] == JOB_FILE else config['job']
 
 
 def files(model_dir: str) -> dict:

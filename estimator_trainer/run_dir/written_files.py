@@ -17,6 +17,7 @@ FILES = (
     WrittenFile(
         ('config.json',), _CHIEF, 'the resolved run, the versions of the packages, and the machine of the chief'
     ),
+    WrittenFile(('job.pkl',), _CHIEF, 'the Job of a run that `train` of Python has started with a Job of no module'),
     WrittenFile(('checkpoint', 'model.ckpt-*', 'graph.pbtxt'), _CHIEF, 'checkpoints'),
     WrittenFile(
         ('examples.json',), _CHIEF, 'how many examples each checkpoint has trained; only if its step does not say it'

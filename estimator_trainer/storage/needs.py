@@ -28,6 +28,16 @@ def of_status(found: Collection[str], newest: str | None) -> dict[str, Need]:
     return {name: need for name, need in needed.items() if name in found}
 
 
+def of_result(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    """What a run has reached: its evaluations, and which checkpoints and exports there are."""
+    whole = {*_STATUS, 'eval/metrics.jsonl', names.POINTER}
+    return {
+        name: Need.WHOLE if name in whole else Need.SIZE
+        for name in found
+        if name in whole or names.export_of(name) or names.checkpoint_of(name)
+    }
+
+
 def of_report(found: Collection[str], newest: str | None) -> dict[str, Need]:
     """What is small, and files of events where there are no metrics."""
 

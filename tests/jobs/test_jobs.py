@@ -1,7 +1,10 @@
 """Which job a name means, what its params become, and what is refused before TensorFlow is imported."""
 
+import copy
+import dataclasses
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 
@@ -153,7 +156,12 @@ PARTS = KerasParts(loss=model_fn, make_optimizer=model_fn)
             dict(model_fn=model_fn, input_fn=lambda mode, files: None),
             ['takes files', 'mode, params, config, input_context'],
         ),
-        (dict(model_fn=model_fn, params={'layers': [1]}), ["'layers'", 'list']),
+        (dict(model_fn=model_fn, params={'layers': {'a': 1}}), ["'layers'", 'a dict']),
+        (dict(model_fn=model_fn, params={'layers': []}), ["'layers'", 'an empty list', 'give it a value']),
+        (dict(model_fn=model_fn, params={'layers': [1, 'a']}), ["'layers'", "[1, 'a']", 'numbers']),
+        (dict(model_fn=model_fn, params={'layers': (True,)}), ["'layers'", '[True]']),
+        (dict(model_fn=model_fn, inputfn=model_fn), ['Job(inputfn=…)', 'did you mean input_fn?']),
+        (dict(model_fn=model_fn, zzz=1), ['Job(zzz=…)', 'its fields are model_fn, make_estimator']),
         (dict(model_fn=model_fn, params={'rate': None}), ["'rate'", 'NoneType']),
         *((dict(model_fn=model_fn, params={name: 1}), [f"'{name}'", 'rename']) for name in RUN_PARAMS),
     ],
@@ -170,6 +178,33 @@ def test_what_is_no_job(given, parts):
 def test_the_least_job(given):
     job = Job(**given, params={'a': True, 'b': 1, 'c': 1.5, 'd': 'x'})
     assert (job.best_metric, job.best_mode, job.input_fn, job.check) == ('loss', 'min', None, None)
+
+
+@pytest.mark.parametrize(
+    'given, said',
+    [
+        (dict(loss_fn=model_fn, make_optimizer=model_fn), 'did you mean loss?'),
+        (dict(loss=model_fn), 'make_optimizer is missing'),
+    ],
+)
+def test_what_is_no_keras_parts(given, said):
+    with pytest.raises(JobError, match=said.replace('?', r'\?')):
+        KerasParts(**given)
+
+
+def test_a_subclass_may_take_something_else():
+    class Mine(Job):
+        def __init__(self, files):
+            super().__init__(model_fn=model_fn, params={'files': files})
+
+    assert Mine(files='a').params == {'files': 'a'}
+
+
+def test_jobs_and_parts_can_be_copied_and_pickled():
+    job = Job(make_model=model_fn, parts=PARTS, params={'layers': [1]})
+    parts = pickle.loads(pickle.dumps(PARTS))
+    assert parts == PARTS and dataclasses.replace(job, params={}).params == {}
+    assert copy.deepcopy(job).params == {'layers': [1]}
 
 
 def test_the_params_that_the_trainer_sets():
@@ -235,6 +270,14 @@ def test_typed_params_refused(override, parts):
         jobs.typed_params(DEFAULTS, ['name=ok', override])
     assert f'--param={override}:' in str(caught.value)
     assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_a_list_is_a_list_of_its_own():
+    defaults = {'hidden': (64, 32), 'rates': [0.5, 1]}
+    params = jobs.typed_params(defaults, ['rates=1,2'])
+    assert params == {'hidden': [64, 32], 'rates': [1.0, 2.0]}
+    params['hidden'].append(16)
+    assert jobs.typed_params(defaults, [])['hidden'] == [64, 32]
 
 
 def test_typed_params_of_a_job_without():

@@ -103,3 +103,9 @@ def test_epochs_go_on_after_a_change_of_the_global_batch():
     assert end == params.end_of_epoch(6) == 50 + math.ceil((6000 - 3200) / 32)
     assert run_params.last_step(None, 1, 1000, 32, params.position_shift) <= 50  # nothing is left
     assert run_params.last_step(70, None, 1000, 32, params.position_shift) == 70
+
+
+def test_each_caller_gets_lists_of_its_own():
+    params = RunParams({'hidden': [64, 32]}, 8, 1, 1, 8, 100, None, 1)
+    params.as_dict()['hidden'].append(16)
+    assert params.as_dict()['hidden'] == [64, 32]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from estimator_trainer import main
 from estimator_trainer.config import trainer_config
 from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning
@@ -97,6 +98,29 @@ def test_a_job_module_that_raises_ends_with_a_traceback_and_a_last_line(tmp_path
     done = run(tmp_path, '--job=broken:job', *GIVEN)
     assert done.code == 1 and 'broken.py", line 2' in done.err
     assert done.err.splitlines()[-1].startswith("trainer: KeyError: 'age' (broken.py, line 2) [exit code 1: ")
+
+
+@pytest.mark.parametrize('name', [[], ['trainer'], ['-c'], ['-m'], ['/bin/estimator-trainer']])
+def test_no_flag_is_taken_for_the_name_of_the_program(name, capsys):
+    assert main.main([*name, '--max_stps=5', '--model_dir=m']) == 64
+    assert '--max_stps: no such flag (did you mean --max_steps?)' in capsys.readouterr().err
+
+
+def test_a_field_that_a_job_does_not_have_is_one_sentence(tmp_path):
+    (tmp_path / 'wrong.py').write_text(LIGHT.replace('params=', 'input_fm='))
+    done = run(tmp_path, '--job=wrong:job', *GIVEN)
+    assert (done.code, done.err) == (64, 'error: Job(input_fm=…): there is no such field (did you mean input_fn?).\n')
+
+
+def test_a_list_is_a_param(tmp_path):
+    (tmp_path / 'light.py').write_text(LIGHT.replace('8', '[64, 32]'))
+    assert "params {'hidden': [64, 32]}" in run(tmp_path, '--job=light:job', *DRY).out
+    assert "params {'hidden': [16, 8, 4]}" in run(tmp_path, '--job=light:job', '--param=hidden=16,8,4', *DRY).out
+    done = run(tmp_path, '--job=light:job', '--param=hidden=16,a', *DRY)
+    assert done.code == 64 and done.err == (
+        'error: --param=hidden=16,a: hidden is a list of ints, with commas between them, like its default [64, 32]; '
+        "got '16,a'.\n"
+    )
 
 
 LIGHT = """

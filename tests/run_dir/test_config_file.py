@@ -59,6 +59,8 @@ def test_what_is_written(tmp_path):
         'loop': 'estimator',
         'dataset': 'mnist_5k',
         'params': PARAMS,
+        'best_metric': None,  # of the job, which this plan does not have
+        'best_mode': None,
         'seed': 3,
         'strategy': 'multi_worker_mirrored',
         'global_batch_size': 16,
@@ -75,6 +77,14 @@ def test_writing_again_replaces(model_dir):
     config_file.write(model_dir, resolved('--seed=9'))
     assert sorted(os.listdir(model_dir)) == ['config.json', 'model.ckpt-5.index']
     assert config_file.refuse_another_run(model_dir, resolved('--seed=9'))
+
+
+def test_a_list_is_compared_by_its_values(tmp_path):
+    config_file.write(str(tmp_path), resolved(hidden=[64, 32]))
+    checkpoint(tmp_path)
+    assert config_file.refuse_another_run(str(tmp_path), resolved(hidden=[64, 32]))
+    with pytest.raises(UsageError, match=r'param hidden: \[64, 32\] there, \[32\] now'):
+        config_file.refuse_another_run(str(tmp_path), resolved(hidden=[32]))
 
 
 def test_a_write_that_fails_leaves_the_old_one(model_dir):
@@ -274,3 +284,31 @@ def test_examples_of_checkpoints_that_are_gone_are_forgotten(tmp_path):
         (tmp_path / f'model.ckpt-{step - 3}.index').unlink(missing_ok=True)
     kept = json.loads((tmp_path / config_file.EXAMPLES).read_text())
     assert kept == {str(step): 32 * step for step in (46, 47, 48, 49)}
+
+
+def test_the_file_of_a_job_is_kept_under_one_name(tmp_path):
+    job, folder = tmp_path / 'x' / 'job.pkl', str(tmp_path / 'model')
+    job.parent.mkdir()
+    job.write_text('a job')
+    new = resolved(f'--job={job}')
+    assert new['job'] == 'job.pkl'
+    config_file.refuse_another_run(folder, new)
+    config_file.write(folder, new)
+    config_file.keep_job(folder, str(job))
+    kept = config_file.job_of(folder, new)
+    assert pathlib.Path(kept).read_text() == 'a job' and kept == f'{folder}/job.pkl'
+    checkpoint(folder)
+    assert config_file.refuse_another_run(folder, resolved('--job=elsewhere/job.pkl'))
+    assert config_file.refuse_another_run(folder, resolved(f'--job={kept}'))
+    config_file.keep_job(folder, kept)
+    job.write_text('another job')
+    config_file.keep_job(folder, str(job))
+    assert pathlib.Path(kept).read_text() == 'another job'
+
+
+def test_a_job_file_of_others_stays(model_dir):
+    (pathlib.Path(model_dir) / 'job.pkl').write_text('mine')
+    new = resolved('--job=x/job.pkl', '--allow_config_change')
+    with pytest.raises(UsageError, match='its job.pkl is not of a run; move it away'):
+        config_file.refuse_another_run(model_dir, new)
+    assert config_file.refuse_another_run(model_dir, resolved())

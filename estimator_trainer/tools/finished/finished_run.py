@@ -20,6 +20,7 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
+from estimator_trainer.run_dir import config_file
 from estimator_trainer.storage import needs
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
@@ -86,7 +87,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     config = _with_given(runs.read_config(model_dir), values)
     prefix, step = chosen_checkpoint.find(model_dir, values.checkpoint_step)
     trainer = _trainer_config(config, model_dir, only_evaluates)
-    job = jobs.load_early(config['job'])
+    job = jobs.load_early(config_file.job_of(model_dir, config))
     if job:  # what can be refused without TensorFlow
         _check(model_dir, config, job, trainer)
 
@@ -95,7 +96,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     compat.bring_up()
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
     if job is None:
-        job = jobs.load(config['job'])
+        job = jobs.load(config_file.job_of(model_dir, config))
         _check(model_dir, config, job, trainer)
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:

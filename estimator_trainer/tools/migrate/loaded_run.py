@@ -11,6 +11,7 @@ from estimator_trainer import jobs
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import input_fns, job_data, run_params
+from estimator_trainer.run_dir import config_file
 
 CONFIG = 'config.json'
 
@@ -103,7 +104,7 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> LoadedRun:
     import tensorflow as tf
 
     config = read_config(model_dir)
-    flags, job = config['flags'], jobs.load(config['job'])
+    flags, job = config['flags'], jobs.load(config_file.job_of(model_dir, config))
     if job.make_model is None and job.make_estimator is None:
         raise UsageError(
             f'--model_dir={model_dir}: its job {config["job"]} has a model_fn; a job that is to be migrated gives '

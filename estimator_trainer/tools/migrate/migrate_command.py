@@ -123,7 +123,7 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
 
 
 def _with_tensorflow(values, model_dir, to, shown) -> int:
-    from estimator_trainer.run_dir import checkpoints
+    from estimator_trainer.run_dir import checkpoints, config_file
     from estimator_trainer.tools.migrate import to_estimator, to_keras
     from estimator_trainer.tools.migrate.canned import estimator_sources
 
@@ -155,6 +155,7 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
     if 'differences' in report:
         loop = 'estimator' if values.from_keras else values.loop
         protocol.write_json(os.path.join(to, runs.CONFIG), runs.config_for(run.config, loop))
+        config_file.keep_job(to, config_file.job_of(model_dir, run.config))
     return _tell(report, checkpoint, to, values.allow_unmatched, shown)
 
 

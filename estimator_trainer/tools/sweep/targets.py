@@ -118,7 +118,8 @@ def _refuse_what_is_the_same(space: Space, flag) -> None:
 
 def _parameter(space: Space, declared, params) -> Parameter:
     if space.name in params:
-        return spaces.typed(space, type(params[space.name]))
+        default = params[space.name]
+        return spaces.typed(space, str if isinstance(default, list) else type(default))  # a list: as it is written
     flag = declared.get(space.name)
     if flag is None:
         meant = nearest(space.name, [*params, *declared])

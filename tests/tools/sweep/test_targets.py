@@ -6,7 +6,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.sweep import space as spaces
 from estimator_trainer.tools.sweep import targets
 
-PARAMS = {'learning_rate': 0.1, 'hidden': 32, 'optimizer': 'sgd'}
+PARAMS = {'learning_rate': 0.1, 'hidden': 32, 'optimizer': 'sgd', 'layers': [64, 32]}
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +28,12 @@ def test_params_and_flags(tmp_path):
     ]
 
 
+def test_lists_are_chosen_as_they_are_written(tmp_path):
+    found = find(tmp_path, 'layers:choice:64,32|128')
+    assert found.parameters[0].values == ('64,32', '128')
+    assert found.flags({'layers': '64,32'}) == ['--param=layers=64,32']
+
+
 def test_what_all_trials_share_does_not_depend_on_what_differs(tmp_path):
     found = find(tmp_path, 'epochs:choice:1,2', flags=('--batch_size=8',))
     assert (found.config.epochs, found.config.batch_size, found.config.deterministic) == (None, 8, True)
@@ -44,12 +50,13 @@ def test_the_defaults_of_trials_give_way(tmp_path):
     'given, said',
     [
         ('learning_rat:log:1e-4:1', r'learning_rat is no flag .* \(did you mean learning_rate\?\)'),
-        ('zzz:log:1e-4:1', 'Its params: hidden, learning_rate, optimizer'),
+        ('zzz:log:1e-4:1', 'Its params: hidden, layers, learning_rate, optimizer'),
         ('model_dir:choice:a,b', '--model_dir is the same in all trials'),
         ('export:choice:best,final', '--export is the same in all trials'),
         ('roles:choice:a,b', '--roles is the same in all trials'),
         ('stop_metric:choice:a,b', '--stop_metric is the same'),
         ('optimizer:log:1:2', 'optimizer is not a number'),
+        ('layers:int:1:2', 'layers is not a number'),
         ('batch_size:choice:16,0', '--batch_size=0: at least 1 is needed'),
         ('loop:choice:estimator,keras', 'keras'),
     ],

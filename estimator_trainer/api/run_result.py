@@ -1,0 +1,116 @@
+"""What a run has reached, from the files of its model_dir."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping, Sequence
+
+from estimator_trainer.config import urls
+from estimator_trainer.run_dir import metrics_log, protocol, training_file
+from estimator_trainer.storage import needs
+from estimator_trainer.tools import local_copies
+from estimator_trainer.tools.finished import chosen_checkpoint
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a call of `train` has reached.
+
+    Attributes:
+        model_dir: the folder of the run, or its URL.
+        step: the global step of the end of training; None if nothing was trained, as by dry_run.
+        why: why training has ended: 'max_steps' (also by epochs), 'early_stopping', 'max_secs', 'end_of_data',
+            'step_stands', 'hook' or 'listener'.
+        metrics: of the last evaluation, `global_step` among them; {} without one.
+        best: of the evaluation that is best by the job's best_metric, likewise.
+        checkpoint: the prefix of the newest checkpoint, such as MODEL_DIR/model.ckpt-100; None without one.
+        exports: the folders of the SavedModels, those of export/best before those of export/final.
+        exit_code: of the command.
+        restarts: of the cluster, when a task had failed.
+    """
+
+    model_dir: str
+    step: int | None = None
+    why: str | None = None
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    best: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    checkpoint: str | None = None
+    exports: tuple[str, ...] = ()
+    exit_code: int = 0
+    restarts: int = 0
+
+
+def read(model_dir: str, of_cluster: bool) -> Result:
+    """The result of a run that has ended well.
+
+    Args:
+        of_cluster: report.json is of this run.
+
+    Raises:
+        UsageError, StoreError, OSError: nothing is there, or it cannot be read.
+    """
+    if not urls.is_url(model_dir):
+        return _of_folder(model_dir, of_cluster)
+    with local_copies.LocalCopies() as here:
+        found = _of_folder(here.run(model_dir, '--model_dir', needs.of_result), of_cluster)
+        return dataclasses.replace(
+            found,
+            model_dir=model_dir,
+            checkpoint=found.checkpoint and here.shown(found.checkpoint),
+            exports=tuple(map(here.shown, found.exports)),
+        )
+
+
+def _of_folder(model_dir: str, of_cluster: bool) -> Result:
+    status = training_file.read(model_dir)
+    config = protocol.read_json(os.path.join(model_dir, 'config.json'))
+    lines = [
+        line
+        for line in metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl')).read()
+        if line.get('kind') == 'eval'
+    ]
+    report = protocol.read_json(os.path.join(model_dir, 'report.json')) if of_cluster else {}
+    restarts = report.get('restarts')
+    return Result(
+        model_dir=model_dir,
+        step=status.step if status else None,
+        why=status.why if status else None,
+        metrics=_metrics(lines[-1]) if lines else {},
+        best=_metrics(best(lines, str(config.get('best_metric', '')), str(config.get('best_mode', '')))),
+        checkpoint=_checkpoint(model_dir),
+        exports=_exports(model_dir),
+        restarts=restarts if type(restarts) is int else 0,
+    )
+
+
+def best(lines: Sequence[Mapping], metric: str, mode: str) -> Mapping:
+    """The first line with the best value of a metric; {} where none has it. An untrained model is never the best."""
+    known = [line for line in lines if _is_number(line.get(metric)) and line.get('step') != 0]
+    if not known:
+        return {}
+    return (max if mode == 'max' else min)(known, key=lambda line: line[metric])
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _metrics(line: Mapping) -> dict[str, float]:
+    found = {name: value for name, value in line.items() if name not in ('kind', 'time', 'step')}
+    return {**found, 'global_step': line['step']} if 'step' in line else found
+
+
+def _checkpoint(model_dir: str) -> str | None:
+    try:
+        return chosen_checkpoint.find(model_dir, None)[0]
+    except (ValueError, OSError):  # there is none
+        return None
+
+
+def _exports(model_dir: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for kind in ('best', 'final'):
+        folder = os.path.join(model_dir, 'export', kind)
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        found += [os.path.join(folder, name) for name in sorted(filter(str.isdigit, names), key=int)]
+    return tuple(found)

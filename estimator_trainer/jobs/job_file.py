@@ -1,0 +1,88 @@
+"""A Job as a file, which `--job=FILE.pkl` loads: how `train` of Python hands over a Job that no module holds.
+
+The file is a pickle of cloudpickle's. To load it is to run it, so a file that another user could have written is
+refused.
+"""
+
+import os
+import pickle
+import stat
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs.job import Job, JobError
+
+SUFFIX = '.pkl'
+
+
+def is_one(name: str) -> bool:
+    """Whether a value of --job names such a file."""
+    return name.endswith(SUFFIX)
+
+
+def write(job: Job, path: str) -> None:
+    """Writes a job into a new file, which its user alone can read.
+
+    Raises:
+        UsageError: it holds something that cannot be written.
+        OSError: the file cannot be made.
+    """
+    import cloudpickle
+
+    try:
+        content = cloudpickle.dumps(job)
+    except Exception as error:  # of any class of the job's
+        raise UsageError(
+            f'the Job cannot be handed over to the process that trains: {str(error) or type(error).__name__}. Write it '
+            "into a module, and give train its name: 'module:job'."
+        ) from error
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), 'wb') as file:
+        file.write(content)
+
+
+def load(path: str) -> Job:
+    """The job of a file.
+
+    Raises:
+        JobError: there is no such file, it is none of a Job, or somebody else could have written it.
+    """
+    import cloudpickle
+
+    try:
+        with open(path, 'rb') as file:
+            _refuse_of_others(path, os.fstat(file.fileno()))
+            content = file.read()
+    except OSError as error:
+        raise JobError(f'--job={path}: {error.strerror}; name a file that `train` of Python has written.') from error
+    try:
+        job = cloudpickle.loads(content)
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise JobError(f'--job={path}: is no file of a Job ({error}).') from error
+    except ModuleNotFoundError as error:
+        raise JobError(f'--job={path}: its job needs the module {error.name}; put its folder on PYTHONPATH.') from error
+    except AttributeError as error:  # a name that its module no longer has
+        raise JobError(f'--job={path}: its job cannot be put together again: {error}.') from error
+    if not isinstance(job, Job):
+        raise JobError(f'--job={path}: holds a {type(job).__name__}, not an estimator_trainer.Job.')
+    return job
+
+
+def _refuse_of_others(path: str, status: os.stat_result) -> None:
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
+        raise JobError(
+            f'--job={path}: another user could have written this file, and to load it is to run it. Make sure that it '
+            'is yours: look at its owner, and run chmod o-w.'
+        )
+
+
+def brings_tensorflow(path: str) -> bool:
+    """Whether the file names TensorFlow, as far as it can be seen without running it."""
+    import pickletools
+
+    from estimator_trainer.jobs import top_imports
+
+    try:
+        with open(path, 'rb') as file:
+            texts = {text for _, text, _ in pickletools.genops(file.read()) if isinstance(text, str)}
+    except (OSError, ValueError):
+        return False
+    return any(text.partition('.')[0] in top_imports.HEAVY for text in texts)
