@@ -91,12 +91,14 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
         _check(model_dir, config, job, trainer)
 
     from estimator_trainer import compat
+    from estimator_trainer.compat.patches import job_lines
 
     compat.bring_up()
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
     if job is None:
         job = jobs.load(config['job'])
         _check(model_dir, config, job, trainer)
+    job_lines.show(config['job'])
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:
         yield _finished(prefix, step, job, config, trainer, folder)
