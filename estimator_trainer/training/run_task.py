@@ -224,7 +224,7 @@ def _reason_to_stop(config, rule):
 def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
     config, watchdog = setup.plan.config, setup.watchdog
-    evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.eval_throttle_secs)
+    evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.throttle_secs)
 
     def saved(step):
         nonlocal evaluate_at
@@ -232,11 +232,11 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
         if is_last or time.monotonic() < evaluate_at:
             return
         if not is_ours():
-            evaluate_at = time.monotonic() + config.eval_throttle_secs
+            evaluate_at = time.monotonic() + config.throttle_secs
             return
         profiler.interrupt(step, 'an evaluation follows')
         evaluation.of(checkpoints.newest(config.model_dir, step), final=False)
-        evaluate_at = time.monotonic() + config.eval_throttle_secs
+        evaluate_at = time.monotonic() + config.throttle_secs
         watchdog.enter(training_file.TRAINING)
         profiler.go_on(step)
 

@@ -1,7 +1,7 @@
 """What a job logs, by whatever logger, is shown once and among the lines of the trainer.
 
-Touches: _log_tensors and _log_and_record in tensorflow.python.training.basic_session_run_hooks, and the files
-  tensorflow_estimator.python.estimator.early_stopping, tf_logging.py and tensorflow.python.autograph, as names of frames
+Touches: _log_tensors and _log_and_record in tensorflow.python.training.basic_session_run_hooks, and the files of
+  tensorflow_estimator.python.estimator.early_stopping, tf_logging and autograph, as names of frames
 Without it: no INFO line of a job is shown, nor what its LoggingTensorHook prints
 For: the trainer and the commands that run a job
 
