@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import input_fns, job_data, run_params
+from estimator_trainer.jobs import input_fns, job_data, loading, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.monitoring.profiles import wanted
@@ -45,7 +45,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
     initial_replicas = config_file.initial_replicas(plan, os.environ)
     resolved = config_file.resolved(plan, versions, initial_replicas, os.environ)
-    resolved['machine'] = machine.facts()
+    resolved |= {'machine': machine.facts(), 'job_file': loading.file_of(config.job)}
     config_file.refuse_another_run(model_dir, resolved)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
         watchdog.write_training_file(model_dir, None)

@@ -43,7 +43,7 @@ def main(argv) -> int:
         argv,
         USAGE,
         MigrateFlags,
-        lambda: _migrate(flags.parse(MigrateFlags, ['migrate', *argv])),
+        lambda: _migrate(flags.parse_with_folder(MigrateFlags, ['migrate', *argv])),
         {jobs.JobError: exit_codes.USAGE},
     )
 

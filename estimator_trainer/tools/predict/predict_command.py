@@ -33,7 +33,9 @@ _log = logging.getLogger('estimator_trainer')
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, USAGE, DAMAGED for an example on which the
     model fails, NO_DATA, that of a signal or of a file that cannot be written, or that of a process that fails."""
-    return command_line.run(argv, USAGE, PredictFlags, lambda: _predict(flags.parse(PredictFlags, ['predict', *argv])))
+    return command_line.run(
+        argv, USAGE, PredictFlags, lambda: _predict(flags.parse_with_folder(PredictFlags, ['predict', *argv]))
+    )
 
 
 _model = functools.partial(flag, group='The model')
