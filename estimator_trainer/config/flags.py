@@ -109,14 +109,14 @@ def parse_with_folder(config: type[Config], argv: Sequence[str]) -> Config:
         UsageError: as `parse`; or there is more than one folder.
     """
     found = _parse(config, argv)
+    values: Any = found.config
     if not found.words:
-        return found.config
-    given = [word.text for word in found.words]
-    flag_ = found.config.model_dir
+        return values
+    given, flag_ = [word.text for word in found.words], values.model_dir
     if len(given) > 1 or flag_:
         named = ' '.join([*given, *([f'--model_dir={flag_}'] if flag_ else [])])
         raise UsageError(f'{named}: name one folder, as a word or as --model_dir=FOLDER; any other argument is a flag.')
-    return dataclasses.replace(found.config, model_dir=given[0])
+    return dataclasses.replace(values, model_dir=given[0])
 
 
 def parse_known(config: type[Config], argv: Sequence[str]) -> Config:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from estimator_trainer.errors import UsageError
 from estimator_trainer.config import commands, flags
+from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.finished import evaluate, export
 from estimator_trainer.tools.migrate import migrate_command
 from estimator_trainer.tools.predict import predict_command
