@@ -96,7 +96,7 @@ def test_the_version(tmp_path):
         (['trian'], 'error: trian: no such command (did you mean train?).'),
         (['frobnicate', '--help'], 'error: frobnicate: no such command. Commands are train, cluster,'),
         (['doctor', 'nowhere.py'], 'error: nowhere.py: there is no such file or folder.'),
-        (['doctor', '--now'], 'error: --now: doctor has no flags; name programs or folders.'),
+        (['doctor', '--now'], 'error: --now: no such flag; doctor takes programs, folders and --verbose.'),
         (['cluster', '--workers=0'], '--workers=0: a cluster needs a worker'),
         (['submit', 'slrum', 'render', 'x'], 'python -m estimator_trainer submit: '),
         (['parity', '--steps=0'], 'error: --steps=0: give 1 or more.'),
