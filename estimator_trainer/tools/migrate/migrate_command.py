@@ -127,7 +127,7 @@ def _refuse_foreign_run(model_dir: str, shown: Callable[[Any], Any]) -> None:
     if os.path.isdir(model_dir) and not os.path.exists(os.path.join(model_dir, runs.CONFIG)):
         name = shown(model_dir)
         raise UsageError(
-            f'--model_dir={name}: has no {runs.CONFIG}, so that it is of no run of this trainer. For a canned Estimator '
+            f'--model_dir={name}: has no {runs.CONFIG}, so it is of no run of this trainer. For a canned Estimator '
             'of another program give --program=FILE.py:FUNCTION as well, which makes the Estimator, and '
             '--input_fn=FUNCTION of the same file; '
             f'`python -m estimator_trainer inspect {name}` says what it is.'
