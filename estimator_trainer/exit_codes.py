@@ -56,6 +56,9 @@ MEANINGS = {
     'the same command on this machine sends it',
 }
 
+# Their meanings name several things. The message of a task that ends so says which one it was.
+OF_SEVERAL = frozenset((USAGE, DAMAGED, NO_DATA, CANNOT_WRITE, FILES_AWAY))
+
 # A task ends with these codes because another task failed.
 SYMPTOMS = frozenset((LOST_PEER, NO_PEER))
 
@@ -69,6 +72,11 @@ def was_stopped(code: int | None) -> bool:
 def retryable(code: int) -> bool:
     """Whether the same command may succeed when it is run again."""
     return code >= 128
+
+
+def after_message(code: int) -> str:
+    """What follows the message of a task that ends with it: '[exit code 70: the loss or a weight is NaN …]'."""
+    return f'[exit code {code}]' if code in OF_SEVERAL else f'[exit code {code}: {describe(code)}]'
 
 
 def describe(code: int) -> str:

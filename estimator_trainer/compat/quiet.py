@@ -55,17 +55,19 @@ def import_tensorflow():
 
 
 def silence_deprecations() -> None:
-    """Every line of an Estimator is deprecated; TensorFlow's other warnings stay."""
+    """Every line of an Estimator is deprecated; TensorFlow's other warnings stay, and what a job logs."""
     import tensorflow as tf
 
-    from estimator_trainer.compat.patches import deprecations
+    from estimator_trainer.compat.patches import deprecations, job_lines
 
     deprecations.silence()
     if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
         return
     warnings.filterwarnings('ignore', category=UserWarning, module=r'(tf_keras|keras)\b')
     warnings.filterwarnings('ignore', 'To make it possible to preserve tf.data options')
-    tf.get_logger().setLevel('WARNING')
+    warnings.filterwarnings('ignore', r'`(tf\.(layers|nn\.rnn_cell)\.\w+|layer\.\w+)` is deprecated', UserWarning)
+    tf.get_logger().setLevel('INFO')
+    tf.get_logger().addFilter(job_lines.are_shown)
     tf.get_logger().addFilter(lambda record: not _OF_NO_USE.search(record.getMessage()))
 
 

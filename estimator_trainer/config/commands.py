@@ -1,6 +1,7 @@
 """The commands of `python -m estimator_trainer`. A command's module is imported when the command runs."""
 
 import importlib
+import itertools
 import platform
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,70 +12,101 @@ from estimator_trainer.errors import nearest
 
 class Command(NamedTuple):
     """A command: `module` has a function `main`, which takes the arguments that are left for the command and returns an
-    exit code. The `main` of `train` takes the program's name before them."""
+    exit code. The `main` of `train` takes the program's name before them. `purpose` is one of PURPOSES."""
 
     module: str
+    purpose: str
     summary: str
 
 
 TRAIN = 'train'
+EVERY_DAY = 'every day'
+PURPOSES = {  # what a person wants to do, as the help groups the commands
+    EVERY_DAY: 'Every day',
+    'train': 'Train elsewhere, or often',
+    'look': 'Look at a run',
+    'use': 'Use what was trained',
+    'move': "Move to today's TensorFlow, or to Keras",
+    'check': 'Check',
+}
 COMMANDS = {
-    TRAIN: Command('estimator_trainer.main', 'trains, evaluates and exports a job; you may leave the word out'),
+    TRAIN: Command(
+        'estimator_trainer.main', EVERY_DAY, 'trains, evaluates and exports a job; you may leave the word out'
+    ),
     'cluster': Command(
         'estimator_trainer.supervisor.cluster_command',
+        EVERY_DAY,
         'runs several tasks on this machine, and restarts them when one fails',
-    ),
-    'submit': Command(
-        'estimator_trainer.submit.submit_command',
-        'writes what Slurm, Kubernetes or Ray needs to run a job, and submits it',
-    ),
-    'parity': Command(
-        'estimator_trainer.tools.parity.parity_command',
-        'trains a job with every loop, and compares the weights of each step',
-    ),
-    'migrate': Command(
-        'estimator_trainer.tools.migrate.migrate_command',
-        "turns an Estimator's checkpoint into Keras's files, and back",
-    ),
-    'predict': Command(
-        'estimator_trainer.tools.predict.predict_command', 'predicts every example of files with an exported model'
-    ),
-    'evaluate': Command(
-        'estimator_trainer.tools.finished.evaluate', 'evaluates a checkpoint of a run, and prints its metrics as JSON'
-    ),
-    'export': Command(
-        'estimator_trainer.tools.finished.export', 'writes a SavedModel of a checkpoint of a run, and prints its path'
-    ),
-    'assess': Command(
-        'estimator_trainer.tools.assess.assess_command',
-        'reads programs, and says what runs here, what blocks, and what becomes of it in Keras 3',
-    ),
-    'verify': Command(
-        'estimator_trainer.tools.verify.verify_command',
-        'trains a program in two environments, and says whether and where they compute something else',
-    ),
-    'inspect': Command(
-        'estimator_trainer.tools.inspection.inspect_command',
-        'says what a model_dir or a SavedModel is, without its program, and what can be done with it',
-    ),
-    'sweep': Command(
-        'estimator_trainer.tools.sweep.sweep_command',
-        'trains a job with other params in each trial, and names the best one',
-    ),
-    'report': Command(
-        'estimator_trainer.tools.report.report_command',
-        'writes a page of a run: curves, what happened, where the time went; or of several runs compared',
     ),
     'status': Command(
         'estimator_trainer.tools.status.status_command',
+        EVERY_DAY,
         'says in one line how a run is, or how it ended; --follow says it again',
+    ),
+    'report': Command(
+        'estimator_trainer.tools.report.report_command',
+        EVERY_DAY,
+        'writes a page of a run: curves, what happened, where the time went; or of several runs compared',
+    ),
+    'predict': Command(
+        'estimator_trainer.tools.predict.predict_command',
+        EVERY_DAY,
+        'predicts every example of files with an exported model',
+    ),
+    'submit': Command(
+        'estimator_trainer.submit.submit_command',
+        'train',
+        'writes what Slurm, Kubernetes or Ray needs to run a job, and submits it',
+    ),
+    'sweep': Command(
+        'estimator_trainer.tools.sweep.sweep_command',
+        'train',
+        'trains a job with other params in each trial, and names the best one',
+    ),
+    'inspect': Command(
+        'estimator_trainer.tools.inspection.inspect_command',
+        'look',
+        'says what a model_dir or a SavedModel is, without its program, and what can be done with it',
     ),
     'track': Command(
         'estimator_trainer.tools.track.track_command',
+        'look',
         'sends a run to MLflow, Weights & Biases or the HParams of TensorBoard: what was not sent yet',
     ),
+    'evaluate': Command(
+        'estimator_trainer.tools.finished.evaluate',
+        'use',
+        'evaluates a checkpoint of a run, and prints its metrics as JSON',
+    ),
+    'export': Command(
+        'estimator_trainer.tools.finished.export',
+        'use',
+        'writes a SavedModel of a checkpoint of a run, and prints its path',
+    ),
+    'assess': Command(
+        'estimator_trainer.tools.assess.assess_command',
+        'move',
+        'reads programs, and says what runs here, what blocks, and what becomes of it in Keras 3',
+    ),
+    'migrate': Command(
+        'estimator_trainer.tools.migrate.migrate_command',
+        'move',
+        "turns an Estimator's checkpoint into Keras's files, and back",
+    ),
     'doctor': Command(
-        'estimator_trainer.tools.doctor', 'says whether Estimators work with the packages installed here'
+        'estimator_trainer.tools.doctor',
+        'check',
+        'says whether Estimators work with the packages installed here, and how to run a program',
+    ),
+    'verify': Command(
+        'estimator_trainer.tools.verify.verify_command',
+        'check',
+        'trains a program in two environments, and says whether and where they compute something else',
+    ),
+    'parity': Command(
+        'estimator_trainer.tools.parity.parity_command',
+        'check',
+        'trains a job with every loop, and compares the weights of each step',
     ),
 }
 PROGRAMS = {'tf_config': 'python -m tf_config', 'compat': 'python -m estimator_trainer.compat'}  # beside the commands
@@ -122,11 +154,15 @@ def help_text() -> str:
             'usage: python -m estimator_trainer [COMMAND] [--flag=value ...]',
             '       python -m estimator_trainer help COMMAND | --version',
             '',
-            'Commands:',
-            *(f'  {name:8} {command.summary}' for name, command in COMMANDS.items()),
-            '',
+            *itertools.chain.from_iterable(map(_group, PURPOSES)),
             'Every command explains itself with --help. Two programs stand beside them: `python -m tf_config`',
             'reads, checks and makes TF_CONFIG; `python -m estimator_trainer.compat run` runs a program of your',
             'own that uses tf.estimator.',
         ]
     )
+
+
+def _group(purpose: str) -> list[str]:
+    """The lines of the commands for a purpose, and an empty one."""
+    found = {name: command.summary for name, command in COMMANDS.items() if command.purpose == purpose}
+    return [f'{PURPOSES[purpose]}:', *(f'  {name:8} {summary}' for name, summary in found.items()), '']

@@ -102,6 +102,23 @@ def parse_with_words(config: type[Config], argv: Sequence[str]) -> tuple[Config,
     return found.config, [word.text for word in found.words]
 
 
+def parse_with_folder(config: type[Config], argv: Sequence[str]) -> Config:
+    """As `parse`, for a command whose --model_dir may also be given as a word.
+
+    Raises:
+        UsageError: as `parse`; or there is more than one folder.
+    """
+    found = _parse(config, argv)
+    values: Any = found.config
+    if not found.words:
+        return values
+    given, flag_ = [word.text for word in found.words], values.model_dir
+    if len(given) > 1 or flag_:
+        named = ' '.join([*given, *([f'--model_dir={flag_}'] if flag_ else [])])
+        raise UsageError(f'{named}: name one folder, as a word or as --model_dir=FOLDER; any other argument is a flag.')
+    return dataclasses.replace(values, model_dir=given[0])
+
+
 def parse_known(config: type[Config], argv: Sequence[str]) -> Config:
     """As `parse`, but says nothing of flags that it does not know, and of words."""
     return _parse(config, argv, known_only=True).config

@@ -10,6 +10,8 @@ from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.job_flags import JobFlags
 from estimator_trainer.monitoring import trackers
 
+_THROTTLE_SECS = 600  # where no flag says it
+
 
 class HelpRequested(Exception):
     """--help was given. Carries the text."""
@@ -124,13 +126,13 @@ class TrainerConfig(JobFlags):
     )
 
     eval_steps: int | None = _evaluation(None, 'Batches of one evaluation.', least=1, unset='the whole eval split')
-    eval_throttle_secs: int = _evaluation(
-        600,
+    eval_throttle_secs: int | None = _evaluation(
+        None,
         'In a process that both trains and evaluates: the shortest time between two evaluations. The last checkpoint '
         'is always evaluated.',
         unit='s',
         least=0,
-        why='the default of tf.estimator.EvalSpec',
+        unset='600 s, the default of tf.estimator.EvalSpec; with --stop_metric 0, so that it sees each checkpoint',
     )
     export: tuple = _evaluation(
         ('best', 'final'),
@@ -213,6 +215,13 @@ class TrainerConfig(JobFlags):
         'Print the resolved run to stdout, and stop: data, steps, checkpoints, exports, where it would resume.',
         why='a command usually trains',
     )
+
+    @property
+    def throttle_secs(self) -> int:
+        """Of --eval_throttle_secs."""
+        if self.eval_throttle_secs is None:
+            return 0 if self.stop_metric else _THROTTLE_SECS
+        return self.eval_throttle_secs
 
 
 def parse(argv) -> TrainerConfig:

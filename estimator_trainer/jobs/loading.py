@@ -27,6 +27,10 @@ BUILT_IN = {
 }
 
 
+class JobNotFound(JobError):
+    """There is no module of the job's name where it was looked for."""
+
+
 def load(name: str) -> Job:
     """Finds a job by built-in name, `package.module:attribute` or `FILE.pkl` (job_file.py).
 
@@ -52,8 +56,9 @@ def load(name: str) -> Job:
         if error.name is None or not (module_name + '.').startswith(error.name + '.'):
             raise  # the job's module is there, and imports something that is not
         meant = suggestions.job(name)
-        raise JobError(
-            f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH.{meant and f" {meant}"}'
+        raise JobNotFound(
+            f'--job={name}: no module named {error.name!r} in {os.getcwd()} or on PYTHONPATH. '
+            + (meant or 'Start the command in the folder of the module, or put that folder on PYTHONPATH.')
         ) from error
     except SyntaxError as error:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
@@ -72,6 +77,13 @@ def load(name: str) -> Job:
     if not isinstance(job, Job):
         raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an estimator_trainer.jobs.Job.')
     return job
+
+
+def file_of(name: str) -> str | None:
+    """The file of the module of a job that has been loaded; None: it has none, or the job is a built-in one."""
+    module = sys.modules.get(name.partition(':')[0])
+    file = getattr(module, '__file__', None)
+    return os.path.abspath(file) if file and name not in BUILT_IN else None
 
 
 def _look_in_current_folder() -> None:

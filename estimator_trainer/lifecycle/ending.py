@@ -70,7 +70,7 @@ def report(end: End, task: str, step: int | None, environ) -> None:
     """Prints the last line, and writes the error file."""
     record(end, task, step, environ)
     at = '' if step is None else f', step {step}'
-    within(READER_SECS, _say, f'{task}{at}: {end.message} [exit code {end.code}: {exit_codes.describe(end.code)}]')
+    within(READER_SECS, _say, f'{task}{at}: {end.message} {exit_codes.after_message(end.code)}')
 
 
 def print_stacks_on(signum: int) -> None:

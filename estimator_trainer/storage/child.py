@@ -65,7 +65,7 @@ def run(
                 _log.info('%s', text)
             give_back(mine)
         else:
-            text = f'{text} [exit code {code}: {exit_codes.describe(code)}]'
+            text = f'{text} {exit_codes.after_message(code)}'
             print(text, file=sys.stderr, flush=True)
             if code != trainer:  # the trainer has not said so
                 task_ending.record(task_ending.End(code, text), share.task or 'trainer', None, environ)

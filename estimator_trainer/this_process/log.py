@@ -5,11 +5,13 @@ import math
 import os
 import sys
 
+FORMAT, TIME = '%(asctime)s %(message)s', '%H:%M:%S'
+
 
 def set_up() -> None:
     """From here on `logging.getLogger('estimator_trainer')` writes to stderr, and to nothing else."""
-    handler = _Handler(sys.stderr)
-    handler.setFormatter(logging.Formatter('%(asctime)s %(message)s', '%H:%M:%S'))
+    handler = Handler(sys.stderr)
+    handler.setFormatter(logging.Formatter(FORMAT, TIME))
     logger = logging.getLogger('estimator_trainer')
     logger.handlers[:] = [handler]
     logger.setLevel(logging.INFO)
@@ -45,7 +47,7 @@ def number(value: float | None) -> str:
     return f'{value:.3g}' if abs(value) < 0.001 else f'{value:#.4g}'.rstrip('.')
 
 
-class _Handler(logging.StreamHandler):
+class Handler(logging.StreamHandler):
     """Writes lines above a progress bar, where there is one."""
 
     def emit(self, record):

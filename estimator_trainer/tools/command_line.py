@@ -5,9 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags
+from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.run_dir import file_errors
 from estimator_trainer.storage import store
+
+
+def model_dirs(several: bool = False):
+    """The flag --model_dir of a command that takes folders as words."""
+    more = ' Repeatable.' if several else ''
+    text = f'The folder of a run, in place of the word MODEL_DIR.{more}'
+    return flag((), text, group='The run', repeated=True, unset='the word')
 
 
 def run(

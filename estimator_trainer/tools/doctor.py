@@ -1,6 +1,8 @@
 """What is here, what is supplied and mended and why, and what cannot work: one line each."""
 
+import contextlib
 import importlib.metadata
+import io
 import os
 import platform
 import re
@@ -25,6 +27,7 @@ _CANNOT = (
     'Keras 3 models in an Estimator: tf.keras is Keras 2 in this process',
 )
 
+_IN_SHORT = ('problem: ', 'works: ', 'this TensorFlow ')
 _SEEDS = (
     "seeds: a layer without a seed (tf.compat.v1.layers, tf.keras.layers) takes it from Python's random, not from "
     'tf_random_seed, so that each run begins with other weights: '
@@ -33,10 +36,11 @@ _SEEDS = (
 ESTIMATOR = 'pip install "tensorflow-estimator==2.15.*"'
 
 USAGE = """\
-usage: python -m estimator_trainer doctor [PROGRAM_OR_FOLDER ...]
+usage: python -m estimator_trainer doctor [PROGRAM_OR_FOLDER ...] [--verbose]
 
-Says what is installed, what is supplied and mended and why, and what cannot work here; of a program, how to
-run it: whether it needs `compat run --tf1`. Ends with 0 if Estimators work here, and with 1 if not.
+Says what is installed, what is supplied and mended and why, and what cannot work here. Of a program it says how to
+run it (whether it needs `compat run --tf1`), what it lacks, and whether Estimators work here; --verbose adds the
+rest. Ends with 0 if Estimators work here, and with 1 if not.
 """
 
 
@@ -45,20 +49,32 @@ def main(argv) -> int:
     if any(argument in ('-h', '-help', '--help') for argument in argv):
         print(USAGE)
         return exit_codes.OK
-    flags = [argument for argument in argv if argument.startswith('-')]
+    verbose = [argument for argument in argv if argument in ('-verbose', '--verbose')]
+    programs = [argument for argument in argv if argument not in verbose]
+    flags = [argument for argument in programs if argument.startswith('-')]
     if flags:
-        print(f'error: {" ".join(flags)}: doctor has no flags; name programs or folders.', file=sys.stderr)
+        print(f'error: {" ".join(flags)}: no such flag; doctor takes programs, folders and --verbose.', file=sys.stderr)
         return exit_codes.USAGE
     from estimator_trainer.tools.assess import old_names
 
     try:
-        of_programs = [*old_names.advice(argv)] if argv else []
+        of_programs = [*old_names.advice(programs)] if programs else []
     except UsageError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
-    code = examine()
     for line in of_programs:
         print(line)
+    return examine() if verbose or not programs else _in_short()
+
+
+def _in_short() -> int:
+    """As `examine`, but prints only what matters to somebody who wants to run a program."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        code = examine()
+    for line in said.getvalue().splitlines():
+        if line.startswith(_IN_SHORT):
+            print(line)
+    print('--verbose lists what is supplied and mended here, and what cannot work')
     return code
 
 

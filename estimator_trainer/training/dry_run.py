@@ -3,9 +3,9 @@ TensorFlow."""
 
 from estimator_trainer.data.prepared_sets import Sizes
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.jobs import metric_names, run_params
+from estimator_trainer.jobs import run_params
 from estimator_trainer.run_dir import checkpoint_file, config_file
-from estimator_trainer.training import save_rule
+from estimator_trainer.training import save_rule, stop_words
 
 LATER = 'the examples are counted when the run starts'
 
@@ -37,7 +37,7 @@ def lines(plan, sizes: Sizes | None, url: str = '') -> list[str]:
         _data(config, job, sizes),
         _checkpoints(config),
         f'evaluation data: {f"{config.eval_steps} batches" if config.eval_steps else "the whole eval split"}',
-        _early_stop(plan),
+        _early_stop(plan, steps),
         _exports(config, job),
         _start(plan, steps, url),
         f'params {plan.job_params}',
@@ -78,14 +78,11 @@ def _checkpoints(config) -> str:
     return f'checkpoints: {save_rule.of_flags(config)}, and at the end; {kept}'
 
 
-def _early_stop(plan) -> str:
-    config, rule = plan.config, plan.stop_rule
-    if rule is None:
+def _early_stop(plan, steps) -> str:
+    if plan.stop_rule is None:
         return 'early stop: none'
-    least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
-    patience = f'{config.stop_patience} evaluation(s) in a row'
-    better = metric_names.better(rule.mode)
-    return f'early stop: when {rule.metric} ({better}) has not improved{least} for {patience}'
+    cannot = stop_words.warning(plan, steps)
+    return f'early stop: {stop_words.rule(plan)}{f"; WARNING: {cannot}" if cannot else ""}'
 
 
 def _exports(config, job) -> str:

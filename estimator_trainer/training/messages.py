@@ -4,6 +4,7 @@ import logging
 import os
 
 from estimator_trainer.run_dir import metrics_log, protocol, training_file
+from estimator_trainer.training import stop_words
 from tf_config import addresses
 
 _log = logging.getLogger('estimator_trainer')
@@ -52,6 +53,11 @@ def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
         _log.info('resumes at step %d of %d', start, end)
     else:
         _log.info('trains from step 0 to %d', end)
+    if plan.is_chief and plan.stop_rule and start < end and not stopped:
+        _log.info('early stop: %s', stop_words.rule(plan))
+        cannot = stop_words.warning(plan, end)
+        if cannot:
+            _log.warning('WARNING: %s', cannot)
     if params.position_shift:
         _log.info(
             'the steps until here have not trained a batch of this size each: %d examples have been trained, and the '

@@ -219,7 +219,8 @@ class Plan:
         elif self.num_training_tasks > 1 or self.cluster.ps:
             lines.append('evaluation: by the chief, at the end (the cluster has no evaluator)')
         else:
-            lines.append(f'evaluation: by this process, at most every {config.eval_throttle_secs} s, and at the end')
+            often = f'at most every {config.throttle_secs} s' if config.throttle_secs else 'of each checkpoint'
+            lines.append(f'evaluation: by this process, {often}, and at the end')
         return lines
 
 

@@ -58,12 +58,17 @@ class Reports:
     def finish(self, step: int, loss) -> None:
         """Training is over; reports what has not been reported. `loss`: of the last step, None if there was none."""
         if step > self._reported[-1][0] and loss is not None:
-            self.write([(step, float(loss))])
+            self.write([(step, float(loss))], is_over=True)
         if self.bar is not None:
             self.bar.close()
 
-    def write(self, losses) -> None:
-        """losses: (step, loss) of each step that is due, which share one measurement of the speed."""
+    def write(self, losses, is_over: bool = False) -> None:
+        """Reports steps that share one measurement of the speed.
+
+        Args:
+            losses: (step, loss) of each step that is due.
+            is_over: training has ended, maybe early: no time is left.
+        """
         now, step = self._clock(), losses[-1][0]
         steps_per_sec = self._steps_per_sec(step, now)
         known = {} if steps_per_sec is None else {'examples_per_sec': steps_per_sec * self._batch_size}
@@ -77,7 +82,7 @@ class Reports:
         for at, loss in losses:
             if self.bar is None:
                 shown, left = min(at, self._max_steps), []
-                if steps_per_sec is not None:
+                if steps_per_sec is not None and not is_over:
                     left = [f'{duration((self._max_steps - shown) / max(steps_per_sec, 1e-9))} left']
                 _log.info('%s', '  '.join([f'step {shown}/{self._max_steps}', f'loss {loss:.4f}', *speed, *left]))
             self._metrics.write('train', at, {'loss': loss, **known, **self._counts()})

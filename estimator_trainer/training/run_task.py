@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import input_fns, job_data, run_params
+from estimator_trainer.jobs import input_fns, job_data, loading, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.monitoring.profiles import wanted
@@ -45,7 +45,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     # 1. Refuse a model_dir that holds another run. It was looked at before, but another trainer may have had it.
     initial_replicas = config_file.initial_replicas(plan, os.environ)
     resolved = config_file.resolved(plan, versions, initial_replicas, os.environ)
-    resolved['machine'] = machine.facts()
+    resolved |= {'machine': machine.facts(), 'job_file': loading.file_of(config.job)}
     config_file.refuse_another_run(model_dir, resolved)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
         watchdog.write_training_file(model_dir, None)
@@ -225,7 +225,7 @@ def _reason_to_stop(config, rule):
 def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
     config, watchdog = setup.plan.config, setup.watchdog
-    evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.eval_throttle_secs)
+    evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.throttle_secs)
 
     def saved(step):
         nonlocal evaluate_at
@@ -233,11 +233,11 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
         if is_last or time.monotonic() < evaluate_at:
             return
         if not is_ours():
-            evaluate_at = time.monotonic() + config.eval_throttle_secs
+            evaluate_at = time.monotonic() + config.throttle_secs
             return
         profiler.interrupt(step, 'an evaluation follows')
         evaluation.of(checkpoints.newest(config.model_dir, step), final=False)
-        evaluate_at = time.monotonic() + config.eval_throttle_secs
+        evaluate_at = time.monotonic() + config.throttle_secs
         watchdog.enter(training_file.TRAINING)
         profiler.go_on(step)
 

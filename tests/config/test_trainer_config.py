@@ -340,3 +340,10 @@ def test_flags_of_another_loop(flags, parts):
     with pytest.raises(UsageError) as caught:
         parse(['trainer', '--model_dir=run', '--max_steps=1', *flags])
     assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_a_flagfile_with_a_byte_order_mark(tmp_path):
+    """As editors of Windows write it."""
+    (tmp_path / 'run.flags').write_bytes(b'\xef\xbb\xbf--max_steps=7\r\n--model_dir=m\r\n')
+    config = parse(['trainer', f'--flagfile={tmp_path / "run.flags"}'])
+    assert (config.max_steps, os.path.basename(config.model_dir)) == (7, 'm')

@@ -36,6 +36,11 @@ def reported(folder, end, step=7, task='worker:1'):
             'worker:1: stopped [exit code 143: preempted (SIGTERM or SIGHUP); the same command goes on '
             'from what is saved, if anything]',
         ),
+        (
+            ending.End(65, 'a.csv, line 3: a text is no number'),
+            7,
+            'worker:1, step 7: a.csv, line 3: a text is no number [exit code 65]',
+        ),
         (ending.End(137, 'x'), 0, 'worker:1, step 0: x [exit code 137: killed by signal 9]'),
     ],
 )

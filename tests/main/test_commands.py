@@ -46,8 +46,18 @@ def test_every_command_explains_itself(tmp_path, name, start):
 def test_help_begins_with_every_command(tmp_path):
     shown = run(tmp_path, '--help').stdout.partition('\n\ntrain: ')[0]
     assert shown == commands.help_text()
-    listed = shown.partition('Commands:\n')[2].partition('\n\n')[0]
-    assert [line.split()[0] for line in listed.splitlines()] == list(commands.COMMANDS)
+    listed = [line.split()[0] for line in shown.splitlines() if re.match(r'  [a-z]', line)]
+    assert listed == list(commands.COMMANDS)
+
+
+def test_help_groups_the_commands_by_what_a_person_wants_to_do():
+    groups = {}
+    for part in commands.help_text().split('\n\n')[1:-1]:
+        title, *lines = part.splitlines()
+        groups[title] = [line.split()[0] for line in lines]
+    assert list(groups) == [f'{title}:' for title in commands.PURPOSES.values()]
+    assert groups['Every day:'] == ['train', 'cluster', 'status', 'report', 'predict']
+    assert groups['Check:'] == ['doctor', 'verify', 'parity']
 
 
 @pytest.mark.parametrize('name', commands.PROGRAMS)
@@ -86,7 +96,7 @@ def test_the_version(tmp_path):
         (['trian'], 'error: trian: no such command (did you mean train?).'),
         (['frobnicate', '--help'], 'error: frobnicate: no such command. Commands are train, cluster,'),
         (['doctor', 'nowhere.py'], 'error: nowhere.py: there is no such file or folder.'),
-        (['doctor', '--now'], 'error: --now: doctor has no flags; name programs or folders.'),
+        (['doctor', '--now'], 'error: --now: no such flag; doctor takes programs, folders and --verbose.'),
         (['cluster', '--workers=0'], '--workers=0: a cluster needs a worker'),
         (['submit', 'slrum', 'render', 'x'], 'python -m estimator_trainer submit: '),
         (['parity', '--steps=0'], 'error: --steps=0: give 1 or more.'),

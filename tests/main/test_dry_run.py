@@ -55,7 +55,8 @@ CASES = {  # flags, the job, the lines
         ['--max_steps=9', '--stop_metric=auc', '--stop_patience=2', '--eval_steps=5', '--export=none'],
         JOB,
         [
-            'early stop: when auc (higher is better) has not improved for 2 evaluation(s) in a row',
+            'early stop: when auc (higher is better) has not improved for 2 evaluations in a row; '
+            'each checkpoint is evaluated (every 600 s)',
             'evaluation data: 5 batches',
             'exports: none',
         ],

@@ -1,10 +1,12 @@
 """doctor: what it says of the packages that are installed. tests/compat runs the command."""
 
 import importlib.metadata
+import importlib.util
 
 import pytest
 
 from estimator_trainer import compat
+from estimator_trainer.compat.tf1_names import contrib
 from estimator_trainer.tools import doctor
 
 OTHERS = {'tensorflow-estimator': '2.15.0', 'protobuf': '6.33.6', 'tensorboard': '2.21.0'}
@@ -88,3 +90,61 @@ def test_the_versions_of_a_run_have_the_names_of_releases(examined, monkeypatch)
     examined(tf_nightly='2.23.0.dev1', tf_keras_nightly='2.23.0.dev2')
     found = compat.versions()
     assert (found['tensorflow'], found['tf-keras']) == ('2.23.0.dev1', '2.23.0.dev2')
+
+
+@pytest.fixture
+def said(monkeypatch, capsys, tmp_path):
+    """(source of a program, flags) -> (exit code, lines), with a report of three lines on what is here."""
+
+    def examine():
+        print('tensorflow 2.21.0 without tf.estimator\nmended: this and that\nworks: import tensorflow 1.0 s')
+        return 0
+
+    def run(source, *flags):
+        (tmp_path / 'train.py').write_text(source)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(doctor, 'examine', examine)
+        code = doctor.main(['train.py', *flags])
+        return code, capsys.readouterr().out.splitlines()
+
+    return run
+
+
+OLD = 'import tensorflow as tf\nslim = tf.contrib.slim\ntf.contrib.layers.fully_connected\ntf.app.run()\n'
+
+
+def test_the_answer_on_a_program_comes_first(said):
+    code, lines = said('import tensorflow as tf\ntf.estimator.Estimator\n')
+    assert code == 0 and lines == [
+        'program: train.py uses no names of TensorFlow 1: python -m estimator_trainer.compat run train.py',
+        'works: import tensorflow 1.0 s',
+        '--verbose lists what is supplied and mended here, and what cannot work',
+    ]
+    lines = said(OLD)[1]
+    assert lines[0].endswith('is written for TensorFlow 1: python -m estimator_trainer.compat run --tf1 train.py')
+    assert 'mended: this and that' not in lines
+
+
+def test_verbose_adds_the_rest(said):
+    lines = said(OLD, '--verbose')[1]
+    assert lines[0].startswith('program: train.py') and 'mended: this and that' in lines
+
+
+@pytest.mark.parametrize('is_there', [True, False])
+def test_a_missing_tf_slim_is_named(said, monkeypatch, is_there):
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: name == 'tf_slim' and is_there or None)
+    lines = said(OLD)[1]
+    found = [line for line in lines if 'tf-slim' in line]
+    assert (found == []) == is_there
+    if found:
+        assert found[0].startswith('problem: train.py:2: tf.contrib.slim is in the package tf-slim, which is not inst')
+        assert 'pip install "estimator-trainer[tf1]"' in found[0]
+
+
+IN_SLIM = ('slim', 'slim.arg_scope', 'layers', 'layers.l2_regularizer', 'layers.python.layers.layers')
+NOT_IN_SLIM = ('tpu.RunConfig', 'training.HParams', 'data.Dataset', 'nothing')
+
+
+@pytest.mark.parametrize('name', [*IN_SLIM, *NOT_IN_SLIM])
+def test_which_names_are_in_tf_slim(name):
+    assert contrib.is_in_slim(name) == (name in IN_SLIM)

@@ -195,6 +195,8 @@ def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
     [
         ([], 'name one model_dir'),
         (['a', 'b'], 'a b: name one model_dir'),
+        (['a', '--model_dir=b'], 'a b: name one model_dir'),
+        (['--model_dir=.'], 'holds no run of this trainer'),
         (['.'], 'holds no run of this trainer'),
         (['.', '--every_secs=0'], '--every_secs=0: a number over 0 is needed.'),
     ],

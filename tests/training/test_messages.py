@@ -19,7 +19,7 @@ PARAMS = RunParams(
     seed=1,
     start_step=47,
 )
-PLAN = types.SimpleNamespace(trains=True, is_chief=True)
+PLAN = types.SimpleNamespace(trains=True, is_chief=True, stop_rule=None)
 
 
 @pytest.fixture

@@ -16,6 +16,10 @@ def _bring_estimators() -> None:
         import estimator_trainer.compat  # noqa: F401
     if 'ESTIMATOR_TRAINER_TF1' in os.environ:
         import estimator_trainer.compat.tf1  # noqa: F401
+    else:
+        from estimator_trainer.compat import tf1_advice
+
+        tf1_advice.install()
     if 'ESTIMATOR_TRAINER_HOROVOD' in os.environ:
         import estimator_trainer.compat.horovod  # noqa: F401
     if 'ESTIMATOR_TRAINER_INTERNALS' in os.environ:

@@ -19,6 +19,7 @@ _UPSTREAM = 'tensorflow_estimator.python.estimator.'
 _DISTRIBUTE = 'tensorflow.python.distribute.'
 
 AFTER = (  # (module, the patches that its import calls)
+    ('tensorflow', ('log_handlers',)),
     (
         _UPSTREAM + 'estimator',
         (

@@ -1,5 +1,6 @@
 """Whether a program needs `compat run --tf1`: what `doctor PROGRAM` says. Imports no TensorFlow."""
 
+import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 
@@ -41,6 +42,12 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
     for each in old:
         if each.name.startswith(_CONTRIB):
             first.setdefault(each.name, each.place)
+    of_slim = next((name for name in first if contrib.is_in_slim(name[len(_CONTRIB) :])), None)
+    if of_slim and importlib.util.find_spec('tf_slim') is None:
+        yield (
+            f'problem: {first[of_slim]}: {of_slim} is in the package tf-slim, which is not installed: '
+            'pip install "estimator-trainer[tf1]"'
+        )
     for name, place in first.items():
         if not contrib.is_listed(name[len(_CONTRIB) :]):
             yield f'cannot work: {place}: {contrib.absent(name[len(_CONTRIB) :])}'

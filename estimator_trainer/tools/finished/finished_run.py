@@ -20,7 +20,6 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.run_params import RunParams
-from estimator_trainer.run_dir import config_file
 from estimator_trainer.storage import needs
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
@@ -59,9 +58,9 @@ def command(argv, name: str, usage: str, config: type, work: Callable[[Any, loca
     """Runs `evaluate` or `export`. What `work` returns is all that is printed to stdout: text, or else JSON."""
 
     def run() -> int:
-        values = flags.parse(config, [name, *argv])
+        values = flags.parse_with_folder(config, [name, *argv])
         if not values.model_dir:
-            raise UsageError('--model_dir is missing: name the folder of a run.')
+            raise UsageError(f'--model_dir is missing: name the folder of a run, as in `{name} runs/first`.')
         log.set_up()
         with _stdout_for_the_result() as tell, local_copies.LocalCopies() as here:
             found = work(values, here)
@@ -87,17 +86,20 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     config = _with_given(runs.read_config(model_dir), values)
     prefix, step = chosen_checkpoint.find(model_dir, values.checkpoint_step)
     trainer = _trainer_config(config, model_dir, only_evaluates)
-    job = jobs.load_early(config_file.job_of(model_dir, config))
+    job = runs.job_of(model_dir, config, early=True)
     if job:  # what can be refused without TensorFlow
         _check(model_dir, config, job, trainer)
 
     from estimator_trainer import compat
+    from estimator_trainer.compat.patches import job_lines
 
     compat.bring_up()
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
     if job is None:
-        job = jobs.load(config_file.job_of(model_dir, config))
+        job = runs.job_of(model_dir, config)
+        assert job is not None
         _check(model_dir, config, job, trainer)
+    job_lines.show(config['job'])
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:
         yield _finished(prefix, step, job, config, trainer, folder)

@@ -28,6 +28,7 @@ _of_report = functools.partial(flag, group='The report')
 
 @dataclasses.dataclass(frozen=True)
 class InspectFlags:
+    model_dir: tuple = command_line.model_dirs(several=True)
     json: str = _of_report('', 'File for the report as JSON, with everything that was found.', unset='none')
     variables: bool = _of_report(False, 'List every variable, with the slots of the optimizers.')
     verify: str = _of_report(
@@ -47,7 +48,8 @@ def main(argv) -> int:
     )
 
 
-def _inspect(values, paths) -> int:
+def _inspect(values, words) -> int:
+    paths = [*words, *values.model_dir]
     if not paths:
         raise UsageError('name the folders that are inspected.')
     with local_copies.LocalCopies() as here:

@@ -29,6 +29,9 @@ _KERAS_SLOT = re.compile(
     r'm|v|vhat|velocity|velocity_hat|momentum|rms|mg|accumulator|linear|accum_grad|accum_var|u|momentums|velocities'
     r'|average'
 )
+_OF_HOOK = re.compile(  # of the hooks that stop early, of SyncReplicasOptimizer, and of TPUEstimator
+    r'^(?:(?:.*/)?signal_early_stopping(?:_\d+)?/STOP|(?:.*/)?sync_rep_local_step|tpu_estimator/iterations_loop_var)$'
+)
 _SHADOW = 'ExponentialMovingAverage'
 
 
@@ -84,6 +87,8 @@ def _of_name(variable: Variable, known: dict) -> Role:
     name, (base, _, last) = variable.name, variable.name.rpartition('/')
     if name == 'global_step':
         return Role(variable, STEP)
+    if _OF_HOOK.match(name):
+        return Role(variable, OTHER)
     if _POWER.search(name):
         return Role(variable, SETTING, slot=last)
     if _SCALE.search(name):

@@ -4,13 +4,14 @@ import dataclasses
 import functools
 import json
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from estimator_trainer import jobs
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import input_fns, job_data, run_params
+from estimator_trainer.jobs import input_fns, job_data, loading, run_params
 from estimator_trainer.run_dir import config_file
 
 CONFIG = 'config.json'
@@ -49,6 +50,29 @@ def read_config(model_dir: str) -> dict:
     except (ValueError, TypeError) as error:
         raise UsageError(f'--model_dir={model_dir}: its {CONFIG} cannot be read ({error}); mend it.') from error
     return config
+
+
+def job_of(model_dir: str, config: dict, early: bool = False) -> jobs.Job | None:
+    """The job of a run; as jobs.load_early, or as jobs.load.
+
+    Raises:
+        JobError: it cannot be found; the message says where the run had it.
+    """
+    name = config_file.job_of(model_dir, config)
+    try:
+        return jobs.load_early(name) if early else jobs.load(name)
+    except loading.JobNotFound as error:
+        file = config.get('job_file')
+        if not isinstance(file, str):
+            raise
+        up = config['job'].partition(':')[0].count('.') + (os.path.basename(file) == '__init__.py')
+        folder = os.path.dirname(file)
+        for _ in range(up):
+            folder = os.path.dirname(folder)
+        cure = (
+            f': put PYTHONPATH={shlex.quote(folder)} before the command' if os.path.exists(file) else ', which is gone'
+        )
+        raise jobs.JobError(f'{error} The run had it in {file}{cure}.') from error
 
 
 def check_params(model_dir: str, config: dict, job: jobs.Job) -> None:
@@ -104,7 +128,8 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> LoadedRun:
     import tensorflow as tf
 
     config = read_config(model_dir)
-    flags, job = config['flags'], jobs.load(config_file.job_of(model_dir, config))
+    flags, job = config['flags'], job_of(model_dir, config)
+    assert job is not None
     if job.make_model is None and job.make_estimator is None:
         raise UsageError(
             f'--model_dir={model_dir}: its job {config["job"]} has a model_fn; a job that is to be migrated gives '

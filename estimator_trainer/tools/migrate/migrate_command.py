@@ -43,7 +43,7 @@ def main(argv) -> int:
         argv,
         USAGE,
         MigrateFlags,
-        lambda: _migrate(flags.parse(MigrateFlags, ['migrate', *argv])),
+        lambda: _migrate(flags.parse_with_folder(MigrateFlags, ['migrate', *argv])),
         {jobs.JobError: exit_codes.USAGE},
     )
 
@@ -97,6 +97,7 @@ def _migrate(values) -> int:
 def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) -> int:
     """`shown`: of LocalCopies."""
     if not values.program and not (values.from_keras and canned.is_result(model_dir)):
+        _refuse_foreign_run(model_dir, shown)
         runs.read_config(model_dir)  # before TensorFlow is imported
     try:
         os.makedirs(to, exist_ok=True)
@@ -120,6 +121,17 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
             file=sys.stderr,
         )
         return file_errors.exit_code(error.errno)
+
+
+def _refuse_foreign_run(model_dir: str, shown: Callable[[Any], Any]) -> None:
+    if os.path.isdir(model_dir) and not os.path.exists(os.path.join(model_dir, runs.CONFIG)):
+        name = shown(model_dir)
+        raise UsageError(
+            f'--model_dir={name}: has no {runs.CONFIG}, so it is of no run of this trainer. For a canned Estimator '
+            'of another program give --program=FILE.py:FUNCTION as well, which makes the Estimator, and '
+            '--input_fn=FUNCTION of the same file; '
+            f'`python -m estimator_trainer inspect {name}` says what it is.'
+        )
 
 
 def _with_tensorflow(values, model_dir, to, shown) -> int:

@@ -33,7 +33,9 @@ _log = logging.getLogger('estimator_trainer')
 def main(argv) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, USAGE, DAMAGED for an example on which the
     model fails, NO_DATA, that of a signal or of a file that cannot be written, or that of a process that fails."""
-    return command_line.run(argv, USAGE, PredictFlags, lambda: _predict(flags.parse(PredictFlags, ['predict', *argv])))
+    return command_line.run(
+        argv, USAGE, PredictFlags, lambda: _predict(flags.parse_with_folder(PredictFlags, ['predict', *argv]))
+    )
 
 
 _model = functools.partial(flag, group='The model')
@@ -53,6 +55,11 @@ class PredictFlags:
     files: str = _rows('', 'The files with the examples: a glob, or several separated by commas.', unset=REQUIRED)
     file_format: str = _rows('auto', 'The format of the files. auto: their suffix says it.', choices=FORMATS)
     key: str = _rows('', 'A feature or column that becomes the first column of the result.', unset='none')
+    outputs: tuple = _rows(
+        (),
+        'Outputs of the signature that become columns, with commas between them, in this order.',
+        unset='all, by name',
+    )
     out: str = _rows('', f'The file for the predictions, which ends with {", ".join(SUFFIXES)}.', unset=REQUIRED)
     batch_size: int = _how(1024, 'Examples that the model gets at once.', least=1, why='keeps two cores busy')
     processes: int = _how(
@@ -114,6 +121,7 @@ def _plan(values, here: local_copies.LocalCopies) -> PredictPlan:
         batch_size=values.batch_size,
         rows_per_part=values.rows_per_part,
         tensorflow='.'.join(map(str, compat.tensorflow_version())),
+        outputs=tuple(name for name in values.outputs if name),
         copies={name: path for path, name in names.items() if name != path},
     )
 

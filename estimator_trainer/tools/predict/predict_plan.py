@@ -25,6 +25,7 @@ class PredictPlan:
         batch_size: examples that the model gets at once. Another size may round differently.
         rows_per_part: rows of each part but the last.
         tensorflow: its version.
+        outputs: of the signature, which become columns, in this order; (): all, by name.
         copies: URL -> where its copy on this machine lies now, of `export` and `files`. Decides nothing.
     """
 
@@ -38,6 +39,7 @@ class PredictPlan:
     batch_size: int
     rows_per_part: int
     tensorflow: str
+    outputs: tuple[str, ...] = ()
     copies: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def path(self, name: str) -> str:
@@ -59,7 +61,8 @@ def load(path: str) -> PredictPlan | None:
     try:
         with open(path, encoding='utf-8') as file:
             fields = json.load(file)
-        return PredictPlan(**{**fields, 'files': tuple(tuple(about) for about in fields['files'])})
+        files, outputs = tuple(tuple(about) for about in fields['files']), tuple(fields.get('outputs') or ())
+        return PredictPlan(**{**fields, 'files': files, 'outputs': outputs})
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError) as error:
@@ -75,6 +78,8 @@ def difference(old: PredictPlan, new: PredictPlan) -> str:
                 return _files(dict((path, rest) for path, *rest in before), dict((path, rest) for path, *rest in now))
             if field.name == 'fingerprint':
                 return f'the content of {new.export} has changed'
+            if field.name == 'outputs':
+                before, now = ','.join(before), ','.join(now)
             return f'{_flag(field.name)} was {before or "not given"} and is {now or "not given"}'
     return ''
 

@@ -1,11 +1,12 @@
 """The signature of a SavedModel: which features it takes, and what it gives."""
 
 import itertools
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from estimator_trainer.data.files import parsing
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 
 DEFAULTS = ('predict', 'serving_default')
 
@@ -39,10 +40,26 @@ class Model:
             raise UsageError(f'{wanted} {export} has {", ".join(sorted(loaded.signatures)) or "none"}.')
         self._function = loaded.signatures[self.name]
         self._inputs = self._function.structured_input_signature[1]
+        self._chosen: tuple[str, ...] = ()  # all
         self.takes_serialized, self.features = self._read_inputs()
 
+    def choose(self, names: Sequence[str]) -> None:
+        """`predict` gives these outputs from here on, in this order.
+
+        Raises:
+            UsageError: one of the names is no output of the signature.
+        """
+        known = sorted(self._function.structured_outputs)
+        for name in names:
+            if name not in known:
+                raise UsageError(
+                    f'--outputs={name}: the signature {self.name} has no such output{nearest(name, known)}; it has '
+                    f'{", ".join(known)}.'
+                )
+        self._chosen = tuple(names)
+
     def predict(self, inputs: dict[str, tf.Tensor], rows: int) -> dict:
-        """The outputs for a batch, by name in alphabetical order, as arrays [rows, ...].
+        """The outputs for a batch, by name in alphabetical order or as they were chosen, as arrays [rows, ...].
 
         Args:
             inputs: name -> tensor [rows, ...] of each feature; or of strings, under any name, if it takes serialized
@@ -55,12 +72,12 @@ class Model:
         """
         given = dict(zip(self._inputs, inputs.values())) if self.takes_serialized else inputs
         outputs = self._function(**{name: self._shaped(name, tensor, rows) for name, tensor in given.items()})
-        arrays = {name: outputs[name].numpy() for name in sorted(outputs)}
+        arrays = {name: outputs[name].numpy() for name in self._chosen or sorted(outputs)}
         for name, array in arrays.items():
             if array.shape[:1] != (rows,):
                 raise UsageError(
                     f'the output {name} of the signature {self.name} has shape {list(array.shape)} for {rows} '
-                    'examples: it is not one value for each example. Choose another --signature.'
+                    'examples, not one value for each of them. Choose others by --outputs, or another --signature.'
                 )
         return arrays
 

@@ -58,7 +58,7 @@ def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, t
     """Predicts the parts of process `number` that are not there yet, and returns 0. `tell` reports fields by name.
 
     Raises:
-        UsageError: the model, the files and the key do not go together.
+        UsageError: the model, the files, the key and the outputs do not go together.
         DatasetError, BadExample: the files cannot be read, or the model fails on an example.
         OSError: a part cannot be written.
     """
@@ -66,6 +66,7 @@ def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, t
     from estimator_trainer.tools.predict.signature import Model
 
     model = Model(plan.path(plan.export), plan.signature)
+    model.choose(plan.outputs)
     examples = Examples(plan, model, folder)
     parts = Parts(folder, plan.suffix, examples.number, plan.rows_per_part)
     missing = parts.missing()

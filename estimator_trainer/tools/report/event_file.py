@@ -7,11 +7,12 @@ in each; frames of more than a MiB, which hold graphs and images, are skipped.
 import math
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from estimator_trainer.tools.report.curves import MISSING, Log
+from estimator_trainer.tools.report.stretches import Stretches
 
 _LARGEST = 1 << 20
 _AT_ONCE = 20_000  # events
@@ -19,13 +20,18 @@ _HEADER, _FOOTER = 12, 4
 _OWN = {'loss_1': 'loss'}  # an Estimator of TensorFlow 1 writes the loss under either name
 
 
-def read(paths: list[str]) -> tuple[Log, list[str]]:
+def read(paths: list[str], starts: Sequence[float] = ()) -> tuple[Log, list[str]]:
     """The scalars of the files of one folder, and what is wrong with them.
+
+    Args:
+        starts: as of Stretches.
 
     Raises:
         OSError: a file cannot be read.
     """
-    log, notes, rows = Log(), [], []
+    notes: list[str] = []
+    rows: list = []
+    log = Log(stretches=Stretches(starts))
     for path in sorted(paths, key=lambda path: (began(path), path)):
         try:
             for event in _events(path):

@@ -6,12 +6,13 @@ have left, is read line by line.
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from estimator_trainer.tools.report.curves import MISSING, Log
+from estimator_trainer.tools.report.stretches import Stretches
 
 _BLOCK = 8 << 20
 _LONGEST_LINE = 64 << 20
@@ -19,13 +20,16 @@ _NO_METRICS = ('kind', 'step', 'time')
 _LOSS = 'loss'  # every line has it; null says that it is not finite. In other columns null may say that it is missing.
 
 
-def read(path: str) -> Log:
+def read(path: str, starts: Sequence[float] = ()) -> Log:
     """The log of a file; an empty one where there is no file.
+
+    Args:
+        starts: as of Stretches.
 
     Raises:
         OSError: the file is there and cannot be read.
     """
-    log = Log()
+    log = Log(stretches=Stretches(starts))
     try:
         with open(path, 'rb') as file:
             for block in _blocks(file):

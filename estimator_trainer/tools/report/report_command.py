@@ -11,6 +11,7 @@ from estimator_trainer.monitoring.report_page import NAME, NEEDED, missing
 from estimator_trainer.run_dir import files, files_of_others
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
+from estimator_trainer.tools.sweep import sweep_page
 
 USAGE = """\
 usage: python -m estimator_trainer report MODEL_DIR... [--out=FILE]
@@ -18,18 +19,21 @@ usage: python -m estimator_trainer report MODEL_DIR... [--out=FILE]
 Writes a page that shows a run: curves, what happened to its tasks, where the time went, its
 configuration, variables, data and files. Several model_dirs make a page that compares them. The
 page is one file and needs no network. Reads any model_dir, also while it is trained, those of
-other Estimator programs, and those of which files are missing or damaged; changes no other file. A MODEL_DIR
-and --out may be in a store (s3://, gs://, az://).
+other Estimator programs, and those of which files are missing or damaged; changes no other file. Of a sweep's
+folder it compares the trials. A MODEL_DIR and --out may be in a store (s3://, gs://, az://).
 """
+
+_OF_SWEEP = ('sweep.json', 'study.db')
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportFlags:
+    model_dir: tuple = command_line.model_dirs(several=True)
     out: str = flag(
         '',
         'File for the page.',
         group='The report',
-        unset=f'{NAME} in the model_dir; in the current folder for several',
+        unset=f'{NAME} in the model_dir; in the current folder for several; {sweep_page.NAME} in the folder of a sweep',
     )
 
 
@@ -41,12 +45,17 @@ def main(argv) -> int:
     )
 
 
-def _report(values, paths) -> int:
+def _report(values, words) -> int:
+    paths = [*words, *values.model_dir]
     if not paths:
         raise UsageError('name the model_dir of a run, or several.')
     if missing():
         raise UsageError(f'the page needs {" and ".join(missing())}: pip install {" ".join(NEEDED)}')
     out = values.out or (os.path.join(paths[0], NAME) if len(paths) == 1 else NAME)
+    trials = {path: found for path in paths if (found := _trials(path)) is not None}
+    if len(paths) == 1 and trials and not values.out:
+        out = os.path.join(paths[0], sweep_page.NAME)
+    paths = [each for path in paths for each in trials.get(path, [path])]
     with local_copies.LocalCopies() as here:
         page = os.path.expanduser(here.file(out, '--out'))
         if os.path.isdir(page):
@@ -55,6 +64,22 @@ def _report(values, paths) -> int:
         here.send()
     print(f'{out if urls.is_url(out) else page}: {size / 1e6:.2f} MB')
     return exit_codes.OK
+
+
+def _trials(path: str) -> list[str] | None:
+    """The model_dirs of the trials of a sweep that have begun; None: the folder is not that of a sweep.
+
+    Raises:
+        UsageError: no trial has begun.
+    """
+    root = os.path.expanduser(path)
+    if urls.is_url(path) or not any(os.path.exists(os.path.join(root, name)) for name in _OF_SWEEP):
+        return None
+    found = [os.path.join(path, name) for name in sorted(os.listdir(root), key=lambda name: (len(name), name))]
+    found = [each for each in found if os.path.exists(os.path.join(os.path.expanduser(each), 'config.json'))]
+    if not found:
+        raise UsageError(f'{path}: is the folder of a sweep, none of whose trials has begun yet.')
+    return found
 
 
 def write(folders, out: str, shown=(), address: str = '') -> int:

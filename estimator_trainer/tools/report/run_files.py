@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, protocol, training_file
-from estimator_trainer.tools.report import event_file, metrics_file, variables
+from estimator_trainer.tools.report import event_file, metrics_file, spans, variables
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles
 from estimator_trainer.tools.report.run_verdict import Alive
@@ -52,8 +52,8 @@ def read(model_dir: str, name: str = '', now: float | None = None, shown: str = 
         ('stop', 'eval/stop.json'),
     ):
         setattr(run, field, _object(run, path))
-    run.train = _log(run, '', events or glob.glob(f'{glob.escape(root)}/train/{_EVENTS}'))
     run.starts = sorted({float(began) for each in events if (began := event_file.began(each))})[-_MOST_STARTS:]
+    run.train = _log(run, '', events or glob.glob(f'{glob.escape(root)}/train/{_EVENTS}'), spans.starts(run))
     for folder in _evaluation_folders(root):
         log = _log(run, folder, glob.glob(f'{glob.escape(os.path.join(root, folder))}/{_EVENTS}'))
         if len(log):
@@ -95,11 +95,11 @@ def _object(run: RunFiles, path: str) -> dict:
     return value
 
 
-def _log(run: RunFiles, folder: str, events: list[str]) -> Log:
+def _log(run: RunFiles, folder: str, events: list[str], starts: Sequence[float] = ()) -> Log:
     path = os.path.join(folder, 'metrics.jsonl')
     log = Log()
     try:
-        log = metrics_file.read(os.path.join(run.path, path))
+        log = metrics_file.read(os.path.join(run.path, path), starts)
         if log.damaged:
             run.notes.append(f'{path}: {log.damaged:,} of its lines cannot be read; they are left out.')
         if len(log) or not events:
@@ -109,7 +109,7 @@ def _log(run: RunFiles, folder: str, events: list[str]) -> Log:
         if size > _LARGEST_EVENTS:
             run.notes.append(f'The files of events in {path} are not read: they have {size >> 20:,} MiB.')
             return log
-        log, notes = event_file.read(events)
+        log, notes = event_file.read(events, starts)
         run.notes += [f'{os.path.join(folder, note)}.' for note in notes]
     except OSError as error:
         run.notes.append(f'{error.filename or path} cannot be read: {error.strerror}.')
@@ -125,7 +125,7 @@ def _checkpoints(folder: str, damaged: bool = False) -> list[ListedCheckpoint]:
     found = []
     with contextlib.suppress(OSError):
         sizes: dict[str, int] = {}
-        times: dict[str, float] = {}
+        changed: dict[str, float] = {}
         names = os.listdir(folder)
         for index in filter(None, map(_INDEX.fullmatch, names)):
             sizes[index['name']] = 0
@@ -136,10 +136,10 @@ def _checkpoints(folder: str, damaged: bool = False) -> list[ListedCheckpoint]:
                     stat = os.stat(os.path.join(folder, name))
                     sizes[base] += stat.st_size
                     if name.endswith('.index'):  # written last
-                        times[base] = stat.st_mtime
+                        changed[base] = stat.st_mtime
         for name, size in sizes.items():
             step = re.search(r'-(\d+)$', name)
-            found.append(ListedCheckpoint(name, int(step[1]) if step else None, size, times.get(name, 0.0), damaged))
+            found.append(ListedCheckpoint(name, int(step[1]) if step else None, size, changed.get(name, 0.0), damaged))
     return sorted(found, key=lambda each: (-1 if each.step is None else each.step, each.name))
 
 

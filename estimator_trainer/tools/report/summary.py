@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from estimator_trainer.tools.report import run_verdict, times
+from estimator_trainer.tools.report import run_verdict, spans, times
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import RunFiles
 from estimator_trainer.tools.report.series import Points
@@ -41,15 +41,8 @@ def seconds(run: RunFiles) -> float | None:
     """How long the run took, or has taken."""
     if type(run.report.get('secs')) in (int, float):
         return float(run.report['secs'])
-    begins = [*run.starts, *([run.train.began] if run.train.began else [])]
-    for told in (run.status.get('started'), *(each.get('started') for each in run.attempts)):
-        if type(told) in (int, float):
-            begins.append(told)
-    last = max(
-        filter(None, (run.training.get('time'), run.train.ended, *(log.ended for log in run.evaluations.values()))),
-        default=None,
-    )
-    return last - min(begins) if begins and last else None
+    whole = spans.wall(run)
+    return whole[1] - whole[0] if whole else None
 
 
 def speed(run: RunFiles) -> float | None:

@@ -16,7 +16,7 @@ from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.status import line, status_now, sweep
 
 USAGE = f"""\
-usage: python -m estimator_trainer status MODEL_DIR [--follow]
+usage: python -m estimator_trainer status MODEL_DIR|--model_dir=MODEL_DIR [--follow]
 
 Says in one line how a run is: step, loss, examples/s, time left, tasks alive and restarts; or how it
 ended. The same of a sweep, if MODEL_DIR is its folder. Reads files, on any machine that sees them, or in
@@ -34,6 +34,7 @@ _STORE_SECS = 10.0  # a run sends its small files about every 30 s
 
 @dataclasses.dataclass(frozen=True)
 class StatusFlags:
+    model_dir: tuple = command_line.model_dirs()
     follow: bool = flag(
         False,
         'Say it again whenever it changes, until the run no longer lives. On a terminal the line is redrawn.',
@@ -58,7 +59,8 @@ def main(argv) -> int:
     )
 
 
-def _status(values, paths) -> int:
+def _status(values, words) -> int:
+    paths = [*words, *values.model_dir]
     if len(paths) != 1:
         raise UsageError(f'{" ".join(paths) or "status"}: name one model_dir.')
     show = _Shown(sys.stdout, redraw=values.follow and sys.stdout.isatty())

@@ -43,6 +43,7 @@ _STATUS = {
 
 @dataclasses.dataclass(frozen=True)
 class TrackFlags:
+    model_dir: tuple = command_line.model_dirs()
     to: tuple = flag(
         (),
         'mlflow:URI, wandb or tensorboard-hparams, as --track of the trainer. Repeatable.',
@@ -66,7 +67,8 @@ def main(argv) -> int:
     )
 
 
-def _track(values, paths) -> int:
+def _track(values, words) -> int:
+    paths = [*words, *values.model_dir]
     if len(paths) != 1:
         raise UsageError(f'{" ".join(paths) or "track"}: name one model_dir.')
     with local_copies.LocalCopies() as here, contextlib.ExitStack() as held:

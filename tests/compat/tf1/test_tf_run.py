@@ -244,3 +244,12 @@ def test_programs_have_one_result_on_every_version(tmp_path, program, flag, expe
     (line,) = [line for line in finished.output.splitlines() if line.startswith('RESULT ')]
     found = json.loads(line.removeprefix('RESULT '))
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-3)
+
+
+def test_without_the_switch_the_program_is_told_of_it(tmp_path):
+    write(tmp_path, train='import tensorflow as tf\ntf.app.run()')
+    found = launch.run([*RUN, 'train.py'], cwd=tmp_path)
+    assert found.code == 1
+    *traceback, said = found.output.splitlines()
+    assert traceback[-1] == "AttributeError: module 'tensorflow' has no attribute 'app'"
+    assert said.startswith('compat: tf.app is of TensorFlow 1') and '--tf1' in said

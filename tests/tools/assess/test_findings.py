@@ -31,6 +31,7 @@ def states(text):
         ('tf.estimator.inputs.numpy_input_fn(x)', 'tf.estimator.inputs.numpy_input_fn', 'needs', 'runs'),
         ('tf.estimator.tpu.TPUEstimator(f)', 'tf.estimator.tpu.TPUEstimator', 'needs', 'runs'),
         ('tf.estimator.BoostedTreesClassifier(x)', 'tf.estimator.BoostedTreesClassifier', 'blocks', 'blocks'),
+        ('tf.estimator.ProfilerHook(5)', 'tf.estimator.ProfilerHook', 'needs', 'needs'),
         ('tf.contrib.tpu.TPUEstimator(f)', 'tf.contrib.tpu.TPUEstimator', 'needs', 'needs'),
         ('tf.contrib.crf.viterbi_decode(x)', 'tf.contrib.crf.viterbi_decode', 'blocks', 'blocks'),
         ('tf.contrib.distribute.MirroredStrategy()', 'tf.contrib.distribute.MirroredStrategy', 'blocks', 'blocks'),

@@ -37,8 +37,14 @@ def test_it_computes_the_same_in_keras_3(tmp_path):
     assert report['differences']['predictions'] == 0 and report['details']['evaluation'].keys() >= {'average_loss'}
     assert len(report['reloaded']) == 3
     assert all(name.startswith('training/') for name in report['left_over'])  # settings, which Keras 2 saves
-    files = {'model.keras', 'serving.keras', 'saved_model', 'dataset.py', 'feature_layers.py'}
+    files = {'model.keras', 'serving.keras', 'saved_model', 'dataset.py', 'feature_layers.py', 'README.md'}
     assert files <= {path.name for path in (tmp_path / 'keras').iterdir()}
+    assert 'begin with `import feature_layers, estimator_optimizers`' in done.output.splitlines()[-1]
+    code = (tmp_path / 'keras/README.md').read_text().partition('```python\n')[2].partition('```')[0]
+    opened = launch.run(
+        [sys.executable, '-c', f'{code}\nprint("OPENED", len(model.inputs) > 0)'], 300, tmp_path / 'keras'
+    )
+    assert 'OPENED True' in opened.output, opened.output
 
     command = ['-m', 'estimator_trainer', 'migrate', '--from_keras', '--model_dir=keras', '--to=back']
     done = run(tmp_path, *command)

@@ -77,6 +77,27 @@ def test_a_program_that_cannot_be_imported(program):
         estimator_sources.of_program(f'{program}:make_estimator', 'input_fn', '')
 
 
+@pytest.mark.parametrize('line, name', [('tf.app.flags', 'tf.app'), ('tf.contrib.layers', 'tf.contrib')])
+def test_a_program_of_tensorflow_1_is_told_of_its_names(program, line, name):
+    program.write_text(f'import tensorflow as tf\n{line}\n')
+    with pytest.raises(
+        UsageError, match=f'{name} is of TensorFlow 1: write `import tensorflow.compat.v1 as tf`'
+    ) as error:
+        estimator_sources.of_program(f'{program}:make_estimator', 'input_fn', '')
+    assert 'without flags' not in str(error.value)
+
+
+def test_a_model_dir_of_another_program_needs_the_program(tmp_path, capsys):
+    (tmp_path / 'foreign').mkdir()
+    (tmp_path / 'foreign' / 'checkpoint').touch()
+    assert migrate_command.main([f'--model_dir={tmp_path / "foreign"}', f'--to={tmp_path / "to"}']) == exit_codes.USAGE
+    said = capsys.readouterr().err
+    assert (
+        'has no config.json' in said and '--program=FILE.py:FUNCTION as well' in said and '--input_fn=FUNCTION' in said
+    )
+    assert not (tmp_path / 'to').exists()
+
+
 def test_a_checkpoint_that_is_none_of_an_estimator(program, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv('TF_CONFIG', '{}')
     model_dir = tmp_path / 'model_dir'

@@ -58,6 +58,9 @@ def runs(tmp_path, monkeypatch):
     'argv, code, said',
     [
         ([], 64, '--model_dir is missing'),
+        (['nowhere'], 64, 'nowhere: there is no such folder; name the model_dir of a run'),
+        (['run', '--model_dir=empty'], 64, 'run --model_dir=empty: name one folder'),
+        (['run', 'empty'], 64, 'run empty: name one folder'),
         (
             ['--model_dir=run', '--checkpoint_stp=5'],
             64,
@@ -80,6 +83,21 @@ def test_one_error_before_tensorflow(runs, capfd, main, argv, code, said):
     assert shown.out == '' and len(shown.err.splitlines()) == 1
     assert error.startswith('error: ') and said in error
     assert not list(runs.glob('run/export'))
+
+
+@pytest.mark.parametrize('package, name', [('', 'gone'), ('pack.sub.', 'pack.sub.gone')])
+def test_a_job_that_is_not_found_from_here(runs, capfd, package, name):
+    file = runs / 'elsewhere' / package.replace('.', '/') / 'gone.py'
+    config = {**CONFIG, 'job': f'{name}:job', 'job_file': str(file)}
+    (runs / 'run' / 'config.json').write_text(json.dumps(config))
+    assert evaluate.main(['run']) == 64
+    said = capfd.readouterr().err
+    assert f'in {runs} or on PYTHONPATH. Start the command in the folder of the module' in said
+    assert f'The run had it in {file}, which is gone.' in said
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert evaluate.main(['run']) == 64
+    assert f'put PYTHONPATH={runs / "elsewhere"} before the command.' in capfd.readouterr().err
 
 
 def test_data_that_the_job_does_not_read(runs, capfd):

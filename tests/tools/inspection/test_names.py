@@ -73,6 +73,15 @@ def test_a_canned_estimator_of_tensorflow_1():
 
 
 @pytest.mark.parametrize(
+    'name', ['signal_early_stopping/STOP', 'sync_rep_local_step', 'tpu_estimator/iterations_loop_var']
+)
+def test_what_a_hook_keeps_is_no_weight(name):
+    found, _, kind, weights = facts([*V1_COMBINED, name], head=head_of_run.BINARY)
+    assert (kind.family, kind.name) == (kinds.CANNED, 'DNNLinearCombinedClassifier')
+    assert found[-1].role == roles.OTHER and name not in [weight.name for weight in weights]
+
+
+@pytest.mark.parametrize(
     'head, name',
     [
         (head_of_run.MULTI_CLASS, 'DNNClassifier'),

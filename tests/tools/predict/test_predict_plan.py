@@ -20,6 +20,7 @@ PLAN = plans.PredictPlan(
     rows_per_part=100,
     tensorflow='2.21',
 )
+CHOSEN = dataclasses.replace(PLAN, outputs=('b', 'a'))
 
 
 def test_it_is_read_as_it_was_written(tmp_path):
@@ -28,6 +29,8 @@ def test_it_is_read_as_it_was_written(tmp_path):
     path.write_text(json.dumps(plans.to_json(PLAN)))
     assert plans.load(str(path)) == PLAN
     assert plans.difference(PLAN, plans.load(str(path))) == ''
+    path.write_text(json.dumps(plans.to_json(CHOSEN)))
+    assert plans.load(str(path)) == CHOSEN
 
 
 @pytest.mark.parametrize('text', ['', '[]', '{}', '{"files": 3}', '{"files": [], "colour": 1}'])
@@ -44,6 +47,7 @@ def test_another_file_is_no_plan(tmp_path, text):
         ({'export': '/x'}, '--export was /run/export/final/170 and is /x'),
         ({'fingerprint': 'x'}, 'the content of /run/export/final/170 has changed'),
         ({'signature': 'predict'}, '--signature was not given and is predict'),
+        ({'outputs': ('a', 'b')}, '--outputs was not given and is a,b'),
         ({'key': ''}, '--key was id and is not given'),
         ({'suffix': '.jsonl'}, 'the suffix of --out was .csv and is .jsonl'),
         ({'batch_size': 9}, '--batch_size was 8 and is 9'),

@@ -227,6 +227,24 @@ def test_an_output_that_is_not_of_the_examples(tmp_path):
         signature.Model(str(tmp_path)).predict({'x': tf.zeros([2])}, 2)
 
 
+def test_outputs_are_chosen(tmp_path):
+    module = tf.Module()
+
+    def three(x):
+        return {'a': x, 'b': x + 1, 'total': tf.reduce_sum(x)}  # the last one has no value for each example
+
+    module.three = tf.function(three, [tf.TensorSpec([None], tf.float32, 'x')])
+    tf.saved_model.save(module, str(tmp_path), signatures={'predict': module.three})
+    model = signature.Model(str(tmp_path))
+    model.choose(('b', 'a'))
+    found = model.predict({'x': tf.zeros([2])}, 2)
+    assert [(name, values.tolist()) for name, values in found.items()] == [('b', [1, 1]), ('a', [0, 0])]
+    with pytest.raises(
+        UsageError, match='--outputs=totl: .* no such output .did you mean total.*; it has a, b, total.'
+    ):
+        model.choose(('totl',))
+
+
 def test_signatures_that_cannot_be(tmp_path):
     folder = models.tensor_export(tmp_path / 'model')
     with pytest.raises(UsageError, match='--signature=classify: there is no such signature.*has serving_default'):

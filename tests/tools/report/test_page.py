@@ -194,3 +194,19 @@ def test_a_folder_that_cannot_be_written(tmp_path, capsys):
     folder = model_dirs.alone(tmp_path / 'run')
     code, said = report(capsys, folder, f'--out={tmp_path}/nowhere/report.html')
     assert code == 74 and 'No such file or directory' in said
+
+
+def test_a_page_of_a_sweep_compares_its_trials(tmp_path, monkeypatch, capsys):
+    for number in (1, 2, 10):
+        model_dirs.alone(tmp_path / 'sweep' / f'trial-{number}')
+    (tmp_path / 'sweep' / 'study.db').touch()
+    (tmp_path / 'sweep' / 'logs').mkdir()
+    written = []
+    monkeypatch.setattr(report_command, 'write', lambda folders, page, *more: written.append((folders, page)) or 0)
+    monkeypatch.chdir(tmp_path)
+    assert report_command.main(['--model_dir=sweep']) == 0
+    assert written == [([f'sweep/trial-{number}' for number in (1, 2, 10)], 'sweep/sweep.html')]
+    (tmp_path / 'empty').mkdir()
+    (tmp_path / 'empty' / 'study.db').touch()
+    assert report_command.main(['empty']) == 64
+    assert 'none of whose trials has begun yet' in capsys.readouterr().err

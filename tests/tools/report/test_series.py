@@ -60,6 +60,12 @@ def test_stretches_end_at_a_pause_and_at_a_step_back():
     assert found.steps_again == 11
 
 
+def test_stretches_end_where_a_process_began():
+    found = Stretches(starts=[99.5])
+    found.add(np.arange(10, 60, 10), np.array([98.0, 99, 100, 101, 102]))
+    assert [(each.first, each.last, each.again) for each in found.found] == [(10, 20, 0), (30, 50, 0)]
+
+
 def test_stretches_do_not_depend_on_the_blocks():
     steps, times = np.arange(0, 1000, 5), np.arange(200) * 0.5
     times[120:] += 500

@@ -70,6 +70,17 @@ def is_listed(path: str) -> bool:
     return names.has_option(parents, name) or names.has_option(parents, '*') or is_listed(parents)
 
 
+def is_in_slim(path: str) -> bool:
+    """Whether tf.contrib.<path> is something of the package tf-slim. Imports nothing."""
+    names, rest = _read('names.ini'), path.split('.')
+    for length in range(len(rest), 0, -1):
+        part, name = '.'.join(rest[:length]).partition('.python')[0], '.'.join(rest[length : length + 1])
+        if names.has_section(part):
+            own = names[part].get(name) if name else None
+            return any(each.startswith('tf_slim') for each in (own or names[part].get('*', '')).split())
+    return False
+
+
 def _is_part(path: str, names) -> bool:
     part, is_written, file = path.partition('.python')
     if is_written:

@@ -8,6 +8,7 @@ from typing import Any
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.tools.migrate.canned import readme
 
 REPORT = 'migrate.json'
 _OF_PREDICTIONS, _OF_THE_REST = 1e-6, 1e-5  # tolerances, relative to the largest number if that is above 1
@@ -49,8 +50,9 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
             ok = False
             print(f'error: that is more than {tolerance:g}', file=sys.stderr)
     protocol.write_json(os.path.join(to, REPORT), shown({**report, 'from': source.checkpoint, 'ok': ok}))
+    place = str(shown(os.path.abspath(to)))
     if ok:
-        print(f'step {report["step"]}: {shown(to)}, for Keras {report["keras"]}')
+        print(f'step {report["step"]}: {shown(to)}, for Keras {report["keras"]}; {readme.how_to_open(place)}')
     return exit_codes.OK if ok else exit_codes.FAILED
 
 

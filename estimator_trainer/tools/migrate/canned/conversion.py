@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from estimator_trainer.compat import owned, quiet
-from estimator_trainer.tools.migrate.canned import back, columns, dataset_file, describe, programs, record, recover
+from estimator_trainer.tools.migrate.canned import (
+    back,
+    columns,
+    dataset_file,
+    describe,
+    programs,
+    readme,
+    record,
+    recover,
+)
 from estimator_trainer.tools.migrate.canned.checkpoint_reader import CheckpointReader
 from estimator_trainer.tools.migrate.canned.in_keras_3 import differences, tensors
 from estimator_trainer.tools.migrate.canned.programs import CannotMigrate
@@ -66,6 +75,8 @@ def migrate(source: CannedEstimator, to: str, keras_python: str) -> dict:
         with open(os.path.join(result, 'dataset.py'), 'w', encoding='utf-8') as file:
             file.write(dataset_file.text(description))
         built = programs.run(python, 'build.py', work, result)
+        with open(os.path.join(result, readme.NAME), 'w', encoding='utf-8') as file:
+            file.write(readme.text(description['function'], description['step'], built['keras']))
         back.keep(result, description, checkpoint)
         reloaded = programs.run(python, 'reload.py', work, result)
         shutil.copytree(result, to, dirs_exist_ok=True)

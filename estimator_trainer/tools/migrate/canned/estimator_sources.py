@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 
+from estimator_trainer.compat import tf1_advice
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.migrate import loaded_run as runs
 from estimator_trainer.tools.migrate.canned.conversion import CannedEstimator
@@ -71,6 +72,13 @@ def _named(what):
         yield
     except (Exception, SystemExit) as error:
         traceback.print_exc()
+        old = tf1_advice.old_name(error, sys.modules.get('tensorflow'))
+        if old:
+            raise UsageError(
+                f'{what} raises {type(error).__name__}: {str(error).rstrip(".")}. {old} is of TensorFlow 1: write '
+                '`import tensorflow.compat.v1 as tf` in a copy of the file, and a function there that makes the '
+                'Estimator without tf.contrib; `python -m estimator_trainer doctor FILE` names the lines.'
+            ) from error
         raise UsageError(
             f'{what} raises {type(error).__name__}: {str(error).rstrip(".")}. migrate imports the file and calls the '
             'function without flags or arguments of the program: write a function beside it that needs none, and sets '

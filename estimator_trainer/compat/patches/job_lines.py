@@ -1,0 +1,103 @@
+"""What a job logs, by whatever logger, is shown once and among the lines of the trainer.
+
+Touches: _log_tensors and _log_and_record in tensorflow.python.training.basic_session_run_hooks, and the files of
+  tensorflow_estimator.python.estimator.early_stopping, tf_logging and autograph, as names of frames
+Without it: no INFO line of a job is shown, nor what its LoggingTensorHook prints
+For: the trainer and the commands that run a job
+
+Libraries log much by INFO: of them only warnings are shown.
+"""
+
+import inspect
+import logging
+import os
+import sys
+import sysconfig
+
+from estimator_trainer.this_process import log
+
+_HOOKS = {('basic_session_run_hooks.py', '_log_tensors'), ('basic_session_run_hooks.py', '_log_and_record')}
+_FILES_OF_HOOKS = {'early_stopping.py'}
+_BETWEEN = (  # a job and its logger: with several replicas autograph calls what the job calls
+    os.path.join(os.path.dirname(logging.__file__), ''),
+    os.path.join('absl', 'logging', ''),
+    os.path.join('tensorflow', 'python', 'autograph', ''),
+    'tf_logging.py',
+    __file__,
+)
+_PACKAGES = ('site-packages', 'dist-packages')
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), '')
+_PYTHONS = tuple(os.path.join(sysconfig.get_path(name), '') for name in ('stdlib', 'platstdlib'))
+_of_job = ''  # the package of --job
+
+
+def show(job_name: str) -> None:
+    """From here on INFO lines of the job and all warnings are shown. A job that has configured `logging` itself gets
+    what it has configured.
+
+    Args:
+        job_name: of --job. Its package may be installed.
+    """
+    global _of_job
+    _of_job = job_name.partition(':')[0].partition('.')[0]
+    root = logging.getLogger()
+    if not _is_as_python_leaves_it(root):
+        return
+    handler = log.Handler(sys.stderr)
+    handler.setFormatter(_Formatter(log.FORMAT, log.TIME))
+    handler.addFilter(are_shown)
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    absl_logging = sys.modules.get('absl.logging')
+    if absl_logging and absl_logging.get_verbosity() == absl_logging.WARNING:  # absl's default
+        absl_logging.set_verbosity(absl_logging.INFO)
+
+
+def are_shown(record: logging.LogRecord) -> bool:
+    """Whether a record is shown: a filter, which looks at who has called the logger.
+
+    The record does not always know it: with several replicas autograph is in between, and a call of
+    `tf.get_logger().info` gives it the caller of the caller.
+    """
+    if record.levelno >= logging.WARNING:
+        return True
+    path, function = _caller()
+    file = os.path.basename(path)
+    return file in _FILES_OF_HOOKS or (file, function) in _HOOKS or is_of_job(path)
+
+
+def is_of_job(path: str) -> bool:
+    """Whether a file is the user's: not of Python, of an installed package other than the job's, or of ours."""
+    path = os.path.abspath(path)
+    parts = path.split(os.sep)
+    for folder in _PACKAGES:
+        if folder in parts[:-1]:
+            top = parts[parts.index(folder) + 1]
+            return bool(_of_job) and top in (_of_job, f'{_of_job}.py')
+    return not path.startswith((*_PYTHONS, _OURS))
+
+
+def _caller() -> tuple[str, str]:
+    """The file and the name of the function that logs."""
+    frame = inspect.currentframe()
+    while frame and any(part in frame.f_code.co_filename for part in _BETWEEN):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_code.co_name) if frame else (logging.__file__, '')
+
+
+def _is_as_python_leaves_it(root: logging.Logger) -> bool:
+    """Whether nobody has configured `logging`. The first `logging.warning()` of a process adds a plain handler."""
+    sample = logging.LogRecord('name', logging.INFO, '', 0, 'text', None, None)
+    return root.level == logging.WARNING and all(
+        type(each) is logging.StreamHandler and each.stream is sys.stderr and each.format(sample) == 'INFO:name:text'
+        for each in root.handlers
+    )
+
+
+class _Formatter(logging.Formatter):
+    """A warning says which logger it is of."""
+
+    def formatMessage(self, record):
+        if record.levelno >= logging.WARNING:
+            record.message = f'{record.levelname}: {record.name}: {record.message}'
+        return super().formatMessage(record)

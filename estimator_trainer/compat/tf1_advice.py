@@ -1,0 +1,74 @@
+"""Says `use --tf1` after the traceback of a program that was written for TensorFlow 1 and runs without `--tf1`."""
+
+import re
+import sys
+
+# What such a program asks of a data set, and arguments of TensorFlow 1's functions.
+_OF_DATA_SETS = {
+    'make_one_shot_iterator',
+    'make_initializable_iterator',
+    'output_shapes',
+    'output_types',
+    'output_classes',
+}
+_ARGUMENTS = {'keep_dims', 'reduction_indices', 'squeeze_dims', 'dim', 'keep_prob', 'name_or_scope'}
+_NOT_EAGER = re.compile(r'(tf\.\w+)\(\) is not (?:compatible with|supported when) eager execution')
+
+
+def install() -> None:
+    """From here on an exception that ends the program is followed by a line, if it comes of TensorFlow 1."""
+    shown = sys.excepthook
+
+    def hook(kind, error, traceback):
+        shown(kind, error, traceback)
+        name = old_name(error, sys.modules.get('tensorflow'))
+        if name:
+            print(f'compat: {told(name)}', file=sys.stderr, flush=True)
+
+    sys.excepthook = hook
+
+
+def told(name: str) -> str:
+    return (
+        f'{name} is of TensorFlow 1, for which this program is written: use --tf1, as in '
+        '`python -m estimator_trainer.compat run --tf1 PROGRAM`; `cluster --program` takes --tf1 as well'
+    )
+
+
+def old_name(error: BaseException, tensorflow) -> str | None:
+    """What `error` says is missing, if TensorFlow 1 had it: 'tf.app'. None: the error has another cause.
+
+    Args:
+        tensorflow: the module; None if it is not imported.
+    """
+    if tensorflow is None:
+        return None
+    if isinstance(error, AttributeError):
+        owner, name = getattr(error, 'obj', None), getattr(error, 'name', None)
+        if name in _OF_DATA_SETS and isinstance(owner, tensorflow.data.Dataset):
+            return f'{name} of a data set'
+        return _of_module(tensorflow, owner, name) if name else None
+    if isinstance(error, ImportError):
+        return _of_import(tensorflow, str(error))
+    if isinstance(error, TypeError):
+        found = re.search(r"[Gg]ot an unexpected keyword argument '(\w+)'", str(error))
+        return f'the argument {found[1]}' if found and found[1] in _ARGUMENTS else None
+    found = _NOT_EAGER.search(str(error)) if isinstance(error, RuntimeError) else None
+    return found[1] if found else None
+
+
+def _of_module(tensorflow, owner, name: str) -> str | None:
+    """'tf.losses.x' of the module tf.losses and the name x."""
+    if owner is tensorflow:
+        return f'tf.{name}' if name in ('contrib', 'examples') or hasattr(tensorflow.compat.v1, name) else None
+    part = str(getattr(owner, '__name__', '')).rpartition('.')[2]  # tf_keras.api._v2.keras.losses is tf.losses
+    is_part = part and getattr(tensorflow, part, None) is owner
+    return f'tf.{part}.{name}' if is_part and hasattr(getattr(tensorflow.compat.v1, part, None), name) else None
+
+
+def _of_import(tensorflow, message: str) -> str | None:
+    found = re.fullmatch(r"No module named 'tensorflow\.((?:contrib|examples)[\w.]*)'.*", message)
+    if found:
+        return f'tf.{found[1]}'
+    found = re.match(r"cannot import name '(\w+)' from 'tensorflow'", message)
+    return _of_module(tensorflow, tensorflow, found[1]) if found else None

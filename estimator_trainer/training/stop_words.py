@@ -1,0 +1,47 @@
+"""Says when training stops early, how often that is looked at, and whether it can happen. Imports no TensorFlow."""
+
+from estimator_trainer.jobs import metric_names
+from estimator_trainer.training import save_rule
+
+
+def rule(plan) -> str:
+    """The rule of a plan that has one, and how often it is looked at."""
+    config, stop = plan.config, plan.stop_rule
+    least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
+    in_a_row = f'{stop.patience} evaluation{"" if stop.patience == 1 else "s"} in a row'
+    said = f'when {stop.metric} ({metric_names.better(stop.mode)}) has not improved{least} for {in_a_row}'
+    saved = save_rule.of_flags(config)
+    if plan.has_evaluator:
+        return f'{said}; the evaluator evaluates each checkpoint that it can ({saved})'
+    if config.throttle_secs:
+        return f'{said}; a checkpoint ({saved}) is evaluated at most every {config.throttle_secs} s'
+    return f'{said}; each checkpoint is evaluated ({saved})'
+
+
+def warning(plan, max_steps: int | None) -> str | None:
+    """Why the rule cannot stop this run; None: it can, or nobody knows.
+
+    Args:
+        max_steps: where training ends; None: not known yet.
+    """
+    config, stop = plan.config, plan.stop_rule
+    if stop is None:
+        return None
+    needed, least = stop.patience + 1, None  # the first one is the best so far
+    every = save_rule.of_flags(config).steps
+    if every and max_steps:
+        least = (max_steps - 1) // every, f'--save_checkpoints_steps={every}', f'{max_steps:,} steps'
+    if config.max_secs:
+        waits = {'--save_checkpoints_secs': save_rule.of_flags(config).secs or 0}
+        if not plan.has_evaluator:
+            waits['--eval_throttle_secs'] = config.throttle_secs
+        name, secs = max(waits.items(), key=lambda each: each[1])
+        if secs and (least is None or config.max_secs // secs < least[0]):
+            least = int(config.max_secs // secs), f'{name}={secs:g}', f'--max_secs={config.max_secs}'
+    if least is None or least[0] >= needed:
+        return None
+    found, flag, span = least
+    return (
+        f'--stop_metric={stop.metric} cannot end this run early: --stop_patience={stop.patience} needs {needed} '
+        f'evaluations before the last step, and {flag} gives {found} in {span}; lower one of them'
+    )

@@ -1,0 +1,71 @@
+"""What a run says at its start of the rule by which it stops early."""
+
+import json
+
+import pytest
+
+from estimator_trainer.config.trainer_config import parse
+from estimator_trainer.jobs import Job
+from estimator_trainer.training import plan as planning
+from estimator_trainer.training import stop_words
+
+JOB = Job(model_fn=lambda features: None, input_fn=lambda: None, best_metric='accuracy')
+WITH_EVALUATOR = {'worker': ['a:1'], 'evaluator': ['b:1']}
+
+
+def planned(tmp_path, *flags, cluster=None, role='worker'):
+    config = parse(['trainer', f'--model_dir={tmp_path}', '--max_steps=1000', '--stop_metric=accuracy', *flags])
+    task = {'cluster': cluster, 'task': {'type': role, 'index': 0}}
+    plan = planning.make(config, {'TF_CONFIG': json.dumps(task)} if cluster else {})
+    return planning.dataclasses.replace(plan, job=JOB)
+
+
+@pytest.mark.parametrize(
+    'flags, cluster, said',
+    [
+        ([], None, 'each checkpoint is evaluated (every 600 s)'),
+        (['--save_checkpoints_steps=50'], None, 'each checkpoint is evaluated (every 50 steps)'),
+        (['--eval_throttle_secs=60'], None, 'a checkpoint (every 600 s) is evaluated at most every 60 s'),
+        ([], WITH_EVALUATOR, 'the evaluator evaluates each checkpoint that it can (every 600 s)'),
+    ],
+)
+def test_how_often_the_rule_is_looked_at(flags, cluster, said, tmp_path):
+    plan = planned(tmp_path, *flags, cluster=cluster)
+    rule = 'when accuracy (higher is better) has not improved for 3 evaluations in a row; '
+    assert stop_words.rule(plan) == rule + said
+
+
+def test_the_throttle_is_off_with_a_rule_and_only_then(tmp_path):
+    assert planned(tmp_path).config.throttle_secs == 0
+    assert planned(tmp_path, '--stop_metric=').config.throttle_secs == 600
+    assert planned(tmp_path, '--eval_throttle_secs=600').config.throttle_secs == 600
+    assert 'evaluation: by this process, of each checkpoint, and at the end' in planned(tmp_path).describe()
+
+
+@pytest.mark.parametrize(
+    'flags, words',
+    [
+        ([], None),  # nobody knows how long it takes
+        (['--save_checkpoints_steps=200'], None),  # 200, 400, 600, 800
+        (['--save_checkpoints_steps=250'], '--save_checkpoints_steps=250 gives 3 in 1,000 steps'),
+        (['--save_checkpoints_steps=250', '--stop_patience=2'], None),
+        (['--max_secs=300'], '--save_checkpoints_secs=600 gives 0 in --max_secs=300'),
+        (['--max_secs=3000'], None),
+        (
+            ['--save_checkpoints_steps=10', '--eval_throttle_secs=120', '--max_secs=300'],
+            '--eval_throttle_secs=120 gives 2 in --max_secs=300',
+        ),
+        (['--save_checkpoints_steps=10', '--max_secs=300'], None),
+        (['--save_checkpoints_steps=250', '--stop_metric='], None),
+    ],
+)
+def test_a_rule_that_cannot_end_the_run(flags, words, tmp_path):
+    found = stop_words.warning(planned(tmp_path, *flags), 1000)
+    assert (found is None) == (words is None)
+    if words:
+        assert words in found
+        assert found.startswith('--stop_metric=accuracy cannot end this run early: --stop_patience=3 needs 4 evaluat')
+
+
+def test_steps_that_are_not_known(tmp_path):
+    assert stop_words.warning(planned(tmp_path, '--save_checkpoints_steps=250'), None) is None
