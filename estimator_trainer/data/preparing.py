@@ -16,6 +16,7 @@ LONGEST_STILL_SECS = 1800  # as the trainer's --step_timeout_secs
 _listener: Callable[[int], object] | None = None
 _amount = 0
 _lock = threading.Lock()
+_telling = threading.Lock()  # one thread at a time, so that the amounts come in order
 
 
 @contextlib.contextmanager
@@ -34,9 +35,10 @@ def advance(amount: int = 1) -> None:
     global _amount
     with _lock:
         _amount += amount
-        listener, so_far = _listener, _amount
-    if listener:
-        listener(so_far)
+    with _telling:
+        listener = _listener
+        if listener:
+            listener(_amount)
 
 
 @contextlib.contextmanager

@@ -56,3 +56,20 @@ def test_who_waits_gives_up_when_nothing_changes_any_more(tmp_path):
         with pytest.raises(locks.Held, match=f'process {os.getpid()}'):
             mine.wait(patience, clock=lambda: clock.now, sleep=sleep)
     assert 10_000 + 1700 < clock.now < 10_000 + 1900
+
+
+def test_amounts_of_several_threads_come_in_order():
+    heard, is_first = [], threading.Event()
+
+    def listener(amount):
+        if not is_first.is_set():
+            is_first.set()
+            thread.join(0.1)  # the other thread has time to come in between
+        heard.append(amount)
+
+    with preparing.told_to(listener):
+        thread = threading.Thread(target=lambda: (is_first.wait(), preparing.advance()))
+        thread.start()
+        preparing.advance()
+        thread.join()
+    assert heard == [1, 2]

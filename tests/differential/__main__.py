@@ -1,4 +1,4 @@
-"""python -m tests.differential [--only=WORD] [--settings=1,7,auto] [--jobs=N] [--list]: compares with the oracle."""
+"""python -m tests.differential [--only=WORD] [--part=N/M] [--settings=1,7] [--jobs=N] [--list]: asks the oracle."""
 
 import argparse
 import collections
@@ -14,6 +14,7 @@ def main(argv) -> int:
     """0 if nothing differs, else 1."""
     parser = argparse.ArgumentParser(prog='python -m tests.differential', description=__doc__)
     parser.add_argument('--only', default='', help='only jobs whose name or axis has one of these words')
+    parser.add_argument('--part', default='1/1', help='such as 2/3: only the second, fifth, eighth … of these jobs')
     parser.add_argument('--settings', default=','.join(ALONE), help=f'of {",".join(SETTINGS)} [{",".join(ALONE)}]')
     parser.add_argument('--jobs', type=int, default=1, help='so many processes [1]')
     parser.add_argument('--sample', action='store_true', help='only the sample of the gate')
@@ -42,11 +43,13 @@ def _cases(args) -> dict:
     from tests.differential.registry import CASES
 
     words = [word for word in args.only.split(',') if word]
-    return {
-        name: case
+    names = [
+        name
         for name, case in CASES.items()
         if (case.sample or not args.sample) and (not words or any(word in f'{case.axis}.{name}' for word in words))
-    }
+    ]
+    number, parts = map(int, args.part.split('/'))
+    return {name: CASES[name] for name in names[number - 1 :: parts]}
 
 
 def _play(cases, settings, processes) -> int:
