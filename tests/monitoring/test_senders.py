@@ -74,9 +74,13 @@ def test_ctrl_c_at_the_end(tmp_path, monkeypatch):
     hangs = sender('import signal; signal.pause()')
     pressed = types.SimpleNamespace(monotonic=time.monotonic, sleep=lambda secs: signal.raise_signal(signal.SIGINT))
     monkeypatch.setattr(senders, 'time', pressed)  # while it waits
-    with senders.Senders(TARGETS, str(tmp_path), 1000, hangs) as running:
-        running.follow(lambda line: None)
-        running.last(0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with senders.Senders(TARGETS, str(tmp_path), 1000, hangs) as running:
+            running.follow(lambda line: None)
+            running.last(0)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_none_outlives_its_run(tmp_path):
