@@ -92,11 +92,14 @@ def run(
         streams = _Streams(child, shows_stdout)
         try:
             streams.read_all(None)
+            code = child.wait()  # it may have closed its streams before
         except KeyboardInterrupt:
             child.send_signal(signal.SIGTERM)
-            streams.read_all(time.monotonic() + grace_secs)
+            until = time.monotonic() + grace_secs
+            streams.read_all(until)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.0, until - time.monotonic()))
             raise
-        code = child.wait()
     finally:
         _kill(child)
     return Ended(128 - code if code < 0 else code, tuple(streams.last), ''.join(streams.out))

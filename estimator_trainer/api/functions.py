@@ -21,14 +21,8 @@ from estimator_trainer.tools.finished.export import ExportFlags
 from estimator_trainer.tools.predict.predict_command import PredictFlags
 
 _MARGIN_SECS = 30  # beyond the time that a command allows itself to save and end
-_OWN_CLUSTER_FLAGS = (
-    'program',
-    'tf1',
-    'horovod',
-    'workers',
-    'evaluator',
-    'grace_secs',
-)  # of no use, or named otherwise
+# Arguments of `train` itself, flags of programs, and one that the trainer has too.
+_NOT_OF_CLUSTER = ('program', 'tf1', 'horovod', 'workers', 'evaluator', 'grace_secs')
 
 
 def train(
@@ -59,7 +53,7 @@ def train(
         RunFailed: the run has failed in another way.
         KeyboardInterrupt: in this process; the run has saved and ended.
     """
-    cluster = [one.name for one in declaration.declared(options.ClusterFlags) if one.name not in _OWN_CLUSTER_FLAGS]
+    cluster = [one.name for one in declaration.declared(options.ClusterFlags) if one.name not in _NOT_OF_CLUSTER]
     of_trainer = {name: value for name, value in flags.items() if name not in cluster}
     of_cluster = {name: value for name, value in flags.items() if name in cluster}
     if 'param' in of_trainer:

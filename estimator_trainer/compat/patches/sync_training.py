@@ -9,6 +9,7 @@ For: every program
 """
 
 import contextlib
+import itertools
 import math
 
 import tensorflow as tf
@@ -23,6 +24,7 @@ _BITS = 40  # of a number of steps that the chief tells
 _BITS_AT_ONCE = 4
 _END_OF_DATA_SECS = 120  # between two tasks whose data end with the same step; one may read more slowly
 _LAST_DIGIT = 2**_BITS_AT_ONCE - 1
+_ends = itertools.count(1)  # a program may train several times, in all tasks alike; a barrier has one name once
 
 
 def mend(module) -> None:
@@ -118,7 +120,8 @@ def wait_for_the_end_of_all_data() -> None:
     """
     with lacks.or_without(__file__):
         try:
-            coordination_service.wait_at_barrier('estimator_trainer/end_of_data', _END_OF_DATA_SECS * 1000)
+            barrier = f'estimator_trainer/end_of_data/{next(_ends)}'
+            coordination_service.wait_at_barrier(barrier, _END_OF_DATA_SECS * 1000)
         except tf.errors.DeadlineExceededError:
             raise UsageError(
                 'the training data of this task have ended, and those of another task have not, '
