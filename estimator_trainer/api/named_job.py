@@ -9,6 +9,7 @@ from typing import Any
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import job_file
 from estimator_trainer.jobs.job import Job
+from estimator_trainer.run_dir import config_file
 
 
 def value(job: Any, folder: str) -> str:
@@ -30,7 +31,7 @@ def value(job: Any, folder: str) -> str:
     name = _name(job)
     if name:
         return name
-    path = os.path.join(folder, f'job{job_file.SUFFIX}')
+    path = os.path.join(folder, config_file.JOB_FILE)
     job_file.write(job, path)
     return path
 

@@ -1,7 +1,9 @@
 """Says `use --tf1` after the traceback of a program that was written for TensorFlow 1 and runs without `--tf1`."""
 
+import os
 import re
 import sys
+import traceback
 
 # What such a program asks of a data set, and arguments of TensorFlow 1's functions.
 _OF_DATA_SETS = {
@@ -19,8 +21,8 @@ def install() -> None:
     """From here on an exception that ends the program is followed by a line, if it comes of TensorFlow 1."""
     shown = sys.excepthook
 
-    def hook(kind, error, traceback):
-        shown(kind, error, traceback)
+    def hook(kind, error, where):
+        shown(kind, error, where)
         name = old_name(error, sys.modules.get('tensorflow'))
         if name:
             print(f'compat: {told(name)}', file=sys.stderr, flush=True)
@@ -52,9 +54,16 @@ def old_name(error: BaseException, tensorflow) -> str | None:
         return _of_import(tensorflow, str(error))
     if isinstance(error, TypeError):
         found = re.search(r"[Gg]ot an unexpected keyword argument '(\w+)'", str(error))
-        return f'the argument {found[1]}' if found and found[1] in _ARGUMENTS else None
+        is_old = found and found[1] in _ARGUMENTS and _is_raised_in(error, tensorflow)
+        return f'the argument {found[1]}' if is_old else None
     found = _NOT_EAGER.search(str(error)) if isinstance(error, RuntimeError) else None
     return found[1] if found else None
+
+
+def _is_raised_in(error: BaseException, tensorflow) -> bool:
+    """Whether TensorFlow's code has raised the error: a function of the program's own may take any argument."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_code.co_filename.startswith(os.path.dirname(tensorflow.__file__))
 
 
 def _of_module(tensorflow, owner, name: str) -> str | None:

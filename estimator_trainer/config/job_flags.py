@@ -18,6 +18,8 @@ LOOPS = {  # of --loop -> its training.trainer.Trainer, whose module is imported
     'custom_loop': 'estimator_trainer.training.custom_loop:CustomLoopTrainer',
 }
 
+JOB_FILE_SUFFIX = '.pkl'  # of a value of --job that names a file, see jobs/job_file.py
+
 
 @dataclasses.dataclass(frozen=True)
 class JobFlags:
@@ -205,3 +207,8 @@ class JobFlags:
     def most_steps_per_call(self) -> int | None:
         """Of --steps_per_call; None for auto."""
         return None if self.steps_per_call == 'auto' else int(self.steps_per_call)
+
+    @property
+    def job_is_file(self) -> bool:
+        """Whether --job names a file."""
+        return self.job.endswith(JOB_FILE_SUFFIX)

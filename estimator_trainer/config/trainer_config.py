@@ -245,7 +245,7 @@ def parse_with_overrides(argv) -> tuple[TrainerConfig, tuple[str, ...]]:
 def _resolved(config: TrainerConfig) -> TrainerConfig:
     config = dataclasses.replace(
         config,
-        job=os.path.abspath(os.path.expanduser(config.job)) if config.job.endswith('.pkl') else config.job,
+        job=os.path.abspath(os.path.expanduser(config.job)) if config.job_is_file else config.job,
         export=tuple(kind for kind in config.export if kind) or ('none',),
         model_dir=urls.normal(os.path.expanduser(config.model_dir)),
         data_dir=urls.normal(os.path.expanduser(config.data_dir)),

@@ -8,15 +8,14 @@ import os
 import pickle
 import stat
 
+from estimator_trainer.config.job_flags import JOB_FILE_SUFFIX
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job import Job, JobError
-
-SUFFIX = '.pkl'
 
 
 def is_one(name: str) -> bool:
     """Whether a value of --job names such a file."""
-    return name.endswith(SUFFIX)
+    return name.endswith(JOB_FILE_SUFFIX)
 
 
 def write(job: Job, path: str) -> None:

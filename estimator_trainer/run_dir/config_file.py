@@ -45,7 +45,7 @@ def resolved(plan, versions, replicas=None, environ=None) -> dict:
         if name not in ('dry_run', 'progress')
     } | protocol.given_flags(config.model_dir, environ or {})
     return {
-        'job': JOB_FILE if config.job.endswith('.pkl') else config.job,
+        'job': JOB_FILE if config.job_is_file else config.job,
         'loop': config.loop,
         'dataset': config.dataset,
         'params': dict(plan.job_params),
@@ -115,12 +115,12 @@ def _refuse_other_job_file(model_dir: str, new: dict) -> None:
 
 
 def keep_job(model_dir: str, job: str) -> None:
-    """Keeps the file that --job names, if it names one: evaluate, export and a later start need the job.
+    """Keeps the file that --job names: evaluate, export and a later start need the job.
 
     config.json is there already. Raises OSError: it cannot be read or written.
     """
     path = os.path.join(model_dir, JOB_FILE)
-    if not job.endswith('.pkl') or _same_file(path, job):
+    if _same_file(path, job):
         return
     with open(job, 'rb') as source, files_of_run.replacing(path) as temporary:
         with files_of_run.create(temporary, 'wb') as file:

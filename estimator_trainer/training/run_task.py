@@ -79,7 +79,8 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
         batches = config_file.batches(model_dir, plan.global_batch_size, checkpoints.last_step(model_dir))
         resolved |= {'files': contents} if contents else {}
         config_file.write(model_dir, resolved | ({'batches': batches} if len(batches) > 1 else {}))
-        config_file.keep_job(model_dir, config.job)
+        if config.job_is_file:
+            config_file.keep_job(model_dir, config.job)
         if plan.in_sync:
             agreed_start.announce(plan, contents)
     memory = None

@@ -167,7 +167,8 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
     if 'differences' in report:
         loop = 'estimator' if values.from_keras else values.loop
         protocol.write_json(os.path.join(to, runs.CONFIG), runs.config_for(run.config, loop))
-        config_file.keep_job(to, config_file.job_of(model_dir, run.config))
+        if run.config['job'] == config_file.JOB_FILE:
+            config_file.keep_job(to, config_file.job_of(model_dir, run.config))
     return _tell(report, checkpoint, to, values.allow_unmatched, shown)
 
 

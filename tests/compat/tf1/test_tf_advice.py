@@ -40,6 +40,7 @@ def raised(program, tf) -> Exception:
         ('from tensorflow import no_such_name', None),
         ('{}.make_one_shot_iterator', None),
         ('sorted([], dim=1)', None),
+        ('(lambda x: x)(1, dim=1)', None),
         ('1 / 0', None),
     ],
 )
