@@ -4,8 +4,8 @@ docs/api.md describes the functions. Each name is imported when it is asked for;
 """
 
 import importlib
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # type checkers take this name for True; importing typing takes longer than all else here
 if TYPE_CHECKING:
     from estimator_trainer.api.functions import evaluate, export, predict, train
     from estimator_trainer.api.run_result import Result

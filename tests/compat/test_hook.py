@@ -1,11 +1,15 @@
 """compat/hook.py beside other finders that ask all others in turn."""
 
 import importlib.util
+import pathlib
+import subprocess
 import sys
 
 import pytest
 
 from estimator_trainer.compat import hook
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -97,3 +101,12 @@ def test_a_finder_that_asks_all_others_without_a_guard(name):
     watch(copy_of_hook(), name, calls)
     importlib.import_module(name)
     assert calls == [('hook', 'before'), ('hook', 1)]
+
+
+def test_importing_compat_imports_next_to_nothing():
+    heavy = {'tensorflow', 'importlib.metadata', 'numpy', 'typing', 'importlib.abc'}
+    program = f'import sys, estimator_trainer.compat; print(sorted({heavy} & set(sys.modules)))'
+    done = subprocess.run(
+        [sys.executable, '-c', program], env={}, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == '[]\n'

@@ -29,17 +29,6 @@ def python(tmp_path, text, *arguments, **environment):
     return launch.run([sys.executable, program, *arguments], timeout=300, cwd=tmp_path, **environment)
 
 
-def test_importing_it_imports_next_to_nothing(tmp_path):
-    finished = python(
-        tmp_path,
-        """
-        import sys, estimator_trainer.compat
-        print(sorted({'tensorflow', 'importlib.metadata', 'numpy', 'typing', 'importlib.abc'} & set(sys.modules)))
-        """,
-    )
-    assert finished.output == '[]\n'
-
-
 @pytest.mark.parametrize(
     'order',
     [
