@@ -84,13 +84,17 @@ class ImageDataset:
         return {}
 
     def _augmentation(self, params):
-        pixels = params.get('shift_pixels', 0)
-        if not pixels:
+        pixels, degrees, zoom = (params.get(name, 0) for name in ('shift_pixels', 'turn_degrees', 'zoom'))
+        if not (pixels or degrees or zoom):
             return None
 
         def change(batch, positions):
             features, labels = batch
-            images = augment.shift(features['image'], positions, self.num_train, params['seed'], pixels)
+            images, where = features['image'], (positions, self.num_train, params['seed'])
+            if degrees or zoom:
+                images = augment.turn(images, *where, degrees, zoom)
+            if pixels:
+                images = augment.shift(images, *where, pixels)
             images.set_shape([None, *self.image_shape])
             return {'image': images}, labels
 

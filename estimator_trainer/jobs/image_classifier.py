@@ -9,6 +9,8 @@ PARAMS = {
     'optimizer': 'sgd',  # one of OPTIMIZERS
     'l2': 0.0,  # weight of the sum of squares of every kernel; counts once in the loss
     'shift_pixels': 0,  # training images are moved by up to so many pixels, in each epoch differently
+    'turn_degrees': 0.0,  # they are turned about their middle by up to so many degrees
+    'zoom': 0.0,  # and enlarged by a factor between 1 - zoom and 1 + zoom
     **schedules.SCHEDULE_PARAMS,
 }
 
@@ -80,8 +82,10 @@ PARTS = KerasParts(loss=loss, make_optimizer=make_optimizer, penalty=penalty, me
 def check(params) -> None:
     """Raises ValueError for params that cannot work, before TensorFlow is imported."""
     schedules.check(params)
-    for name, least in (('shift_pixels', 0), ('l2', 0), ('classes', 1)):
+    for name, least in (('shift_pixels', 0), ('turn_degrees', 0), ('zoom', 0), ('l2', 0), ('classes', 1)):
         if params[name] < least:
             raise ValueError(f'--param={name}={params[name]}: give {least} or more.')
+    if params['zoom'] >= 1:
+        raise ValueError(f'--param=zoom={params["zoom"]}: give less than 1; 0.1 enlarges an image by 0.9 to 1.1.')
     if params['optimizer'] not in OPTIMIZERS:
         raise ValueError(f'--param=optimizer={params["optimizer"]}: use one of {", ".join(OPTIMIZERS)}.')

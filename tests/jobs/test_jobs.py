@@ -300,6 +300,7 @@ def checked(*overrides):
         ['schedule=cosine', 'decay_epochs=never'],  # read by step only
         ['warmup_steps=0', 'shift_pixels=0'],
         ['warmup_steps=9', 'shift_pixels=2'],
+        ['turn_degrees=15', 'zoom=0.1'],
     ],
 )
 def test_params_that_work(overrides):
@@ -316,6 +317,9 @@ def test_params_that_work(overrides):
         ('decay_epochs=', 'ascending'),
         ('warmup_steps=-1', '0 or more'),
         ('shift_pixels=-1', '0 or more'),
+        ('turn_degrees=-1.0', '0 or more'),
+        ('zoom=-0.1', '0 or more'),
+        ('zoom=1.0', 'less than 1'),
     ],
 )
 def test_params_that_cannot_work(override, cure):
