@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable, Iterator
 
 _AT_IMPORT = re.compile(
     rb'All log messages before absl::InitializeLog|^[IWE]\d{4} .*(oneDNN custom operations'
@@ -17,8 +18,9 @@ _AT_IMPORT = re.compile(
     rb'|failed call to cuInit'
     rb'|This TensorFlow binary is optimized)|^\d{4}-.*: [IWE] .*(oneDNN custom operations'
     rb'|Could not find cuda drivers|Unable to register cu|TF-TRT|This TensorFlow binary is optimized)'
-    rb'|^To enable the following instructions'
 )
+# Lines that go on with the message above them. TensorFlow 2.22 tells where in its C++ a status comes from.
+_GOES_ON = re.compile(rb'To enable the following instructions|=== Source Location Trace|external/\S+:\d+\s*$|\s*$')
 
 _OF_NO_USE = re.compile(
     '`eval_strategy` is not passed in|No new checkpoint ready for evaluation|'
@@ -48,10 +50,18 @@ def import_tensorflow():
             os.dup2(stderr, 2)
             os.close(stderr)
             held.seek(0)
-            for line in held:
-                if not _AT_IMPORT.search(line):
-                    sys.stderr.write(line.decode(errors='replace'))
+            for line in of_use(held):
+                sys.stderr.write(line.decode(errors='replace'))
     return tensorflow
+
+
+def of_use(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Of the lines that TensorFlow's import writes, those that its user should see."""
+    hidden = False
+    for line in lines:
+        hidden = bool(_AT_IMPORT.search(line) or (hidden and _GOES_ON.match(line)))
+        if not hidden:
+            yield line
 
 
 def silence_deprecations() -> None:

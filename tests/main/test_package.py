@@ -36,10 +36,13 @@ def test_every_module_and_file_is_in_a_package(declared):
         for path in (ROOT / package).rglob('*')
         if path.is_file() and '__pycache__' not in path.parts
     ]
-    assert {'.'.join(path.parent.parts) for path in files} == set(declared['packages'])
+    packages = set(declared['packages'])
+    assert {'.'.join(path.parent.parts) for path in files if path.suffix == '.py'} == packages
     for path in files:
-        patterns = ['*.py', *declared['package_data'].get('.'.join(path.parent.parts), [])]
-        assert any(path.match(pattern) for pattern in patterns), path
+        if path.suffix != '.py':
+            package = next(folder for folder in path.parents if '.'.join(folder.parts) in packages)
+            patterns = declared['package_data'].get('.'.join(package.parts), [])
+            assert any(path.relative_to(package).match(pattern) for pattern in patterns), path
 
 
 def modules():
