@@ -17,7 +17,7 @@ import functools
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
@@ -119,7 +119,8 @@ class LocalCopies:
                 _interruptibly(functools.partial(copy.add, folder))
 
     def file(self, value: str, flag: str) -> str:
-        """The path of a file that the tool writes. A store is written to, replaced and deleted from once.
+        """The path of a file that the tool writes. A store is written to, replaced and deleted from once. An object
+        that is there already is fetched, so that the tool sees whether it may replace it.
 
         Raises:
             UsageError: the URL is none, or the store refuses.
@@ -134,11 +135,15 @@ class LocalCopies:
         name = urls.name(value).rpartition('/')[2]
         if not urls.name(parent):
             raise UsageError(f'{flag}={value}: a file must lie in a folder, such as {parent}/out/{name}.')
-        return os.path.join(self._result(parent, flag, name), name)
+        return os.path.join(self._result(parent, flag, name, [name]), name)
 
-    def folder(self, value: str, flag: str) -> str:
-        """The path of a folder that the tool fills. Raises as `file`."""
-        return self._result(value, flag, '') if urls.is_url(value) else value
+    def folder(self, value: str, flag: str, replaced: Sequence[str] = ()) -> str:
+        """The path of a folder that the tool fills. Raises as `file`.
+
+        Args:
+            replaced: the names of files that the tool replaces if they are its own; they are fetched, as in `file`.
+        """
+        return self._result(value, flag, '', replaced) if urls.is_url(value) else value
 
     def is_empty(self, folder: str, besides: str) -> bool:
         """Whether nothing is where `folder` leads, but for a file."""
@@ -172,12 +177,14 @@ class LocalCopies:
         if isinstance(error, OSError) and isinstance(error.filename, str):
             error.filename = self.shown(error.filename)
 
-    def _result(self, url: str, flag: str, name: str) -> str:
+    def _result(self, url: str, flag: str, name: str, replaced: Sequence[str]) -> str:
         urls.check(url, flag)
         url = urls.normal(url)
         remote = _interruptibly(lambda: connection.connect(url, self._environ, flag))
         folder = self._new_folder(url)
         self._results.append(_Result(remote, folder, name))
+        with connection.usage_errors(url, flag):
+            _interruptibly(lambda: self._results[-1].fetch(replaced))
         return folder
 
     def _new_folder(self, url: str) -> str:
@@ -198,6 +205,13 @@ class _Result:
 
     def __init__(self, remote: store.Store, folder: str, name: str):
         self.store, self.folder, self._name = remote, folder, name
+
+    def fetch(self, found: Sequence[str]) -> None:
+        for name in found:
+            there = self.store.read(name)
+            if there:
+                with open(os.path.join(self.folder, name), 'wb') as file:
+                    file.write(there[0])
 
     def send(self) -> None:
         found = [self._name] if self._name else filter(names.is_mirrored, copies.files_below(self.folder))

@@ -17,6 +17,7 @@ from estimator_trainer.tools.inspection import inspect_command
 from estimator_trainer.tools.migrate import migrate_command
 from estimator_trainer.tools.parity import parity_command
 from estimator_trainer.tools.report import report_command
+from estimator_trainer.tools.sweep import katib, sweep_command
 from estimator_trainer.tools.verify import verify_command
 from tests.tools.report import model_dirs
 
@@ -111,6 +112,24 @@ def test_migrate_and_verify_want_a_new_folder(tmp_path, capsys):
     program = f'--program={__file__}'
     code = verify_command.main([program, f'--from={tmp_path}', f'--to={tmp_path}', f'--runs_dir={tmp_path}'])
     after(code, tmp_path, before, capsys)
+
+
+@pytest.mark.parametrize('text', ['my notes\n', '{"loss": 1}\n', '\0\1'])
+def test_metrics_of_katib(tmp_path, capsys, text):
+    folder = tmp_path / 'others'
+    before = filled(folder, **{'metrics.log': text})
+    given = ['--param_space=learning_rate:log:0.1:1', f'--katib_metrics={folder}/metrics.log', '--metric=accuracy']
+    code = sweep_command.main([*given, '--', f'--model_dir={tmp_path}/sweep', '--max_steps=1'])
+    assert 'holds no metrics of Katib' in after(code, folder, before, capsys)
+
+
+def test_metrics_of_katib_are_made_anew(tmp_path):
+    file = tmp_path / 'metrics.log'
+    for text in ('', *(f'{line}\n' for line in katib.lines_of([{'step': 1, 'time': 5.5, 'accuracy': 0.5}]))):
+        file.write_text(text)
+        katib.refuse_others(str(file))
+    for other in ('-', '', str(tmp_path / 'new')):
+        katib.refuse_others(other)
 
 
 def test_flights(tmp_path, capsys):

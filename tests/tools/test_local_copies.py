@@ -10,6 +10,7 @@ import pytest
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.errors import DatasetError, UsageError  # noqa: E402
+from estimator_trainer.run_dir import files_of_others  # noqa: E402
 from estimator_trainer.storage import connection, needs, store  # noqa: E402
 from estimator_trainer.tools.local_copies import LocalCopies  # noqa: E402
 
@@ -96,6 +97,18 @@ def test_results_are_sent_in_an_order_in_which_nothing_is_half_visible(remote):
         *('config.json', 'model.ckpt-3.data-00000-of-00001', 'saved_model/variables/variables.index'),
         *('model.ckpt-3.index', 'saved_model/saved_model.pb', 'checkpoint'),
     ]
+
+
+def test_a_file_of_others_in_the_store_is_seen_and_stays(remote):
+    put(remote, 'report.html')
+    with pytest.raises(UsageError, match=f'{URL}/report.html is there already'), LocalCopies() as here:
+        files_of_others.refuse_page(here.file(f'{URL}/report.html', '--out'))
+    with pytest.raises(UsageError, match='parity.json is there already'), LocalCopies() as here:
+        put(remote, 'parity.json')
+        folder = here.folder(URL, '--out', replaced=['parity.html', 'parity.json'])
+        assert os.listdir(folder) == ['parity.json']
+        files_of_others.refuse_json(os.path.join(folder, 'parity.json'), 'pairs', '--out')
+    assert remote.put == []
 
 
 def test_a_file_is_sent_by_itself(remote):

@@ -136,7 +136,7 @@ def _parity(values) -> int:
     values = dataclasses.replace(values, loops=_loops(values))
     _check(values)
     with local_copies.LocalCopies() as here:
-        out = here.folder(values.out, '--out')
+        out = here.folder(values.out, '--out', replaced=(PAGE, REPORT))
         code = _in_folder(dataclasses.replace(values, out=out))
         here.send()
     print(os.path.join(values.out, PAGE))

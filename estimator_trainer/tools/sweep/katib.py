@@ -5,11 +5,32 @@ Katib's collectors of kind StdOut and File (format TEXT) read such lines, and ta
 
 import contextlib
 import datetime
+import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import IO
 
+from estimator_trainer.errors import UsageError
+
 _NOT_METRICS = ('kind', 'step', 'time')
+_LINE = re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z \S+=\S+$')
+
+
+def refuse_others(path: str) -> None:
+    """Comes before a `Writer` makes the file anew.
+
+    Raises:
+        UsageError: a file is there whose first line is not in this format.
+    """
+    if not os.path.isfile(path):  # a pipe, or nothing
+        return
+    with open(path, encoding='utf-8', errors='replace') as file:
+        first = file.readline().rstrip('\n')
+    if first and not _LINE.match(first):
+        raise UsageError(
+            f'--katib_metrics={path}: is there already, and holds no metrics of Katib; move it away, or name another.'
+        )
 
 
 def lines_of(evaluations: Iterable[dict]) -> list[str]:

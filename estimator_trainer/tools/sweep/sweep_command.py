@@ -132,6 +132,7 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
     log.set_up()
     if urls.is_url(values.katib_metrics):
         raise UsageError(f'--katib_metrics={values.katib_metrics}: grows line by line; name a file of this machine.')
+    katib.refuse_others(values.katib_metrics)
     spaces = space.parse(values.param_space)
     if not spaces and values.trials > 1:
         raise UsageError(
