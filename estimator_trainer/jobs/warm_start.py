@@ -40,7 +40,7 @@ def _checkpoint_of(variable) -> str | None:
 
     seen: set = set()
     initializer = getattr(variable, 'values', (variable,))[0].initializer  # of a replica, where there are several
-    waiting = [getattr(initializer, 'op', initializer)]
+    waiting = [] if initializer is None else [getattr(initializer, 'op', initializer)]
     while waiting:
         operation = waiting.pop()
         if operation.type in _READS:
