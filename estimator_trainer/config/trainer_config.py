@@ -125,6 +125,13 @@ class TrainerConfig(JobFlags):
         why='an outage of an hour is rare, and what was not sent is lost with the machine',
     )
 
+    eval_batch_size: int | None = _evaluation(
+        None,
+        'Examples of each replica in a batch of an evaluation. It changes the speed and the memory of an evaluation, '
+        'but no metric.',
+        least=1,
+        unset='--batch_size',
+    )
     eval_steps: int | None = _evaluation(None, 'Batches of one evaluation.', least=1, unset='the whole eval split')
     eval_throttle_secs: int | None = _evaluation(
         None,
@@ -215,6 +222,11 @@ class TrainerConfig(JobFlags):
         'Print the resolved run to stdout, and stop: data, steps, checkpoints, exports, where it would resume.',
         why='a command usually trains',
     )
+
+    @property
+    def batch_of_evaluation(self) -> int:
+        """Of --eval_batch_size."""
+        return self.batch_size if self.eval_batch_size is None else self.eval_batch_size
 
     @property
     def throttle_secs(self) -> int:

@@ -20,7 +20,7 @@ class RunParams:
 
     Attributes:
         job: the job's own params, after --param.
-        batch_size: examples of one step of one replica.
+        batch_size: examples of one step of one replica; in an evaluation, of one batch of one replica.
         global_batch_size: examples of one step of all replicas.
         initial_replicas: `num_replicas` as the run began.
         max_steps: the global step at which training ends.

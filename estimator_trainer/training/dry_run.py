@@ -36,7 +36,7 @@ def lines(plan, sizes: Sizes | None, url: str = '') -> list[str]:
         _training(config, plan.global_batch_size, steps, examples),
         _data(config, job, sizes),
         _checkpoints(config),
-        f'evaluation data: {f"{config.eval_steps} batches" if config.eval_steps else "the whole eval split"}',
+        _evaluation(config),
         _early_stop(plan, steps),
         _exports(config, job),
         _start(plan, steps, url),
@@ -76,6 +76,12 @@ def _data(config, job, sizes) -> str:
 def _checkpoints(config) -> str:
     kept = f'the newest {config.keep_checkpoints} are kept' if config.keep_checkpoints else 'all are kept'
     return f'checkpoints: {save_rule.of_flags(config)}, and at the end; {kept}'
+
+
+def _evaluation(config) -> str:
+    much = f'{config.eval_steps} batches' if config.eval_steps else 'the whole eval split'
+    size = f', {config.eval_batch_size} examples a batch' if config.eval_batch_size else ''
+    return f'evaluation data: {much}{size}'
 
 
 def _early_stop(plan, steps) -> str:

@@ -10,6 +10,8 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.jobs import warm_start
+from estimator_trainer.run_dir import checkpoint_file
 from estimator_trainer.training import (
     batch_first,
     batch_reads,
@@ -242,6 +244,10 @@ class LoopHook(tf.estimator.SessionRunHook):
         self._participant = None if agreement.in_step() is None else participant  # there are other tasks
         if self.saver:
             self.saver.begin()
+        if self._plan.is_chief and not checkpoint_file.are_there(self._plan.config.model_dir):
+            told = warm_start.told()
+            if told:
+                _log.info('%s', told)
 
     def after_create_session(self, session, coord):
         self._session, self._heard, reported = session, None, None

@@ -74,7 +74,8 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     """Of the checkpoints of --loop, in this process alone."""
     from estimator_trainer.evaluation import estimator_evaluator, keras_evaluator
 
-    plan, params, config = setup.plan, setup.params, setup.plan.config
+    plan, config = setup.plan, setup.plan.config
+    params = dataclasses.replace(setup.params, batch_size=config.batch_of_evaluation)
     input_fn = exact_evaluation.input_fn(setup.input_fn, params, setup.run_configs.local)
 
     def started():
@@ -82,7 +83,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
 
     replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
     shown = progress.EvaluationProgress(
-        config.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
+        params.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
     )
     if config.loop == 'estimator':
         # The default graph may be that of a training, which is final. Who trains draws as if nothing were made here.

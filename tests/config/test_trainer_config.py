@@ -261,6 +261,7 @@ def test_refused(argv, parts):
                 'save_checkpoints_steps',
                 'save_checkpoints_secs',
                 'log_every_steps',
+                'eval_batch_size',
                 'eval_steps',
             )
         ),

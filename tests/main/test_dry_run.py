@@ -62,9 +62,10 @@ CASES = {  # flags, the job, the lines
         ],
     ),
     'own data': (
-        ['--epochs=3', '--batch_size=10'],
+        ['--epochs=3', '--batch_size=10', '--eval_batch_size=500'],
         OWN,
         [
+            'evaluation data: the whole eval split, 500 examples a batch',
             'training: 3 epochs of 1,000 examples, 300 steps; seed 1',
             "data: the job's input_fn; 1,000 examples to train on",
             'exports: none, because the job has no serving_input_fn',

@@ -1,29 +1,46 @@
 """What make_evaluator makes of a setup."""
 
+import dataclasses
 import types
 
 import pytest
 
 from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.training import trainer
+
+PARAMS = RunParams({}, 8, 1, 1, 8, max_steps=9, num_examples=100, seed=1)
+
+
+def setup_of(monkeypatch, dataset=None, same_eval_data=False, batch_of_evaluation=8):
+    """A Setup whose evaluator is made, and which RunParams its data and its Estimator get."""
+    got = []
+    estimator = types.SimpleNamespace(export_saved_model=None)
+    monkeypatch.setattr(exact_evaluation, 'estimator_of', lambda job, params, *_: got.append(params) or estimator)
+    monkeypatch.setattr(exact_evaluation, 'input_fn', lambda of_job, params, *_: got.append(params))
+    config = types.SimpleNamespace(
+        loop='estimator', eval_steps=None, eval_strategy='none', num_replicas=1, batch_of_evaluation=batch_of_evaluation
+    )
+    setup = types.SimpleNamespace(
+        plan=types.SimpleNamespace(config=config),
+        params=PARAMS,
+        input_fn=None,
+        job=types.SimpleNamespace(same_eval_data=same_eval_data),
+        dataset=dataset,
+        run_configs=types.SimpleNamespace(local=None),
+    )
+    return setup, got
+
+
+def test_the_batch_of_an_evaluation(monkeypatch):
+    setup, got = setup_of(monkeypatch, batch_of_evaluation=50)
+    trainer.make_evaluator(setup)
+    assert got == [dataclasses.replace(PARAMS, batch_size=50)] * 2
 
 
 @pytest.mark.parametrize(
     'dataset, same_eval_data, keeps', [(None, False, False), (None, True, True), ('a', False, True)]
 )
 def test_the_graph_of_evaluations_is_kept_where_their_data_are_the_same(monkeypatch, dataset, same_eval_data, keeps):
-    estimator = types.SimpleNamespace(export_saved_model=None)
-    monkeypatch.setattr(exact_evaluation, 'estimator_of', lambda *args: estimator)
-    monkeypatch.setattr(exact_evaluation, 'input_fn', lambda *args: None)
-    config = types.SimpleNamespace(
-        loop='estimator', eval_steps=None, eval_strategy='none', num_replicas=1, batch_size=8
-    )
-    setup = types.SimpleNamespace(
-        plan=types.SimpleNamespace(config=config),
-        params=types.SimpleNamespace(num_examples=100),
-        input_fn=None,
-        job=types.SimpleNamespace(same_eval_data=same_eval_data),
-        dataset=dataset,
-        run_configs=types.SimpleNamespace(local=None),
-    )
+    setup, _ = setup_of(monkeypatch, dataset, same_eval_data)
     assert trainer.make_evaluator(setup)._keeps == keeps

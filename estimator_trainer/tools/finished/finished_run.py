@@ -111,6 +111,8 @@ def _with_given(config: dict, values) -> dict:
     given = {name: value for name, value in vars(values).items() if name in names and value not in (None, '')}
     if 'data_dir' in given and not urls.is_url(given['data_dir']):
         given['data_dir'] = os.path.abspath(os.path.expanduser(given['data_dir']))
+    if 'batch_size' in given:
+        given['eval_batch_size'] = given['batch_size']
     return {**config, 'dataset': given.get('dataset', config['dataset']), 'flags': {**config['flags'], **given}}
 
 
@@ -161,6 +163,7 @@ def _finished(prefix, step, job, config, trainer, folder) -> Finished:
         tf.config.experimental.enable_op_determinism()
     dataset = job_data.load(job, config['params'], trainer)
     params = runs.params_of(config, job, dataset, step)
+    params = dataclasses.replace(params, batch_size=trainer.batch_of_evaluation)
     run_config = tf.estimator.RunConfig(folder, tf_random_seed=trainer.seed)
     input_fn = input_fns.by_name(job.input_fn or dataset.input_fn)
     batches = exact_evaluation.input_fn(input_fn, params, run_config)

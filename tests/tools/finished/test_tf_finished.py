@@ -20,7 +20,7 @@ def input_fn(mode, params, config):
     import tensorflow as tf
 
     print('said by the job')
-    assert config.tf_random_seed == 1 and (mode, params['batch_size']) in [('eval', 4), ('eval', 3)]
+    assert config.tf_random_seed == 1 and (mode, params['batch_size']) in [('eval', 4), ('eval', 3), ('eval', 2)]
     return tf.data.Dataset.from_tensor_slices(({'x': X}, X.sum(1))).batch(params['batch_size'])
 
 
@@ -120,6 +120,17 @@ def test_evaluate(run, capfd):
     assert evaluate.main(['--model_dir=run', '--checkpoint_step=0', '--eval_steps=1']) == 0
     assert json.loads(capfd.readouterr().out)['loss'] == pytest.approx((9 + 144 + 441 + 900) / 4)
     assert files(run) == before
+
+
+def test_evaluate_takes_the_runs_eval_batch_size_where_no_batch_size_is_given(run, capfd):
+    config = json.loads((run / 'config.json').read_text())
+    config['flags']['eval_batch_size'] = 2
+    (run / 'config.json').write_text(json.dumps(config))
+    losses = []
+    for flags in ([], ['--batch_size=3']):
+        assert evaluate.main(['--model_dir=run', '--checkpoint_step=0', '--eval_steps=1', *flags]) == 0
+        losses.append(json.loads(capfd.readouterr().out)['loss'])
+    assert losses == [pytest.approx((9 + 144) / 2), pytest.approx((9 + 144 + 441) / 3)]
 
 
 def test_export(run, capfd):

@@ -1,0 +1,69 @@
+"""jobs.warm_start: which variables of a graph begin with values of a checkpoint."""
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.jobs import warm_start
+
+v1 = tf.compat.v1
+NAMES = ('hidden/kernel', 'hidden/bias')
+
+
+@pytest.fixture(scope='module')
+def old(tmp_path_factory):
+    """A checkpoint as TensorFlow 1 writes it."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        variables = {name: v1.get_variable(name, [2], initializer=v1.ones_initializer()) for name in NAMES}
+        v1.get_variable('mean', [2], initializer=v1.ones_initializer(), trainable=False)
+        session.run(v1.global_variables_initializer())
+        assert len(variables) == 2
+        return v1.train.Saver().save(session, str(tmp_path_factory.mktemp('old') / 'model.ckpt'), 7)
+
+
+def variables(*names, **options):
+    return {name: v1.get_variable(name, [2], **options) for name in names}
+
+
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_what_is_loaded_and_what_is_not(old, use_resource):
+    with tf.Graph().as_default(), v1.Session() as session:
+        mine = variables(*NAMES, 'logits/kernel', use_resource=use_resource)
+        mean = variables('mean', trainable=False, use_resource=use_resource)
+        v1.train.get_or_create_global_step()
+        assert warm_start.told() == ''
+        v1.train.init_from_checkpoint(old, {'hidden/kernel': mine['hidden/kernel']})
+        assert warm_start.told() == (
+            f'warm start: 1 of 3 trainable variables begin with the values of {old}; not loaded: hidden/bias, '
+            'logits/kernel'
+        )
+        v1.train.init_from_checkpoint(old, {'hidden/bias': mine['logits/kernel'], **mean})
+        v1.train.init_from_checkpoint(old, {'hidden/bias': mine['hidden/bias']})
+        assert warm_start.told().endswith(
+            f'3 of 3 trainable variables and 1 other begin with the values of {old}; not loaded: none'
+        )
+        session.run(v1.global_variables_initializer())
+        assert session.run(mine['hidden/bias']).tolist() == [1, 1]
+
+
+def test_warm_start_of_an_estimator_and_long_lists(old):
+    with tf.Graph().as_default():
+        variables(*NAMES, *(f'v{number:02}' for number in range(25)))
+        v1.train.warm_start(old, 'hidden/.*')
+        assert warm_start.told().startswith(f'warm start: 2 of 27 trainable variables begin with the values of {old}; ')
+        assert warm_start.told().endswith('v18, v19 and 5 more')
+
+
+def test_a_table_whose_rows_a_vocabulary_names(old, tmp_path):
+    with tf.Graph().as_default(), v1.Session() as session:
+        table = v1.get_variable('table', [2, 1], initializer=v1.ones_initializer())
+        session.run(table.initializer)
+        before = v1.train.Saver().save(session, str(tmp_path / 'model.ckpt'))
+    for name, words in (('old.txt', 'a\nb\n'), ('new.txt', 'b\nc\n')):
+        (tmp_path / name).write_text(words)
+    info = tf.estimator.VocabInfo(str(tmp_path / 'new.txt'), 2, 0, str(tmp_path / 'old.txt'))
+    with tf.Graph().as_default():
+        v1.get_variable('table', [2, 1])
+        v1.train.warm_start(before, 'table', {'table': info})
+        assert warm_start.told() == (
+            f'warm start: 1 of 1 trainable variables begin with the values of {before}; not loaded: none'
+        )
