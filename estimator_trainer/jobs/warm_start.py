@@ -9,7 +9,7 @@ _READS = ('RestoreV2', 'LoadAndRemapMatrix')
 _MOST_NAMES = 20
 
 
-def told() -> str:
+def sentence() -> str:
     """One sentence about the variables of the default graph; '' if none of them begins with such values."""
     import tensorflow as tf
 

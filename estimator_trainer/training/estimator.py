@@ -245,9 +245,9 @@ class LoopHook(tf.estimator.SessionRunHook):
         if self.saver:
             self.saver.begin()
         if self._plan.is_chief and not checkpoint_file.are_there(self._plan.config.model_dir):
-            told = warm_start.told()
-            if told:
-                _log.info('%s', told)
+            sentence = warm_start.sentence()
+            if sentence:
+                _log.info('%s', sentence)
 
     def after_create_session(self, session, coord):
         self._session, self._heard, reported = session, None, None

@@ -30,15 +30,15 @@ def test_what_is_loaded_and_what_is_not(old, use_resource):
         mine = variables(*NAMES, 'logits/kernel', use_resource=use_resource)
         mean = variables('mean', trainable=False, use_resource=use_resource)
         v1.train.get_or_create_global_step()
-        assert warm_start.told() == ''
+        assert warm_start.sentence() == ''
         v1.train.init_from_checkpoint(old, {'hidden/kernel': mine['hidden/kernel']})
-        assert warm_start.told() == (
+        assert warm_start.sentence() == (
             f'warm start: 1 of 3 trainable variables begin with the values of {old}; not loaded: hidden/bias, '
             'logits/kernel'
         )
         v1.train.init_from_checkpoint(old, {'hidden/bias': mine['logits/kernel'], **mean})
         v1.train.init_from_checkpoint(old, {'hidden/bias': mine['hidden/bias']})
-        assert warm_start.told().endswith(
+        assert warm_start.sentence().endswith(
             f'3 of 3 trainable variables and 1 other begin with the values of {old}; not loaded: none'
         )
         session.run(v1.global_variables_initializer())
@@ -49,8 +49,10 @@ def test_warm_start_of_an_estimator_and_long_lists(old):
     with tf.Graph().as_default():
         variables(*NAMES, *(f'v{number:02}' for number in range(25)))
         v1.train.warm_start(old, 'hidden/.*')
-        assert warm_start.told().startswith(f'warm start: 2 of 27 trainable variables begin with the values of {old}; ')
-        assert warm_start.told().endswith('v18, v19 and 5 more')
+        assert warm_start.sentence().startswith(
+            f'warm start: 2 of 27 trainable variables begin with the values of {old}; '
+        )
+        assert warm_start.sentence().endswith('v18, v19 and 5 more')
 
 
 def test_a_table_whose_rows_a_vocabulary_names(old, tmp_path):
@@ -64,6 +66,6 @@ def test_a_table_whose_rows_a_vocabulary_names(old, tmp_path):
     with tf.Graph().as_default():
         v1.get_variable('table', [2, 1])
         v1.train.warm_start(before, 'table', {'table': info})
-        assert warm_start.told() == (
+        assert warm_start.sentence() == (
             f'warm start: 1 of 1 trainable variables begin with the values of {before}; not loaded: none'
         )
