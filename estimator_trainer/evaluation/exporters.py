@@ -153,9 +153,11 @@ class BestExporter(tf.estimator.Exporter):
         return path
 
     def _better(self, value, best) -> bool:
-        if math.isnan(value):
+        if not math.isfinite(value):  # infinity would stay the best for ever
             return False
         if best is None or best['metric'] != self.metric or best['mode'] != self._mode:
+            return True
+        if not math.isfinite(best['value']):  # as earlier versions wrote it
             return True
         return value > best['value'] if self._mode == 'max' else value < best['value']
 

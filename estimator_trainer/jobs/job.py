@@ -68,6 +68,10 @@ class _Named:
             return super().__new__(cls)
 
 
+class _DerivedMode(str):
+    """'min' or 'max', as the name of the metric says."""
+
+
 def _as_they_are(outputs: Tensors) -> Mapping[str, Tensors]:
     return outputs if isinstance(outputs, dict) else {'outputs': outputs}
 
@@ -153,17 +157,23 @@ class Job(_Named):
     def __post_init__(self):
         if (self.make_model is None) != (self.parts is None):
             raise JobError('make_model and parts go together: the model, and what trains it.')
+        # What is derived here is derived anew of a Job that `dataclasses.replace` has changed.
+        if keras_model_fn.is_made(self.model_fn):
+            object.__setattr__(self, 'model_fn', None)
+        if isinstance(self.best_mode, _DerivedMode):
+            object.__setattr__(self, 'best_mode', None)
         if self.make_model is not None and self.model_fn is None:
             object.__setattr__(self, 'model_fn', keras_model_fn.make(self.make_model, self.parts))
         if (self.model_fn is None) == (self.make_estimator is None):
             raise JobError('A Job has a make_model, or else either a model_fn or a make_estimator.')
         if self.best_mode is None:
-            object.__setattr__(self, 'best_mode', metric_names.known_mode(self.best_metric))
-            if self.best_mode is None:
+            known = metric_names.known_mode(self.best_metric)
+            if known is None:
                 raise JobError(
                     f'best_metric={self.best_metric!r}: say whether lower or higher is better, by '
                     "best_mode='min' or 'max'."
                 )
+            object.__setattr__(self, 'best_mode', _DerivedMode(known))
         if self.best_mode not in metric_names.MODES:
             raise JobError(f"best_mode is 'min' or 'max'; got {self.best_mode!r}.")
         problem = self.input_fn and input_fns.problem(self.input_fn)

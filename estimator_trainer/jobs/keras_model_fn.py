@@ -1,5 +1,7 @@
 """Makes a model_fn, with which an Estimator trains a job that is written as a Keras model."""
 
+_MADE = '_estimator_trainer_made'
+
 
 def make(make_model, parts):
     """Makes `model_fn(features, labels, mode, params)` from Job.make_model and Job.parts."""
@@ -43,4 +45,10 @@ def make(make_model, parts):
             train_op = optimizer.minimize(loss, global_step=step, var_list=model.trainable_variables)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
+    setattr(model_fn, _MADE, True)
     return model_fn
+
+
+def is_made(model_fn) -> bool:
+    """Whether a model_fn comes from `make`."""
+    return getattr(model_fn, _MADE, False)

@@ -69,6 +69,8 @@ class Best:
         ('min', [0.5, 0.6, 0.5, 0.4], [1, 0, 0, 1], 0.4),
         ('max', [float('nan'), 0.5, float('nan'), 0.6], [0, 1, 0, 1], 0.6),
         ('min', [float('nan'), 0.5, float('nan'), 0.6], [0, 1, 0, 0], 0.5),
+        ('max', [float('inf'), 0.5, float('inf'), 0.6], [0, 1, 0, 1], 0.6),
+        ('min', [0.5, float('-inf'), 0.4], [1, 0, 1], 0.4),
     ],
 )
 def test_only_a_better_model_is_exported(tmp_path, mode, values, exported, best, restarts):

@@ -207,6 +207,20 @@ def test_jobs_and_parts_can_be_copied_and_pickled():
     assert copy.deepcopy(job).params == {'layers': [1]}
 
 
+def test_what_is_derived_follows_a_replaced_field():
+    job = Job(make_model=model_fn, parts=PARTS, best_metric='accuracy')
+    other = dataclasses.replace(job, make_model=lambda params: None, best_metric='loss')
+    assert other.model_fn not in (None, job.model_fn) and (job.best_mode, other.best_mode) == ('max', 'min')
+    assert dataclasses.replace(job, best_mode='min').best_mode == 'min'
+    own = dataclasses.replace(job, model_fn=model_fn)
+    assert dataclasses.replace(own, params={'a': 1}).model_fn is model_fn
+    assert dataclasses.replace(job, make_model=None, parts=None, model_fn=model_fn).model_fn is model_fn
+    with pytest.raises(JobError, match='has a make_model, or else'):
+        dataclasses.replace(job, make_model=None, parts=None)
+    with pytest.raises(JobError, match='whether lower or higher is better'):
+        dataclasses.replace(job, best_metric='mine')
+
+
 def test_the_params_that_the_trainer_sets():
     assert set(RUN_PARAMS) == {
         'batch_size',

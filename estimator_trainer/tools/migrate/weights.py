@@ -22,6 +22,7 @@ _SLOTS = {
     tf.keras.optimizers.legacy.SGD: {},
 }
 # Adam in tf.compat.v1.train keeps beta ** (step + 1), which Keras computes from the step.
+_FACTORS_AT_ONCE = 1_000_000  # of a power: a run of 10**9 steps would need 4 GB
 _POWERS = {'beta1_power': 'beta_1', 'beta2_power': 'beta_2'}
 
 
@@ -114,9 +115,20 @@ def powers(of: KerasJob) -> dict:
     for pair in of.pairs:
         if pair.kind == variable_names.POWER:
             beta = np.float32(optimizer_settings.settings(of.optimizer)[_POWERS[pair.estimator]])
-            power = np.multiply.accumulate(np.full(of.step + 1, beta, np.float32))[-1]
-            found[pair.estimator] = power if power >= np.finfo(np.float32).tiny else np.float32(0)
+            found[pair.estimator] = _power(beta, of.step + 1)
     return found
+
+
+def _power(beta: np.float32, times: int) -> np.float32:
+    power, tiny = np.float32(1), np.finfo(np.float32).tiny
+    while times and power >= tiny:
+        part = min(times, _FACTORS_AT_ONCE)
+        factors = np.concatenate([[power], np.full(part, beta, np.float32)])
+        after = np.multiply.accumulate(factors, dtype=np.float32)[-1]
+        if after == power:  # the rounding keeps it from here on
+            break
+        power, times = after, times - part
+    return power if power >= tiny else np.float32(0)
 
 
 def from_estimator(prefix: str) -> dict:
