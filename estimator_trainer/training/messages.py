@@ -128,6 +128,14 @@ def say_why_early(why, step, params, batches) -> None:
         _log.info('a listener of the checkpoints of the job has stopped the training at step %d of %d', step, end)
 
 
+def say_idle_rule(plan, max_steps) -> None:
+    """Training has reached its end, and the rule by which it stops early had too few evaluations to do so."""
+    evaluations = metrics_log.MetricsLog(os.path.join(plan.config.model_dir, 'eval', 'metrics.jsonl')).read()
+    said = stop_words.too_few(plan, evaluations, max_steps)
+    if said:
+        _log.warning('WARNING: %s', said)
+
+
 def say_end(model_dir, step, why, metrics, has_exports) -> None:
     """After a part that was done, and not stopped by a signal.
 

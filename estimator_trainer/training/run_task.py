@@ -155,6 +155,8 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
             watchdog.finish(training_file.ENDED, why)
             if plan.is_chief:
                 messages.say_why_early(why, step, params, loop.batches)
+                if why in (training_file.MAX_STEPS, loops.MAX_SECS):
+                    messages.say_idle_rule(plan, params.max_steps)
     if not watchdog.stopped_by:
         messages.say_end(model_dir, step, why, evaluation.results.get(step), bool(exports))
     return _stopped(watchdog, step)

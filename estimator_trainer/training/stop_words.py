@@ -45,3 +45,22 @@ def warning(plan, max_steps: int | None) -> str | None:
         f'--stop_metric={stop.metric} cannot end this run early: --stop_patience={stop.patience} needs {needed} '
         f'evaluations before the last step, and {flag} gives {found} in {span}; lower one of them'
     )
+
+
+def too_few(plan, evaluations, max_steps: int) -> str | None:
+    """Why the rule could not stop a run that has trained to its end; None: it could, or that was said at the start.
+
+    Args:
+        evaluations: lines of eval/metrics.jsonl.
+    """
+    stop = plan.stop_rule
+    if stop is None or plan.has_evaluator or warning(plan, max_steps):  # an evaluator may not be done yet
+        return None
+    made, needed = len({line['step'] for line in evaluations if stop.metric in line}), stop.patience + 1
+    if made >= needed:
+        return None
+    return (
+        f'--stop_metric={stop.metric} could not end this run early: --stop_patience={stop.patience} needs {needed} '
+        f'evaluations, and there were {made}; save more often than {save_rule.of_flags(plan.config)}, by '
+        '--save_checkpoints_steps or --save_checkpoints_secs, or lower --stop_patience'
+    )

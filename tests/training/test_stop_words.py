@@ -69,3 +69,21 @@ def test_a_rule_that_cannot_end_the_run(flags, words, tmp_path):
 
 def test_steps_that_are_not_known(tmp_path):
     assert stop_words.warning(planned(tmp_path, '--save_checkpoints_steps=250'), None) is None
+
+
+@pytest.mark.parametrize(
+    'flags, cluster, evaluated, words',
+    [
+        ([], None, [1000], 'needs 4 evaluations, and there were 1; save more often than every 600 s'),
+        ([], None, [300, 600, 600, 1000], 'there were 3'),
+        ([], None, [300, 600, 900, 1000], None),
+        (['--stop_patience=1'], None, [300, 1000], None),
+        (['--save_checkpoints_steps=250'], None, [1000], None),  # it was said at the start
+        ([], WITH_EVALUATOR, [1000], None),  # which may be behind
+        (['--stop_metric='], None, [1000], None),
+    ],
+)
+def test_a_rule_that_had_too_few_evaluations_is_told_at_the_end(flags, cluster, evaluated, words, tmp_path):
+    lines = [{'step': step, 'accuracy': 0.5} for step in evaluated] + [{'step': 7, 'loss': 1.0}]  # of another job
+    said = stop_words.too_few(planned(tmp_path, *flags, cluster=cluster), lines, 1000)
+    assert said is None if words is None else words in said
