@@ -95,9 +95,8 @@ def _param_meant(error: flags.UnknownFlag, argv) -> str:
     name, params = '', None
     with contextlib.suppress(Exception):  # whatever else is wrong: the unknown flag is told
         name = flags.parse_known(trainer_config.TrainerConfig, argv).job
-        with forks.parent_only():
-            job = jobs.load_early(name)
-        params = job and job.params
+        if name in jobs.BUILT_IN:  # code of a user is not run to word a message
+            params = jobs.load(name).params
     if not name or (params is None and error.has_close):
         return ''
     return suggestions.param(error.unknown.name, error.unknown.text, name, params)
