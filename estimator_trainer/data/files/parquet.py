@@ -142,6 +142,10 @@ class ParquetFiles:
                 _readable(path), metadata=footer, page_checksum_verification=True
             ) as opened:
                 table = opened.read_row_group(group, columns=self._names, use_threads=False)
+            for name in self._names:  # pages without a checksum may hold fewer rows than their header says
+                if len(table[name]) != self.block_sizes[block]:
+                    raise pyarrow.ArrowInvalid(f'{name} has {len(table[name])} rows')
+            found = {name: parquet_columns.decoded(table[name], name, self.features[name]) for name in self._names}
         except OSError as error:
             if error.errno:
                 raise unreadable.because(path, error) from error
@@ -150,7 +154,6 @@ class ParquetFiles:
             raise _not_here(path, error) from error
         except pyarrow.ArrowException as error:
             raise self._damaged(file, group, error) from error
-        found = {name: parquet_columns.decoded(table[name], name, self.features[name]) for name in self._names}
         bad = {row: why for each in found.values() for row, why in each.bad.items()}
         return _Block(pyarrow.table({name: each.values for name, each in found.items()}), bad)
 

@@ -168,6 +168,33 @@ def test_a_damaged_parquet_file(tmp_path):
         open_source(str(path), written.spec('parquet'))
 
 
+@pytest.mark.parametrize(
+    'values', [[False] * 3, [1, None, 3], ['a', 'bb', 'c'], [[1, 2], [], [3]]], ids=['bool', 'null', 'text', 'lists']
+)
+def test_no_bit_of_a_parquet_page_raises_anything_unnamed(tmp_path, values):
+    """Pages without a checksum: what pyarrow makes of them may be other values, but never another number of rows."""
+    path = tmp_path / 'part-0.parquet'
+    options = {'use_dictionary': False, 'compression': 'none', 'write_page_checksum': False, 'write_statistics': False}
+    pyarrow.parquet.write_table(pyarrow.table({'v': values}), path, **options)
+    kind = {bool: tf.bool, str: tf.string}.get(type(values[0]), tf.int64)
+    feature = tf.io.VarLenFeature(kind) if isinstance(values[0], list) else tf.io.FixedLenFeature([], kind, values[0])
+    spec = FileSpec({'v': feature})
+    whole, outcomes = path.read_bytes(), set()
+    pages = range(4, 4 + pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_compressed_size)
+    for bit in (8 * byte + bit for byte in pages for bit in range(8)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        os.utime(path, ns=(bit, bit))
+        opened = open_source(str(path), spec)
+        try:
+            outcomes.add(int(opened.batch(np.arange(3))['v'].shape[0]))
+        except (tf.errors.OpError, BadExample, UnicodeDecodeError):
+            assert isinstance(opened.failure(), BadExample), opened.failure()
+            outcomes.add('refused')
+    assert outcomes <= {3, 'refused'} and 'refused' in outcomes
+
+
 def test_a_parquet_row_without_a_value(tmp_path):
     path = tmp_path / 'part-0.parquet'
     written.write_file(path, range(COUNT))
