@@ -109,7 +109,7 @@ def commands(
             argv=argv,
             env={
                 **environ,
-                'TF_CONFIG': tf_config.render(cluster, task),
+                'TF_CONFIG': tf_config.render(_as_a_program_sees_it(cluster, task) if is_program else cluster, task),
                 'PYTHONUNBUFFERED': '1',  # a line is seen when it is printed
             },
             trains=task in shares,
@@ -120,6 +120,12 @@ def commands(
         )
         for task in cluster.tasks
     ]
+
+
+def _as_a_program_sees_it(cluster: tf_config.Cluster, task: tf_config.Task) -> tf_config.Cluster:
+    """With parameter servers an evaluator is no part of the cluster, as TensorFlow's RunConfig describes it: a session
+    whose program has a session_config of its own has no device filters, and waits for every task that is named."""
+    return dataclasses.replace(cluster, evaluator=()) if cluster.ps and task.role != 'evaluator' else cluster
 
 
 def flag_check(gang: Sequence[TaskCommand], quick: bool) -> TaskCommand:

@@ -100,6 +100,16 @@ def test_addresses_are_those_of_tf_config():
     assert len({command.address for command in gang(task_commands.Shape(2, 1, True))}) == 4
 
 
+@pytest.mark.parametrize('shape, seen_by_a_worker', [((2, 1, True), False), ((2, 0, True), True)])
+def test_a_session_of_a_program_with_parameter_servers_does_not_wait_for_the_evaluator(shape, seen_by_a_worker):
+    given = (task_commands.Shape(*shape), [f'a:{port}' for port in range(9)][: sum(shape)], ['python', 'p.py'], [], {})
+    commands = task_commands.commands(*given, range(4), affinity=False, is_program=True)
+    clusters = {command.name: json.loads(command.env['TF_CONFIG'])['cluster'] for command in commands}
+    assert clusters['evaluator:0']['evaluator'] == [f'a:{sum(shape) - 1}']
+    others = [cluster for name, cluster in clusters.items() if name != 'evaluator:0']
+    assert {'evaluator' in cluster for cluster in others} == {seen_by_a_worker}
+
+
 def test_what_tasks_inherit():
     stale = {
         protocol.ERROR_FILE: '/e',
