@@ -1,5 +1,7 @@
 """tf.data pipelines: whole data sets in memory in an exact order, larger ones as a stream."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import tensorflow as tf
 
@@ -17,26 +19,39 @@ def array_batches(features, labels, mode, params, input_context=None):
 
     Args:
         features: dict of name -> array [num_examples, ...].
-        labels: array [num_examples, ...].
+        labels: array [num_examples, ...], or a dict of name -> array, as for several heads.
         mode: a tf.estimator.ModeKeys.
         params: those of the run: batch_size (per replica), seed and start_step are used.
         input_context: tf.distribute.InputContext, or None for a single pipeline.
 
     Returns:
-        tf.data.Dataset of (dict of [batch_size, ...], [batch_size, ...]).
+        tf.data.Dataset of (dict of [batch_size, ...], [batch_size, ...] or dict of them).
 
     Raises:
-        ValueError: arrays of different lengths, or none at all.
+        ValueError: arrays of different lengths, or none at all; what is no array of examples.
     """
-    arrays = ({name: np.asarray(array) for name, array in features.items()}, np.asarray(labels))
-    flat = tf.nest.flatten(arrays)
-    lengths = sorted({len(array) for array in flat})
+    arrays = (
+        _named_arrays(features),
+        _named_arrays(labels) if isinstance(labels, Mapping) else _array('labels', labels),
+    )
+    lengths = sorted({len(array) for array in tf.nest.flatten(arrays)})
     if len(lengths) != 1 or lengths[0] == 0:
         raise ValueError(f'Arrays of one length, with at least one example, are needed; got {lengths}.')
     whole = _one_element(arrays)
     if mode != TRAIN:
         return _batches_in_order(whole, lengths[0], params['batch_size'])
     return ordered_batches(whole, lengths[0], params, input_context)
+
+
+def _named_arrays(given) -> dict:
+    return {name: _array(name, values) for name, values in given.items()}
+
+
+def _array(name, values) -> np.ndarray:
+    array = np.asarray(values)
+    if not array.ndim:
+        raise ValueError(f'{name}: an array [num_examples, ...] is needed; got {values!r}.')
+    return array
 
 
 def _one_element(arrays):

@@ -125,6 +125,9 @@ def test_evaluation_gives_each_example_once_in_order(n):
         ({'x': np.zeros(3)}, np.zeros(4), r'\[3, 4\]'),
         ({'x': np.zeros(3), 'y': np.zeros((2, 3))}, np.zeros(3), r'\[2, 3\]'),
         ({'x': np.zeros((0, 2))}, np.zeros(0), r'\[0\]'),
+        ({'x': np.zeros(3)}, {'a': np.zeros(3), 'b': np.zeros(4)}, r'\[3, 4\]'),
+        ({'x': np.zeros(3)}, None, 'labels: an array .* is needed; got None'),
+        ({'x': 7}, np.zeros(3), 'x: an array .* is needed; got 7'),
     ],
 )
 def test_arrays_that_are_refused(features, labels, message, mode):
@@ -162,14 +165,16 @@ TWENTY = {
 }
 
 
+@pytest.mark.parametrize('labels', [np.arange(20), {'side': np.arange(20), 'name': np.array(list('abcde') * 4)}])
 @pytest.mark.parametrize('mode, batches', [(TRAIN, 6), (EVAL, 3)])
-def test_a_graph_gets_the_same_batches(mode, batches):
-    labels = np.arange(20)
+def test_a_graph_gets_the_same_batches(mode, batches, labels):
     dataset = array_batches(TWENTY, labels, mode, dict(batch_size=8, seed=7, start_step=0))
     outside = list(dataset.take(6).as_numpy_iterator())
     inside, spec, _ = in_a_graph(TWENTY, labels, mode, most=6)
     assert spec == dataset.element_spec
     assert len(inside) == len(outside) == batches
+    if isinstance(labels, dict):
+        assert all(batch[1].keys() == labels.keys() for batch in inside)
     for one, other in zip(inside, outside):
         tf.nest.map_structure(np.testing.assert_array_equal, one, other)
         assert [array.dtype for array in tf.nest.flatten(one)] == [array.dtype for array in tf.nest.flatten(other)]
