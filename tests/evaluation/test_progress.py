@@ -33,9 +33,13 @@ def test_a_short_one(caplog):
 def test_a_long_one(caplog):
     said = told(caplog, 100, 1, steps=1000)
     assert said[1:] == [
-        f'evaluation: {batches} of 1,000 batches in {secs}'
+        f'evaluates: {batches} of 1,000 batches after {secs}'
         for batches, secs in ((10, '10s'), (30, '30s'), (70, '1m10s'))
     ]
+
+
+def test_one_long_batch(caplog):
+    assert told(caplog, 1, 20)[1:] == ['evaluates: 1 batch after 20s']
 
 
 @pytest.mark.parametrize(
