@@ -1,6 +1,8 @@
 """Makes a model_fn, with which an Estimator trains a job that is written as a Keras model."""
 
-_MADE = '_estimator_trainer_made'
+import weakref
+
+_made: weakref.WeakSet = weakref.WeakSet()  # an attribute would be copied by functools.wraps
 
 
 def make(make_model, parts):
@@ -45,10 +47,10 @@ def make(make_model, parts):
             train_op = optimizer.minimize(loss, global_step=step, var_list=model.trainable_variables)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    setattr(model_fn, _MADE, True)
+    _made.add(model_fn)
     return model_fn
 
 
 def is_made(model_fn) -> bool:
     """Whether a model_fn comes from `make`."""
-    return getattr(model_fn, _MADE, False)
+    return model_fn in _made

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import os
 import pathlib
 import pickle
@@ -214,6 +215,8 @@ def test_what_is_derived_follows_a_replaced_field():
     assert dataclasses.replace(job, best_mode='min').best_mode == 'min'
     own = dataclasses.replace(job, model_fn=model_fn)
     assert dataclasses.replace(own, params={'a': 1}).model_fn is model_fn
+    wrapped = functools.wraps(job.model_fn)(lambda *args: job.model_fn(*args))
+    assert dataclasses.replace(job, model_fn=wrapped).model_fn is wrapped
     assert dataclasses.replace(job, make_model=None, parts=None, model_fn=model_fn).model_fn is model_fn
     with pytest.raises(JobError, match='has a make_model, or else'):
         dataclasses.replace(job, make_model=None, parts=None)

@@ -21,8 +21,8 @@ _SLOTS = {
     optimizers.Momentum: {'momentum': 'Momentum'},
     tf.keras.optimizers.legacy.SGD: {},
 }
-# Adam in tf.compat.v1.train keeps beta ** (step + 1), which Keras computes from the step.
 _FACTORS_AT_ONCE = 1_000_000  # of a power: a run of 10**9 steps would need 4 GB
+# Adam in tf.compat.v1.train keeps beta ** (step + 1), which Keras computes from the step.
 _POWERS = {'beta1_power': 'beta_1', 'beta2_power': 'beta_2'}
 
 
