@@ -21,8 +21,8 @@ class CustomLoopTrainer:
 
     def train(self, saved) -> None:
         with KerasTraining(self._setup, saved) as run:
-            setup, loop, told = self._setup, self._setup.loop, run.told
-            if told.stop:
+            setup, loop, stops = self._setup, self._setup.loop, run.told.stop
+            if stops:
                 return
             batches, params = run.batches(), setup.params.as_dict()
             steps = ModelSteps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
@@ -32,15 +32,13 @@ class CustomLoopTrainer:
             else:
                 calls = eager_calls.losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
             first, rate = loop.step, run.rate()
-            while not told.stop:
+            while not stops:
                 loop.begins_call()
                 losses = next(calls, None)
                 if losses is None:
                     break  # the data have ended
-                told = loop.after(run.steps_taken(), np.asarray(losses))
-                if told.save:
-                    run.save(loop.step)
-                if told.stop or run.is_at_end_of_epoch:
+                stops = run.follow(loop.after(run.steps_taken(), np.asarray(losses)))
+                if stops or run.is_at_end_of_epoch:
                     run.say_epoch(first, rate, steps.results())
                     first, rate = loop.step, run.rate()
 

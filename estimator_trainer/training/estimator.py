@@ -284,7 +284,7 @@ class LoopHook(tf.estimator.SessionRunHook):
             self.saver.save(run_context.session, self._read_step() if self._plan.asynchronous else step)
         if self._calls:
             self._calls.plan_next(self._participant)
-        if told.stop:
+        if told.stop or (told.save and self._loop.stops_here()):
             run_context.request_stop()
 
     def end(self, session):

@@ -24,7 +24,7 @@ class KerasFitTrainer:
         with KerasTraining(self._setup, saved) as run:
             setup, plan, loop = self._setup, self._setup.plan, self._setup.loop
             report = _Report(run, loop)
-            if report.told.stop:
+            if report.stops:
                 return
             with run.strategy.scope():
                 fitted = Fitted(run.model, setup.job.parts, setup.params.as_dict())
@@ -33,7 +33,7 @@ class KerasFitTrainer:
                 fitted.take_several(setup, run.strategy)
             batches = Continued(run.batches())
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
-            while not report.told.stop:
+            while not report.stops:
                 wanted, first = run.steps_of_epoch(), loop.step
                 epoch, rate = run.epoch, run.rate()
                 report.last_step = first + wanted
@@ -125,7 +125,7 @@ class _Report(tf.keras.callbacks.Callback):
     """Tells the loop of each call, and does what it says.
 
     Attributes:
-        told: by the loop.
+        stops: whether training does.
         last_step: of this call of fit, which counts calls of train_function.
         results: the metrics of the last epoch, over its examples. Every task asks for them, once in an
             epoch: a result that train_step returned would be all-reduced in every step.
@@ -133,17 +133,15 @@ class _Report(tf.keras.callbacks.Callback):
 
     def __init__(self, run, loop):
         super().__init__()
-        self._run, self._loop, self.told = run, loop, run.told
+        self._run, self._loop, self.stops = run, loop, run.told.stop
 
     def on_train_batch_begin(self, batch, logs=None):
         self._loop.begins_call()
 
     def on_train_batch_end(self, batch, logs=None):
         losses = np.atleast_1d(logs['step_loss'])
-        self.told = self._loop.after(self._run.steps_taken(), losses)
-        if self.told.save:
-            self._run.save(self._loop.step)
-        if self.told.stop or self._loop.step >= self.last_step:
+        self.stops = self._run.follow(self._loop.after(self._run.steps_taken(), losses))
+        if self.stops or self._loop.step >= self.last_step:
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch, logs=None):

@@ -23,11 +23,9 @@ class KerasTraining:
     """The training of one task, from its checkpoint to its last step.
 
         with KerasTraining(setup, saved) as run:
-            told = run.told
-            while not told.stop:
-                told = setup.loop.after(...)
-                if told.save:
-                    run.save()
+            stops = run.told.stop
+            while not stops:
+                stops = run.follow(setup.loop.after(...))
 
     Args:
         setup: trainer.Setup.
@@ -160,6 +158,12 @@ class KerasTraining:
             _log.info('epoch %d, steps %d to %d: %s, learning rate %.3g', number, first, step, shown, rate)
 
     # -- checkpoints
+
+    def follow(self, after: loop.Next) -> bool:
+        """Saves if a checkpoint is due after a call. Returns whether training stops."""
+        if after.save:
+            self.save(self._loop.step)
+        return after.stop or (after.save and self._loop.stops_here())
 
     def save(self, step: int) -> None:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a

@@ -7,6 +7,8 @@ while not told.stop:
     told = loop.after(step, losses)  # of each step of the call, the last of them `step`
     if told.save:
         ...  # save a checkpoint, and say so by `loop.saved`
+        if loop.stops_here():
+            break
 loop.ends(why, step)
 loop.finish()
 """
@@ -175,8 +177,17 @@ class Loop:
         self._before_save(step, self.batches + batches_beside)
 
     def saved(self, step: int) -> None:
-        """The chief has written a checkpoint of this step."""
+        """The chief has written a checkpoint of this step. Its evaluation may end training: the next look is fresh."""
         self._watchdog.saved(step)
+        self._asked_at = None
+
+    def stops_here(self) -> bool:
+        """Whether training ends with the checkpoint that was just saved.
+
+        A process that trains alone evaluates the checkpoint while it saves. That may have decided to stop early, or a
+        signal has come meanwhile. Other tasks agree on it after their next call.
+        """
+        return self._agree is None and self._agreed(0)[0]
 
     @property
     def saved_step(self) -> int:

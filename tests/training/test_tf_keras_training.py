@@ -14,7 +14,7 @@ from estimator_trainer.config import trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints
-from estimator_trainer.training import keras_fit, keras_training, loop, plan, run_task, waits
+from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, run_task, waits
 from estimator_trainer.training.trainer import Setup
 
 RATES = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]  # of the steps 1 to 6
@@ -44,7 +44,7 @@ JOB = Job(
 )
 
 
-def setup(model_dir, *flags, start_step=0):
+def setup(model_dir, *flags, start_step=0, reason=lambda: None):
     argv = ['--job=x:job', '--loop=keras_fit', f'--model_dir={model_dir}', '--max_steps=6', f'--batch_size={BATCH}']
     config = trainer_config.parse(['trainer', *argv, *flags])
     watchdog = mock.Mock(signum=None, stopped_by=None)
@@ -61,7 +61,7 @@ def setup(model_dir, *flags, start_step=0):
     )
     task = plan.make(config, {})
     run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
-    given = loop.Loop(task, params, watchdog, lambda: None)
+    given = loop.Loop(task, params, watchdog, reason)
     return Setup(task, watchdog, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
 
 
@@ -74,6 +74,16 @@ def summaries(folder):
                 number = value.simple_value if value.HasField('simple_value') else tf.make_ndarray(value.tensor).item()
                 found.append((value.tag, event.step, number))
     return found
+
+
+@pytest.mark.parametrize('trainer', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])
+def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path, trainer):
+    evaluated = []
+    given = setup(
+        tmp_path, '--save_checkpoints_steps=2', reason=lambda: loop.EARLY_STOPPING if 2 in evaluated else None
+    )
+    trainer(given).train(evaluated.append)
+    assert (given.loop.step, given.loop.why, evaluated) == (2, loop.EARLY_STOPPING, [0, 2])
 
 
 def test_a_checkpoint_of_step_0_is_restored(tmp_path):

@@ -94,6 +94,7 @@ def train(
     hooks=(),
     save_steps=1000,
     strategy=None,
+    saved=lambda step: None,
     **params,
 ):
     """Returns the loop."""
@@ -121,7 +122,7 @@ def train(
         plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=waits.Waits(), counts=dict
     )
     estimator = tf.estimator.Estimator(model_fn, config=run_config, params=params)
-    training.train_by_loop(estimator, setup, lambda step: None)
+    training.train_by_loop(estimator, setup, saved)
     estimator.train(input_fn, hooks=list(hooks), max_steps=max_steps)
     return its
 
@@ -157,6 +158,25 @@ def test_a_reason_stops_and_saves(tmp_path, watchdog, reason):
     assert last_step(tmp_path) == 4
 
 
+def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path, watchdog, monkeypatch):
+    monkeypatch.setattr(loop, '_ASK_SECS', 1000)
+    evaluated = []
+    its = train(
+        tmp_path,
+        watchdog,
+        reason=lambda: loop.EARLY_STOPPING if 4 in evaluated else None,
+        save_steps=2,
+        saved=evaluated.append,
+    )
+    assert (watchdog.told, evaluated, its.why) == ([1, 2, 3, 4], [2, 4], loop.EARLY_STOPPING)
+    assert watchdog.checkpoints == [0, 2, 4]
+
+
+def test_a_signal_that_comes_while_a_checkpoint_is_evaluated_ends_training_with_it(tmp_path, watchdog):
+    train(tmp_path, watchdog, save_steps=2, saved=lambda step: watchdog._received(TERM))
+    assert (watchdog.told, watchdog.stopped_by, last_step(tmp_path)) == ([1, 2], TERM, 2)
+
+
 def test_a_signal_is_stronger_than_a_reason(tmp_path, watchdog):
     watchdog._received(TERM)
     its = train(tmp_path, watchdog, reason=lambda: loop.MAX_SECS)
@@ -183,7 +203,7 @@ def test_who_is_asked_for_reasons(tmp_path, watchdog, is_chief, asynchronous, as
     assert len(watchdog.told) == (0 if asked else 8)
 
 
-def test_reasons_are_asked_for_twice_a_second(tmp_path, watchdog, monkeypatch):
+def test_reasons_are_asked_for_twice_a_second_and_after_a_checkpoint(tmp_path, watchdog, monkeypatch):
     now, asked = [1000.0], []
     monkeypatch.setattr(loop, '_ASK_SECS', 0.5)
     monkeypatch.setattr(loop.time, 'monotonic', lambda: now[0])
@@ -193,7 +213,7 @@ def test_reasons_are_asked_for_twice_a_second(tmp_path, watchdog, monkeypatch):
 
     hooks = [At(steps, passes) for steps in range(1, 21)]
     train(tmp_path, watchdog, 20, reason=lambda: asked.append(watchdog.step), hooks=hooks)
-    assert asked == [0, 6, 11, 16]
+    assert asked == [0, 1, 6, 11, 16]
 
 
 def test_steps_that_others_make_as_well(tmp_path, watchdog):
