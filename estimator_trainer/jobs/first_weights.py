@@ -7,13 +7,16 @@ and on the slices of a table.
 
 import copy
 import logging
+import math
 import re
+import types
 import weakref
 import zlib
 
 from estimator_trainer.compat.patches import unseeded_operations
 
 _log = logging.getLogger('estimator_trainer')
+_BLOCK_VALUES = 2**26  # 256 MiB of float32
 _told: weakref.WeakSet = weakref.WeakSet()  # graphs
 
 
@@ -74,18 +77,45 @@ def _comes_from(variable, operations) -> bool:
 
 
 def _seeded(initializer, seed: int):
-    """The initializer with a seed. A slice of a table is cut out of the first values of the whole table."""
+    """The initializer with a seed. A part of a partitioned variable begins with those rows of the whole variable.
+
+    A variable of more than `_BLOCK_VALUES` values is drawn in blocks of rows, each of which has a seed of its own. So
+    no task needs memory for more than its part and the blocks at its ends.
+    """
     import tensorflow as tf
 
-    seeded = copy.copy(initializer)
-    seeded.seed = seed
+    def drawn(seed, *args):
+        seeded = copy.copy(initializer)
+        seeded.seed = seed
+        return seeded(*args)
 
     def initial(shape, dtype=None, partition_info=None):
-        if partition_info is None:
-            return seeded(shape, dtype)
-        return tf.slice(seeded(partition_info.full_shape, dtype), partition_info.var_offset, shape)
+        shape = tf.TensorShape(shape).as_list()
+        whole = shape if partition_info is None else tf.TensorShape(partition_info.full_shape).as_list()
+        offset = [0] * len(shape) if partition_info is None else list(partition_info.var_offset)
+        if math.prod(whole) <= _BLOCK_VALUES or not _draws_rows(initializer):
+            values = drawn(seed, whole, dtype)
+            return values if partition_info is None else tf.slice(values, offset, shape)
+        rows = max(1, _BLOCK_VALUES // math.prod(whole[1:]))
+        starts = range(offset[0] // rows * rows, offset[0] + shape[0], rows)
+        of_whole = types.SimpleNamespace(full_shape=whole)  # which decides the scale
+        blocks = [
+            drawn(
+                of_name(seed, str(start)) if start else seed, [min(rows, whole[0] - start), *whole[1:]], dtype, of_whole
+            )
+            for start in starts
+        ]
+        return tf.slice(tf.concat(blocks, 0), [offset[0] - starts[0], *offset[1:]], shape)
 
     return initial
+
+
+def _draws_rows(initializer) -> bool:
+    """Whether it draws each row by itself, but for a scale."""
+    import tensorflow as tf
+
+    of_rows = [kind.__call__ for kind in _seedable() if kind is not tf.compat.v1.orthogonal_initializer]
+    return type(initializer).__call__ in of_rows
 
 
 def _seedable() -> tuple:

@@ -2,13 +2,16 @@
 
 import logging
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import keras_seeds
 from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.jobs import first_weights as of_get_variable
 
 v1 = tf.compat.v1
+_DRAW = {'RandomUniform', 'RandomStandardNormal', 'TruncatedNormal'}
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +59,30 @@ def test_a_job_that_seeds_keras_itself(tmp_path):
     tf.keras.utils.set_random_seed(5)
     other = first_weights(tmp_path / 'b', 2)
     assert first.pop('kernel') != other.pop('kernel') and first == other
+
+
+def table(parts=1, shape=(23, 4), **kwargs):
+    """The first values of a table of some parts, and the largest tensor that they are made of."""
+    with tf.Graph().as_default() as graph, of_get_variable.of_seed(1):
+        partitioner = v1.fixed_size_partitioner(parts, axis=0) if parts > 1 else None
+        whole = v1.get_variable('table', shape, partitioner=partitioner, **kwargs)
+        drawn = [op.outputs[0].shape.num_elements() for op in graph.get_operations() if op.type in _DRAW]
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            return session.run(tf.convert_to_tensor(whole)).tolist(), max(drawn)
+
+
+@pytest.mark.parametrize(
+    'initializer', [None, v1.random_normal_initializer(stddev=0.1), v1.variance_scaling_initializer(mode='fan_out')]
+)
+def test_a_large_table_is_drawn_in_blocks_and_begins_alike_whatever_its_parts(monkeypatch, initializer):
+    small, drawn = table(initializer=initializer)
+    assert drawn == 23 * 4 and all(table(parts, initializer=initializer)[0] == small for parts in (2, 5))
+    monkeypatch.setattr(of_get_variable, '_BLOCK_VALUES', 20)  # 5 rows
+    large, drawn = table(initializer=initializer)
+    assert drawn == 20 and large[:5] != large[5:10]
+    assert all(table(parts, initializer=initializer) == (large, 20) for parts in (2, 3, 5, 23))
+    assert abs(np.std(large) / np.std(small) - 1) < 0.3  # the scale is that of the whole
 
 
 @pytest.mark.parametrize('replicas', [1, 2])
