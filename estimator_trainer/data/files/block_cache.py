@@ -3,9 +3,12 @@
 import collections
 import concurrent.futures
 import logging
+import os
 import threading
+import weakref
 
 _log = logging.getLogger('estimator_trainer')
+_caches: weakref.WeakSet = weakref.WeakSet()  # of this process
 
 
 class BlockCache:
@@ -20,12 +23,14 @@ class BlockCache:
     """
 
     def __init__(self, load, expected_bytes, most_bytes: int, submit=None, size_of=None):
-        self._load, self._most, self._submit, self._size_of = load, most_bytes, submit, size_of
+        self._load, self._most, self._given_submit, self._size_of = load, most_bytes, submit, size_of
+        self._submit = submit
         self._expected, self._found = expected_bytes, {}  # number -> bytes
         self._lock = threading.Lock()
         self._held = collections.OrderedDict()  # number -> Future, the last used one last
         self._needed: set[int] = set()  # now and next: others go first
         self._is_full = self._said = False
+        _caches.add(self)
 
     def get(self, number: int):
         """The contents of a block. Raises what `load` raises, each time."""
@@ -87,9 +92,23 @@ class BlockCache:
             held -= self._size(number)
             self._is_full = True
 
+    def begin_anew(self) -> None:
+        """A forked process has none of the threads: what they were loading is loaded again."""
+        self._lock, self._submit = threading.Lock(), self._given_submit
+        for number in [number for number, future in self._held.items() if not future.done()]:
+            del self._held[number]
+
     def _say(self):
         if not self._said:
             self._said = True
             held = sum(self._size(number) for number in self._held if number in self._found)
             why = f'as --in_memory_mb allows ({self._most / 2**20:,.0f})' if self._is_full else 'all of the data'
             _log.info('data: decoded blocks take %s MiB of memory: %s', f'{held / 2**20:,.1f}', why)
+
+
+def _all_begin_anew() -> None:
+    for cache in list(_caches):
+        cache.begin_anew()
+
+
+os.register_at_fork(after_in_child=_all_begin_anew)

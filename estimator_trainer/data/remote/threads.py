@@ -3,6 +3,7 @@
 import atexit
 import concurrent.futures
 import contextlib
+import os
 import queue
 import threading
 import time
@@ -17,6 +18,16 @@ _ending = threading.Event()
 _tasks: queue.SimpleQueue = queue.SimpleQueue()
 _threads: list[threading.Thread] = []
 _lock = threading.Lock()
+
+
+def _begin_anew() -> None:
+    """A forked process has none of the threads, and nobody would give back a lock that one of them held."""
+    global _tasks, _lock
+    _threads.clear()
+    _tasks, _lock = queue.SimpleQueue(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def submit(function, *arguments) -> concurrent.futures.Future:

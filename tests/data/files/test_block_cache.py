@@ -1,10 +1,13 @@
 """data.files.block_cache: what is loaded, how often, and what is kept."""
 
+import os
+import signal
 import threading
 
 import pytest
 
 from estimator_trainer.data.files.block_cache import BlockCache
+from estimator_trainer.data.remote import threads
 
 BOUND_SECS = 120
 
@@ -114,3 +117,20 @@ def test_what_fails_is_tried_again():
     with pytest.raises(OSError, match='not now'):
         cache.get(0)
     assert cache.get(0) == 0
+
+
+@pytest.mark.parametrize('submit', [None, threads.submit])
+def test_a_forked_process_loads_what_its_parent_was_loading(submit):
+    loads = Loads()
+    loads.may_go_on.clear()
+    cache = BlockCache(loads, [10] * 2, most_bytes=100, submit=submit)
+    cache.load_ahead([0])
+    child = os.fork()
+    if not child:
+        loads.may_go_on = threading.Event()  # a thread of the parent may have held the lock of the old one
+        loads.may_go_on.set()
+        signal.alarm(BOUND_SECS)
+        os._exit(0 if cache.get(0) == 'block 0' and cache.get(1) == 'block 1' else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    loads.may_go_on.set()
+    assert cache.get(0) == 'block 0' and loads.of == [0]
