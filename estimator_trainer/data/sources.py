@@ -79,6 +79,14 @@ class ImageDataset:
             self._augmentation(params),
         )
 
+    def eval_examples(self):
+        """The examples of an evaluation in its order: (uint8 [height, width, channels], label), as NumPy arrays."""
+        for features, label in self._examples(self.eval_split).as_numpy_iterator():
+            yield features['image'], label
+
+    def class_name(self, label: int) -> str:
+        return self.builder.info.features[self._label].int2str(label)
+
     def counts(self) -> dict:
         """What metrics.jsonl tells of the data."""
         return {}

@@ -56,6 +56,11 @@ class EstimatorEvaluator:
             self._kept = None  # the next evaluation trusts nothing that this one has left
             raise
 
+    def predictions(self, checkpoint: str) -> list[dict]:
+        with keras_seeds.kept():
+            batches = self._estimator.predict(self._input_fn, checkpoint_path=checkpoint, yield_single_examples=False)
+            return list(batches)  # its graph is the default one until the last batch
+
     def _graph(self):
         """The kept graph, or None where each evaluation needs its own."""
         if self._keeps and self._kept is None:

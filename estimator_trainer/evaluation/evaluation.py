@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import logging
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 from estimator_trainer.errors import UsageError
@@ -28,6 +29,9 @@ class Evaluator(Protocol):
 
     def evaluate(self, checkpoint: str) -> dict:
         """The metrics of a checkpoint over the whole evaluation data, and `global_step`."""
+
+    def predictions(self, checkpoint: str) -> list[dict]:
+        """What the model predicts for each batch of the evaluation data, as NumPy arrays [batch, ...]."""
 
     def export_saved_model(self, folder, serving_input_fn, checkpoint_path, **options) -> str | bytes:
         """Writes folder/<seconds since the epoch>, and returns its path. Exporters call it as Estimator's."""
@@ -50,13 +54,22 @@ class Evaluation:
         exports: evaluation.exporters.Exports.
         rule: early_stopping.EarlyStopping, or None.
         start_step: the step at which this process began to train; None if it does not train.
+        after_last: (evaluator, checkpoint, step) -> None, called after the last checkpoint is evaluated and exported.
 
     Attributes:
         results: step -> metrics, of the checkpoints that this process has dealt with.
     """
 
-    def __init__(self, model_dir, make_evaluator, exports, rule=None, start_step=None):
-        self._model_dir, self._make_evaluator = model_dir, make_evaluator
+    def __init__(
+        self,
+        model_dir,
+        make_evaluator,
+        exports,
+        rule=None,
+        start_step=None,
+        after_last: Callable[[Evaluator, str, int], None] | None = None,
+    ):
+        self._model_dir, self._make_evaluator, self._after_last = model_dir, make_evaluator, after_last
         self._exports, self._rule, self._start_step = exports, rule, start_step
         self._lines = metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl'))
         self._last = None  # entry
@@ -171,6 +184,8 @@ class Evaluation:
         self._decide()
         result = EvaluationResult(checkpoint, entry.step, metrics)
         self._exports.write(evaluator, result, entry.final, entry.final_exports)
+        if entry.final and self._after_last:
+            self._after_last(evaluator, checkpoint, entry.step)
         self._keep(dataclasses.replace(entry, done=True))
 
     def of_last(self) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import quiet
@@ -98,6 +99,12 @@ class KerasEvaluator:
                 metric.update_state(losses.of_examples(self._parts.loss(labels, outputs, self._params)))
             else:
                 metric.update_state(labels, outputs)
+
+    def predictions(self, checkpoint: str) -> list[dict]:
+        self.restore(checkpoint)
+        outputs = (losses.outputs_of(self.model, features, training=False) for features, _ in self._input_fn())
+        batches = map(self._parts.predictions, outputs)
+        return [{name: np.asarray(value) for name, value in batch.items()} for batch in batches]
 
     def export_saved_model(self, folder, serving_input_fn, checkpoint_path, assets_extra=None, **unused):
         """Writes folder/<seconds since the epoch>, a SavedModel that tf.keras and TensorFlow load, and

@@ -44,6 +44,11 @@ FILES = (
     WrittenFile(('eval/metrics.jsonl',), _EVALUATOR, 'a line for each evaluation'),
     WrittenFile(('eval/stop.json',), f'{_EVALUATOR}; `sweep` for a trial that it prunes', 'the decision to stop early'),
     WrittenFile(
+        ('eval/wrong.json',),
+        _EVALUATOR,
+        'of a --dataset of images: those that the last checkpoint takes for another class, at most 24 of them',
+    ),
+    WrittenFile(
         ('eval/last.json',),
         _EVALUATOR,
         'the last checkpoint whose evaluation was begun, and whether its evaluation, decision and exports are done',

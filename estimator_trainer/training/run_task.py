@@ -1,6 +1,7 @@
 """The life of a task, from the moment that TensorFlow is there until its part of the run is done."""
 
 import dataclasses
+import functools
 import logging
 import os
 import time
@@ -8,7 +9,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.data import preparing
-from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
+from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, wrong_answers
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import input_fns, job_data, loading, run_params
 from estimator_trainer.lifecycle import ending, peers
@@ -117,7 +118,12 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
     evaluation = Evaluation(
-        model_dir, lambda: make_evaluator(setup), exports, rule, params.start_step if plan.trains else None
+        model_dir,
+        lambda: make_evaluator(setup),
+        exports,
+        rule,
+        params.start_step if plan.trains else None,
+        functools.partial(wrong_answers.write, dataset, model_dir) if dataset and job.file_spec is None else None,
     )
 
     if plan.evaluates:  # before training costs hours

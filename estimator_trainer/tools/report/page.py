@@ -64,6 +64,7 @@ def _of_run(run: RunFiles, out: str) -> dict:
         'unchanged': [each for each in settings if not each.changed],
         'params': sections.params(run),
         'plan': sections.plan(run),
+        'wrong_answers': sections.wrong_answers(run),
         'versions': sections.versions(run),
         'variables': sections.variables(run),
         'data': sections.data(run),

@@ -42,7 +42,7 @@ class RunFiles:
         shown: how the page names it: by that path, or by the URL of which it is a copy.
         name: a short name, unlike those of other runs on the same page.
         read_at: seconds since the epoch.
-        config, training, status, report, best, stop: config.json and so on.
+        config, training, status, report, best, stop, wrong: config.json and so on.
         train: metrics.jsonl, or the events of a run without one.
         starts: when a process began to train, seconds since the epoch, as the names of its files of events say.
         evaluations: folder -> eval/metrics.jsonl, or the events of the folder.
@@ -59,6 +59,7 @@ class RunFiles:
     report: dict = dataclasses.field(default_factory=dict)
     best: dict = dataclasses.field(default_factory=dict)
     stop: dict = dataclasses.field(default_factory=dict)
+    wrong: dict = dataclasses.field(default_factory=dict)
     train: Log = dataclasses.field(default_factory=Log)
     starts: list[float] = dataclasses.field(default_factory=list)
     evaluations: dict[str, Log] = dataclasses.field(default_factory=dict)

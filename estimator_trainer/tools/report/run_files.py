@@ -50,6 +50,7 @@ def read(model_dir: str, name: str = '', now: float | None = None, shown: str = 
         ('report', 'report.json'),
         ('best', 'export/best/best.json'),
         ('stop', 'eval/stop.json'),
+        ('wrong', 'eval/wrong.json'),
     ):
         setattr(run, field, _object(run, path))
     run.starts = sorted({float(began) for each in events if (began := event_file.began(each))})[-_MOST_STARTS:]

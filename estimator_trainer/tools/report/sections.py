@@ -1,5 +1,6 @@
 """The tables of a page: what a run was told, what it ran on, its data, its files. Pure."""
 
+import re
 import urllib.parse
 from typing import Any, NamedTuple
 
@@ -29,6 +30,15 @@ class Link(NamedTuple):
     cells: tuple[str, ...] = ()
 
 
+class WrongAnswers(NamedTuple):
+    """Of a checkpoint, how many of the evaluated examples; `images` are (text, PNG in base64)."""
+
+    step: int
+    evaluated: int
+    wrong: int
+    images: tuple[tuple[str, str], ...]
+
+
 def settings(run: RunFiles) -> list[Setting]:
     """Every flag of a run, those that differ from the default first."""
     declared = {flag.name: flag for flag in declaration.declared(TrainerConfig)}
@@ -53,6 +63,22 @@ def params(run: RunFiles) -> list[tuple[str, str, bool]]:
         (str(name), shown(value), name in given) for name, value in (told if isinstance(told, dict) else {}).items()
     ]
     return sorted(found, key=lambda each: not each[2])
+
+
+def wrong_answers(run: RunFiles) -> WrongAnswers | None:
+    """The images that the last checkpoint took for another class; None where the run has not written them."""
+    step, evaluated, wrong = (run.wrong.get(name) for name in ('step', 'evaluated', 'wrong'))
+    examples = run.wrong.get('examples')
+    if not (type(step) is type(evaluated) is type(wrong) is int and isinstance(examples, list)):
+        return None
+    images = []
+    for each in examples:
+        png = each.get('png') if isinstance(each, dict) else None
+        if isinstance(png, str) and re.fullmatch('[A-Za-z0-9+/]+=*', png):
+            certainty = each.get('probability')
+            sure = f' ({certainty:.0%})' if isinstance(certainty, float) else ''
+            images.append((f'{each.get("label")} taken for {each.get("answer")}{sure}', png))
+    return WrongAnswers(step, evaluated, wrong, tuple(images))
 
 
 def plan(run: RunFiles) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """The page: whole, self-contained and small, for runs of any length and with any file missing."""
 
 import html.parser
+import json
 import pathlib
 import shutil
 
@@ -23,7 +24,8 @@ class Page(html.parser.HTMLParser):
         assert not self.open
         assert len(set(self.ids)) == len(self.ids)
         assert 'http://' not in text.replace('http://www.w3.org/', '') and 'https://' not in text
-        assert '<script' not in text and '<link ' not in text and '<img' not in text and '#0a0b' not in text
+        assert '<script' not in text and '<link ' not in text and '#0a0b' not in text
+        assert text.count('<img') == text.count('<img src="data:image/png;base64,')
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
@@ -53,6 +55,31 @@ def report(capsys, *argv) -> tuple[int, str]:
     code = report_command.main([str(each) for each in argv])
     out, err = capsys.readouterr()
     return code, out + err
+
+
+def test_wrong_answers_are_shown(tmp_path, capsys):
+    folder = model_dirs.cluster(tmp_path / 'run')
+    examples = [
+        {'position': 7, 'label': '3', 'answer': '<8>', 'probability': 0.987, 'png': 'iVBORw0KGgo='},
+        {'position': 9, 'label': '1', 'answer': '7', 'probability': None, 'png': 'AAAA'},
+        {'label': '1', 'png': '" onerror="x'},
+        'foreign',
+    ]
+    wrong = {'step': 1200, 'evaluated': 1000, 'wrong': 21, 'examples': examples}
+    (folder / 'eval' / 'wrong.json').write_text(json.dumps(wrong))
+    assert report(capsys, folder)[0] == 0
+    page = (folder / 'report.html').read_text()
+    assert 'At step 1,200, 21 of 1,000 examples are taken for another class. These are the ones' in Page(page).text
+    assert '3 taken for <8> (99%)' in Page(page).text and '1 taken for 7' in Page(page).text
+    assert page.count('<img') == 2 and 'onerror' not in page
+
+
+@pytest.mark.parametrize('content', ['[]', '{"step": 1}', '{"step": 1, "evaluated": 2, "wrong": "x", "examples": []}'])
+def test_a_foreign_file_of_wrong_answers_is_left_out(tmp_path, capsys, content):
+    folder = model_dirs.cluster(tmp_path / 'run')
+    (folder / 'eval' / 'wrong.json').write_text(content)
+    assert report(capsys, folder)[0] == 0
+    assert 'Wrong answers' not in Page((folder / 'report.html').read_text()).text
 
 
 def test_page_of_a_cluster(tmp_path, capsys):

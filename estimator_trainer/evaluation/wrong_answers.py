@@ -1,0 +1,65 @@
+"""The images of a data set that the last checkpoint takes for another class: `eval/wrong.json`, for report.html."""
+
+import base64
+import logging
+import os
+from collections.abc import Iterable
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.run_dir import protocol
+
+_log = logging.getLogger('estimator_trainer')
+MOST_EXAMPLES = 20_000  # of an evaluation: each of them is computed once more
+_MOST_SHOWN = 24
+
+
+def write(dataset, model_dir: str, evaluator, checkpoint: str, step: int) -> None:
+    """Writes the wrong answers of a checkpoint, those first of which the model is most certain.
+
+    Nothing is written for a data set of more than MOST_EXAMPLES, and for a job whose predictions have no `classes`.
+    What fails here costs the page a section, and nothing else.
+
+    Args:
+        dataset: data.sources.ImageDataset.
+        evaluator: evaluation.Evaluator.
+    """
+    if dataset.num_eval > MOST_EXAMPLES or not tf.executing_eagerly():
+        return
+    try:
+        found = _wrong(dataset.eval_examples(), evaluator.predictions(checkpoint), dataset.class_name)
+    except Exception as error:  # of somebody else's model_fn, which may not be made for predictions
+        _log.info('the page shows no wrong answers: %s: %s', type(error).__name__, str(error).partition('\n')[0])
+        return
+    if found is not None:
+        protocol.write_json(os.path.join(model_dir, 'eval', 'wrong.json'), {'step': step, **found})
+
+
+def _wrong(examples: Iterable, predictions: Iterable[dict], class_name) -> dict | None:
+    examples, evaluated, wrong = iter(examples), 0, []
+    for batch in predictions:
+        if not isinstance(batch, dict) or np.ndim(batch.get('classes')) != 1:
+            return None
+        certainties = batch.get('probabilities')
+        for row, answer in enumerate(batch['classes']):
+            image, label = next(examples)
+            evaluated += 1
+            if int(answer) != int(label):
+                certainty = None if certainties is None else round(float(np.max(certainties[row])), 4)
+                wrong.append((certainty, evaluated - 1, image, int(label), int(answer)))
+    shown = sorted(wrong, key=lambda each: each[0] or 0.0, reverse=True)[:_MOST_SHOWN]
+    return {
+        'evaluated': evaluated,
+        'wrong': len(wrong),
+        'examples': [
+            {
+                'position': position,
+                'label': class_name(label),
+                'answer': class_name(answer),
+                'probability': certainty,
+                'png': base64.b64encode(tf.io.encode_png(image).numpy()).decode(),
+            }
+            for certainty, position, image, label, answer in shown
+        ],
+    }
