@@ -1,9 +1,14 @@
-"""Suggests what a wrong --job, or a param given as a flag, was probably meant to be. Runs no code of the job."""
+"""Suggests what a wrong --job, or a param given as a flag, was probably meant to be. Runs no code of a user."""
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from estimator_trainer import jobs
+from estimator_trainer.config import flags, trainer_config
+from estimator_trainer.errors import UsageError
 
 _JOB = re.compile(r'^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*Job\(', re.MULTILINE)
 
@@ -50,3 +55,25 @@ def param(flag: str, value: str, job: str, params: Mapping[str, Any] | None) -> 
     if params is None:
         return f'If it is a param of {job}, write {shown}.'
     return f'It is a param of {job}: write {shown}.' if flag in params else ''
+
+
+def parse(argv) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
+    """As trainer_config.parse_with_overrides; an unknown flag may be a param of the job."""
+    try:
+        return trainer_config.parse_with_overrides(argv)
+    except flags.UnknownFlag as error:
+        meant = _param_meant(error, argv)
+        if meant:
+            raise UsageError(f'{error.said}. {meant}') from None
+        raise
+
+
+def _param_meant(error: flags.UnknownFlag, argv) -> str:
+    name, params = '', None
+    with contextlib.suppress(Exception):  # whatever else is wrong: the unknown flag is told
+        name = flags.parse_known(trainer_config.TrainerConfig, argv).job
+        if name in jobs.BUILT_IN:  # code of a user is not run to word a message
+            params = jobs.load(name).params
+    if not name or (params is None and error.has_close):
+        return ''
+    return param(error.unknown.name, error.unknown.text, name, params)

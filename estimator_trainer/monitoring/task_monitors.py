@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import port, report_page, run_state, senders, server
@@ -13,15 +13,18 @@ from estimator_trainer.run_dir import locks, ownership
 _log = logging.getLogger('estimator_trainer')
 
 
-def shown(train: Callable[[], int], config, task: str, is_chief: bool, writes_page: bool) -> int:
-    """Trains, and meanwhile sends the run to its trackers, serves its metrics and has its page written, if this task
-    has to. A supervisor of this machine sends the run in place of the chief.
+@contextlib.contextmanager
+def monitored(config, task: str, is_chief: bool, writes_page: bool) -> Iterator[Callable[[int], int]]:
+    """While a task trains: sends the run to its trackers, serves its metrics and has its page written, if this task has
+    to. A supervisor of this machine sends the run in place of the chief.
 
     Args:
-        train: trains -> the exit code of the task, which is returned.
         config: TrainerConfig.
         task: as in `worker:0`, or `trainer`.
         writes_page: whether this task has the page written, if --report wants one.
+
+    Yields:
+        A function that is told the exit code of the task at its end, and returns it.
     """
     model_dir, pages = config.model_dir, None
     if writes_page and report_page.wanted(config.report, os.environ):
@@ -32,11 +35,16 @@ def shown(train: Callable[[], int], config, task: str, is_chief: bool, writes_pa
     if is_chief and config.metrics_port:
         listener, began = port.listen(config.metrics_port), time.time()
         metrics = server.of_run(listener, lambda: run_state.of_process(model_dir, task, began), _log.info)
+    codes: list[int] = []
+
+    def ends(code: int) -> int:
+        sending.last(code)
+        codes.append(code)
+        return code
+
     with sending, metrics, pages or contextlib.nullcontext():
         sending.follow(_log.info)
-        code = train()
-        sending.last(code)
-    if pages and not exit_codes.was_stopped(code):  # its time to leave is short
+        yield ends
+    if pages and codes and not exit_codes.was_stopped(codes[0]):  # its time to leave is short
         with contextlib.suppress(KeyboardInterrupt):
-            pages.last(warns=code == exit_codes.OK)
-    return code
+            pages.last(warns=codes[0] == exit_codes.OK)

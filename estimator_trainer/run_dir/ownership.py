@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 
+from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import files_of_others, locks
 
@@ -16,6 +17,8 @@ _ASKED_SECS = 0.3  # whoever asks whether a lock is held has it for some microse
 
 class TakenElsewhere(Exception):
     """A process of another machine trains in the model_dir, or evaluates what is trained there."""
+
+    exit_code = exit_codes.MODEL_DIR_TAKEN
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ class CustomLoopTrainer:
 
     def train(self, saved) -> None:
         with KerasTraining(self._setup, saved) as run:
-            setup, loop, stops = self._setup, self._setup.loop, run.told.stop
+            setup, loop, stops = self._setup, self._setup.loop, run.begins.stop
             if stops:
                 return
             batches, params = run.batches(), setup.params.as_dict()
@@ -37,7 +37,7 @@ class CustomLoopTrainer:
                 losses = next(calls, None)
                 if losses is None:
                     break  # the data have ended
-                stops = run.follow(loop.after(run.steps_taken(), np.asarray(losses)))
+                stops = run.follow(loop.after(run.read_step(), np.asarray(losses)))
                 if stops or run.is_at_end_of_epoch:
                     run.say_epoch(first, rate, steps.results())
                     first, rate = loop.step, run.rate()

@@ -1,27 +1,45 @@
-"""What --dry_run shows beside the plan of a run: all that the flags, the job and the model_dir say. Imports no
-TensorFlow."""
+"""What --dry_run shows beside the plan of a run: all that the flags, the job and the model_dir say. TensorFlow comes up
+only where the job or the data set cannot be read without it."""
 
+import logging
+import os
+
+from estimator_trainer.config import urls
+from estimator_trainer.data import prepared_sets
 from estimator_trainer.data.prepared_sets import Sizes
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import run_params
-from estimator_trainer.run_dir import checkpoint_file, config_file
-from estimator_trainer.training import save_rule, stop_words
+from estimator_trainer.run_dir import checkpoint_file, config_file, protocol
+from estimator_trainer.training import dues, stop_words
+from estimator_trainer.training import plan as planning
+
+_log = logging.getLogger('estimator_trainer')
 
 LATER = 'the examples are counted when the run starts'
 
 
-def lines(plan, sizes: Sizes | None, url: str = '') -> list[str]:
+def with_job(plan: planning.Plan) -> planning.Plan:
+    """A plan with its job, if it had none because the job imports TensorFlow."""
+    if plan.job or _is_quick():
+        return plan
+    _log.info('%s imports TensorFlow: the dry run loads both, which takes some seconds', plan.config.job)
+    from estimator_trainer import compat
+
+    compat.bring_up()
+    return planning.with_job(plan)
+
+
+def lines(plan: planning.Plan, url: str = '') -> list[str]:
     """One line for each thing that a run has resolved.
 
     Args:
-        plan: training.plan.Plan.
-        sizes: of the data set; None: they are not known yet.
         url: of the store, for a run that works in a scratch folder.
 
     Raises:
         UsageError: --epochs, and the job does not say how many examples it has.
+        DatasetError: there is no such data set.
     """
-    config, job = plan.config, plan.job
+    config, job, sizes = plan.config, plan.job, _sizes(plan)
     if job is None:
         return [f'seed {config.seed}', _checkpoints(config), f'params of {config.job} are read when it is loaded']
     examples = sizes.train if sizes else None
@@ -42,6 +60,28 @@ def lines(plan, sizes: Sizes | None, url: str = '') -> list[str]:
         _start(plan, steps, url),
         f'params {plan.job_params}',
     ]
+
+
+def _is_quick() -> bool:
+    """Whether a supervisor has its flags checked, and has no time for TensorFlow: its tasks load the job anyway."""
+    return bool(os.environ.get(protocol.QUICK_CHECK))
+
+
+def _sizes(plan) -> Sizes | None:
+    """Of the data set; None if it is not prepared, or the job does not read one."""
+    config, job = plan.config, plan.job
+    if job is None or job.input_fn or job.file_spec or urls.is_url(config.data_dir):
+        return None
+    found = prepared_sets.sizes(config.dataset, config.data_dir)
+    if found is None and not _is_quick():
+        _log.info('asks TFDS for the data set %s, which takes some seconds', config.dataset)
+        from estimator_trainer import compat
+
+        compat.bring_up()
+        from estimator_trainer.data import sources
+
+        found = sources.sizes(config.dataset, config.data_dir)
+    return found
 
 
 def _training(config, batch, steps, examples) -> str:
@@ -75,7 +115,7 @@ def _data(config, job, sizes) -> str:
 
 def _checkpoints(config) -> str:
     kept = f'the newest {config.keep_checkpoints} are kept' if config.keep_checkpoints else 'all are kept'
-    return f'checkpoints: {save_rule.of_flags(config)}, and at the end; {kept}'
+    return f'checkpoints: {dues.save_rule(config)}, and at the end; {kept}'
 
 
 def _evaluation(config) -> str:

@@ -5,8 +5,8 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import determinism
-from estimator_trainer.training import waits
-from estimator_trainer.training.call_lengths import LONGEST_CALL_SECS
+from estimator_trainer.training import step_batches
+from estimator_trainer.training.calls import LONGEST_CALL_SECS
 
 
 def losses_of_calls(setup, strategy, replica_step, iterator):
@@ -67,7 +67,7 @@ def of_replica_step(strategy, replica_step):
 
 def _wait_for_input():
     """Of the iterators that the graph under construction has asked so far."""
-    wait = waits.for_input_of_step(tf.compat.v1.get_default_graph().get_operations())
+    wait = step_batches.measured_wait(tf.compat.v1.get_default_graph().get_operations())
     return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
 
 

@@ -3,31 +3,18 @@
 import json
 import logging
 
-import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
-from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.jobs import warm_start
-from estimator_trainer.run_dir import checkpoint_file
-from estimator_trainer.training import (
-    batch_first,
-    batch_reads,
-    reports,
-    save_rule,
-    several_steps,
-    sync_ps,
-    transfers,
-    waits,
-)
-from estimator_trainer.training import loop as loops
+from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, waits
+from estimator_trainer.training.dues import save_rule
+from estimator_trainer.training.session_hook import SavedListener, SessionHook
 from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
-_TOLD_STEPS = 1024  # the tasks compare their global steps modulo this number, which a float32 can sum up
 
 
 class EstimatorTrainer:
@@ -102,18 +89,18 @@ class _Training:
         has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if not plan.uses_parameter_servers:
-            batch_first.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
+            step_batches.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None
         is_one_process = plan.num_replicas == 1 and not plan.uses_parameter_servers
         if is_one_process and several_steps.may_read_batches(hooks_of_job, spec.scaffold):
-            reads = batch_reads.of_step([train_op, spec.loss.op])
-        wait = waits.for_input_of_step(waits.needed([train_op, spec.loss.op])) if plan.is_chief else None
-        calls, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
+            reads = step_batches.count_reads([train_op, spec.loss.op])
+        wait = step_batches.measured_wait(step_batches.needed([train_op, spec.loss.op])) if plan.is_chief else None
+        several, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:
             has_savers, why = _of_all(plan, has_savers, why)
         summaries = []
         if why is None:
-            spec, wait, summaries = calls.take_over(estimator)
+            spec, wait, summaries = several.take_over(estimator)
         elif why and plan.is_chief:
             _log.info('one step a call: %s', why)
         if why is not None and config.save_summary_steps and not plan.uses_parameter_servers:
@@ -124,9 +111,9 @@ class _Training:
             with lacks.or_without(graphs.__file__):
                 transfers.bundle([spec.train_op, spec.loss])
         waits.now_of_call(wait)
-        rule = save_rule.of_flags(plan.config)  # a make_estimator may have changed the RunConfig
+        rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
-        self._hook = LoopHook(self._setup, rule, step_after, calls if why is None else None, reads)
+        self._hook = SessionHook(self._setup, rule, step_after, several.calls if why is None else None, reads)
         saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
         listeners = []
         if plan.is_chief or plan.in_sync:
@@ -200,149 +187,3 @@ def _of_all(plan, has_savers: bool, why: str | None) -> tuple:
     coordination.wait_for_all('calls', plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS)
     told = [json.loads(coordination.told(f'calls/{index}')) for index in range(plan.num_training_tasks)]
     return any(has for has, _ in told), next((reason for _, reason in told if reason is not None), None)
-
-
-class LoopHook(tf.estimator.SessionRunHook):
-    """Brings a Loop into a session, and does what it says.
-
-    Args:
-        setup: trainer.Setup.
-        rule: save_rule.SaveRule.
-        step_after: of `sync_training.step_after`, for one call.
-        calls: several_steps.Calls; None: each call takes one step.
-        reads: batch_reads.BatchReads; None: only steps read batches.
-
-    Attributes:
-        saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
-    """
-
-    def __init__(self, setup, rule, step_after, calls=None, reads=None):
-        self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
-        self._reads, self._saves, self._step_after = reads, save_rule.Saves(rule), step_after
-        self._in_call = self._listener_stopped = False
-        self.saver = None
-
-    def listener_stops(self) -> None:
-        """A listener of the job has asked to stop training."""
-        self._listener_stopped = True
-
-    def batches_beside(self, session) -> int:
-        """How many batches this process has read, but not to train on them.
-
-        A call that has failed has asked for one more, which the next run reads again. If a hook failed before it, the
-        call has asked for none.
-        """
-        if self._reads is None:
-            return 0
-        return max(0, self._reads.number(session) - self._loop.batches - self._in_call)
-
-    def begin(self):
-        self._global_step = v1.train.get_global_step()
-        losses = self._calls.losses if self._calls else v1.get_collection(v1.GraphKeys.LOSSES)[-1:]  # Estimator's
-        self._fetches = [losses, waits.of_call(), self._step_after]
-        participant = agreement.join(self._wishes, loops.WISHES + 1 + bool(self._calls))
-        self._participant = None if agreement.in_step() is None else participant  # there are other tasks
-        if self.saver:
-            self.saver.begin()
-        if self._plan.is_chief and not checkpoint_file.are_there(self._plan.config.model_dir):
-            sentence = warm_start.sentence()
-            if sentence:
-                _log.info('%s', sentence)
-
-    def after_create_session(self, session, coord):
-        self._session, self._heard, reported = session, None, None
-        if self._plan.is_chief:
-            reported = reports.make(
-                self._setup, saver_hooks.scalar_writer(self._plan.config.model_dir, 'examples_per_sec')
-            )
-        dues = self._calls.dues if self._calls else ()
-        agree = self._agree if self._participant else None
-        told = self._loop.begin(self._read_step(), self._saves, agree, reported, dues, self._read_step)
-        if told.stop:
-            coord.request_stop()
-        if self._calls:
-            self._calls.start(session)
-        if self.saver:
-            self.saver.after_create_session(session, coord)
-
-    def before_run(self, run_context):
-        self._in_call = True
-        self._loop.begins_call()
-        length = self._calls.begin() if self._calls else {}
-        fetches, feeds = self._participant.before_run() if self._participant else ([], None)
-        return tf.estimator.SessionRunArgs([self._fetches, fetches], {**length, **(feeds or {})})
-
-    def after_run(self, run_context, run_values):
-        (losses, waited, step), self._heard = run_values.results
-        self._in_call, step = False, int(step)
-        if self._calls:
-            self._calls.took(len(losses), step)
-        for secs in waited:
-            self._setup.waits.for_input(secs)
-        told = self._loop.after(step, losses)
-        if told.save and self.saver:
-            self.saver.save(run_context.session, self._read_step() if self._plan.asynchronous else step)
-        if self._calls:
-            self._calls.plan_next(self._participant)
-        if told.stop or (told.save and self._loop.stops_here()):
-            run_context.request_stop()
-
-    def end(self, session):
-        # The data have ended in the middle of a call: Loop has not been told of it. A hook asks to stop after a call.
-        stopped_by = loops.LISTENER if self._listener_stopped else loops.HOOK
-        self._loop.ends(loops.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
-        if self.saver:
-            self.saver.end(session)
-        self._loop.finish()
-        if self._calls:
-            self._calls.stop()
-
-    def _read_step(self) -> int:
-        return int(self._session.run(self._global_step))
-
-    def _wishes(self) -> list:
-        self._told_step = self._loop.step % _TOLD_STEPS
-        return [*self._loop.wishes(), self._told_step, *([self._calls.next_length()] if self._calls else [])]
-
-    def _agree(self, wishes, steps) -> list:
-        """Before the first step the tasks ask each other; later they have heard it with the losses."""
-        if self._heard is None:
-            return self._participant.meet(self._session, [*wishes(), 0, *([0] if self._calls else [])])[: loops.WISHES]
-        agreed = self._participant.after_run(self._heard)
-        if self._participant.numbers()[loops.WISHES] != self._told_step * self._plan.num_training_tasks:
-            raise UsageError(
-                f'the tasks count the global step differently: at step {self._loop.step} of this task another one has '
-                'counted another number of steps; let the train_op move it by the same number in all of them.'
-            )
-        return agreed[: loops.WISHES]
-
-
-class SavedListener(tf.estimator.CheckpointSaverListener):
-    """Lets no weight that is not finite into a checkpoint, and tells of each.
-
-    Args:
-        loop: loop.Loop.
-        saved: (step) -> None, is told of each but the first, which holds what training began with.
-        batches_beside: of LoopHook.
-    """
-
-    def __init__(self, loop, saved, batches_beside):
-        self._loop, self._saved, self._batches_beside, self._began = loop, saved, batches_beside, False
-
-    def begin(self):
-        self._finite = {
-            variable.op.name: tf.reduce_all(tf.math.is_finite(variable))
-            for variable in v1.trainable_variables()
-            if variable.dtype.base_dtype.is_floating
-        }
-
-    def before_save(self, session, global_step_value):
-        finite = session.run(self._finite)
-        loops.refuse_weights(int(global_step_value), [(name, np.all(finite[name])) for name in sorted(finite)])
-        self._loop.saves(int(global_step_value), self._batches_beside(session))
-
-    def after_save(self, session, global_step_value):
-        self._loop.saved(int(global_step_value))
-        if self._began:
-            self._saved(int(global_step_value))
-        self._began = True

@@ -133,14 +133,14 @@ class _Report(tf.keras.callbacks.Callback):
 
     def __init__(self, run, loop):
         super().__init__()
-        self._run, self._loop, self.stops = run, loop, run.told.stop
+        self._run, self._loop, self.stops = run, loop, run.begins.stop
 
     def on_train_batch_begin(self, batch, logs=None):
         self._loop.begins_call()
 
     def on_train_batch_end(self, batch, logs=None):
         losses = np.atleast_1d(logs['step_loss'])
-        self.stops = self._run.follow(self._loop.after(self._run.steps_taken(), losses))
+        self.stops = self._run.follow(self._loop.after(self._run.read_step(), losses))
         if self.stops or self._loop.step >= self.last_step:
             self.model.stop_training = True
 

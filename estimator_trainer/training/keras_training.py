@@ -8,12 +8,11 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
-from estimator_trainer.training import broken_input, loop, reports, save_rule
-from estimator_trainer.training.dues import every
-from estimator_trainer.training.sync.eager_agreement import EagerAgreement
+from estimator_trainer.training import broken_input, dues, loop, reports
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
@@ -23,7 +22,7 @@ class KerasTraining:
     """The training of one task, from its checkpoint to its last step.
 
         with KerasTraining(setup, saved) as run:
-            stops = run.told.stop
+            stops = run.begins.stop
             while not stops:
                 stops = run.follow(setup.loop.after(...))
 
@@ -33,7 +32,7 @@ class KerasTraining:
 
     Attributes:
         model, optimizer: made in the strategy's scope, and restored.
-        told: loop.Next, whether there is anything to train.
+        begins: loop.AfterCall, whether there is anything to train.
     """
 
     def __init__(self, setup, saved):
@@ -42,13 +41,12 @@ class KerasTraining:
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
         self._saved = saved
-        self._saves = save_rule.Saves(save_rule.of_flags(config), params)
+        self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
             self.optimizer = job.parts.make_optimizer(params.as_dict())
             optimizer_settings.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
-            agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
-        self._agree = agreement and agreement.agree
+            self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
         )
@@ -79,17 +77,10 @@ class KerasTraining:
         status.assert_existing_objects_matched()
 
     def __enter__(self):
-        step, reported = self.steps_taken(), None
-        if self._writer:
-            reported = reports.make(
-                self._setup,
-                rate=lambda step, rate: self._writer.write(step, {'examples_per_sec': rate}),
-                summarise=lambda step, loss: self._writer.write(
-                    step, {'loss': loss, 'learning_rate': self.rate(step - 1)}
-                ),
-            )
-        dues = [self._end_of_epoch_after, every(step, self._plan.config.save_summary_steps)]
-        self.told = self._loop.begin(step, self._saves, self._agree, reported, dues)
+        step = self.read_step()
+        self._next_summary = dues.every(step, self._plan.config.save_summary_steps)
+        reported = reports.Reports(self._setup, self) if self._plan.is_chief else None
+        self.begins = self._loop.begin(step, self._saves, self, reported)
         if self._is_new:
             self.save(step)
         return self
@@ -103,7 +94,7 @@ class KerasTraining:
                 self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._setup.watchdog))
             ):
                 return False
-            step = self.steps_taken()  # the call may have taken some of its steps
+            step = self.read_step()  # the call may have taken some of its steps
         self._loop.ends(loop.END_OF_DATA, step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
@@ -120,9 +111,24 @@ class KerasTraining:
             lambda context: setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, context, setup.run_configs.own)
         )
 
-    def steps_taken(self) -> int:
+    def read_step(self) -> int:
         """The global step, which the optimizer counts. One that scales the loss does not count each batch."""
         return int(self.optimizer.iterations.numpy())
+
+    # -- loop.Training
+
+    def agree(self, wishes, steps: int) -> list | None:
+        return self._agreement.agree(wishes, steps) if self._agreement else wishes()
+
+    def next_due(self, step: int) -> int | None:
+        steps = (self._end_of_epoch_after(step), self._next_summary(step))
+        return min((each for each in steps if each is not None), default=None)
+
+    def write_rate(self, step: int, examples_per_sec: float) -> None:
+        self._writer.write(step, {'examples_per_sec': examples_per_sec})
+
+    def write_step(self, step: int, loss: float) -> None:
+        self._writer.write(step, {'loss': loss, 'learning_rate': self.rate(step - 1)})
 
     # -- epochs and steps
 
@@ -159,7 +165,7 @@ class KerasTraining:
 
     # -- checkpoints
 
-    def follow(self, after: loop.Next) -> bool:
+    def follow(self, after: loop.AfterCall) -> bool:
         """Saves if a checkpoint is due after a call. Returns whether training stops."""
         if after.save:
             self.save(self._loop.step)
@@ -172,8 +178,7 @@ class KerasTraining:
             if not self._plan.is_chief:
                 return
             weights = self.model.trainable_variables
-            loop.refuse_weights(step, ((weight.name, np.all(np.isfinite(weight.numpy()))) for weight in weights))
-            self._loop.saves(step)
+            self._loop.saves(step, ((weight.name, bool(np.all(np.isfinite(weight.numpy())))) for weight in weights))
             self._manager.save(checkpoint_number=step)
         self._loop.saved(step)
         self._tell_saved(step)

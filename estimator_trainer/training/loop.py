@@ -1,11 +1,11 @@
 """What a task does after each call of steps: `Loop.after` is the list. All three trainers call it.
 
-told = loop.begin(step, saves, agree)
-while not told.stop:
+after = loop.begin(step, saves, training)
+while not after.stop:
     loop.begins_call()
     ...  # a call of TensorFlow; one that takes several steps ends at `loop.next_due` at the latest
-    told = loop.after(step, losses)  # of each step of the call, the last of them `step`
-    if told.save:
+    after = loop.after(step, losses)  # of each step of the call, the last of them `step`
+    if after.save:
         ...  # save a checkpoint, and say so by `loop.saved`
         if loop.stops_here():
             break
@@ -14,26 +14,22 @@ loop.finish()
 """
 
 import errno
-import logging
 import math
 import signal
 import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
 
+from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoint_errors, training_file
-from estimator_trainer.training.dues import every, in_call
-from estimator_trainer.training.save_rule import Saves
+from estimator_trainer.training.dues import Saves, every
+from estimator_trainer.training.plan import Plan
 
-_log = logging.getLogger('estimator_trainer')
-EARLY_STOPPING = training_file.EARLY_STOPPING
-MAX_SECS = training_file.MAX_SECS
+EARLY_STOPPING, MAX_SECS = training_file.EARLY_STOPPING, training_file.MAX_SECS
 END_OF_DATA, HOOK, LISTENER = training_file.END_OF_DATA, training_file.HOOK, training_file.LISTENER
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_REASONS = (EARLY_STOPPING, MAX_SECS)
+_SIGNALS, _REASONS = (signal.SIGINT, signal.SIGTERM), (EARLY_STOPPING, MAX_SECS)
 _ASK_SECS = 0.5  # between two looks for a reason, which reads a file
-_STANDS_AFTER = 100  # calls; a global step that has not moved in so many is worth a warning
 WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
 
 
@@ -41,7 +37,31 @@ class NotFiniteError(ArithmeticError):
     """The loss or a weight is NaN or infinite. Its text says what and at which step."""
 
 
-class Next(NamedTuple):
+class Training(Protocol):
+    """The training of a trainer, as far as the loop and the reports ask for it."""
+
+    def agree(self, wishes: Callable[[], list], steps: int) -> list | None:
+        """Which wishes any of the tasks has that train in step; None where they do not meet after these steps.
+
+        Args:
+            wishes: () -> this task's.
+            steps: since the last call of this.
+        """
+
+    def next_due(self, step: int) -> int | None:
+        """The next step after `step` after which a call has to end, for what the trainer itself does there."""
+
+    def read_step(self) -> int:
+        """The global step, which other tasks may move as well."""
+
+    def write_rate(self, step: int, examples_per_sec: float) -> None:
+        """For TensorBoard, with each report. The chief's."""
+
+    def write_step(self, step: int, loss: float) -> None:
+        """For TensorBoard, every --save_summary_steps. The chief's."""
+
+
+class AfterCall(NamedTuple):
     """What follows a call.
 
     Attributes:
@@ -57,14 +77,11 @@ class Loop:
     """Knows what all synchronous tasks do after a call of steps.
 
     Args:
-        plan: of the task.
-        params: RunParams.
-        watchdog: lifecycle.watchdog.Watchdog, which is told of each call.
-        reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
+        watchdog, profiler: are told of each call.
+        stop_reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
             task, about twice a second.
-        profiler: profiles.profiler.Profiler; is told of each call.
-        after_call: called after each call, when its steps are known.
-        before_save: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
+        first_batches: sync.first_batches.FirstBatches; None: nobody compares them.
+        keep_position: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
             `batches` have been read in this process.
 
     Attributes:
@@ -75,31 +92,27 @@ class Loop:
 
     def __init__(
         self,
-        plan,
-        params,
-        watchdog,
-        reason,
+        plan: Plan,
+        params: RunParams,
+        watchdog: watchdogs.Watchdog,
+        stop_reason: Callable[[], str | None],
         profiler=None,
-        after_call=lambda: None,
-        before_save=lambda step, batches: None,
+        first_batches=None,
+        keep_position: Callable[[int, int], None] | None = None,
     ):
         self._plan, self._params, self._watchdog = plan, params, watchdog
-        self._reason, self._profiler, self._after_call = reason, profiler, after_call
-        self._before_save = before_save
+        self._stop_reason, self._profiler = stop_reason, profiler
+        self._first_batches, self._keep_position = first_batches, keep_position
         self._asked = self._asked_at = None
         self.batches = 0
         self.why = None
 
-    def begin(self, step: int, saves: Saves, agree=None, reports=None, dues: Iterable = (), read_step=None) -> Next:
+    def begin(self, step: int, saves: Saves, training: Training, reports=None) -> AfterCall:
         """Training begins, or goes on, after this step. Whether it stops at once: what ended the last run may still
         stand.
 
         Args:
-            agree: (() -> this task's wishes, steps since it was last called) -> which of them any task has; None
-                where the tasks do not ask each other after this call. Without it this task trains alone.
             reports: reports.Reports of the chief.
-            dues: (step) -> the next one after which a call of several steps has to end, or None.
-            read_step: () -> the global step, which other tasks move as well; None: it is the one that `after` is told.
 
         Raises:
             checkpoint_errors.CannotReadCheckpoint: the checkpoint was not restored. Where TensorFlow may not read
@@ -111,8 +124,8 @@ class Loop:
                 errno.EIO, f'training would begin at step {step}', f'the checkpoint of step {start}'
             )
         self.step = self._first = step
-        self._agree, self._saves, self._reports, self._read_step = agree, saves, reports, read_step
-        self._dues, self._last_loss, self._irregular = list(dues), None, False
+        self._training, self._saves, self._reports = training, saves, reports
+        self._irregular = False  # a step has moved the global step by another number than 1
         saves.saved(step)
         self._watchdog.trains_from(step)
         if self._profiler:
@@ -120,14 +133,14 @@ class Loop:
         if reports:
             reports.start(step)
         stop, _ = self._agreed(1)
-        return Next(self._ended(step) or stop, False)
+        return AfterCall(self._ended(step) or stop, False)
 
     def begins_call(self) -> None:
         """A call of TensorFlow begins, which takes some steps."""
         if self._profiler:
             self._profiler.begins_call()
 
-    def after(self, step: int, losses) -> Next:
+    def after(self, step: int, losses) -> AfterCall:
         """A call has taken some steps.
 
         Args:
@@ -149,12 +162,12 @@ class Loop:
         self._watchdog.stepped(step)
         if self._profiler:
             self._profiler.stepped(step, len(losses))
-        self._after_call()
+        if self._first_batches:
+            self._first_batches.after_call()
 
         # 3. Is a report due?
         if self._reports:
-            self._report(before, steps, losses)
-            self._warn_if_it_stands(len(losses))
+            self._reports.after_call(before, steps, losses, self.batches)
 
         # 4. Was a task told to stop? Synchronous tasks agree on it, and on what the chief's clock says.
         stop, save = self._agreed(len(losses))
@@ -166,15 +179,23 @@ class Loop:
         if save:
             self._saves.saved(step)
 
-        return Next(self._ended(before + len(losses) - 1) or stop, save)
+        return AfterCall(self._ended(before + len(losses) - 1) or stop, save)
 
-    def saves(self, step: int, batches_beside: int = 0) -> None:
+    def saves(self, step: int, weights: Iterable[tuple[str, bool]], batches_beside: int = 0) -> None:
         """The chief is about to write a checkpoint of this step.
 
         Args:
+            weights: (name, whether all of it is finite).
             batches_beside: read in this process, but not by steps.
+
+        Raises:
+            NotFiniteError: a weight is not finite. None such gets into a checkpoint.
         """
-        self._before_save(step, self.batches + batches_beside)
+        for name, is_finite in weights:
+            if not is_finite:
+                raise NotFiniteError(f'{name} is not finite at step {step}')
+        if self._keep_position:
+            self._keep_position(step, self.batches + batches_beside)
 
     def saved(self, step: int) -> None:
         """The chief has written a checkpoint of this step. Its evaluation may end training: the next look is fresh."""
@@ -187,15 +208,15 @@ class Loop:
         A process that trains alone evaluates the checkpoint while it saves. That may have decided to stop early, or a
         signal has come meanwhile. Other tasks agree on it after their next call.
         """
-        return self._agree is None and self._agreed(0)[0]
+        return self._plan.trains_alone and self._agreed(0)[0]
 
     @property
     def saved_step(self) -> int:
-        """Of the last checkpoint that was due, or of the one that training began with."""
+        """The step of the last checkpoint that was due, or of the one that training began with."""
         return self._saves.step
 
     def ends(self, why: str, step: int) -> None:
-        """Training is over after `step`. If `Next` has not said so, END_OF_DATA, HOOK or LISTENER has ended it.
+        """Training is over after `step`. If `after` has not said so, END_OF_DATA, HOOK or LISTENER has ended it.
 
         A call that did not come to its end has taken some steps all the same. Each of them has moved the global step
         by 1: else the call would have ended with it.
@@ -209,7 +230,7 @@ class Loop:
     def finish(self) -> None:
         """Training is over and saved."""
         if self._reports:
-            self._reports.finish(self.step, self._last_loss)
+            self._reports.finish(self.step)
         if self._profiler:
             self._profiler.finish()
         self._watchdog.enter(watchdogs.CLOSING)
@@ -223,38 +244,12 @@ class Loop:
             alone: whether this task may end its calls where other tasks do not.
         """
         dues = [self._saves.next(step), every(self._first, self._plan.config.log_every_steps)(step)]
-        dues += [due(step) for due in self._dues]
+        dues.append(self._training.next_due(step))
         dues.append(self._profiler.border(step, alone) if self._profiler else None)
         dues.append(step + 1 if self._irregular else None)
         return max(step + 1, min([self._params.max_steps, *(due for due in dues if due is not None)]))
 
-    # -- reports
-
-    def _report(self, before: int, steps: list[int], losses) -> None:
-        """Every so many steps. Of asynchronous tasks each counts its own: others move the global step as well."""
-        first, taken = self._first, [before, *steps]
-        if self._plan.asynchronous:
-            first, taken = 0, [self.batches - len(losses), *range(self.batches - len(losses) + 1, self.batches + 1)]
-        self._last_loss = losses[-1]
-        if self._reports.bar is not None:
-            self._reports.bar.update(taken[-1] - taken[0])
-        due = in_call([step - first for step in taken], self._plan.config.log_every_steps)
-        if due:
-            if self._plan.asynchronous:
-                now = self._read_step() if self._read_step else self.step
-                steps = [now - self.batches + number for number in taken[1:]]
-            self._reports.write([(steps[number], float(losses[number])) for number in due])
-        if self._reports.summarise:
-            for number in in_call([step - first for step in taken], self._plan.config.save_summary_steps):
-                self._reports.summarise(steps[number], losses[number])
-
-    def _warn_if_it_stands(self, taken: int) -> None:
-        if self.batches - taken < _STANDS_AFTER <= self.batches and self.step == self._first:
-            _log.warning(
-                'WARNING: the global step has not moved in %d batches, and --max_steps counts it: %s',
-                self.batches,
-                training_file.CURE_OF_STEP_STANDS,
-            )
+    # -- steps
 
     def _steps_of(self, step: int, taken: int) -> list[int]:
         """The global step after each of the steps of a call, which have brought it to `step`."""
@@ -288,13 +283,13 @@ class Loop:
         now = time.monotonic()
         asks = self._plan.is_chief or self._plan.asynchronous
         if asks and (self._asked_at is None or now - self._asked_at >= _ASK_SECS):
-            self._asked, self._asked_at = self._reason(), now
+            self._asked, self._asked_at = self._stop_reason(), now
         by_clock = self._plan.is_chief and self._saves.due_by_clock()
         return [*(signum == number for number in _SIGNALS), *(self._asked == name for name in _REASONS), by_clock]
 
     def _agreed(self, steps: int) -> tuple[bool, bool]:
         """Whether the tasks stop, and whether they save by the chief's clock."""
-        agreed = self._agree(self.wishes, steps) if self._agree else self.wishes()
+        agreed = self._training.agree(self.wishes, steps)
         if agreed is None:
             return False, False
         signals, reasons, save = agreed[: len(_SIGNALS)], agreed[len(_SIGNALS) : -1], agreed[-1]
@@ -303,14 +298,3 @@ class Loop:
         elif any(reasons):
             self.why = _REASONS[reasons.index(True)]
         return any(signals) or any(reasons), save
-
-
-def refuse_weights(step: int, weights: Iterable) -> None:
-    """Lets no weight that is not finite into a checkpoint. `weights`: (name, whether all of it is finite).
-
-    Raises:
-        NotFiniteError: one is not.
-    """
-    for name, is_finite in weights:
-        if not is_finite:
-            raise NotFiniteError(f'{name} is not finite at step {step}')

@@ -4,65 +4,84 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 
 import tqdm
 
-from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir import metrics_log, training_file
 from estimator_trainer.this_process import log
 from estimator_trainer.this_process.log import duration
+from estimator_trainer.training.dues import in_call
 
 _log = logging.getLogger('estimator_trainer')
 
 
+_STANDS_AFTER = 100  # batches; a global step that has not moved in so many is worth a warning
+
+
 class Reports:
-    """Reports step, loss, examples/s and the time left. `loop.Loop` says when.
+    """Reports step, loss, examples/s and the time left, on the chief. `loop.Loop` tells of each call.
 
     Args:
-        max_steps: where training ends.
-        batch_size: examples of one global step.
-        metrics: a MetricsLog.
-        bar: whether to draw a bar on stderr instead of writing lines.
-        heard: (examples/s) is told of each report.
+        setup: trainer.Setup.
+        training: loop.Training.
         clock: seconds, monotonic.
-        rate: (step, examples/s) -> None, writes it for TensorBoard.
-        counts: () -> {name: number}, for metrics.jsonl.
-        summarise: (step, loss) -> None, writes for TensorBoard every --save_summary_steps; None: somebody else does.
-
-    Attributes:
-        bar: the one that is drawn, or None.
     """
 
-    def __init__(
-        self,
-        max_steps,
-        batch_size,
-        metrics,
-        bar,
-        heard=lambda rate: None,
-        clock=time.monotonic,
-        rate=lambda step, rate: None,
-        counts=dict,
-        summarise=None,
-    ):
-        self._max_steps, self._batch_size = max_steps, batch_size
-        self._metrics, self._clock = metrics, clock
-        self._draw, self._heard, self._rate, self._counts = bar, heard, rate, counts
-        self.bar, self.summarise = None, summarise
+    def __init__(self, setup, training, clock: Callable[[], float] = time.monotonic):
+        self._setup, self._training, self._clock = setup, training, clock
+        self._config, self._max_steps = setup.plan.config, setup.params.max_steps
+        self._metrics = metrics_log.MetricsLog(os.path.join(self._config.model_dir, 'metrics.jsonl'))
+        self._bar: tqdm.tqdm | None = None
+        self._loss: float | None = None  # of the last step
 
     def start(self, step: int) -> None:
         """Training begins, or goes on, after this step."""
+        self._first = step
         self._reported = [(step, self._clock())]  # the last two reports: step and time
-        if self._draw:
-            self.bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
+        if log.wants_bar(self._config.progress):
+            self._bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
 
-    def finish(self, step: int, loss) -> None:
-        """Training is over; reports what has not been reported. `loss`: of the last step, None if there was none."""
-        if step > self._reported[-1][0] and loss is not None:
-            self.write([(step, float(loss))], is_over=True)
-        if self.bar is not None:
-            self.bar.close()
+    def after_call(self, before: int, steps: list[int], losses, batches: int) -> None:
+        """A call has taken some steps. Every --log_every_steps is reported, and every --save_summary_steps.
 
-    def write(self, losses, is_over: bool = False) -> None:
+        Asynchronous tasks count their own steps: others move the global step as well.
+
+        Args:
+            before: the global step before the call.
+            steps: the global step after each of its steps.
+            losses: of each of its steps.
+            batches: trained in this process so far.
+        """
+        first, counts, last = self._first, [before, *steps], steps[-1]
+        if self._setup.plan.asynchronous:
+            first, counts = 0, list(range(batches - len(losses), batches + 1))
+        self._loss = losses[-1]
+        if self._bar is not None:
+            self._bar.update(counts[-1] - counts[0])
+        due = in_call([count - first for count in counts], self._config.log_every_steps)
+        if due:
+            if self._setup.plan.asynchronous:
+                now = self._training.read_step()
+                steps = [now - batches + count for count in counts[1:]]
+            self._write([(steps[number], float(losses[number])) for number in due])
+        for number in in_call([count - first for count in counts], self._config.save_summary_steps):
+            self._training.write_step(steps[number], losses[number])
+        if batches - len(losses) < _STANDS_AFTER <= batches and last == self._first:
+            _log.warning(
+                'WARNING: the global step has not moved in %d batches, and --max_steps counts it: %s',
+                batches,
+                training_file.CURE_OF_STEP_STANDS,
+            )
+
+    def finish(self, step: int) -> None:
+        """Training is over; reports what has not been reported."""
+        if step > self._reported[-1][0] and self._loss is not None:
+            self._write([(step, float(self._loss))], is_over=True)
+        if self._bar is not None:
+            self._bar.close()
+
+    def _write(self, losses: list[tuple[int, float]], is_over: bool = False) -> None:
         """Reports steps that share one measurement of the speed.
 
         Args:
@@ -71,48 +90,30 @@ class Reports:
         """
         now, step = self._clock(), losses[-1][0]
         steps_per_sec = self._steps_per_sec(step, now)
-        known = {} if steps_per_sec is None else {'examples_per_sec': steps_per_sec * self._batch_size}
+        known = (
+            {} if steps_per_sec is None else {'examples_per_sec': steps_per_sec * self._setup.plan.global_batch_size}
+        )
         speed = [f'{rate:,.0f} examples/s' for rate in known.values()]
-        if self.bar is not None:
-            self.bar.set_postfix_str(', '.join([f'loss {losses[-1][1]:.4f}', *speed]), refresh=False)
-            self.bar.n = min(step, self._max_steps)  # workers with parameter servers train a few steps more
-            self.bar.refresh()
+        if self._bar is not None:
+            self._bar.set_postfix_str(', '.join([f'loss {losses[-1][1]:.4f}', *speed]), refresh=False)
+            self._bar.n = min(step, self._max_steps)  # workers with parameter servers train a few steps more
+            self._bar.refresh()
         for rate in known.values():
-            self._heard(rate)
+            self._setup.watchdog.heard_rate(rate)
         for at, loss in losses:
-            if self.bar is None:
+            if self._bar is None:
                 shown, left = min(at, self._max_steps), []
                 if steps_per_sec is not None and not is_over:
                     left = [f'{duration((self._max_steps - shown) / max(steps_per_sec, 1e-9))} left']
                 _log.info('%s', '  '.join([f'step {shown}/{self._max_steps}', f'loss {loss:.4f}', *speed, *left]))
-            self._metrics.write('train', at, {'loss': loss, **known, **self._counts()})
+            self._metrics.write('train', at, {'loss': loss, **known, **self._setup.counts()})
             for rate in known.values():
-                self._rate(at, rate)
+                self._training.write_rate(at, rate)
         self._reported = [self._reported[-1], (step, now)]
 
-    def _steps_per_sec(self, step, now) -> float | None:
+    def _steps_per_sec(self, step: int, now: float) -> float | None:
         """Since the last report, or the one before. None: there has been a single step, which tells nothing."""
         for then, at in reversed(self._reported):
             if step - then > 1:
                 return (step - then) / max(now - at, 1e-9)
         return None
-
-
-def make(setup, rate, summarise=None) -> Reports:
-    """Of the chief.
-
-    Args:
-        setup: trainer.Setup.
-        rate, summarise: as of Reports.
-    """
-    config = setup.plan.config
-    return Reports(
-        max_steps=setup.params.max_steps,
-        batch_size=setup.plan.global_batch_size,
-        metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, 'metrics.jsonl')),
-        bar=log.wants_bar(config.progress),
-        heard=setup.watchdog.heard_rate,
-        counts=setup.counts,
-        rate=rate,
-        summarise=summarise,
-    )

@@ -104,12 +104,12 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     )
     if plan.trains:
         watchdog.when_asked_to_profile(profiler.ask)
-    input_fn, after_call = input_fns.by_name(job.input_fn or dataset.input_fn), lambda: None
+    input_fn, compared = input_fns.by_name(job.input_fn or dataset.input_fn), None
     if plan.in_sync and job.input_fn:
-        together = first_batches.FirstBatches(plan)
-        input_fn, after_call = together.watched(input_fn), together.after_call
+        compared = first_batches.FirstBatches(plan)
+        input_fn = compared.watched(input_fn)
     loop = loops.Loop(
-        plan, params, watchdog, _reason_to_stop(config, rule), profiler, after_call, _position_kept(plan, params)
+        plan, params, watchdog, _stop_reason(config, rule), profiler, compared, _keep_position(plan, params)
     )
     waited = waits.Waits(memory and memory.waited_secs)
     watchdog.hear_waits(waited.totals)
@@ -208,16 +208,16 @@ def _started_at(params, plan, step) -> run_params.RunParams:
     return dataclasses.replace(params, start_step=step, max_steps=end, position_shift=shift)
 
 
-def _position_kept(plan, params):
+def _keep_position(plan, params):
     """(step of a checkpoint, batches trained in this process) -> keeps how many examples the checkpoint has trained."""
     if plan.asynchronous:
-        return lambda step, batches: None
+        return None
     model_dir, batch = plan.config.model_dir, params.global_batch_size
     began = params.start_step * batch + params.position_shift
     return lambda step, batches: config_file.keep_examples(model_dir, batch, step, began + batches * batch)
 
 
-def _reason_to_stop(config, rule):
+def _stop_reason(config, rule):
     """() -> why training should stop now, or None."""
     started = float(os.environ.get(protocol.STARTED) or time.time())  # the run, maybe in an earlier process
 

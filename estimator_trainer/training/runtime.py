@@ -12,7 +12,7 @@ import tf_config
 from estimator_trainer.compat.patches import eager_mode, forked_session, heartbeat, python_functions, python_lock
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.training import broken_input, save_rule
+from estimator_trainer.training import broken_input, dues
 
 _LEAST_SYNC_THREADS = 4
 
@@ -118,7 +118,7 @@ def _run_config(plan, train_strategy):
         train_distribute=train_strategy,
         eval_distribute=_mirrored(plan) if config.eval_strategy == 'mirrored' else None,
         save_checkpoints_steps=config.save_checkpoints_steps,
-        save_checkpoints_secs=save_rule.of_flags(config).secs,
+        save_checkpoints_secs=dues.save_rule(config).secs,
         save_summary_steps=config.save_summary_steps,
         keep_checkpoint_max=config.keep_checkpoints,
         log_step_count_steps=None,  # the trainer's own hook reports

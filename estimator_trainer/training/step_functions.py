@@ -11,14 +11,14 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from estimator_trainer.compat.patches import graphs
-from estimator_trainer.training import waits
 
+ASKS = ('IteratorGetNext', 'IteratorGetNextAsOptional')  # for a batch
 _READ = {  # operations that take a resource or a variable of TensorFlow 1, or keep a state, and change nothing
     *('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd', 'VarHandleOp', 'VarIsInitializedOp', 'VariableShape'),
     *('IsVariableInitialized', 'RefIdentity', 'RefSwitch', 'RefSelect', 'RefMerge', 'VariableV2', 'Variable'),
     *('LookupTableFind', 'LookupTableFindV2', 'LookupTableSize', 'LookupTableSizeV2', 'LookupTableExportV2'),
     *('HashTableV2', 'MutableHashTableV2', 'QueueSizeV2', 'QueueIsClosedV2', 'Assert', 'Print', 'PrintV2'),
-    *waits.ASKS,
+    *ASKS,
 }
 _CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
 

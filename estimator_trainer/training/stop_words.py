@@ -1,7 +1,7 @@
 """Says when training stops early, how often that is looked at, and whether it can happen. Imports no TensorFlow."""
 
 from estimator_trainer.jobs import metric_names
-from estimator_trainer.training import save_rule
+from estimator_trainer.training import dues
 
 
 def rule(plan) -> str:
@@ -10,7 +10,7 @@ def rule(plan) -> str:
     least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
     in_a_row = f'{stop.patience} evaluation{"" if stop.patience == 1 else "s"} in a row'
     said = f'when {stop.metric} ({metric_names.better(stop.mode)}) has not improved{least} for {in_a_row}'
-    saved = save_rule.of_flags(config)
+    saved = dues.save_rule(config)
     if plan.has_evaluator:
         return f'{said}; the evaluator evaluates each checkpoint that it can ({saved})'
     if config.throttle_secs:
@@ -28,11 +28,11 @@ def warning(plan, max_steps: int | None) -> str | None:
     if stop is None:
         return None
     needed, least = stop.patience + 1, None  # the first one is the best so far
-    every = save_rule.of_flags(config).steps
+    every = dues.save_rule(config).steps
     if every and max_steps:
         least = (max_steps - 1) // every, f'--save_checkpoints_steps={every}', f'{max_steps:,} steps'
     if config.max_secs:
-        waits = {'--save_checkpoints_secs': save_rule.of_flags(config).secs or 0}
+        waits = {'--save_checkpoints_secs': dues.save_rule(config).secs or 0}
         if not plan.has_evaluator:
             waits['--eval_throttle_secs'] = config.throttle_secs
         name, secs = max(waits.items(), key=lambda each: each[1])
@@ -61,6 +61,6 @@ def too_few(plan, evaluations, max_steps: int) -> str | None:
         return None
     return (
         f'--stop_metric={stop.metric} could not end this run early: --stop_patience={stop.patience} needs {needed} '
-        f'evaluations, and there were {made}; save more often than {save_rule.of_flags(plan.config)}, by '
+        f'evaluations, and there were {made}; save more often than {dues.save_rule(plan.config)}, by '
         '--save_checkpoints_steps or --save_checkpoints_secs, or lower --stop_patience'
     )

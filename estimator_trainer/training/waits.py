@@ -4,16 +4,12 @@ What counts is the time that a step really waits: reading that happens meanwhile
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import determinism, graphs
-
 v1 = tf.compat.v1
 _OF_CALL = 'estimator_trainer/input_wait_of_call'
-ASKS = ('IteratorGetNext', 'IteratorGetNextAsOptional')
 
 
 class Waits:
@@ -53,49 +49,6 @@ def measured(batches: Iterator, waited: Callable[[float], None], clock: Callable
             return
         waited(clock() - began)
         yield batch
-
-
-def for_input_of_step(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
-    """How long a step waits for its iterators, in seconds, a float64 scalar.
-
-    The operations are added when the step is complete: the seeds of a graph count its operations.
-
-    Args:
-        ops: those that the step runs, whether it is measured or not (`needed`). To measure any other one would run it.
-
-    Returns:
-        None where that cannot be measured: the step asks no iterator, asks one under a condition of TensorFlow 1, or
-        may not read a clock (--deterministic).
-    """
-    with lacks.or_without(graphs.__file__):
-        return _measured(ops)
-    return None
-
-
-def _measured(ops) -> tf.Tensor | None:
-    asking = [op for op in ops if op.type in ASKS]
-    if not asking or determinism.is_on() or any(graphs.is_in_control_flow(op) for op in asking):
-        return None
-    graph = asking[0].graph
-    with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
-        with tf.device(tf.DeviceSpec.from_string(asking[0].device).replace(device_type='CPU', device_index=0)):
-            began = tf.timestamp()
-            for op in asking:
-                graphs.run_after(op, began.op)
-            with tf.control_dependencies(asking):
-                return tf.timestamp() - began
-
-
-def needed(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
-    """The operations without which some operations cannot run, and these."""
-    found: dict[tf.Operation, None] = {}
-    left = list(ops)
-    while left:
-        op = left.pop()
-        if op not in found:
-            found[op] = None
-            left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-    return list(found)
 
 
 def now_of_call(secs: tf.Tensor | None) -> None:

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -25,7 +26,9 @@ OWN = Job(model_fn=print, input_fn=print, num_train_examples=1000)
 def shown(tmp_path, *argv, job=JOB, sizes=prepared_sets.Sizes(4000, 1000), url=''):
     config = trainer_config.parse(['trainer', f'--model_dir={tmp_path}', *argv])
     plan = dataclasses.replace(planning.make(config, {}), job=job, job_params=dict(job.params))
-    return dry_run.lines(plan, sizes, url)
+    quick = mock.patch.dict(os.environ, {protocol.QUICK_CHECK: '1'})  # TFDS is not asked for sets that it lacks
+    with mock.patch.object(prepared_sets, 'sizes', return_value=sizes), quick:
+        return dry_run.lines(plan, url)
 
 
 CASES = {  # flags, the job, the lines

@@ -14,7 +14,7 @@ from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoints, training_file
 from estimator_trainer.training import estimator as training
-from estimator_trainer.training import loop, waits
+from estimator_trainer.training import loop, session_hook, waits
 
 v1 = tf.compat.v1
 TERM, INT = signal.SIGTERM, signal.SIGINT
@@ -113,6 +113,7 @@ def train(
         in_sync=False,
         is_multi_worker=False,
         uses_parameter_servers=False,
+        trains_alone=True,
         num_replicas=1,
         global_batch_size=1,
     )
@@ -277,11 +278,11 @@ def test_tasks_that_count_the_global_step_differently(steps, agree):
 
     its = types.SimpleNamespace(step=steps[0], wishes=lambda: [False] * loop.WISHES)
     plan = types.SimpleNamespace(num_training_tasks=len(steps))
-    hook = training.LoopHook(types.SimpleNamespace(plan=plan, loop=its), None, None)
+    hook = session_hook.SessionHook(types.SimpleNamespace(plan=plan, loop=its), None, None)
     hook._participant, hook._heard = Participant(), [0] * (loop.WISHES + 1)
     assert hook._wishes()[loop.WISHES] == 7
     if agree:
-        assert hook._agree(its.wishes, 1) == [False] * loop.WISHES
+        assert hook.agree(its.wishes, 1) == [False] * loop.WISHES
     else:
         with pytest.raises(UsageError, match='count the global step differently: at step 7'):
-            hook._agree(its.wishes, 1)
+            hook.agree(its.wishes, 1)

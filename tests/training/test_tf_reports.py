@@ -10,28 +10,41 @@ import tensorflow as tf
 
 from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.run_dir import metrics_log
-from estimator_trainer.training import loop, reports, save_rule
+from estimator_trainer.training import dues, loop, reports
 
 v1 = tf.compat.v1
+
+
+class Alone:
+    """A loop.Training of one task."""
+
+    def __init__(self, write_rate, read_step):
+        self.write_rate, self.read_step = write_rate, read_step
+
+    def agree(self, wishes, steps):
+        return wishes()
+
+    def next_due(self, step):
+        return None
 
 
 def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
     """Drives a Loop that reports every two steps of this task; the loss at a step is the step halved."""
     clock = iter(times)
-    shown = reports.Reports(
-        max_steps=10,
-        batch_size=64,
-        metrics=metrics_log.MetricsLog(os.path.join(folder, 'metrics.jsonl')),
-        bar=bar,
-        clock=lambda: next(clock),
-        rate=saver_hooks.scalar_writer(str(folder), 'examples_per_sec'),
+    config = types.SimpleNamespace(
+        log_every_steps=2, save_summary_steps=0, epochs=None, model_dir=str(folder), progress='bar' if bar else 'lines'
     )
-    config = types.SimpleNamespace(log_every_steps=2, save_summary_steps=0, epochs=None)
-    plan = types.SimpleNamespace(config=config, is_chief=True, asynchronous=steps_each_run > 1)
+    plan = types.SimpleNamespace(
+        config=config, is_chief=True, asynchronous=steps_each_run > 1, trains_alone=True, global_batch_size=64
+    )
+    watchdog = mock.Mock(signum=None)
+    setup = types.SimpleNamespace(plan=plan, params=types.SimpleNamespace(max_steps=10), watchdog=watchdog, counts=dict)
     params = types.SimpleNamespace(max_steps=10**6, start_step=start)
-    its = loop.Loop(plan, params, mock.Mock(signum=None), lambda: None)
+    training = Alone(saver_hooks.scalar_writer(str(folder), 'examples_per_sec'), lambda: step)
+    shown = reports.Reports(setup, training, lambda: next(clock))
+    its = loop.Loop(plan, params, watchdog, lambda: None)
     with tf.Graph().as_default():
-        its.begin(start, save_rule.Saves(save_rule.SaveRule()), reports=shown, read_step=lambda: step)
+        its.begin(start, dues.Saves(dues.SaveRule()), training, shown)
         step = start
         for _ in range(runs):
             step += steps_each_run

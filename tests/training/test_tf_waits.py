@@ -5,7 +5,7 @@ import math
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.training import waits
+from estimator_trainer.training import step_batches, waits
 
 v1 = tf.compat.v1
 
@@ -42,7 +42,7 @@ def reads():
 
 def test_a_step_that_reads(reads):
     graph, batch = reads
-    secs = waits.for_input_of_step(waits.needed([batch.op]))
+    secs = step_batches.measured_wait(step_batches.needed([batch.op]))
     waits.now_of_call(secs)
     with v1.Session(graph=graph) as session:
         found = [session.run([batch, secs, waits.of_call()]) for _ in range(3)]
@@ -52,11 +52,11 @@ def test_a_step_that_reads(reads):
 
 def test_a_graph_without_iterators():
     with tf.Graph().as_default() as graph:
-        assert waits.for_input_of_step(graph.get_operations()) is None
+        assert step_batches.measured_wait(graph.get_operations()) is None
         waits.now_of_call(None)
         assert waits.of_call() == []
 
 
 def test_a_graph_that_may_not_read_a_clock(reads, monkeypatch):
     monkeypatch.setattr(waits.determinism, 'is_on', lambda: True)
-    assert waits.for_input_of_step(reads[0].get_operations()) is None
+    assert step_batches.measured_wait(reads[0].get_operations()) is None

@@ -3,8 +3,8 @@
 import pytest
 
 from estimator_trainer.config import trainer_config
-from estimator_trainer.training import save_rule
-from estimator_trainer.training.save_rule import SaveRule
+from estimator_trainer.training import dues
+from estimator_trainer.training.dues import SaveRule
 
 FIT, CUSTOM = '--loop=keras_fit', '--loop=custom_loop'
 
@@ -23,5 +23,5 @@ FIT, CUSTOM = '--loop=keras_fit', '--loop=custom_loop'
     ],
 )
 def test_of_flags(given, rule, words):
-    found = save_rule.of_flags(trainer_config.parse(['trainer', '--model_dir=m', '--max_steps=9', *given]))
+    found = dues.save_rule(trainer_config.parse(['trainer', '--model_dir=m', '--max_steps=9', *given]))
     assert (found, str(found)) == (rule, words)

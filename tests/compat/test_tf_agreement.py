@@ -1,4 +1,4 @@
-"""compat.agreement and sync.eager_agreement: tasks with clocks of their own meet at the same steps, and hear the same.
+"""compat.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
 
 And compat.patches.python_lock: a task that waits for another still runs its own threads.
 """
@@ -14,10 +14,9 @@ import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
 from estimator_trainer.compat import agreement, lacks
+from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import python_lock
 from estimator_trainer.supervisor.processes import ports
-from estimator_trainer.training.sync import eager_agreement
-from estimator_trainer.training.sync.eager_agreement import EagerAgreement
 
 v1 = tf.compat.v1
 
@@ -151,7 +150,7 @@ def as_workers(two, monkeypatch):
 
 def test_what_is_reduced_is_the_wish_of_all_replicas(as_workers, monkeypatch):
     clock = Clock(0.1)
-    monkeypatch.setattr(eager_agreement, '_EVERY_SECS', 0.55)
+    monkeypatch.setattr(agreement, '_EVERY_SECS', 0.55)
     with as_workers.scope():
         mine = EagerAgreement(2, True, clock)
     assert mine.agree(lambda: [False, True], 1) == [False, True]

@@ -1,8 +1,8 @@
-"""call_lengths: where calls end, and how long they become."""
+"""training.calls: where calls end, and how long they become."""
 
 import pytest
 
-from estimator_trainer.training.call_lengths import MOST_STEPS, CallLengths
+from estimator_trainer.training.calls import MOST_STEPS, CallLengths
 
 
 class Clock:

@@ -1,0 +1,59 @@
+"""The process of a task, from its claim on the model_dir to its exit code. TensorFlow comes up in it."""
+
+import contextlib
+import logging
+
+from estimator_trainer import exit_codes, jobs
+from estimator_trainer.errors import UsageError
+from estimator_trainer.lifecycle import watchdog as watchdogs
+from estimator_trainer.run_dir import checkpoint_file, ownership
+from estimator_trainer.this_process import forks
+from estimator_trainer.training import plan as planning
+from estimator_trainer.training import what_failed
+
+_log = logging.getLogger('estimator_trainer')
+
+
+def run(plan: planning.Plan) -> int:
+    """Does this task's part of a run.
+
+    Returns:
+        Its exit code. Whatever the task fails with, its record says why.
+
+    Raises:
+        UsageError, JobError, TakenElsewhere: the user can mend it.
+    """
+    config = plan.config
+    bounds = watchdogs.Bounds(config.step_timeout_secs, config.grace_secs)
+    claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
+    with claim, watchdogs.Watchdog(str(plan.task or 'trainer'), bounds) as watchdog:
+        try:
+            from estimator_trainer import compat
+
+            if plan.trains:
+                watchdog.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
+            compat.bring_up()
+            if plan.job is None:
+                plan = planning.with_job(plan)
+                _log.info('data: %s', plan.data)
+            from estimator_trainer.compat.patches import job_lines
+            from estimator_trainer.training.run_task import run_task
+
+            job_lines.show(config.job)
+            with forks.parent_only():
+                end = run_task(plan, watchdog, compat.versions())
+        except (UsageError, jobs.JobError, ownership.TakenElsewhere):
+            raise
+        except BaseException as error:  # SystemExit too: a task that ends says why
+            from estimator_trainer.compat import lacks
+            from estimator_trainer.training import failures
+
+            lacking = lacks.refusal(error)
+            refused = UsageError(lacking) if lacking else what_failed.in_traced_code(error, UsageError)
+            if refused:
+                raise refused from None
+            end = failures.explain(error, plan, watchdog)
+        if end is None:
+            return exit_codes.OK
+        watchdog.end(end)
+        return end.code
