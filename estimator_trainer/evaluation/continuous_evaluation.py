@@ -84,7 +84,9 @@ class ContinuousEvaluation:
     def _evaluate(self, checkpoint, ended) -> None:
         self._done = checkpoint
         try:
-            self._evaluation.of(checkpoint, ended or checkpoints.step_of(checkpoint) >= self._max_steps)
+            self._evaluation.evaluate_checkpoint(
+                checkpoint, ended or checkpoints.step_of(checkpoint) >= self._max_steps
+            )
             self._evaluated = checkpoint
         except checkpoint_errors.UNREADABLE as error:
             if checkpoints.damage(checkpoint) is None:

@@ -70,8 +70,8 @@ def mode_of(metric: str, best_metric: str, best_mode: str) -> str | None:
     return best_mode if metric == best_metric else metric_names.known_mode(metric)
 
 
-def told(verdict: dict) -> str:
-    """The decision as one says it."""
+def sentence(verdict: dict) -> str:
+    """The decision in words."""
     if 'why' in verdict:  # of somebody outside
         return str(verdict['why'])
     rows = 'an evaluation' if verdict['patience'] == 1 else f'{verdict["patience"]} evaluations in a row'

@@ -1,7 +1,7 @@
 """Evaluates a checkpoint: keeps the results, decides whether training stops early, and exports.
 
 Every loop and the evaluator evaluate through this module. Before it begins with a checkpoint, it writes to
-`eval/last.json` that these pieces have to be done (`evaluation.owed`). If the process is killed or fails in between,
+`eval/last.json` that these pieces have to be done (`evaluation_journal`). If the process is killed or fails in between,
 the next process does the rest: it calls `make_up`, or the evaluator's loop calls `find_undone`.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import early_stopping, owed
+from estimator_trainer.evaluation import early_stopping, evaluation_journal
 from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import checkpoints, locks, metrics_log, ownership
 
@@ -85,18 +85,18 @@ class Evaluation:
         left undone is made up for.
         """
         with lock(self._model_dir) as evaluation_lock:
-            taken, told = False, None
+            taken, named_holder = False, None
 
             def is_ours():
-                nonlocal taken, told
+                nonlocal taken, named_holder
                 if taken:
                     return True
                 taken = evaluation_lock.take()
                 holder = evaluation_lock.holder()
                 if taken:
                     self.make_up()
-                elif holder != told:
-                    told = holder
+                elif holder != named_holder:
+                    named_holder = holder
                     _log.info('evaluation: %s evaluates this run; this process does so once that one has ended', holder)
                 return taken
 
@@ -108,16 +108,16 @@ class Evaluation:
         Raises:
             UsageError: it will not; the message names what there is.
         """
-        wanted = {f'--stop_metric={self._rule.metric}': self._rule.metric} if self._rule else {}
+        metrics_by_flag = {f'--stop_metric={self._rule.metric}': self._rule.metric} if self._rule else {}
         if self._exports.metric:
-            wanted[f"the job's best_metric={self._exports.metric!r}"] = self._exports.metric
-        if set(wanted.values()) <= {'loss'}:  # which every evaluation gives
+            metrics_by_flag[f"the job's best_metric={self._exports.metric!r}"] = self._exports.metric
+        if set(metrics_by_flag.values()) <= {'loss'}:  # which every evaluation gives
             return
         names = self._evaluator.metric_names()
-        for whose, metric in wanted.items():
+        for flag, metric in metrics_by_flag.items():
             if metric not in names:
                 raise UsageError(
-                    f'{whose}: the evaluation has no metric of this name{metric_names.nearest(metric, names)}. '
+                    f'{flag}: the evaluation has no metric of this name{metric_names.nearest(metric, names)}. '
                     f'It has: {", ".join(sorted(names))}.'
                 )
 
@@ -125,21 +125,21 @@ class Evaluation:
         """Does what an earlier process has left undone, if its checkpoint is still there."""
         entry = self.find_undone()
         if entry:
-            self.of(os.path.join(self._model_dir, entry.checkpoint), entry.final)
+            self.evaluate_checkpoint(os.path.join(self._model_dir, entry.checkpoint), entry.final)
 
-    def find_undone(self) -> owed.EvaluationEntry | None:
+    def find_undone(self) -> evaluation_journal.EvaluationEntry | None:
         """Reads what an earlier process has left undone and can still be done; None for nothing.
 
         Half-written exports and files are removed. Where the checkpoint is gone, a warning says what is missing.
         """
         self._exports.remove_unfinished()
         early_stopping.remove_unfinished(self._model_dir)
-        owed.remove_unfinished(self._model_dir)
+        evaluation_journal.remove_unfinished(self._model_dir)
         newest = checkpoints.newest(self._model_dir)
-        self._last = owed.read(self._model_dir) or self._of_an_earlier_version(newest)
+        self._last = evaluation_journal.read(self._model_dir) or self._of_an_earlier_version(newest)
         if self._last is None or self._last.done:
             return None
-        known = owed.recorded(self._last, self._lines.read()) is not None
+        known = evaluation_journal.recorded(self._last, self._lines.read()) is not None
         name, missing = self._last.checkpoint, 'the exports' if known else 'the evaluation and the exports'
         if self._last.digest and self._last.digest == checkpoints.digest(os.path.join(self._model_dir, name)):
             _log.info(
@@ -156,14 +156,14 @@ class Evaluation:
         )
         return None
 
-    def of(self, checkpoint: str, final: bool) -> None:
+    def evaluate_checkpoint(self, checkpoint: str, final: bool) -> None:
         """Does what has not been done of a checkpoint's evaluation.
 
         Args:
             final: training has ended with this checkpoint.
         """
         lines = self._lines.read()
-        new = owed.EvaluationEntry(
+        new = evaluation_journal.EvaluationEntry(
             os.path.basename(checkpoint),
             checkpoints.step_of(checkpoint),
             checkpoints.digest(checkpoint),
@@ -172,12 +172,12 @@ class Evaluation:
             self._exports.finals(),
         )
         known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
-        entry = owed.take_up(known, new, lines)
+        entry = evaluation_journal.take_up(known, new, lines)
         if entry.done:
-            self.results[entry.step] = owed.recorded(entry, lines) or {}
+            self.results[entry.step] = evaluation_journal.recorded(entry, lines) or {}
             return
         self._keep(entry)
-        evaluator, metrics = self._evaluator, owed.recorded(entry, lines)
+        evaluator, metrics = self._evaluator, evaluation_journal.recorded(entry, lines)
         if metrics is None:
             metrics = self._evaluate(evaluator, checkpoint)
         self.results[entry.step] = metrics
@@ -192,7 +192,7 @@ class Evaluation:
         """`of` the last checkpoint, with which training has ended."""
         checkpoint = checkpoints.newest(self._model_dir)
         if checkpoint:
-            self.of(checkpoint, final=True)
+            self.evaluate_checkpoint(checkpoint, final=True)
         else:
             _log.warning('WARNING: evaluation: there is no checkpoint in %s', self._model_dir)
 
@@ -212,14 +212,14 @@ class Evaluation:
             return
         verdict = early_stopping.decide(self._rule, self._lines.read(), self._model_dir)
         if verdict:
-            _log.info('early stopping: %s', early_stopping.told(verdict))
+            _log.info('early stopping: %s', early_stopping.sentence(verdict))
 
     def _keep(self, entry) -> None:
         self._last = entry
         self._last_done = entry if entry.done else self._last_done
-        owed.write(self._model_dir, entry)
+        evaluation_journal.write(self._model_dir, entry)
 
-    def _of_an_earlier_version(self, newest) -> owed.EvaluationEntry | None:
+    def _of_an_earlier_version(self, newest) -> evaluation_journal.EvaluationEntry | None:
         """What a model_dir without eval/last.json says: its newest checkpoint may have been evaluated. Whether
         it was exported as the final one is seen by whether there is a final export at all."""
         lines = self._lines.read()
@@ -228,7 +228,7 @@ class Evaluation:
         step = checkpoints.step_of(newest)
         if lines[-1]['step'] != step or self._start_step not in (None, step):
             return None
-        return owed.EvaluationEntry(
+        return evaluation_journal.EvaluationEntry(
             os.path.basename(newest),
             step,
             checkpoints.digest(newest),

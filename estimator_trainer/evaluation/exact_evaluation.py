@@ -23,8 +23,8 @@ def input_fn(of_job, params, run_config):
 
     def batches(input_context=None):
         replicas = input_context.num_replicas_in_sync if input_context else 1
-        found = of_job(tf.estimator.ModeKeys.EVAL, params.as_dict(), input_context, run_config)
-        return for_all(found, replicas)
+        batches_of_job = of_job(tf.estimator.ModeKeys.EVAL, params.as_dict(), input_context, run_config)
+        return for_all(batches_of_job, replicas)
 
     return batches
 

@@ -90,15 +90,15 @@ class InOwnFolder:
             with locks.Lock(os.path.join(own, _LOCK)) as lock:
                 with contextlib.suppress(OSError):  # a file system without locks
                     lock.take()  # nobody takes the folder for left behind
-                found = self._evaluator.export_saved_model(
+                exported = self._evaluator.export_saved_model(
                     own, serving_input_fn, checkpoint_path=checkpoint_path, **options
                 )
-                found = tf.compat.as_str_any(found)
-                removal.mark(found)
-                seconds = int(os.path.basename(found))
+                exported = tf.compat.as_str_any(exported)
+                removal.mark(exported)
+                seconds = int(os.path.basename(exported))
                 while os.path.lexists(path := os.path.join(folder, str(seconds))):
                     seconds += 1
-                os.rename(found, path)
+                os.rename(exported, path)
         finally:
             removal.tree(own, removal.Marked(own))
         return path

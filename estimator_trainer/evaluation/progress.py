@@ -49,9 +49,9 @@ class EvaluationProgress:
         if now >= self._due:
             self._wait = min(2 * self._wait, _LONGEST_SECS)
             self._due = now + self._wait
-            of = '' if self._steps is None else f' of {self._steps:,}'
+            of_all = '' if self._steps is None else f' of {self._steps:,}'
             batches = 'batch' if self._batches == 1 and not of else 'batches'
-            _log.info('evaluates: %s%s %s after %s', f'{self._batches:,}', of, batches, duration(took))
+            _log.info('evaluates: %s%s %s after %s', f'{self._batches:,}', of_all, batches, duration(took))
 
     def _has_read_far_more(self) -> bool:
         return bool(self._train_examples) and self._batches * self._batch_size > _FAR_MORE * self._train_examples

@@ -28,12 +28,12 @@ def write(dataset, model_dir: str, evaluator, checkpoint: str, step: int) -> Non
     if dataset.num_eval > MOST_EXAMPLES or not tf.executing_eagerly():
         return
     try:
-        found = _wrong(dataset.eval_examples(), evaluator.predictions(checkpoint), dataset.class_name)
+        answers = _wrong(dataset.eval_examples(), evaluator.predictions(checkpoint), dataset.class_name)
     except Exception as error:  # of somebody else's model_fn, which may not be made for predictions
         _log.info('the page shows no wrong answers: %s: %s', type(error).__name__, str(error).partition('\n')[0])
         return
-    if found is not None:
-        protocol.write_json(os.path.join(model_dir, 'eval', 'wrong.json'), {'step': step, **found})
+    if answers is not None:
+        protocol.write_json(os.path.join(model_dir, 'eval', 'wrong.json'), {'step': step, **answers})
 
 
 def _wrong(examples: Iterable, predictions: Iterable[dict], class_name) -> dict | None:
@@ -48,7 +48,7 @@ def _wrong(examples: Iterable, predictions: Iterable[dict], class_name) -> dict 
             if int(answer) != int(label):
                 certainty = None if certainties is None else round(float(np.max(certainties[row])), 4)
                 wrong.append((certainty, evaluated - 1, image, int(label), int(answer)))
-    shown = sorted(wrong, key=lambda each: each[0] or 0.0, reverse=True)[:_MOST_SHOWN]
+    most_certain = sorted(wrong, key=lambda each: each[0] or 0.0, reverse=True)[:_MOST_SHOWN]
     return {
         'evaluated': evaluated,
         'wrong': len(wrong),
@@ -60,6 +60,6 @@ def _wrong(examples: Iterable, predictions: Iterable[dict], class_name) -> dict 
                 'probability': certainty,
                 'png': base64.b64encode(tf.io.encode_png(image).numpy()).decode(),
             }
-            for certainty, position, image, label, answer in shown
+            for certainty, position, image, label, answer in most_certain
         ],
     }

@@ -86,5 +86,5 @@ def is_of_python(text: str) -> bool:
 
 def peer_of(text: str, task: str) -> str | None:
     """The first task other than `task` that an error names as one that could not be reached, such as 'worker:1'."""
-    named = (f'{found[1]}:{found[2]}' for found in _REMOTE.finditer(text))
+    named = (f'{match[1]}:{match[2]}' for match in _REMOTE.finditer(text))
     return next((name for name in named if name != task), None)

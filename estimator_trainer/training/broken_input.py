@@ -25,7 +25,7 @@ _OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # 
 
 
 def install(watchdog) -> None:
-    """From here on an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
+    """After this call an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
     the data that does not answer is not waited for then."""
     watchdog.when_told_to_stop(patience.give_up)
     session_end.install(lambda exception: ends_training(exception, watchdog), of_the_data)

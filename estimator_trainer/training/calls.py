@@ -113,12 +113,12 @@ class CallLengths:
 
     def __init__(self, steps: int | None, next_due, longest: int = MOST_STEPS, clock=time.monotonic):
         self._steps, self._next_due, self._longest, self._clock = steps, next_due, longest, clock
-        self._wanted = steps or 1
+        self._length = steps or 1
         self._began: float | None = None
 
     def of_call_after(self, step: int) -> int:
         """The steps of the call that begins after `step`: at least 1."""
-        return max(1, min(self._next_due(step) - step, self._wanted))
+        return max(1, min(self._next_due(step) - step, self._length))
 
     def begin(self) -> None:
         """A call begins."""
@@ -129,7 +129,7 @@ class CallLengths:
         if self._steps is not None or self._began is None:
             return
         fit = int(_CALL_SECS / max((self._clock() - self._began) / max(1, steps), 1e-9))
-        self._wanted = max(1, min(2 * self._wanted, fit, self._longest))
+        self._length = max(1, min(2 * self._length, fit, self._longest))
 
 
 class CallTimer:

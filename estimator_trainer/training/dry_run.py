@@ -68,20 +68,20 @@ def _is_quick() -> bool:
 
 
 def _sizes(plan) -> Sizes | None:
-    """Of the data set; None if it is not prepared, or the job does not read one."""
+    """The sizes of the data set; None if it is not prepared, or the job does not read one."""
     config, job = plan.config, plan.job
     if job is None or job.input_fn or job.file_spec or urls.is_url(config.data_dir):
         return None
-    found = prepared_sets.sizes(config.dataset, config.data_dir)
-    if found is None and not _is_quick():
+    sizes = prepared_sets.sizes(config.dataset, config.data_dir)
+    if sizes is None and not _is_quick():
         _log.info('asks TFDS for the data set %s, which takes some seconds', config.dataset)
         from estimator_trainer import compat
 
         compat.bring_up()
         from estimator_trainer.data import sources
 
-        found = sources.sizes(config.dataset, config.data_dir)
-    return found
+        sizes = sources.sizes(config.dataset, config.data_dir)
+    return sizes
 
 
 def _training(config, batch, steps, examples) -> str:

@@ -20,8 +20,8 @@ def losses_of_calls(setup, strategy, replica_step, iterator):
     take_steps = of_replica_step(strategy, replica_step)
     loop, most, alone = setup.loop, setup.plan.config.most_steps_per_call, setup.plan.trains_alone
     while True:
-        wanted = loop.next_due(loop.step, alone) - loop.step
-        count = wanted if most is None else min(most, wanted)
+        until_due = loop.next_due(loop.step, alone) - loop.step
+        count = until_due if most is None else min(most, until_due)
         losses, waited, ended = take_steps(iterator, tf.constant(count), LONGEST_CALL_SECS)
         if len(losses):
             setup.waits.for_input(float(waited))
@@ -66,7 +66,7 @@ def of_replica_step(strategy, replica_step):
 
 
 def _wait_for_input():
-    """Of the iterators that the graph under construction has asked so far."""
+    """The wait of the iterators that the graph under construction has asked so far."""
     wait = step_batches.measured_wait(tf.compat.v1.get_default_graph().get_operations())
     return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
 

@@ -63,7 +63,7 @@ class EstimatorTrainer:
 
 
 def train_by_loop(estimator, setup, saved) -> None:
-    """From here on `estimator` trains as `setup.loop` says.
+    """Lets `estimator` train as `setup.loop` says.
 
     Args:
         setup: trainer.Setup.
@@ -185,5 +185,5 @@ def _of_all(plan, has_savers: bool, why: str | None) -> tuple:
     calls of several steps: all of them do the same. A job may have hooks on the chief alone."""
     coordination.tell(f'calls/{plan.training_index}', json.dumps([has_savers, why]))
     coordination.wait_for_all('calls', plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS)
-    told = [json.loads(coordination.told(f'calls/{index}')) for index in range(plan.num_training_tasks)]
-    return any(has for has, _ in told), next((reason for _, reason in told if reason is not None), None)
+    of_tasks = [json.loads(coordination.hear(f'calls/{index}')) for index in range(plan.num_training_tasks)]
+    return any(has for has, _ in of_tasks), next((reason for _, reason in of_tasks if reason is not None), None)

@@ -158,8 +158,8 @@ def _cannot_write(error, model_dir) -> bool:
 
 def _named_file(text) -> str | None:
     """The file that could not be written. TensorFlow names it before what went wrong, and Python after it."""
-    for found in _NO_WRITING_TEXT.finditer(text):
-        after, before = _QUOTED_PATH.match(text, found.end()), text[: found.start()]
+    for match in _NO_WRITING_TEXT.finditer(text):
+        after, before = _QUOTED_PATH.match(text, match.end()), text[: match.start()]
         if after:
             return after[1]
         if before.endswith('; ') and not before[-3:-2].isspace():
@@ -172,7 +172,7 @@ def _is_within(path, folder) -> bool:
 
 
 def _number_of_file_error(error, model_dir) -> int | None:
-    """Of the operating system's error, where one of a file in the model_dir may pass, or is a limit of ours."""
+    """The operating system's number of an error of a file in the model_dir that may pass, or is a limit of ours."""
     if model_dir not in str(error) or not isinstance(error, (OSError, tf.errors.OpError)):
         return None
     number = error.errno if isinstance(error, OSError) else file_errors.number_in(str(error))

@@ -27,22 +27,22 @@ class KerasFitTrainer:
             if report.stops:
                 return
             with run.strategy.scope():
-                fitted = Fitted(run.model, setup.job.parts, setup.params.as_dict())
+                fitted = GlobalLossModel(run.model, setup.job.parts, setup.params.as_dict())
                 fitted.compile(optimizer=run.optimizer)
             if plan.config.most_steps_per_call != 1:
                 fitted.take_several(setup, run.strategy)
-            batches = Continued(run.batches())
+            batches = ResumableDataset(run.batches())
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
             while not report.stops:
-                wanted, first = run.steps_of_epoch(), loop.step
+                steps, first = run.steps_of_epoch(), loop.step
                 epoch, rate = run.epoch, run.rate()
-                report.last_step = first + wanted
+                report.last_step = first + steps
                 try:
                     fitted.fit(
                         batches,
                         epochs=epoch + 1,
                         initial_epoch=epoch,
-                        steps_per_epoch=wanted,
+                        steps_per_epoch=steps,
                         verbose=0,
                         callbacks=[report, *([board] if board else [])],
                     )
@@ -51,13 +51,13 @@ class KerasFitTrainer:
                         raise
                     break  # the data had ended with the last epoch
                 run.say_epoch(first, rate, report.results)
-                if loop.step - first < wanted:
+                if loop.step - first < steps:
                     break  # stopped, or the data have ended
             if board:
                 board.close()
 
 
-class Fitted(tf.keras.Model):
+class GlobalLossModel(tf.keras.Model):
     """A job's model with a train_step that computes the loss over the global batch.
 
     Keras's own takes the mean over a replica's batch and divides by the number of replicas: a short
@@ -79,8 +79,8 @@ class Fitted(tf.keras.Model):
         return {name: float(metric.result()) for name, metric in metrics.items()}
 
     def take_several(self, setup, strategy) -> None:
-        """From here on a call of train_function takes several steps. Each call of fit brings the same iterator
-        (`Continued`)."""
+        """Lets a call of train_function take several steps. Each call of fit brings the same iterator
+        (`ResumableDataset`)."""
         self._calls = None
 
         def train_function(iterator):
@@ -107,7 +107,7 @@ class Fitted(tf.keras.Model):
         return {'step_loss': share}  # fit adds up what the replicas return
 
 
-class Continued(tf.distribute.DistributedDataset):
+class ResumableDataset(tf.distribute.DistributedDataset):
     """A data set that each call of fit goes on with where the last one has stopped."""
 
     def __init__(self, batches):

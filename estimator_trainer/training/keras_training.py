@@ -159,9 +159,9 @@ class KerasTraining:
         """Logs an epoch, or the part of one that was trained, from step `first` on."""
         step = self._loop.step
         if self._plan.is_chief and step > first:
-            shown = ', '.join(f'{name} {float(value):.4f}' for name, value in results.items())
+            words = ', '.join(f'{name} {float(value):.4f}' for name, value in results.items())
             number = self.epoch if self.is_at_end_of_epoch else self.epoch + 1
-            _log.info('epoch %d, steps %d to %d: %s, learning rate %.3g', number, first, step, shown, rate)
+            _log.info('epoch %d, steps %d to %d: %s, learning rate %.3g', number, first, step, words, rate)
 
     # -- checkpoints
 

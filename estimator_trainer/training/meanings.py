@@ -51,10 +51,10 @@ _MEANINGS = (
 )
 
 
-def of(text: str) -> str:
+def meaning_of(text: str) -> str:
     """What a text means, and what helps; '' if it is none of those above."""
     for pattern, meaning in _MEANINGS:
-        found = pattern.search(text)
-        if found:
-            return meaning.format(*found.groups())
+        match = pattern.search(text)
+        if match:
+            return meaning.format(*match.groups())
     return ''

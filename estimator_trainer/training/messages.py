@@ -82,7 +82,7 @@ def say_nothing_to_profile() -> None:
 
 
 def say_changed_files(before, now) -> None:
-    """Of a run that goes on: whether its training files are those of its last start.
+    """Warns where a run goes on with other training files than those of its last start.
 
     Args:
         before, now: FileDataset.contents; None or {}: there were none.
@@ -143,8 +143,8 @@ def say_end(model_dir, step, why, metrics, has_exports) -> None:
         why: what ended training; None for a task that does not train.
         metrics: of the last checkpoint; None where this task has not evaluated it.
     """
-    shown = f'{metrics_log.shown(metrics)}; ' if metrics else ''
+    results = f'{metrics_log.shown(metrics)}; ' if metrics else ''
     model_dir = protocol.shown(model_dir, os.environ)
     exports = f', exports in {model_dir}/export' if metrics and has_exports else ''
     early = f' ({_ENDED_BY[why]})' if why in _ENDED_BY else ''
-    _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, shown, model_dir, exports)
+    _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, results, model_dir, exports)

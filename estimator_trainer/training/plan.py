@@ -233,12 +233,12 @@ def make(config: TrainerConfig, environ) -> Plan:
     """
     try:
         layout = tf_config.read_layout(config.cluster_from, config.roles, config.base_port, config.hosts, config.rank)
-        found = tf_config.resolve(environ, layout, config.strategy)
+        resolved = tf_config.resolve(environ, layout, config.strategy)
     except tf_config.TfConfigError as error:
         raise UsageError(str(error)) from error
     strategy = config.strategy
     if strategy == 'auto':
-        strategy = tf_config.auto_strategy(found.cluster)
+        strategy = tf_config.auto_strategy(resolved.cluster)
         if strategy == 'none' and config.num_replicas > 1:
             strategy = 'mirrored'
     if strategy == 'parameter_server' and config.loop != 'estimator':
@@ -258,9 +258,9 @@ def make(config: TrainerConfig, environ) -> Plan:
             '--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
             'mirror; set --num_replicas=2 or more.'
         )
-    wanted.check_tasks(config.profile_tasks, [str(task) for task in found.cluster.training_tasks])
-    plan = Plan(config, strategy, found.cluster, found.task, tuple(found.notes))
-    in_cluster = plan.num_training_tasks > 1 or found.cluster.ps
+    wanted.check_tasks(config.profile_tasks, [str(task) for task in resolved.cluster.training_tasks])
+    plan = Plan(config, strategy, resolved.cluster, resolved.task, tuple(resolved.notes))
+    in_cluster = plan.num_training_tasks > 1 or resolved.cluster.ps
     if config.stop_metric and in_cluster and not plan.has_evaluator:
         raise UsageError(
             f'--stop_metric={config.stop_metric}: nobody evaluates while this cluster trains; list an evaluator in it.'

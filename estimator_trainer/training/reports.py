@@ -102,10 +102,10 @@ class Reports:
             self._setup.watchdog.heard_rate(rate)
         for at, loss in losses:
             if self._bar is None:
-                shown, left = min(at, self._max_steps), []
+                shown_step, left = min(at, self._max_steps), []
                 if steps_per_sec is not None and not is_over:
-                    left = [f'{duration((self._max_steps - shown) / max(steps_per_sec, 1e-9))} left']
-                _log.info('%s', '  '.join([f'step {shown}/{self._max_steps}', f'loss {loss:.4f}', *speed, *left]))
+                    left = [f'{duration((self._max_steps - shown_step) / max(steps_per_sec, 1e-9))} left']
+                _log.info('%s', '  '.join([f'step {shown_step}/{self._max_steps}', f'loss {loss:.4f}', *speed, *left]))
             self._metrics.write('train', at, {'loss': loss, **known, **self._setup.counts()})
             for rate in known.values():
                 self._training.write_rate(at, rate)

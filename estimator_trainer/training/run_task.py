@@ -95,7 +95,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
         watchdog.resumes_at(params.start_step)
     stopped = rule and early_stopping.decision(rule, model_dir)
     messages.say_start(
-        plan, dataset, params, job.serving_input_fn is not None, stopped and early_stopping.told(stopped)
+        plan, dataset, params, job.serving_input_fn is not None, stopped and early_stopping.sentence(stopped)
     )
 
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
@@ -181,7 +181,7 @@ def _peer_watch(plan) -> peers.PeerWatch:
 
 
 def _run_params(plan, dataset, initial_replicas) -> run_params.RunParams:
-    """Of a run that starts at step 0; from where it goes on is not yet known."""
+    """The params of a run that starts at step 0; from where it goes on is not yet known."""
     config = plan.config
     examples = dataset.num_train if dataset else plan.job.num_train_examples
     batch = plan.global_batch_size
@@ -245,7 +245,7 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
             evaluate_at = time.monotonic() + config.throttle_secs
             return
         profiler.interrupt(step, 'an evaluation follows')
-        evaluation.of(checkpoints.newest(config.model_dir, step), final=False)
+        evaluation.evaluate_checkpoint(checkpoints.newest(config.model_dir, step), final=False)
         evaluate_at = time.monotonic() + config.throttle_secs
         watchdog.enter(training_file.TRAINING)
         profiler.go_on(step)
@@ -290,6 +290,6 @@ def _stopped(watchdog, step) -> ending.End | None:
     signum = watchdog.stopped_by
     if signum is None:
         return None
-    whose = ' to another task' if watchdog.follows else ''
+    peer = ' to another task' if watchdog.follows else ''
     saved = '' if step is None else f'; saved at step {step}, the same command resumes'
-    return ending.End(128 + signum, f'stopped by {watchdog.name_of(signum)}{whose}{saved}', follows=watchdog.follows)
+    return ending.End(128 + signum, f'stopped by {watchdog.name_of(signum)}{peer}{saved}', follows=watchdog.follows)

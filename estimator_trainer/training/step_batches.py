@@ -23,14 +23,14 @@ v1 = tf.compat.v1
 
 def needed(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
     """The operations without which some operations cannot run, and these."""
-    found: dict[tf.Operation, None] = {}
+    seen: dict[tf.Operation, None] = {}
     left = list(ops)
     while left:
         op = left.pop()
-        if op not in found:
-            found[op] = None
+        if op not in seen:
+            seen[op] = None
             left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-    return list(found)
+    return list(seen)
 
 
 def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> None:
@@ -69,14 +69,14 @@ def _let_wait(ops) -> None:
 
 def _after(op) -> set[tf.Operation]:
     """The operations that wait for this one, and it."""
-    found, left = set(), [op]
+    seen, left = set(), [op]
     while left:
         op = left.pop()
-        if op not in found:
-            found.add(op)
+        if op not in seen:
+            seen.add(op)
             left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
             left += graphs.controlled_by(op)
-    return found
+    return seen
 
 
 class BatchReads:

@@ -71,16 +71,16 @@ class Functions:
             without: names of functions that are left out. Those that were looked into are added.
         """
         seen = set() if without is None else without
-        found, left = [], calls(op.node_def)
+        nodes, left = [], calls(op.node_def)
         while left:
             name = left.pop()
             if name in seen or name not in self._by_name:
                 continue
             seen.add(name)
             for node in self._by_name[name].node_def:
-                found.append(node)
+                nodes.append(node)
                 left += calls(node)
-        return found
+        return nodes
 
     def may_write(self, op) -> bool:
         """Whether an operation may change what lives from step to step. To read a batch does not count."""
@@ -117,7 +117,7 @@ def draws(node) -> bool:
 
 def calls(node) -> list[str]:
     """The names of the functions in the attributes of a node."""
-    found = []
+    nodes = []
     for attr in node.attr.values():
-        found += [attr.func.name] if attr.HasField('func') else [function.name for function in attr.list.func]
-    return found
+        nodes += [attr.func.name] if attr.HasField('func') else [function.name for function in attr.list.func]
+    return nodes

@@ -163,7 +163,7 @@ class _Summaries:
         of_step = (op for own in self._part.ops for op in own.control_inputs if op in step.ops)
         self.waits_for = list(dict.fromkeys(of_step))
 
-    def of_step(self, wanted, reads, waits_for):
+    def of_step(self, is_due, reads, waits_for):
         """The summary of this step, or ''.
 
         Args:
@@ -177,7 +177,7 @@ class _Summaries:
             return tf.reshape(text, [])
 
         with tf.control_dependencies(waits_for):
-            return tf.cond(wanted, computed, lambda: tf.constant(b''))
+            return tf.cond(is_due, computed, lambda: tf.constant(b''))
 
 
 def _nothing(tensor):

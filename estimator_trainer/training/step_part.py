@@ -88,14 +88,14 @@ class Part:
         stands_for |= {tensor.name: _inside(graph, tensor) for op in self.borders for tensor in op.outputs}
         definition = self._definition()
         needed = {_full(name) for node in definition.node for name in node.input}
-        wanted = [tensor.name for tensor in tensors if tensor.name not in stands_for]
+        copied = [tensor.name for tensor in tensors if tensor.name not in stands_for]
         returned = tf.import_graph_def(
             definition,
             {name: value for name, value in stands_for.items() if name in needed},
-            [*(op.name for op in ops), *wanted],
+            [*(op.name for op in ops), *copied],
             name='step',
         )
-        copies = stands_for | dict(zip(wanted, returned[len(ops) :]))
+        copies = stands_for | dict(zip(copied, returned[len(ops) :]))
         return [copies[tensor.name] for tensor in tensors], returned[: len(ops)]
 
     def _ordered(self) -> list:

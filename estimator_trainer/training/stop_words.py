@@ -40,10 +40,10 @@ def warning(plan, max_steps: int | None) -> str | None:
             least = int(config.max_secs // secs), f'{name}={secs:g}', f'--max_secs={config.max_secs}'
     if least is None or least[0] >= needed:
         return None
-    found, flag, span = least
+    evaluations, flag, span = least
     return (
         f'--stop_metric={stop.metric} cannot end this run early: --stop_patience={stop.patience} needs {needed} '
-        f'evaluations before the last step, and {flag} gives {found} in {span}; lower one of them'
+        f'evaluations before the last step, and {flag} gives {evaluations} in {span}; lower one of them'
     )
 
 

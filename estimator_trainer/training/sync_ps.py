@@ -105,13 +105,13 @@ class _Updates:
             raise UsageError(
                 '--sync_ps: the model_fn applies no gradients; it needs an optimizer of tf.compat.v1.train.'
             )
-        mine = agreement.placeholder()
-        most = mine.shape[0]
+        own = agreement.placeholder()
+        most = own.shape[0]
         in_step = ps_meeting.Meeting('step', self._worker, self._workers, most)
         apart = ps_meeting.Meeting('apart', self._worker, self._workers, most)
         with tf.control_dependencies(self._pushes):
-            heard = in_step.add_up(tf.identity(mine), [] if self._worker else [spec.train_op])
-        agreement.of_graph(lambda: apart.add_up(tf.identity(mine)), mine, heard)
+            heard = in_step.add_up(tf.identity(own), [] if self._worker else [spec.train_op])
+        agreement.of_graph(lambda: apart.add_up(tf.identity(own)), own, heard)
         start = ps_meeting.Start(self._worker, self._workers, self._timeout_secs)
         at_end = parameter_server.end_meeting(self._worker, self._workers)
         left_overs = [
@@ -156,7 +156,7 @@ def _refuse(optimizer, *args, **kwargs):
 
 
 def _each_row_once(gradient):
-    """The same sum of rows. An accumulator adds up the rows of two gradients whose indices are sorted."""
+    """The sum of rows with sorted indices. An accumulator adds up rows of sorted indices."""
     rows, places = tf.unique(gradient.indices)
     order = tf.argsort(rows)
     values = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))

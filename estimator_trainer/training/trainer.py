@@ -71,7 +71,7 @@ def make_trainer(setup: Setup) -> Trainer:
 
 
 def make_evaluator(setup: Setup) -> evaluation.Evaluator:
-    """Of the checkpoints of --loop, in this process alone."""
+    """An evaluator of the checkpoints of --loop, in this process alone."""
     from estimator_trainer.evaluation import estimator_evaluator, keras_evaluator
 
     plan, config = setup.plan, setup.plan.config
@@ -82,7 +82,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
         setup.watchdog.enter(training_file.EVALUATING)
 
     replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
-    shown = progress.EvaluationProgress(
+    progress_of_batches = progress.EvaluationProgress(
         params.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
     )
     if config.loop == 'estimator':
@@ -90,10 +90,19 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
         with keras_seeds.kept(), tf.Graph().as_default():
             estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
         same_data = setup.dataset is not None or setup.job.same_eval_data
-        return estimator_evaluator.EstimatorEvaluator(estimator, input_fn, config.eval_steps, started, same_data, shown)
+        return estimator_evaluator.EstimatorEvaluator(
+            estimator, input_fn, config.eval_steps, started, same_data, progress_of_batches
+        )
     strategy = setup.run_configs.local.eval_distribute
     if strategy and plan.is_mirrored and setup.run_configs.own.train_distribute:
         strategy = setup.run_configs.own.train_distribute  # the collectives of a second one would get in its way
     return keras_evaluator.KerasEvaluator(
-        setup.job, params.as_dict(), config.model_dir, input_fn, config.eval_steps, strategy, started, shown
+        setup.job,
+        params.as_dict(),
+        config.model_dir,
+        input_fn,
+        config.eval_steps,
+        strategy,
+        started,
+        progress_of_batches,
     )

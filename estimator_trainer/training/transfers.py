@@ -41,30 +41,30 @@ def bundle(targets) -> int:
     bundles = collections.defaultdict(dict)
     for op in ops:
         for number, tensor in enumerate(op.inputs):
-            here, there = _task(tensor.op), _task(op)
-            if here != there and here and there and _can_travel(tensor):
-                way = (depths[tensor.op], waits[tensor.op], here, there, tensor.dtype)
+            source, target = _task(tensor.op), _task(op)
+            if source != target and source and target and _can_travel(tensor):
+                way = (depths[tensor.op], waits[tensor.op], source, target, tensor.dtype)
                 bundles[way].setdefault(tensor.ref(), []).append((op, number))
     count = 0
-    for (_, _, here, there, _), consumers in bundles.items():
+    for (_, _, source, target, _), consumers in bundles.items():
         if len(consumers) > 1:
             tensors = [ref.deref() for ref in consumers]
-            for tensor, arrived in zip(tensors, _together(tensors, here, there)):
+            for tensor, arrived in zip(tensors, _together(tensors, source, target)):
                 for op, number in consumers[tensor.ref()]:
                     graphs.replace_input(op, number, arrived)
             count += len(tensors)
     return count
 
 
-def _together(tensors, here: str, there: str) -> list:
+def _together(tensors, source: str, target: str) -> list:
     """The tensors on another task, after one transfer, or two where the shapes are not known."""
     known = all(tensor.shape.is_fully_defined() for tensor in tensors)
     with tensors[0].graph.as_default(), v1.name_scope('transfer'), tf.control_dependencies(None):
-        with tf.device(here):
+        with tf.device(source):
             packed = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)
             shapes = [tensor.shape if known else tf.shape(tensor) for tensor in tensors]
             all_shapes = None if known else tf.concat(shapes, 0)
-        with tf.device(there):
+        with tf.device(target):
             if known:
                 sizes = [tensor.shape.num_elements() for tensor in tensors]
             else:
@@ -81,16 +81,16 @@ def _together(tensors, here: str, there: str) -> list:
 
 def _needed(targets) -> list:
     """The operations that these need, each after those that it needs itself."""
-    found, seen, left = [], set(), [(op, False) for op in targets]
+    ordered, seen, left = [], set(), [(op, False) for op in targets]
     while left:
         op, is_left = left.pop()
         if is_left:
-            found.append(op)
+            ordered.append(op)
         elif op not in seen:
             seen.add(op)
             left.append((op, True))
             left += [(other, False) for other in _before(op)]
-    return found
+    return ordered
 
 
 def _before(op) -> list:

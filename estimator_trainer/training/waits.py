@@ -30,17 +30,17 @@ class Waits:
 
     def totals(self) -> dict[str, float]:
         """name -> seconds, of those that are measured."""
-        found = {'input_wait_secs': self._for_input, 'peer_wait_secs': self._for_peers and self._for_peers()}
-        return {name: secs for name, secs in found.items() if secs is not None}
+        secs_by_name = {'input_wait_secs': self._for_input, 'peer_wait_secs': self._for_peers and self._for_peers()}
+        return {name: secs for name, secs in secs_by_name.items() if secs is not None}
 
     def since_last(self) -> dict[str, float]:
-        """The same since the last call of this method."""
+        """name -> seconds since the last call of this method."""
         before, self._reported = self._reported, self.totals()
         return {name: secs - before.get(name, 0.0) for name, secs in self._reported.items()}
 
 
 def measured(batches: Iterator, waited: Callable[[float], None], clock: Callable[[], float]) -> Iterator:
-    """The same batches. `waited` is told how long each of them had to be waited for."""
+    """Yields the batches. `waited` is told how long each of them had to be waited for."""
     while True:
         began = clock()
         try:
@@ -52,7 +52,7 @@ def measured(batches: Iterator, waited: Callable[[float], None], clock: Callable
 
 
 def now_of_call(secs: tf.Tensor | None) -> None:
-    """From here on a call of the default graph's session has waited so long for its batches: `secs` are the waits of
+    """Says how long a call of the default graph's session has waited for its batches: `secs` are the waits of
     one step, or of several."""
     if secs is not None:
         v1.get_collection_ref(_OF_CALL)[:] = [tf.reduce_sum(secs)]

@@ -39,7 +39,7 @@ def described(error: BaseException) -> str:
     text = text_of(error)
     cause = _cause_in_traced_code(text)
     said = short(cause) if cause else f'{type(error).__name__}: {short(first_line(error))}'
-    what = meanings.of(text) or said
+    what = meanings.meaning_of(text) or said
     file, line = _place(error, text)
     return f'{what} ({os.path.basename(file)}, line {line})' if file else what
 
@@ -88,9 +88,9 @@ def _cause_in_traced_code(text: str) -> str | None:
 
 def _place(error: BaseException, text: str) -> tuple[str, int]:
     """The innermost line of the job's own code: in the text, else in the traceback. ('', 0): there is none."""
-    told = [(file, int(line)) for file, line in _FRAME.findall(text)]
+    named = [(file, int(line)) for file, line in _FRAME.findall(text)]
     raised = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
-    for frames in (told, raised):
+    for frames in (named, raised):
         for file, line in reversed(frames):
             if _is_of_the_job(file):
                 return file, line

@@ -110,7 +110,7 @@ def test_a_metric_that_improves_does_not_stop_the_run():
     rule = early_stopping.rule_of(config('accuracy'), 'loss', 'min')
     assert rule.verdict(lines(0.824, 0.910, 0.934, 0.946, metric='accuracy')) is None
     verdict = rule.verdict(lines(0.824, 0.910, 0.9, 0.9, metric='accuracy'))
-    assert early_stopping.told(verdict) == (
+    assert early_stopping.sentence(verdict) == (
         'accuracy (higher is better) has not improved on 0.91 of step 20 in 2 evaluations in a row'
     )
 

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import early_stopping, evaluation, exporters, owed
+from estimator_trainer.evaluation import early_stopping, evaluation, evaluation_journal, exporters
 from estimator_trainer.run_dir import metrics_log, protocol
 
 v1 = tf.compat.v1
@@ -115,7 +115,7 @@ class Run:
         process = self.process()
         process.make_up()
         for checkpoint, final in checkpoints:
-            process.of(checkpoint, final)
+            process.evaluate_checkpoint(checkpoint, final)
 
     def left(self):
         """Everything that evaluations leave, without names that go by the time."""
@@ -127,7 +127,7 @@ class Run:
             exports[name] = [(path / 'of').read_text() for path in found if path.name.isdigit()]
             exports[f'{name} others'] = [path.name for path in found if not path.name.isdigit()]
         best = protocol.read_json(str(self.folder / 'export/best/best.json'))
-        last = owed.read(str(self.folder))
+        last = evaluation_journal.read(str(self.folder))
         return dict(
             lines=[(line['step'], line['loss']) for line in lines],
             best_json=(best.get('step'), best.get('value')),
@@ -167,7 +167,7 @@ def test_killed_at_any_moment_and_made_up_for(tmp_path, machine, course):
             process.make_up()
             while left:
                 step, final = left[0]
-                process.of(checkpoints[step], final)
+                process.evaluate_checkpoint(checkpoints[step], final)
                 left.pop(0)
         machine.restarted()
         run.evaluates(*((checkpoints[step], final) for step, final in left))
@@ -178,7 +178,7 @@ def test_killed_at_any_moment_and_made_up_for(tmp_path, machine, course):
 def test_an_evaluation_that_another_process_holds_is_said_and_taken_over(tmp_path, machine, caplog):
     caplog.set_level(logging.INFO, 'estimator_trainer')
     run = Run(tmp_path, machine)
-    run.process().of(run.save(20), final=False)
+    run.process().evaluate_checkpoint(run.save(20), final=False)
     process = run.process()
     process.make_up = mock.Mock()
     with evaluation.lock(str(tmp_path)) as other, process.held() as is_ours:
@@ -301,7 +301,7 @@ def test_said_once_and_known_again(tmp_path, machine, caplog):
     assert len([record for record in caplog.records if record.getMessage().startswith('early stopping:')]) == 1
     again = run.process()
     again.make_up()
-    again.of(checkpoints[-1], True)
+    again.evaluate_checkpoint(checkpoints[-1], True)
     assert again.results == {60: {'loss': LOSSES[60]}}
 
 

@@ -48,7 +48,7 @@ def trained(strategy, way):
     batches = strategy.distribute_datasets_from_function(finite())
     if way.startswith('keras_fit'):
         with strategy.scope():
-            fitted = keras_fit.Fitted(model, job.parts, PARAMS)
+            fitted = keras_fit.GlobalLossModel(model, job.parts, PARAMS)
             fitted.compile(optimizer=optimizer)
         if way.endswith('several'):
             setup = types.SimpleNamespace(
@@ -61,7 +61,7 @@ def trained(strategy, way):
         heard = tf.keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: losses.extend(np.atleast_1d(logs['step_loss']))
         )
-        fitted.fit(keras_fit.Continued(batches), steps_per_epoch=2, verbose=0, callbacks=[heard])
+        fitted.fit(keras_fit.ResumableDataset(batches), steps_per_epoch=2, verbose=0, callbacks=[heard])
     else:
         steps = custom_loop.ModelSteps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec)
         if way == 'dataset':

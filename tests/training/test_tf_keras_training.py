@@ -94,7 +94,7 @@ def test_a_checkpoint_of_step_0_is_restored(tmp_path):
         run._manager.save(checkpoint_number=0)  # such as `migrate` writes one, for a warm start
     saved = []
     with keras_training.KerasTraining(setup(tmp_path), saved.append) as run:
-        assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and not run.told.stop
+        assert all(np.all(weight.numpy() == 7) for weight in run.model.weights) and not run.begins.stop
     assert saved == [] and not all(np.all(weight == 7) for weight in first)
 
 

@@ -81,7 +81,7 @@ def agree(plan, files=None) -> int:
             exit_codes.STALLED,
             f'the chief has not verified its checkpoint within {verify_secs:g} s (--step_timeout_secs)',
         ) from error
-    start = json.loads(coordination.told('start'))
+    start = json.loads(coordination.hear('start'))
     code, problem = exit_codes.OK, ''
     if not plan.is_chief:
         code, problem = look(config.model_dir, start, config.join_timeout_secs)
@@ -92,7 +92,7 @@ def agree(plan, files=None) -> int:
     if plan.is_chief:
         coordination.tell('outcome', json.dumps(_outcome(plan)))
     coordination.wait_for_all('outcome', _ANSWER_SECS)
-    task, their_code, their_problem = json.loads(coordination.told('outcome'))
+    task, their_code, their_problem = json.loads(coordination.hear('outcome'))
     if their_code:
         _wait_until_heard()
         if not code:
@@ -104,9 +104,9 @@ def agree(plan, files=None) -> int:
     return start['step']
 
 
-def _other_files(found, of_chief) -> str:
+def _other_files(own, of_chief) -> str:
     return (
-        f'finds other training files than the chief: {found["files"]} with {found["examples"]} examples, the chief '
+        f'finds other training files than the chief: {own["files"]} with {own["examples"]} examples, the chief '
         f'{of_chief["files"]} with {of_chief["examples"]}. Let all files be there, the same on every machine, before '
         'the run starts'
     )
@@ -120,9 +120,9 @@ def look(model_dir: str, start: dict, secs: float, clock=time.monotonic, sleep=t
     """
     deadline = clock() + secs
     while True:
-        found = _look_once(model_dir, start)
-        if not found[0] or clock() >= deadline:
-            return found
+        own = _look_once(model_dir, start)
+        if not own[0] or clock() >= deadline:
+            return own
         sleep(_LOOK_SECS)
 
 
@@ -156,19 +156,19 @@ def _look_once(model_dir, start):
 def _sees(model_dir, start) -> bool:
     """Whether the newest checkpoint is the chief's, with the chief's weights."""
     try:
-        found = checkpoints.digest(os.path.join(model_dir, start['checkpoint']))
+        own = checkpoints.digest(os.path.join(model_dir, start['checkpoint']))
     except FileNotFoundError:
         return False
     named = checkpoints.latest(model_dir)
-    return found == start['digest'] and bool(named) and os.path.basename(named) == start['checkpoint']
+    return own == start['digest'] and bool(named) and os.path.basename(named) == start['checkpoint']
 
 
 def _outcome(plan):
-    """Of the first task that has found something wrong: its name, exit code and problem."""
+    """The name, exit code and problem of the first task that has found something wrong."""
     tasks = list(plan.cluster.training_tasks)
     for index, task in enumerate(tasks):
         if index != plan.training_index:
-            code, problem = json.loads(coordination.told(f'found/{index}'))
+            code, problem = json.loads(coordination.hear(f'found/{index}'))
             if code:
                 return str(task), code, problem
     return '', exit_codes.OK, ''

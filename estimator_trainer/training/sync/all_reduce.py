@@ -33,17 +33,17 @@ def connect(plan) -> shared_memory.SharedMemory | None:
         place = None
     coordination.tell(f'memory/{plan.training_index}', json.dumps((place, place and listener.address)))
     coordination.wait_for_all('memory', plan.config.join_timeout_secs)
-    told = [json.loads(coordination.told(f'memory/{index}')) for index in range(plan.num_training_tasks)]
-    if len({place for place, _ in told}) > 1 or place is None:
+    of_tasks = [json.loads(coordination.hear(f'memory/{index}')) for index in range(plan.num_training_tasks)]
+    if len({place for place, _ in of_tasks}) > 1 or place is None:
         return None
-    addresses = [address for _, address in told]
+    addresses = [address for _, address in of_tasks]
     try:
         memory, problem = listener.connect(plan.training_index, addresses, plan.config.join_timeout_secs), None
     except OSError as error:  # two containers may look like one place, and may be kept apart all the same
         memory, problem = None, repr(error)
     coordination.tell(f'memory_connected/{plan.training_index}', json.dumps(problem))
     coordination.wait_for_all('memory_connected', 2 * plan.config.join_timeout_secs)
-    problems = [json.loads(coordination.told(f'memory_connected/{index}')) for index in range(plan.num_training_tasks)]
+    problems = [json.loads(coordination.hear(f'memory_connected/{index}')) for index in range(plan.num_training_tasks)]
     if any(problems):
         if plan.is_chief:
             _log.info('gradients go over the network: shared memory failed (%s)', next(filter(None, problems)))
@@ -60,7 +60,7 @@ def _on_cpus() -> bool:
 
 
 def install(memory, names) -> None:
-    """From here on TensorFlow's all-reduces of this process use the memory where they can.
+    """Lets TensorFlow's all-reduces of this process use the memory where they can.
 
     Args:
         memory: shared_memory.SharedMemory.

@@ -19,11 +19,11 @@ def wait_for_all(moment: str, timeout_secs: int) -> None:
 
 
 def tell(what: str, text: str) -> None:
-    """Tells every synchronous worker something, which `told` gives. Once for each `what`."""
+    """Tells every synchronous worker something, which `hear` gives. Once for each `what`."""
     coordination_service.tell(f'estimator_trainer/{what}', text)
 
 
-def told(what: str) -> str:
+def hear(what: str) -> str:
     """What a task has told before a moment at which all have been.
 
     Raises:

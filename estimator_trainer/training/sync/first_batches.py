@@ -22,11 +22,11 @@ class FirstBatches:
 
     Args:
         plan: training.plan.Plan of a task that trains with others in step.
-        tell, told: as those of sync.coordination.
+        tell, hear: as those of sync.coordination.
     """
 
-    def __init__(self, plan, tell=coordination.tell, told=coordination.told):
-        self._plan, self._tell, self._told = plan, tell, told
+    def __init__(self, plan, tell=coordination.tell, hear=coordination.hear):
+        self._plan, self._tell, self._hear = plan, tell, hear
         self._own = ''  # the fingerprint
         self._calls = 0
 
@@ -55,12 +55,12 @@ class FirstBatches:
         except tf.errors.OpError as error:  # a task is about to be lost, and others say so
             _log.debug('the first batches are not compared: %s', error)
 
-    def _keep(self, found: str) -> None:
-        self._own = found
+    def _keep(self, fingerprint: str) -> None:
+        self._own = fingerprint
 
     def _are_the_same(self) -> bool:
         others = (index for index in range(self._plan.num_training_tasks) if index != self._plan.training_index)
-        return bool(self._own) and all(self._told(f'{_KEY}/{index}') == self._own for index in others)
+        return bool(self._own) and all(self._hear(f'{_KEY}/{index}') == self._own for index in others)
 
 
 class _Context(tf.distribute.InputContext):

@@ -35,14 +35,14 @@ class Meeting:
                 for other in range(1, workers)
             ]
 
-    def add_up(self, mine, before_answer=()):
+    def add_up(self, own, before_answer=()):
         """float32 [numbers]: the sums over all workers, each of which runs this once.
 
         Args:
             mine: float32 [numbers].
             before_answer: operations that the first worker runs before the others hear.
         """
-        say = self._said.apply_grad(mine, NEVER_STALE)
+        say = self._said.apply_grad(own, NEVER_STALE)
         if self._worker:
             with tf.control_dependencies([say]):
                 return self._heard[self._worker - 1].dequeue()
@@ -77,7 +77,7 @@ class Start:
             self._names = tf.compat.v1.placeholder(tf.string, [None])
             self._values = tf.compat.v1.placeholder(tf.int64, [None])
             table = raw.MutableHashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name='sync_ps/start')
-            self._found = raw.LookupTableFindV2(table_handle=table, keys=self._names, default_value=zero)
+            self._values = raw.LookupTableFindV2(table_handle=table, keys=self._names, default_value=zero)
             self._insert = raw.LookupTableInsertV2(table_handle=table, keys=self._names, values=self._values)
 
     def meet(self, session, clear) -> None:
@@ -90,31 +90,31 @@ class Start:
         Raises:
             agreed_start.StartRefused: a worker has not come within `timeout_secs`.
         """
-        mine = random.SystemRandom().getrandbits(62) + 1
+        own = random.SystemRandom().getrandbits(62) + 1
         if self._worker:
-            self._meet_chief(session, mine)
+            self._meet_chief(session, own)
             return
         names = {kind: [f'{kind}/{other}' for other in self._others] for kind in ('here', 'heard', 'repeated')}
-        self._write(session, ['chief'], [mine])
+        self._write(session, ['chief'], [own])
 
         def missing():
-            here, repeated = self._read(session, names['here']), self._read(session, names['repeated'])
-            self._write(session, names['heard'], here)
-            return [f'worker {other}' for other, said in zip(self._others, repeated) if said != mine]
+            arrived, repeated = self._read(session, names['here']), self._read(session, names['repeated'])
+            self._write(session, names['heard'], arrived)
+            return [f'worker {other}' for other, said in zip(self._others, repeated) if said != own]
 
         self._wait(missing)
         clear()
-        self._write(session, ['go'], [mine])
+        self._write(session, ['go'], [own])
 
-    def _meet_chief(self, session, mine):
-        here, heard, repeated = (f'{kind}/{self._worker}' for kind in ('here', 'heard', 'repeated'))
-        self._write(session, [here], [mine])
+    def _meet_chief(self, session, own):
+        arrived, heard, repeated = (f'{kind}/{self._worker}' for kind in ('here', 'heard', 'repeated'))
+        self._write(session, [arrived], [own])
 
         def missing():
             back, chief, go = self._read(session, [heard, 'chief', 'go'])
-            if back == mine:  # a chief that lives has written its own number before
+            if back == own:  # a chief that lives has written its own number before
                 self._write(session, [repeated], [chief])
-            return [] if back == mine and go == chief else ['the chief']
+            return [] if back == own and go == chief else ['the chief']
 
         self._wait(missing)
 
@@ -128,7 +128,7 @@ class Start:
             time.sleep(_POLL_SECS)
 
     def _read(self, session, names):
-        return session.run(self._found, {self._names: names}).tolist()
+        return session.run(self._values, {self._names: names}).tolist()
 
     def _write(self, session, names, values):
         session.run(self._insert, {self._names: names, self._values: values})

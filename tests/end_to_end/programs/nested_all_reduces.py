@@ -25,7 +25,7 @@ with heartbeat.put_off():
 listener = shared_memory.Listener()
 coordination.tell(f'address/{task.index}', listener.address)
 coordination.wait_for_all('addresses', BOUND_SECS)
-memory = listener.connect(task.index, [coordination.told(f'address/{index}') for index in (0, 1)], BOUND_SECS)
+memory = listener.connect(task.index, [coordination.hear(f'address/{index}') for index in (0, 1)], BOUND_SECS)
 add_up, at_once, made = memory.add_up, [0], []
 
 

@@ -73,11 +73,11 @@ class Cluster:
             num_training_tasks=count,
             config=types.SimpleNamespace(job='mine:job'),
         )
-        task = first_batches.FirstBatches(plan, self.said.__setitem__, self._told)
+        task = first_batches.FirstBatches(plan, self.said.__setitem__, self._hear)
         batches = task.watched(input_fns.by_name(input_fn))(TRAIN, {}, tf.distribute.InputContext(count, index, count))
         return task, iter(batches)
 
-    def _told(self, key):
+    def _hear(self, key):
         self.asked.append(key)
         return self.said[key]
 
@@ -138,7 +138,7 @@ def test_a_task_that_is_lost_meanwhile_ends_nothing(warnings):
     def away(key):
         raise tf.errors.UnavailableError(None, None, 'gone')
 
-    cluster.tasks[0][0]._told = away
+    cluster.tasks[0][0]._hear = away
     cluster.call()
     assert not warnings()
 

@@ -1,4 +1,4 @@
-"""evaluation.owed: what is still owed of the last checkpoint that was taken up."""
+"""evaluation.evaluation_journal: what is still owed of the last checkpoint that was taken up."""
 
 import dataclasses
 import json
@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from estimator_trainer.evaluation import owed
+from estimator_trainer.evaluation import evaluation_journal
 
 
 def entry(step=60, digest='d60', final=False, lines=0, finals=(), done=False):
-    return owed.EvaluationEntry(f'model.ckpt-{step}', step, digest, final, lines, finals, done)
+    return evaluation_journal.EvaluationEntry(f'model.ckpt-{step}', step, digest, final, lines, finals, done)
 
 
 def line(step, loss=0.5):
@@ -19,13 +19,13 @@ def line(step, loss=0.5):
 
 def test_a_new_checkpoint_is_taken_up_whatever_was_before():
     new = entry(80, 'd80', lines=1)
-    assert owed.take_up(None, new, [line(60)]) == new
-    assert owed.take_up(entry(done=True), new, [line(60)]) == new
+    assert evaluation_journal.take_up(None, new, [line(60)]) == new
+    assert evaluation_journal.take_up(entry(done=True), new, [line(60)]) == new
 
 
 def test_other_weights_of_the_same_step_are_evaluated_anew():
     new = entry(60, 'other', lines=1, finals=('1',))
-    assert owed.take_up(entry(final=True, done=True), new, [line(60)]) == new
+    assert evaluation_journal.take_up(entry(final=True, done=True), new, [line(60)]) == new
 
 
 @pytest.mark.parametrize(
@@ -33,23 +33,25 @@ def test_other_weights_of_the_same_step_are_evaluated_anew():
     [(False, False, False, True), (True, True, True, True), (True, False, True, True), (False, True, True, False)],
 )
 def test_what_is_done_is_not_done_again(was, asked, final, done):
-    found = owed.take_up(entry(final=was, done=True), entry(final=asked, lines=1, finals=('9',)), [line(60)])
+    found = evaluation_journal.take_up(
+        entry(final=was, done=True), entry(final=asked, lines=1, finals=('9',)), [line(60)]
+    )
     assert found == entry(final=final, done=done)
 
 
 def test_what_is_not_done_keeps_what_was_there_before_it():
     undone = entry(final=True, lines=3, finals=('1',))
     lines = [line(20), line(40), line(60), line(60)]
-    assert owed.take_up(undone, entry(final=True, lines=4, finals=('1', '2')), lines) == undone
+    assert evaluation_journal.take_up(undone, entry(final=True, lines=4, finals=('1', '2')), lines) == undone
 
 
 def test_a_line_that_somebody_has_removed_is_written_again():
-    found = owed.take_up(entry(lines=4, done=True), entry(lines=0), [])
+    found = evaluation_journal.take_up(entry(lines=4, done=True), entry(lines=0), [])
     assert found == entry(lines=0)
 
 
 def test_a_checkpoint_without_an_index_is_never_the_same():
-    assert owed.take_up(entry(digest='', done=True), entry(digest='', lines=1), [line(60)]).done is False
+    assert evaluation_journal.take_up(entry(digest='', done=True), entry(digest='', lines=1), [line(60)]).done is False
 
 
 @pytest.mark.parametrize(
@@ -57,28 +59,28 @@ def test_a_checkpoint_without_an_index_is_never_the_same():
     [([], None), ([line(60)], {'loss': 0.5}), ([line(40)], None), ([line(60), line(60, 0.7)], {'loss': 0.7})],
 )
 def test_the_results_are_those_of_the_last_line_of_the_step(lines, results):
-    assert owed.recorded(entry(), lines) == results
+    assert evaluation_journal.recorded(entry(), lines) == results
 
 
 def test_a_line_from_before_does_not_count():
-    assert owed.recorded(entry(lines=1), [line(60)]) is None
+    assert evaluation_journal.recorded(entry(lines=1), [line(60)]) is None
 
 
 def test_what_was_not_finite_is_nan():
-    assert math.isnan(owed.recorded(entry(), [line(60, None)])['loss'])
+    assert math.isnan(evaluation_journal.recorded(entry(), [line(60, None)])['loss'])
 
 
 def test_the_file(tmp_path):
-    assert owed.read(str(tmp_path)) is None
+    assert evaluation_journal.read(str(tmp_path)) is None
     for written in (entry(), entry(final=True, lines=7, finals=('1', '2'), done=True)):
-        owed.write(str(tmp_path), written)
-        assert owed.read(str(tmp_path)) == written
+        evaluation_journal.write(str(tmp_path), written)
+        assert evaluation_journal.read(str(tmp_path)) == written
     path = tmp_path / 'eval/last.json'
     path.write_text(json.dumps({**dataclasses.asdict(entry()), 'later': 1}))
-    assert owed.read(str(tmp_path)) == entry()
+    assert evaluation_journal.read(str(tmp_path)) == entry()
     for text in ('', '[]', '{"step": 3}', path.read_text()[:40]):
         path.write_text(text)
-        assert owed.read(str(tmp_path)) is None
+        assert evaluation_journal.read(str(tmp_path)) is None
     (tmp_path / 'eval/last.json.77.tmp').touch()
-    owed.remove_unfinished(str(tmp_path))
+    evaluation_journal.remove_unfinished(str(tmp_path))
     assert [file.name for file in (tmp_path / 'eval').iterdir()] == ['last.json']

@@ -64,12 +64,12 @@ def recorded(entry: EvaluationEntry, lines) -> dict | None:
 
 def read(model_dir: str) -> EvaluationEntry | None:
     """The entry of eval/last.json; None where there is none."""
-    found = protocol.read_json(_path(model_dir))
+    saved = protocol.read_json(_path(model_dir))
     names = {field.name for field in dataclasses.fields(EvaluationEntry)}
-    if names - found.keys():
+    if names - saved.keys():
         return None
     return EvaluationEntry(
-        **{name: found[name] for name in names - {'final_exports'}}, final_exports=tuple(found['final_exports'])
+        **{name: saved[name] for name in names - {'final_exports'}}, final_exports=tuple(saved['final_exports'])
     )
 
 
