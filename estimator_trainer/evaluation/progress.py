@@ -50,7 +50,7 @@ class EvaluationProgress:
             self._wait = min(2 * self._wait, _LONGEST_SECS)
             self._due = now + self._wait
             of_all = '' if self._steps is None else f' of {self._steps:,}'
-            batches = 'batch' if self._batches == 1 and not of else 'batches'
+            batches = 'batch' if self._batches == 1 and not of_all else 'batches'
             _log.info('evaluates: %s%s %s after %s', f'{self._batches:,}', of_all, batches, duration(took))
 
     def _has_read_far_more(self) -> bool:
