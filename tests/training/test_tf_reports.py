@@ -28,21 +28,30 @@ class Alone:
         return None
 
 
-def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
-    """Drives a Loop that reports every two steps of this task; the loss at a step is the step halved."""
+def made(folder, times, training, bar=False, asynchronous=False, max_steps=10, log_every_steps=2):
+    """Reports, and the plan that they are of."""
     clock = iter(times)
     config = types.SimpleNamespace(
-        log_every_steps=2, save_summary_steps=0, epochs=None, model_dir=str(folder), progress='bar' if bar else 'lines'
+        log_every_steps=log_every_steps,
+        save_summary_steps=0,
+        epochs=None,
+        model_dir=str(folder),
+        progress='on' if bar else 'off',
     )
     plan = types.SimpleNamespace(
-        config=config, is_chief=True, asynchronous=steps_each_run > 1, trains_alone=True, global_batch_size=64
+        config=config, is_chief=True, asynchronous=asynchronous, trains_alone=True, global_batch_size=64
     )
-    watchdog = mock.Mock(signum=None)
-    setup = types.SimpleNamespace(plan=plan, params=types.SimpleNamespace(max_steps=10), watchdog=watchdog, counts=dict)
-    params = types.SimpleNamespace(max_steps=10**6, start_step=start)
+    params = types.SimpleNamespace(max_steps=max_steps)
+    setup = types.SimpleNamespace(plan=plan, params=params, watchdog=mock.Mock(signum=None), counts=dict)
+    return reports.Reports(setup, training, lambda: next(clock)), plan
+
+
+def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
+    """Drives a Loop that reports every two steps of this task; the loss at a step is the step halved."""
     training = Alone(saver_hooks.scalar_writer(str(folder), 'examples_per_sec'), lambda: step)
-    shown = reports.Reports(setup, training, lambda: next(clock))
-    its = loop.Loop(plan, params, watchdog, lambda: None)
+    shown, plan = made(folder, times, training, bar, asynchronous=steps_each_run > 1)
+    params = types.SimpleNamespace(max_steps=10**6, start_step=start)
+    its = loop.Loop(plan, params, mock.Mock(signum=None), lambda: None)
     with tf.Graph().as_default():
         its.begin(start, dues.Saves(dues.SaveRule()), training, shown)
         step = start
@@ -106,11 +115,11 @@ def test_log_lines_and_bar(tmp_path, capsys, caplog):
 
 def test_one_step_gives_no_speed_and_no_step_is_beyond_the_end(tmp_path, caplog):
     caplog.set_level(logging.INFO, 'estimator_trainer')
-    clock = iter([0.0, 5.0, 6.0, 7.0])
-    shown = reports.Reports(3, 64, metrics_log.MetricsLog(str(tmp_path / 'm')), False, clock=lambda: next(clock))
+    training = Alone(lambda step, rate: None, lambda: 0)
+    shown, _ = made(tmp_path, [0.0, 5.0, 6.0, 7.0], training, max_steps=3, log_every_steps=1)
     shown.start(0)
-    for step in (1, 3, 4):  # another worker with parameter servers moves the step as well
-        shown.write([(step, 0.5)])
+    for before, step in ((0, 1), (1, 3), (3, 4)):  # another worker with parameter servers moves the step as well
+        shown.after_call(before, [step], [0.5], step)
     assert [record.getMessage() for record in caplog.records] == [
         'step 1/3  loss 0.5000',
         'step 3/3  loss 0.5000  128 examples/s  0s left',
