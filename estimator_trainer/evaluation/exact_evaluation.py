@@ -1,15 +1,15 @@
 """An evaluation that counts each example once, whatever the batch size and the replicas."""
 
 import inspect
+import os
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_metric
 from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import restored_shapes
 from estimator_trainer.jobs import first_weights, made_estimators
-from estimator_trainer.run_dir import checkpoint_file, checkpoints
+from estimator_trainer.run_dir import checkpoint_errors, checkpoint_file, checkpoints
 
 
 def input_fn(of_job, params, run_config):
@@ -94,7 +94,7 @@ def with_exact_loss(model_fn, restored: str | None = None):
 def _refuse(scaffold, mode, model_dir, restored) -> None:
     """Raises UsageError where the checkpoint is of another model, or where checkpoints would have a format that
     can be read, but not evaluated, sent or exported."""
-    restored_shapes.refuse_others(restored or model_dir and checkpoints.latest(model_dir), scaffold)
+    refuse_other_shapes(restored or model_dir and checkpoints.latest(model_dir), scaffold)
     saver = scaffold and scaffold.saver
     writes_v1 = saver and saver.saver_def and saver.saver_def.version == tf.compat.v1.train.SaverDef.V1
     if mode == tf.estimator.ModeKeys.TRAIN and writes_v1:
@@ -102,3 +102,32 @@ def _refuse(scaffold, mode, model_dir, restored) -> None:
             'the Saver in the Scaffold of the model_fn writes checkpoints in the old format V1; give it no '
             'write_version, and it writes V2. Checkpoints of format V1 that are there already are taken up.'
         )
+
+
+def refuse_other_shapes(checkpoint: str | None, scaffold) -> None:
+    """Refuses a checkpoint whose variables have other shapes than those of the default graph.
+
+    TensorFlow restores them without a word: the value of a variable then has another shape than the graph says, and
+    some operation fails, or training goes on.
+
+    Args:
+        checkpoint: its prefix; None: nothing is restored.
+        scaffold: of the graph, or None. If it has a Saver of its own, that one decides what is restored.
+
+    Raises:
+        UsageError: one has another shape.
+    """
+    if checkpoint is None or (scaffold and scaffold.saver):
+        return
+    try:
+        saved = tf.train.load_checkpoint(checkpoint).get_variable_to_shape_map()
+    except checkpoint_errors.UNREADABLE:  # who restores it says why
+        return
+    for variable in tf.compat.v1.global_variables():
+        name = variable.name.partition(':')[0]
+        if name in saved and not variable.shape.is_compatible_with(saved[name]):
+            raise UsageError(
+                f'the variable {name} has the shape {variable.shape.as_list()} in the model, and {saved[name]} in '
+                f'{os.path.basename(checkpoint)}, which would be restored: the model has changed since it was saved. '
+                'Use another --model_dir, or give the model its old sizes.'
+            )

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import exact_evaluation, restored_shapes
+from estimator_trainer.evaluation import exact_evaluation
 
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
@@ -58,7 +58,7 @@ def test_a_variable_of_another_shape_in_the_checkpoint_is_refused(tmp_path):
         v1.get_variable('weight', [1, 4])
         step = v1.train.get_or_create_global_step()
         scaffold = v1.train.Scaffold(saver=v1.train.Saver([step]))  # it restores other variables only
-        restored_shapes.refuse_others(tf.train.latest_checkpoint(str(tmp_path)), scaffold)
+        exact_evaluation.refuse_other_shapes(tf.train.latest_checkpoint(str(tmp_path)), scaffold)
 
 
 def test_the_checkpoint_that_is_restored_may_be_in_another_folder(tmp_path):

@@ -1,8 +1,8 @@
-"""meanings: texts of TensorFlow, as 2.15.1 and 2.21 give them."""
+"""training.what_failed: texts of TensorFlow, as 2.15.1 and 2.21 give them."""
 
 import pytest
 
-from estimator_trainer.training import meanings, what_failed
+from estimator_trainer.training import what_failed
 
 LABELS = (
     'assertion failed: [Labels must be %s] [Condition x %s did not hold element-wise:] [x (head/losses/Cast:0) = ] '
@@ -46,7 +46,7 @@ TEXTS = [
 
 @pytest.mark.parametrize('text, meaning', TEXTS)
 def test_what_a_text_means(text, meaning):
-    assert meaning in meanings.of(text)
+    assert meaning in what_failed.meaning_of(text)
     assert meaning in what_failed.described(ValueError(text))
 
 
@@ -59,5 +59,5 @@ def test_what_a_text_means(text, meaning):
     ],
 )
 def test_other_texts_speak_for_themselves(text):
-    assert meanings.of(text) == ''
+    assert what_failed.meaning_of(text) == ''
     assert text in what_failed.described(ValueError(text))
