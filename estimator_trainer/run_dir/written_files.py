@@ -77,7 +77,9 @@ FILES = (
         _CLUSTER,
         'every attempt of every start of the run, how its tasks ended, and why; written at the end of a start',
     ),
-    WrittenFile(('earlier_starts.json',), _CLUSTER, 'the starts before this one, for as long as there is no report.json'),
+    WrittenFile(
+        ('earlier_starts.json',), _CLUSTER, 'the starts before this one, for as long as there is no report.json'
+    ),
     WrittenFile(
         ('report.html',),
         'run_local_cluster.sh; without it the evaluator, or the chief if there is none; `report`',

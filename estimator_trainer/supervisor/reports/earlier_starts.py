@@ -58,11 +58,11 @@ def of(kept: Mapping, report: Mapping, status: Mapping, training: Mapping, lives
 def _of_status(status: Mapping, training: Mapping, lives: bool) -> dict:
     """The start that status.json tells of."""
     attempts, code = _listed(status.get('attempts')), status.get('exit_code')
-    known = type(code) is int
+    code = code if type(code) is int else None
     told = {
         'start': status.get('start'),
-        'exit_code': code if known else None,
-        'meaning': exit_codes.describe(code) if known else None,
+        'exit_code': code,
+        'meaning': None if code is None else exit_codes.describe(code),
         'started': status.get('started'),
         'ended': None,
         'secs': None,
