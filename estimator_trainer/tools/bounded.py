@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from estimator_trainer import exit_codes
+from estimator_trainer import error_lines, exit_codes
 from estimator_trainer.supervisor.processes import process as processes
 
 _LAST_LINES = 15
@@ -83,8 +83,13 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def tail(path: str) -> str:
-    """The last lines of a log, each marked as a quotation."""
+    """The last lines of a log, each marked as a quotation. What the last exception says stands before them, if it is
+    not among them: TensorFlow's texts end with a long list of places."""
     with open(path, 'rb') as file:
         file.seek(max(0, os.path.getsize(path) - _LAST_BYTES))
         lines = file.read().decode(errors='replace').splitlines()
-    return '\n'.join(f'  | {line}' for line in lines[-_LAST_LINES:])
+    shown, said = lines[-_LAST_LINES:], error_lines.last_words(lines)
+    text = said.partition(': ')[2].removesuffix('...')
+    if said and not any(text in line for line in shown):
+        shown = [said, '...', *shown]
+    return '\n'.join(f'  | {line}' for line in shown)

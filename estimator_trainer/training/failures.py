@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import python_lock
+from estimator_trainer.error_lines import short
 from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
@@ -17,7 +18,6 @@ from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_error
 from estimator_trainer.training import blame, broken_input, what_failed
 from estimator_trainer.training.loop import NotFiniteError
 from estimator_trainer.training.sync import agreed_start, all_reduce
-from estimator_trainer.training.what_failed import short
 
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_PERMISSION = {errno.EACCES, errno.EPERM}

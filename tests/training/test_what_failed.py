@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from estimator_trainer import error_lines
 from estimator_trainer.training import what_failed
 
 
@@ -42,7 +43,7 @@ class OpError(Exception):
     ],
 )
 def test_the_line_that_tells_something(message, line):
-    assert what_failed.short(what_failed.first_line(OpError(message))) == line
+    assert error_lines.short(what_failed.first_line(OpError(message))) == line
 
 
 def raised(error):

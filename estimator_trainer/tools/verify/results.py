@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from estimator_trainer import error_lines
 from estimator_trainer.tools.verify import compare, first_difference, judge, program_runs, traces, verify_report
 from estimator_trainer.tools.verify.traces import Key, Trace
 from estimator_trainer.tools.verify.verify_report import Comparison, Report
@@ -116,12 +117,16 @@ def _not_continued(trace: Trace) -> str:
     return f'Started again in the same folder, the program {why}. So whether checkpoints carry over is not shown.'
 
 
+def _in_short(reason: str) -> str:
+    return error_lines.short(error_lines.telling_line(reason) or reason).rstrip('.')
+
+
 def _notes(first: Trace, rows: Sequence[judge.Judgement]) -> list[str]:
     """What was not compared, or not as a reader would think."""
     missing = [row.thing for row in rows if not row.count]
     notes = [f'The program has no {", no ".join(missing)}.'] if missing else []
     notes += [
-        f'Not called: signature {name or "(all)"} of {folder}: {reason}.'
+        f'Not called: signature {name or "(all)"} of {folder}: {_in_short(reason)}.'
         for folder, name, reason in first.not_called[:_MOST_NOTES]
     ]
     sampled = {key.name for key, value in first.values.items() if value.sampled}

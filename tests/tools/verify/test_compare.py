@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from estimator_trainer.compat.recorder.estimator_recorder import recording
 from estimator_trainer.tools.verify import compare, first_difference, judge, results, traces, verify_page, verify_report
 from estimator_trainer.tools.verify.traces import Key, Trace, Value
 
@@ -262,6 +263,31 @@ def test_text_json_and_page_say_the_same(rate, word, said):
     reader = Text()
     reader.feed(verify_page.page(shown, {'from': one.losses()}, {'from and to': found}))
     assert word in reader.text and 'A <and> B' in reader.text and said in reader.text
+
+
+def test_why_an_export_was_not_called():
+    """The line of TensorFlow's text that tells something; the first one does not."""
+    nodes = ''.join(f'  File "/env/python/site-packages/x.py", line {line}, in f\n' for line in range(200))
+    text = f"Graph execution error:\n\nDetected at node 'P' defined at (most recent call last):\n{nodes}Node: 'P'\n"
+    one = trace()
+    one.not_called = [
+        ('export', 'serving_default', recording.told(OpError(f'{text}Could not parse example input.\n\t[[{{')))
+    ]
+    one.not_called += [('export', 'predict', recording.told(ValueError('a feature is sparse')))]
+    one.not_called += [('export', '', recording.told(OpError('')))]
+    assert [note for note in results._notes(one, []) if 'called' in note] == [
+        'Not called: signature serving_default of export: Could not parse example input.',
+        'Not called: signature predict of export: a feature is sparse.',
+        'Not called: signature (all) of export: OpError.',
+    ]
+
+
+class OpError(Exception):
+    """As TensorFlow's: its text is in `message`."""
+
+    def __init__(self, message):
+        super().__init__()
+        self.message = message
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+from estimator_recorder.recording import told
 
 _EXAMPLES = 8
 _ELEMENTS = 4096
@@ -15,7 +16,7 @@ def read(path, features, recording):
         try:
             loaded = tf.compat.v1.saved_model.loader.load(session, ['serve'], path)
         except Exception as error:  # it is exported for training alone, or in a form of the program's own
-            return {'signatures': {}, 'answers': {}, 'not_called': {'': _short(error)}}
+            return {'signatures': {}, 'answers': {}, 'not_called': {'': told(error)}}
         for name, signature in sorted(loaded.signature_def.items()):
             signatures[name] = _described(signature)
             try:
@@ -23,7 +24,7 @@ def read(path, features, recording):
                 outputs = {key: info.name for key, info in signature.outputs.items()}
                 answers[name] = recording.arrays(session.run(outputs, feed), _ELEMENTS)
             except Exception as error:
-                not_called[name] = _short(error)
+                not_called[name] = told(error)
     return {'signatures': signatures, 'answers': answers, 'not_called': not_called}
 
 
@@ -100,7 +101,3 @@ def _length(value):
 
 def _row(value, row):
     return value.values[value.indices[:, 0] == row] if hasattr(value, 'dense_shape') else value[row]
-
-
-def _short(error):
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

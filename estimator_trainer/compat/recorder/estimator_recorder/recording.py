@@ -12,6 +12,12 @@ import numpy as np
 
 EVENTS, ARRAYS, CLAIM, OTHERS = 'events.jsonl', 'arrays.bin', 'claimed', 'others'
 _STRINGS = 256  # of an array of strings, that are written down
+_LONGEST = 100_000  # characters of an error
+
+
+def told(error):
+    """All of an error's text: of those of TensorFlow, `verify` finds the line that tells something."""
+    return (str(getattr(error, 'message', None) or error).strip() or type(error).__name__)[:_LONGEST]
 
 
 class Recording:
