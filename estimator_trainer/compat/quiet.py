@@ -24,7 +24,9 @@ _GOES_ON = re.compile(rb'To enable the following instructions|=== Source Locatio
 
 _OF_NO_USE = re.compile(
     '`eval_strategy` is not passed in|No new checkpoint ready for evaluation|'
-    'Estimator is not trained yet|No task of this cluster is an evaluator|Training with estimator made no steps'
+    'Estimator is not trained yet|No task of this cluster is an evaluator|Training with estimator made no steps|'
+    # Of a SavedModel whose variables are those of TensorFlow 1. Who predicts with it trains none of them.
+    'Unable to create a python object for variable'
 )
 
 
@@ -78,7 +80,12 @@ def silence_deprecations() -> None:
     warnings.filterwarnings('ignore', r'`(tf\.(layers|nn\.rnn_cell)\.\w+|layer\.\w+)` is deprecated', UserWarning)
     tf.get_logger().setLevel('INFO')
     tf.get_logger().addFilter(job_lines.are_shown)
-    tf.get_logger().addFilter(lambda record: not _OF_NO_USE.search(record.getMessage()))
+    tf.get_logger().addFilter(lambda record: helps(record.getMessage()))
+
+
+def helps(message: str) -> bool:
+    """Whether a message that TensorFlow logs is shown."""
+    return not _OF_NO_USE.search(message)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """A Job as a file, which `--job=FILE.pkl` loads: how `train` of Python hands over a Job that no module holds.
 
-The file is a pickle of cloudpickle's. To load it is to run it, so a file that another user could have written is
-refused.
+The file is a pickle of cloudpickle's (job_pickle.py). To load it is to run it, so a file that another user could have
+written is refused.
 """
 
 import os
@@ -25,10 +25,10 @@ def write(job: Job, path: str) -> None:
         UsageError: it holds something that cannot be written.
         OSError: the file cannot be made.
     """
-    import cloudpickle
+    from estimator_trainer.jobs import job_pickle  # cloudpickle takes a while
 
     try:
-        content = cloudpickle.dumps(job)
+        content = job_pickle.dumps(job)
     except Exception as error:  # of any class of the job's
         raise UsageError(
             f'the Job cannot be handed over to the process that trains: {str(error) or type(error).__name__}. Write it '
@@ -44,7 +44,7 @@ def load(path: str) -> Job:
     Raises:
         JobError: there is no such file, it is none of a Job, or somebody else could have written it.
     """
-    import cloudpickle
+    from estimator_trainer.jobs import job_pickle
 
     try:
         with open(path, 'rb') as file:
@@ -53,7 +53,7 @@ def load(path: str) -> Job:
     except OSError as error:
         raise JobError(f'--job={path}: {error.strerror}; name a file that `train` of Python has written.') from error
     try:
-        job = cloudpickle.loads(content)
+        job = job_pickle.loads(content)
     except (pickle.UnpicklingError, EOFError) as error:
         raise JobError(f'--job={path}: is no file of a Job ({error}).') from error
     except ModuleNotFoundError as error:

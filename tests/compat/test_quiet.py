@@ -32,3 +32,12 @@ def test_everything_else_is_shown_with_the_lines_that_go_on_with_it():
     assert list(quiet.of_use(lines)) == lines
     mixed = list(quiet.of_use([*OF_NO_USE.splitlines(keepends=True), *lines]))
     assert mixed == lines
+
+
+def test_a_variable_of_tensorflow_1_in_a_saved_model_is_no_news():
+    assert not quiet.helps(
+        "Unable to create a python object for variable <tf.Variable 'w:0' shape=() dtype=float32_ref> because it is a "
+        'reference variable. It may not be visible to training APIs. If this is a problem, consider rebuilding the '
+        'SavedModel after running tf.compat.v1.enable_resource_variables().'
+    )
+    assert quiet.helps('Unable to read a variable')

@@ -19,12 +19,21 @@ BOUND_SECS = 400
 JOB = """
 import json
 import spiral
+import tensorflow as tf
 from estimator_trainer import Job, evaluate, predict, train
 
 def model_fn(features, labels, mode, params):
     return spiral.model_fn(features, labels, mode, {**params, 'hidden': params['layers'][0]})
 
-job = Job(model_fn=model_fn, input_fn=spiral.input_fn, serving_input_fn=spiral.serving_input_fn,
+def as_they_are(features, labels):
+    if tf.size(labels) > 1000:  # AutoGraph needs the source of the cell
+        labels = -labels
+    return features, labels
+
+def input_fn(mode, params, input_context):
+    return spiral.input_fn(mode, params, input_context).map(as_they_are)
+
+job = Job(model_fn=model_fn, input_fn=input_fn, serving_input_fn=spiral.serving_input_fn,
           params={'layers': [16, 8], 'learning_rate': 0.01}, best_metric='accuracy')
 """
 INTERRUPTED = "train(job, model_dir='run', max_steps=10**7, log_every_steps=10**6)"

@@ -27,10 +27,11 @@ class CsvParser(ExampleParser):
 
     def __init__(self, spec: FileSpec, paths):
         super().__init__(spec)
+        self._spec = spec
         self._delimiter = spec.delimiter or listing.delimiter_of(paths)
         if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
             raise UsageError(f'FileSpec.delimiter={self._delimiter!r}: one letter is needed, and no quote or line end')
-        layouts = [tuple(spec.columns)] * len(paths) if spec.columns else _headers(paths, self._delimiter)
+        layouts = [tuple(spec.columns)] * len(paths) if spec.columns else _headers(paths, self._delimiter, spec)
         self._columns = next(filter(None, layouts), ())
         for path, layout in zip(paths, layouts):
             self._check(path, layout)
@@ -56,8 +57,8 @@ class CsvParser(ExampleParser):
                 raise UsageError(f'{path}: has {layout.count(name)} columns {name!r}; write it with different names')
             if name not in layout:
                 raise UsageError(
-                    f'{path}: has no column {name!r}; its columns are {", ".join(layout)}. FileSpec.columns names '
-                    'those of files without a header line'
+                    f'{path}: has no column {name!r}; its columns are {", ".join(layout)}. '
+                    + self._spec.cure_of_no_column(name)
                 )
 
     def arranged(self, rows: np.ndarray, files) -> tuple[np.ndarray, dict[int, str]]:
@@ -102,7 +103,7 @@ class CsvParser(ExampleParser):
                 continue
             if not text:
                 if isinstance(feature, tf.io.FixedLenFeature) and feature.default_value is None:
-                    return f'column {name!r} is empty, which takes a default_value of its feature'
+                    return f'column {name!r} is empty, {self._spec.cure_of_empty_field(name)}'
             elif not _is_value(text, feature.dtype):
                 return f'column {name!r} is {text[:_SHOWN]!r}, which is no {feature.dtype.name}'
         return None
@@ -152,18 +153,18 @@ def _is_value(text, dtype) -> bool:
         return False
 
 
-def _headers(paths, delimiter) -> list[tuple[str, ...]]:
+def _headers(paths, delimiter, spec) -> list[tuple[str, ...]]:
     """The names in the first row of each file; () of a file without one."""
     if isinstance(paths[0], RemotePath):
         rows = [future.result() for future in [threads.submit(contents.header_of, path) for path in paths]]
     else:
         rows = map(contents.header_of, paths)
-    return [_names(path, row, delimiter) for path, row in zip(paths, rows)]
+    return [_names(path, row, delimiter, spec) for path, row in zip(paths, rows)]
 
 
-def _names(path, row, delimiter) -> tuple[str, ...]:
+def _names(path, row, delimiter, spec) -> tuple[str, ...]:
     text = io.StringIO(row.decode('utf-8', 'replace').rstrip('\r\n'), newline='')
     try:
         return tuple(next(csv.reader(text, delimiter=delimiter, strict=True), ()))
     except csv.Error as error:
-        raise UsageError(f'{path}: its first row names no columns ({error}); FileSpec.columns names them') from None
+        raise UsageError(f'{path}: its first row names no columns ({error}). {spec.cure_of_no_column()}') from None

@@ -1,5 +1,6 @@
 """The examples of the files, as the signature of a model takes them, with their keys."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -13,6 +14,33 @@ from estimator_trainer.tools.predict.signature import Model
 
 _KEY_KINDS = {'bytes_list': tf.string, 'int64_list': tf.int64}
 _FIELDS = {tf.string: 'bytes_list', tf.float32: 'float_list', tf.int64: 'int64_list'}
+
+
+@dataclasses.dataclass(frozen=True)
+class SignatureSpec(FileSpec):
+    """What an example holds for a signature, whose user has written no FileSpec.
+
+    Attributes:
+        signature: its name.
+    """
+
+    signature: str = ''
+
+    def cure_of_no_column(self, name: str = '') -> str:
+        if name and name == self.key:
+            return f'--key={name} has to be one of them'
+        kinds = {name: feature for name, feature in self.features.items() if name != self.key}
+        said = f'The first line of a CSV file names its columns, and the signature {self.signature} takes '
+        said += f'{", ".join(kinds)}: write such a line'
+        if [feature.dtype for feature in kinds.values()] == [tf.string]:
+            said += f'. If {next(iter(kinds))} is a whole line of text, each has to be one field, in quotes'
+        return said
+
+    def cure_of_empty_field(self, name: str) -> str:
+        if name == self.key:
+            return f'and --key={name} needs a value in each row'
+        said = f'and the signature {self.signature} has no default for it: write a value'
+        return said + '. Parquet files can hold an empty text' * (self.features[name].dtype == tf.string)
 
 
 class Examples:
@@ -34,7 +62,7 @@ class Examples:
 
     def __init__(self, plan: PredictPlan, model: Model, index_dir: str):
         self._plan, self._index_dir = plan, index_dir
-        self._serializes = model.takes_serialized
+        self._signature, self._serializes = model.name, model.takes_serialized
         self._has_serialized = plan.file_format in ('tfrecord', 'array_record')
         self._features = dict(model.features)
         if self._serializes and not self._has_serialized and not self._features:
@@ -109,7 +137,8 @@ class Examples:
     def _open(self, features):
         plan = self._plan
         paths = [plan.path(name) for name, *_ in plan.files]
-        spec = FileSpec(features=features, key=plan.key if plan.key in features else '')
+        key = plan.key if plan.key in features else ''
+        spec = SignatureSpec(features=features, key=key, signature=self._signature)
         return open_source(paths, spec, file_format=plan.file_format, index_dir=self._index_dir)
 
     def _kind_of_key(self) -> tf.DType:

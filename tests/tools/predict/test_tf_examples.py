@@ -168,7 +168,7 @@ def test_a_key_of_whole_numbers(tmp_path, of_estimator):
 
 @pytest.mark.parametrize('kind', ['tfrecord', 'csv', 'parquet'])
 def test_no_such_key(tmp_path, of_estimator, kind):
-    with pytest.raises(Exception, match='(--key=nr: .*id|no column .nr.)'):
+    with pytest.raises(Exception, match='(--key=nr: .*id|no column .nr.*--key=nr has to be one of them)'):
         opened(of_estimator, write(tmp_path, kind), key='nr')
 
 
@@ -217,6 +217,38 @@ def test_a_damaged_file(tmp_path, of_estimator):
     path.write_text('id,x,n,words\nk0,0,,\nk1,zero,,\n')
     with pytest.raises(BadExample, match=r"all.csv, line 3: column 'x' is 'zero', which is no float32"):
         opened(of_estimator, str(path)).read(range(2))
+
+
+def of_text(folder):
+    """A model that takes one text."""
+    module = tf.Module()
+    module.length = tf.function(
+        lambda text: {'length': tf.strings.length(text)}, [tf.TensorSpec([None], tf.string, 'text')]
+    )
+    tf.saved_model.save(module, str(folder), signatures={'predict': module.length})
+    return signature.Model(str(folder))
+
+
+EMPTY = [
+    ('id,text\nk0,\n', "line 2: column 'text' is empty, and the signature predict has no default for it: write a"),
+    ('id,text\n,a\n', "line 2: column 'id' is empty, and --key=id needs a value in each row"),
+]
+
+
+@pytest.mark.parametrize('content, said', EMPTY)
+def test_an_empty_field_for_which_there_is_no_default(tmp_path, content, said):
+    (tmp_path / 'all.csv').write_text(content)
+    with pytest.raises(BadExample, match=said) as error:
+        opened(of_text(tmp_path / 'model'), str(tmp_path / 'all.csv')).read(range(1))
+    assert 'default_value' not in str(error.value)
+    assert ('Parquet files can hold an empty text' in str(error.value)) == ('text' in said)
+
+
+def test_lines_without_a_header(tmp_path):
+    (tmp_path / 'all.csv').write_text('1.0,2.0\n3.0,4.0\n')
+    with pytest.raises(UsageError, match='no column .text.; .* the signature predict takes text: write such') as error:
+        opened(of_text(tmp_path / 'model'), str(tmp_path / 'all.csv'), key='')
+    assert 'one field, in quotes' in str(error.value) and 'FileSpec' not in str(error.value)
 
 
 def test_an_output_that_is_not_of_the_examples(tmp_path):
