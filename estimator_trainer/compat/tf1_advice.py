@@ -33,7 +33,7 @@ def install() -> None:
 def told(name: str) -> str:
     return (
         f'{name} is of TensorFlow 1, for which this program is written: use --tf1, as in '
-        '`python -m estimator_trainer.compat run --tf1 PROGRAM`; `cluster --program` takes --tf1 as well'
+        '`python -m estimator_trainer.compat run --tf1 PROGRAM`; `cluster --program` and `verify` take --tf1 as well'
     )
 
 

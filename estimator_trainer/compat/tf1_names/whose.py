@@ -58,7 +58,7 @@ class VersionRule:
 
 @functools.cache
 def _file_means_tf1(path: str, top: str) -> bool:
-    if _is_of_python(path) or top in ('estimator_trainer', 'tf_config'):
+    if _is_of_python(path) or top in ('estimator_trainer', 'tf_config', 'estimator_recorder'):
         return False
     parts = os.path.abspath(path).split(os.sep)
     if any(folder in parts for folder in _PACKAGE_FOLDERS):

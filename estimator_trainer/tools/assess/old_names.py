@@ -21,6 +21,12 @@ def of(assessment: findings.Assessment) -> list[findings.CodeFinding]:
     ]
 
 
+def first(path: str) -> Iterator[str]:
+    """'tf.app.run (line 3)', the first name of TensorFlow 1 in a program, if it has one."""
+    for each in of(findings.assess([source_files.read(path)]))[:1]:
+        yield f'{each.name} (line {each.line})'
+
+
 def advice(paths: Sequence[str]) -> Iterator[str]:
     """Lines for people on the program or folder: how to run it, and what cannot run.
 

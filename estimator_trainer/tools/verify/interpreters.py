@@ -41,6 +41,10 @@ class Interpreter(NamedTuple):
         """Whether its TensorFlow has no tf.estimator of its own."""
         return _numbers(self.versions['tensorflow']) > _LAST_WITH_ESTIMATORS
 
+    def by_compat(self, tf1: bool) -> bool:
+        """Whether `compat` takes part in a program there. `tf1`: the program is of TensorFlow 1."""
+        return self.needs_compat or tf1 and _numbers(self.versions['tensorflow']) >= (2,)
+
     @property
     def short(self) -> str:
         return f'TensorFlow {self.versions["tensorflow"]}'
@@ -50,11 +54,12 @@ class Interpreter(NamedTuple):
         return ', '.join(f'{name} {version}' for name, version in self.versions.items() if version)
 
 
-def ask(flag: str, path: str) -> Interpreter:
+def ask(flag: str, path: str, tf1: bool = False) -> Interpreter:
     """Asks an interpreter what it has.
 
     Args:
         flag: that names it, for the message.
+        tf1: a program of TensorFlow 1 is to run there.
 
     Raises:
         UsageError: there is no such interpreter, or Estimators cannot work with it.
@@ -75,11 +80,11 @@ def ask(flag: str, path: str) -> Interpreter:
         interpreter = Interpreter(found, json.loads(done.stdout.strip().splitlines()[-1]))
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
         raise UsageError(f'--{flag}={path}: is not a Python of version 3.8 or later ({error}).') from error
-    _check(flag, interpreter)
+    _check(flag, interpreter, tf1)
     return interpreter
 
 
-def _check(flag, interpreter) -> None:
+def _check(flag, interpreter, tf1=False) -> None:
     path, versions = interpreter
     if not versions['tensorflow']:
         raise UsageError(f'--{flag}={path}: TensorFlow is not installed there: {path} -m pip install tensorflow')
@@ -92,6 +97,8 @@ def _check(flag, interpreter) -> None:
         raise UsageError(f'--{flag}={path}: Estimators miss a package there: {path} -m pip install {packages}')
     if interpreter.needs_compat and _numbers(versions['python']) < _OLDEST_OF_COMPAT:
         raise UsageError(f'--{flag}={path}: Estimators work with {interpreter.short} from Python 3.10 on.')
+    if interpreter.by_compat(tf1) and _numbers(versions['python']) < _OLDEST_OF_COMPAT:
+        raise UsageError(f'--{flag}={path}: --tf1 needs Python 3.10 or later there, and it is {versions["python"]}.')
 
 
 def _numbers(version) -> tuple:

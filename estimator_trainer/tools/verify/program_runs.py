@@ -7,6 +7,8 @@ import pathlib
 import shutil
 from collections.abc import Mapping
 
+from estimator_trainer import compat
+from estimator_trainer.compat.tf1_names import whose
 from estimator_trainer.run_dir import removal
 from estimator_trainer.tools import bounded
 from estimator_trainer.tools.verify.interpreters import Interpreter
@@ -37,12 +39,14 @@ class Side:
         name: 'from' or 'to'.
         program: what follows `python`: a file, or `-m` and a module.
         arguments: of the program; MODEL_DIR stands for a folder of the run.
+        tf1: the program is of TensorFlow 1.
     """
 
     name: str
     interpreter: Interpreter
     program: tuple[str, ...]
     arguments: tuple[str, ...]
+    tf1: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +104,8 @@ def start(run: ProgramRun, folder: str, settings: Mapping, timeout_secs: float, 
     arguments = [each.replace(MODEL_DIR, os.path.join(files, 'model')) for each in run.side.arguments]
     command = [run.side.interpreter.path, *run.side.program, *arguments]
     log = os.path.join(now, 'log')
-    bounded.run(run.says, command, log, timeout_secs, environment(os.environ, run.side.interpreter, settings_path))
+    environ = environment(os.environ, run.side.interpreter, settings_path, run.side.tf1)
+    bounded.run(run.says, command, log, timeout_secs, environ)
     if not run.after and not _has_steps(os.path.join(now, EVENTS)):
         raise bounded.RunFailed(
             f'{run.says}: the program ended, and no Estimator made a step. `verify` compares programs that call '
@@ -113,14 +118,20 @@ def start(run: ProgramRun, folder: str, settings: Mapping, timeout_secs: float, 
     return to
 
 
-def environment(inherited: Mapping[str, str], interpreter: Interpreter, settings_path: str) -> dict[str, str]:
-    """The environment of the program: the recorder, and compat where the interpreter needs it."""
-    path = [str(_COMPAT / 'recorder')]
-    if interpreter.needs_compat:
+def environment(
+    inherited: Mapping[str, str], interpreter: Interpreter, settings_path: str, tf1: bool = False
+) -> dict[str, str]:
+    """The environment of the program: the recorder, and compat where the interpreter needs it.
+
+    `tf1`: the program is of TensorFlow 1, whose names compat gives it where TensorFlow is later.
+    """
+    path, switches = [str(_COMPAT / 'recorder')], {}
+    if interpreter.by_compat(tf1):
         path.append(str(_COMPAT / 'child'))
+        switches = {compat.TF1_VARIABLE: str(whose.VersionRule())} if tf1 else {}
     path += [each for each in inherited.get('PYTHONPATH', '').split(os.pathsep) if each]
     kept = {name: value for name, value in inherited.items() if name != 'TF_USE_LEGACY_KERAS'}
-    return {**FIXED, **kept, 'PYTHONPATH': os.pathsep.join(path), _VARIABLE: settings_path}
+    return {**FIXED, **kept, **switches, 'PYTHONPATH': os.pathsep.join(path), _VARIABLE: settings_path}
 
 
 def _has_steps(path: str) -> bool:

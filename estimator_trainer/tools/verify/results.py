@@ -103,9 +103,15 @@ def _title(sides) -> str:
 def _facts(sides) -> list[str]:
     return [
         f'--{side.name}: {shlex.join([side.interpreter.path, *side.program, *side.arguments])} '
-        f'({side.interpreter.described}{"; tf.estimator by compat" if side.interpreter.needs_compat else ""})'
+        f'({side.interpreter.described}{_compat_of(side)})'
         for side in sides
     ]
+
+
+def _compat_of(side: program_runs.Side) -> str:
+    if side.tf1 and side.interpreter.by_compat(True):
+        return '; as compat run --tf1'
+    return '; tf.estimator by compat' if side.interpreter.needs_compat else ''
 
 
 def _not_continued(trace: Trace) -> str:

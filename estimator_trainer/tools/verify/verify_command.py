@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import json
 import os
-import shlex
 import sys
 import tempfile
 
@@ -15,7 +14,7 @@ from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import files_of_others
 from estimator_trainer.tools import bounded, command_line, local_copies
-from estimator_trainer.tools.verify import interpreters, program_runs
+from estimator_trainer.tools.verify import program_runs, sides
 
 USAGE = """\
 usage: python -m estimator_trainer verify PROGRAM [--from=PYTHON] [--to=PYTHON] [--to_program=FILE] [-- ARGUMENT...]
@@ -41,6 +40,17 @@ class VerifyFlags:
     to_program: str = _what('', 'The changed program, for the second environment.', unset='PROGRAM')
     to_args: str = _what(
         '', 'Arguments of the program in the second environment, as a shell reads them.', unset='those after --'
+    )
+    tf1: bool = _what(
+        False,
+        'The program is of TensorFlow 1: it runs as under `compat run --tf1`, in both environments. One that has '
+        'TensorFlow 1 itself runs it as it is.',
+        why='most programs are of TensorFlow 2',
+    )
+    to_tf1: bool | None = _what(
+        None,
+        'The same for the second environment alone: --tf1 --noto_tf1 is for a --to_program that has left TensorFlow 1.',
+        unset='as --tf1',
     )
     steps: int = _what(
         20,
@@ -112,52 +122,31 @@ def _refuse_missing(prefix, path) -> None:
 
 
 def _verify(values, program, arguments) -> int:
-    sides = _sides(values, program, arguments)
+    if values.to_program:
+        _refuse_missing('--to_program=', values.to_program)
+    two = sides.of(values, program, arguments, os.environ)
     _check_places(values)
     page = _page() if values.html else None
     settings = {name: getattr(values, name) for name in ('steps', 'every', 'examples', 'eval_steps', 'seed')}
-    plan = program_runs.plan(*sides, values.continued)
+    plan = program_runs.plan(*two, values.continued)
     continued = {run.after for run in plan}
     with _folder(values.runs_dir) as folder:
         for number, run in enumerate(plan, start=1):
             print(f'{number}/{len(plan)} {run.says}', file=sys.stderr, flush=True)
             keeps_files = bool(values.runs_dir) or run.name in continued
-            program_runs.start(run, folder, settings, values.timeout_secs, keeps_files)
+            try:
+                program_runs.start(run, folder, settings, values.timeout_secs, keeps_files)
+            except bounded.RunFailed as error:
+                raise bounded.RunFailed('\n'.join([str(error), *sides.advice(run.side)])) from None
         from estimator_trainer.tools.verify import results, verify_report  # NumPy
 
-        found = results.compare_runs(folder, sides, values.continued, values.steps, values.tolerance)
+        found = results.compare_runs(folder, two, values.continued, values.steps, values.tolerance)
         print(verify_report.text(found.report))
         if page:
             _write(values.html, page(found.report, found.losses, found.differences))
     if values.json:
         _write(values.json, json.dumps(verify_report.to_json(found.report, found.losses), indent=1) + '\n')
     return exit_codes.OK if found.report.state == 'equal' else exit_codes.FAILED
-
-
-def _sides(values, program, arguments) -> tuple[program_runs.Side, program_runs.Side]:
-    if values.to_program:
-        _refuse_missing('--to_program=', values.to_program)
-    _refuse_cluster(os.environ.get('TF_CONFIG'))
-    try:
-        to_arguments = tuple(shlex.split(values.to_args)) if values.to_args else arguments
-    except ValueError as error:
-        raise UsageError(f'--to_args={values.to_args}: {error}; write it as for a shell.') from error
-    one = interpreters.ask('from', values.from_ or sys.executable)
-    other = interpreters.ask('to', values.to or sys.executable)
-    return (
-        program_runs.Side('from', one, program, arguments),
-        program_runs.Side('to', other, (values.to_program,) if values.to_program else program, to_arguments),
-    )
-
-
-def _refuse_cluster(tf_config) -> None:
-    try:
-        cluster = json.loads(tf_config or '{}').get('cluster') or {}
-        tasks = sum(len(tasks) for tasks in cluster.values())
-    except (ValueError, AttributeError, TypeError) as error:
-        raise UsageError(f'TF_CONFIG: cannot be read ({error}); correct it, or unset it.') from error
-    if tasks > 1:
-        raise UsageError(f'TF_CONFIG: names a cluster of {tasks} tasks, and verify runs one process; unset TF_CONFIG.')
 
 
 def _check_places(values) -> None:

@@ -63,3 +63,4 @@ def test_the_line_follows_the_traceback(tf, monkeypatch, capsys):
     (place,) = [place for place, line in enumerate(lines) if line.startswith('compat: ')]
     assert lines[place - 1] == "AttributeError: module 'tensorflow' has no attribute 'app'"
     assert 'tf.app is of TensorFlow 1' in lines[place] and 'compat run --tf1 PROGRAM' in lines[place]
+    assert lines[place].endswith('`cluster --program` and `verify` take --tf1 as well')

@@ -23,6 +23,7 @@ LIBRARIES = sysconfig.get_path('purelib')
         ('vendored', '/usr/lib/python3/dist-packages/vendored.py', False),
         ('runpy', f'{sysconfig.get_path("stdlib")}/runpy.py', False),
         ('estimator_trainer.jobs', '/home/me/estimator_trainer/jobs.py', False),
+        ('estimator_recorder.exports', '/home/me/compat/recorder/estimator_recorder/exports.py', False),  # of `verify`
         ('made_up', None, False),  # exec'd by a library
         ('__main__', f'{LIBRARIES}/bert/run.py', True),  # python -m bert.run
     ],

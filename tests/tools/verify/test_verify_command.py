@@ -12,7 +12,7 @@ import pytest
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.verify import interpreters, program_runs
+from estimator_trainer.tools.verify import interpreters, program_runs, results, sides, verify_command
 
 ROOT = pathlib.Path(__file__).parents[3]
 PROGRAM = pathlib.Path(__file__).with_name('program.py')
@@ -116,6 +116,55 @@ def test_an_interpreter_with_estimators_needs_nothing_of_ours():
     assert newest['PYTHONPATH'].endswith('compat/child') and newest['PYTHONHASHSEED'] == '0'
 
 
+@pytest.mark.parametrize('tensorflow, has_compat', [('1.15.5', False), ('2.15.1', True), ('2.21.0', True)])
+def test_tf1_is_for_every_tensorflow_2(tensorflow, has_compat):
+    """As `compat run --tf1`, on 2.15 as well; TensorFlow 1 runs the program as it is."""
+    interpreter = interpreters.Interpreter('python', {**VERSIONS, 'tensorflow': tensorflow})
+    given = program_runs.environment({}, interpreter, 's', tf1=True)
+    assert given['PYTHONPATH'].endswith('compat/child') == has_compat == ('ESTIMATOR_TRAINER_TF1' in given)
+    assert 'ESTIMATOR_TRAINER_TF1' not in program_runs.environment({}, interpreter, 's')
+
+
+def test_tf1_needs_a_python_of_ours():
+    old = interpreters.Interpreter('python', {**VERSIONS, 'tensorflow': '2.13.1', 'python': '3.9.1'})
+    interpreters._check('from', old)
+    with pytest.raises(UsageError, match='^--from=python: --tf1 needs Python 3.10 or later'):
+        interpreters._check('from', old, tf1=True)
+
+
+@pytest.mark.parametrize(
+    'argv, tf1',
+    [
+        ([], (False, False)),
+        (['--tf1'], (True, True)),
+        (['--tf1', '--noto_tf1', '--to_program=program.py'], (True, False)),
+        (['--to_tf1'], (False, True)),
+    ],
+)
+def test_each_side_may_be_of_tensorflow_1(tmp_path, program, monkeypatch, argv, tf1):
+    monkeypatch.chdir(tmp_path)
+    program('')
+    asked = []
+    monkeypatch.setattr(
+        interpreters,
+        'ask',
+        lambda flag, path, tf1: asked.append((flag, tf1)) or interpreters.Interpreter(path, VERSIONS),
+    )
+    values, words = verify_command._program(['program.py', *argv])
+    one, other = sides.of(values, words, (), {})
+    assert (one.tf1, other.tf1) == tf1 and asked == [('from', tf1[0]), ('to', tf1[1])]
+    facts = results._facts((one, other))
+    assert [fact.endswith('as compat run --tf1)') for fact in facts] == [*tf1]
+
+
+def test_a_program_of_tensorflow_1_that_fails_is_told_of_tf1(tmp_path, program):
+    text = 'def main():\n  import tensorflow as tf\n  tf.app.run()\nraise SystemExit(3)'
+    said = 'program.py uses names of TensorFlow 1, such as tf.app.run (line 3): give --tf1.'
+    done = verify(tmp_path, program(text))
+    assert done.returncode == exit_codes.FAILED and done.stderr.splitlines()[-1].endswith(said)
+    assert said not in verify(tmp_path, program('raise SystemExit(3)')).stderr
+
+
 @pytest.mark.parametrize(
     'text, said',
     [
@@ -195,6 +244,33 @@ def test_the_same_program_is_equal_and_its_checkpoints_continue(tmp_path):
         assert all(rows[name]['values'] for name in ('inputs', 'metrics', 'predictions', 'exports', 'exported answers'))
     assert 0 < max(row['rounding'] for row in found['comparisons'][0]['rows']) < 1e-3
     assert '<svg' in (tmp_path / 'v.html').read_text()
+
+
+OF_TENSORFLOW_1 = """
+import sys
+import tensorflow as tf
+def model_fn(features, labels, mode):
+    output = tf.layers.dense(features['x'], 1)
+    loss = tf.losses.mean_squared_error(labels, output)
+    train = tf.contrib.training.HParams(rate=0.1)
+    optimizer = tf.train.GradientDescentOptimizer(train.rate)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, tf.train.get_global_step()))
+def main(argv):
+    data = tf.estimator.inputs.numpy_input_fn({'x': numpy.ones([8, 2], 'f')}, numpy.ones([8, 1], 'f'), shuffle=False)
+    tf.logging.info('train')
+    tf.estimator.Estimator(model_fn, argv[1]).train(data, steps=2)
+import numpy
+tf.app.run()
+"""
+
+
+@pytest.mark.slow
+def test_a_program_of_tensorflow_1(tmp_path, program):
+    flags = ('--tf1', '--steps=2', '--nocontinued', '--json=v.json')
+    done = verify(tmp_path, program(OF_TENSORFLOW_1), *flags, '--', '{model_dir}', timeout=200)
+    assert done.returncode == exit_codes.OK, done.stdout + done.stderr
+    (found,) = json.loads((tmp_path / 'v.json').read_text())['comparisons']
+    assert {row['what']: row['values'] for row in found['rows']}['losses'] == 2
 
 
 @pytest.mark.slow
