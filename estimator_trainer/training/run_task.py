@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import input_fns, job_data, loading, run_params
+from estimator_trainer.jobs import job_data, loading, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.monitoring.profiles import wanted
@@ -18,7 +18,7 @@ from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file,
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import messages, parameter_server, runtime, waits
 from estimator_trainer.training.sync import agreed_start, all_reduce, coordination, first_batches
-from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
+from estimator_trainer.training.trainer import Setup, input_fn_of, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')
 _TRAINED_SECS = 600  # between the first and the last worker that has done its last step
@@ -103,7 +103,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     )
     if plan.trains:
         watchdog.when_asked_to_profile(profiler.ask)
-    input_fn, after_call = input_fns.by_name(job.input_fn or dataset.input_fn), lambda: None
+    input_fn, after_call = input_fn_of(plan, dataset), lambda: None
     if plan.in_sync and job.input_fn:
         together = first_batches.FirstBatches(plan)
         input_fn, after_call = together.watched(input_fn), together.after_call
