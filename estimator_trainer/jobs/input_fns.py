@@ -9,6 +9,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from estimator_trainer.errors import UsageError
+
 ARGUMENTS = ('mode', 'params', 'config', 'input_context')
 _IN_PLACE = ('mode', 'params', 'input_context')  # for arguments that have other names
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
@@ -29,6 +31,33 @@ def by_name(input_fn: Callable) -> Callable:
         return _call(input_fn, wanted, given, _IN_PLACE)
 
     return call
+
+
+def data_sets_only(input_fn: Callable, needed_by: Callable[[str], str]) -> Callable:
+    """An input_fn of `by_name` that refuses to give anything but a tf.data.Dataset where somebody needs one.
+
+    Estimator takes tensors as well where one replica trains. With a strategy it also takes a function that gives them.
+
+    Args:
+        needed_by: (mode) -> who needs a data set, for a message; '': nobody.
+    """
+
+    def call(mode, params, input_context=None, config=None):
+        import tensorflow as tf  # of whoever calls
+
+        given = input_fn(mode, params, input_context, config)
+        if needed_by(mode) and not isinstance(given, tf.data.Dataset) and not callable(given):
+            raise UsageError(
+                f'the input_fn returns {_described(given)} and no tf.data.Dataset, which {needed_by(mode)} needs: let '
+                'it return the data set itself, and not the tensors that an iterator gives (get_next).'
+            )
+        return given
+
+    return call
+
+
+def _described(given: Any) -> str:
+    return 'nothing' if given is None else f'a {type(given).__name__}'
 
 
 def serving(serving_input_fn: Callable) -> Callable:

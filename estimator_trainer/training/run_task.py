@@ -11,7 +11,7 @@ import tensorflow as tf
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, wrong_answers
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import input_fns, job_data, loading, run_params
+from estimator_trainer.jobs import job_data, loading, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.monitoring.profiles import wanted
@@ -19,7 +19,7 @@ from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file,
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import messages, parameter_server, runtime, waits
 from estimator_trainer.training.sync import agreed_start, all_reduce, coordination, first_batches
-from estimator_trainer.training.trainer import Setup, make_evaluator, make_trainer
+from estimator_trainer.training.trainer import Setup, input_fn_of, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')
 _TRAINED_SECS = 600  # between the first and the last worker that has done its last step
@@ -104,7 +104,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     )
     if plan.trains:
         watchdog.when_asked_to_profile(profiler.ask)
-    input_fn, compared = input_fns.by_name(job.input_fn or dataset.input_fn), None
+    input_fn, compared = input_fn_of(plan, dataset), None
     if plan.in_sync and job.input_fn:
         compared = first_batches.FirstBatches(plan)
         input_fn = compared.watched(input_fn)

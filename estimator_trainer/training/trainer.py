@@ -10,6 +10,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import keras_seeds
 from estimator_trainer.config import job_flags
 from estimator_trainer.evaluation import evaluation, exact_evaluation, progress
+from estimator_trainer.jobs import input_fns
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle.watchdog import Watchdog
@@ -62,6 +63,25 @@ class Trainer(Protocol):
         Args:
             saved: called on the chief with the step of each checkpoint that it has saved.
         """
+
+
+def input_fn_of(plan: Plan, dataset) -> Callable:
+    """What the trainers and evaluators of a plan with a job call: the `input_fn` of Setup.
+
+    Args:
+        dataset: of jobs.job_data; None for a job with an input_fn of its own.
+    """
+    assert plan.job
+    config = plan.config
+
+    def needed_by(mode: str) -> str:
+        if config.loop != 'estimator':
+            return f'--loop={config.loop}'
+        if mode != tf.estimator.ModeKeys.TRAIN:
+            return '--eval_strategy=mirrored' if config.eval_strategy == 'mirrored' else ''
+        return f'the strategy {plan.strategy}' if plan.is_mirrored or plan.is_multi_worker else ''
+
+    return input_fns.data_sets_only(input_fns.by_name(plan.job.input_fn or dataset.input_fn), needed_by)
 
 
 def make_trainer(setup: Setup) -> Trainer:

@@ -1,9 +1,12 @@
 """How an input_fn is called: by the names of its arguments, as Estimator calls one."""
 
 import functools
+import sys
+import types
 
 import pytest
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import input_fns
 
 GIVEN = {'mode': 'train', 'params': {'a': 1}, 'config': 'config', 'input_context': 'context'}
@@ -76,6 +79,36 @@ def test_what_nobody_gives_is_named(input_fn, named):
     problem = input_fns.problem(input_fn)
     assert problem.startswith(f'the input_fn takes {named}, which nobody gives')
     assert 'mode, params, config, input_context' in problem
+
+
+class DataSet:
+    """Stands for tf.data.Dataset."""
+
+
+@pytest.fixture
+def tensorflow(monkeypatch):
+    data = types.SimpleNamespace(Dataset=DataSet)
+    monkeypatch.setitem(sys.modules, 'tensorflow', types.SimpleNamespace(data=data))
+
+
+@pytest.mark.parametrize('given', [({'x': 1}, 2), {'x': 1}, None])
+def test_tensors_are_refused_where_a_data_set_is_needed(tensorflow, given):
+    input_fn = input_fns.by_name(lambda: given)
+    needed_by = {'train': 'the strategy mirrored', 'eval': ''}.get
+    assert input_fns.data_sets_only(input_fn, needed_by)('eval', {}) is given
+    with pytest.raises(
+        UsageError, match='which the strategy mirrored needs: let it return the data set itself'
+    ) as error:
+        input_fns.data_sets_only(input_fn, needed_by)('train', {})
+    kind = {tuple: 'a tuple', dict: 'a dict'}.get(type(given), 'nothing')
+    assert str(error.value).startswith(f'the input_fn returns {kind} and no tf.data.Dataset')
+
+
+@pytest.mark.parametrize('given', [DataSet(), lambda: None])
+def test_a_data_set_is_given_on(tensorflow, given):
+    """And a function, which a strategy takes."""
+    input_fn = input_fns.by_name(lambda mode, params: (mode, params) and given)
+    assert input_fns.data_sets_only(input_fn, lambda mode: 'it')('train', {'a': 1}) is given
 
 
 def test_a_serving_input_fn_takes_params_or_nothing():

@@ -5,8 +5,12 @@ import types
 
 import pytest
 
+from estimator_trainer.config import trainer_config
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
+from estimator_trainer.jobs import Job
 from estimator_trainer.jobs.run_params import RunParams
+from estimator_trainer.training import plan as planning
 from estimator_trainer.training import trainer
 
 PARAMS = RunParams({}, 8, 1, 1, 8, max_steps=9, num_examples=100, seed=1)
@@ -44,3 +48,26 @@ def test_the_batch_of_an_evaluation(monkeypatch):
 def test_the_graph_of_evaluations_is_kept_where_their_data_are_the_same(monkeypatch, dataset, same_eval_data, keeps):
     setup, _ = setup_of(monkeypatch, dataset, same_eval_data)
     assert trainer.make_evaluator(setup)._keeps == keeps
+
+
+@pytest.mark.parametrize(
+    'strategy, loop, eval_strategy, in_training, in_evaluation',
+    [
+        ('none', 'estimator', 'none', '', ''),
+        ('parameter_server', 'estimator', 'none', '', ''),
+        ('mirrored', 'estimator', 'none', 'the strategy mirrored', ''),
+        ('multi_worker_mirrored', 'estimator', 'mirrored', 'the strategy multi_worker_m', '--eval_strategy=mirrored'),
+        ('none', 'keras_fit', 'none', '--loop=keras_fit', '--loop=keras_fit'),
+    ],
+)
+def test_who_needs_a_data_set(strategy, loop, eval_strategy, in_training, in_evaluation):
+    config = trainer_config.TrainerConfig(model_dir='', loop=loop, eval_strategy=eval_strategy)
+    job = Job(model_fn=lambda features, labels, mode: None, input_fn=lambda: ('features', 'labels'))
+    plan = planning.Plan(config, strategy, None, None, (), job)
+    input_fn = trainer.input_fn_of(plan, None)
+    for mode, needed_by in (('train', in_training), ('eval', in_evaluation)):
+        if needed_by:
+            with pytest.raises(UsageError, match=f'a tuple and no tf.data.Dataset, which {needed_by}'):
+                input_fn(mode, {})
+        else:
+            assert input_fn(mode, {}) == ('features', 'labels')

@@ -165,7 +165,8 @@ def _finished(prefix, step, job, config, trainer, folder) -> Finished:
     params = runs.params_of(config, job, dataset, step)
     params = dataclasses.replace(params, batch_size=trainer.batch_of_evaluation)
     run_config = tf.estimator.RunConfig(folder, tf_random_seed=trainer.seed)
-    input_fn = input_fns.by_name(job.input_fn or dataset.input_fn)
+    needed_by = f'--loop={trainer.loop}' if trainer.loop != 'estimator' else ''
+    input_fn = input_fns.data_sets_only(input_fns.by_name(job.input_fn or dataset.input_fn), lambda mode: needed_by)
     batches = exact_evaluation.input_fn(input_fn, params, run_config)
     evaluator: Any
     if trainer.loop == 'estimator':

@@ -142,7 +142,8 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> LoadedRun:
     params = params_of(config, job, dataset, start_step).as_dict()
     os.environ.pop('TF_CONFIG', None)  # a RunConfig would be of the task that it names
     run_config = tf.estimator.RunConfig(model_dir, tf_random_seed=config['seed'])
-    input_fn = functools.partial(input_fns.by_name(job.input_fn or dataset.input_fn), config=run_config)
+    input_fn = input_fns.by_name(job.input_fn or dataset.input_fn)
+    input_fn = functools.partial(input_fns.data_sets_only(input_fn, lambda mode: 'migrate'), config=run_config)
     features = None
     if job.make_model is not None:
         batch = next(iter(input_fn(tf.estimator.ModeKeys.EVAL, dict(params), None).take(1)))

@@ -1,0 +1,157 @@
+"""Finds variables that the graph of a step would change, by operations that nobody runs: averages that never move.
+
+A BatchNormalization in a model_fn adds updates of its averages to the graph, and leaves it to the model_fn to run them:
+Keras lists them in `layer.updates`, tf.compat.v1.layers in the collection UPDATE_OPS. If the train_op does not wait for
+them, the loss falls all the same, and evaluations use averages that are still 0 and 1.
+
+An operation is such an update if all of this is true. What cannot be decided is none.
+
+1. It assigns floating-point numbers to a variable that is saved and is not trained.
+2. The new value depends on the old one, and on a batch or a weight. So it is no initial or restored value, and no copy.
+3. It depends on no placeholder, such as Keras's learning phase: nobody says what that would be.
+4. Neither the step nor a hook runs it, and the step does not change the variable in any other way.
+5. The step changes something else of the same layer, if there is anything else: the layer is not frozen.
+"""
+
+import logging
+import re
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+from estimator_trainer.compat import lacks
+from estimator_trainer.compat.patches import graphs
+from estimator_trainer.training import step_functions, waits
+
+_log = logging.getLogger('estimator_trainer')
+v1 = tf.compat.v1
+_ADD = {'AssignAddVariableOp', 'AssignSubVariableOp', 'AssignAdd', 'AssignSub'}
+_REPLACE = {'AssignVariableOp', 'Assign'}
+_VARIABLES = {'VarHandleOp', 'VariableV2', 'Variable'}
+_OF_REPLICA = re.compile(r'/replica_\d+$')
+_SHOWN = 4  # names of variables
+
+
+def warn(spec, hooks: Iterable) -> None:
+    """Says which variables nobody moves, and what helps.
+
+    Args:
+        spec: EstimatorSpec of a training step, whose graph is the default one.
+        hooks: all of the job.
+    """
+    with lacks.or_without(graphs.__file__):
+        updates = found(_targets(spec), hooks)
+        if updates:
+            _log.warning('WARNING: %s', said(updates))
+
+
+def said(updates: list[tf.Operation]) -> str:
+    """The warning about these operations."""
+    names = list(dict.fromkeys(_assigned(op) for op in updates))
+    shown = ', '.join(names[:_SHOWN]) + f' and {len(names) - _SHOWN} others' * (len(names) > _SHOWN)
+    if any(op in v1.get_collection(v1.GraphKeys.UPDATE_OPS) for op in updates):
+        which = 'tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)'
+    else:
+        which = 'layer.updates of a Keras layer or model, or what ExponentialMovingAverage.apply has returned'
+    return (
+        f'nobody runs the operations that update {shown}: these keep their first values, which evaluations and exports '
+        f'use. Let the train_op wait for the updates by tf.control_dependencies: {which} (docs/recipes.md, batch '
+        'normalization).'
+    )
+
+
+def found(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Operation]:
+    """The updates that nobody runs, of the default graph.
+
+    Args:
+        targets: operations that are run.
+        hooks: all of the job.
+    """
+    if any(_may_run_anything(hook) for hook in hooks):
+        return []
+    ops = v1.get_default_graph().get_operations()
+    run = set(waits.needed([*targets, *_held_by(hooks)]))
+    weights, variables = _names(v1.trainable_variables()), _names(v1.global_variables())
+    floats = _names(variable for variable in v1.global_variables() if variable.dtype.base_dtype.is_floating)
+    functions = step_functions.Functions(ops[0].graph)
+    changed = {_variable(tensor.op) for op in run if functions.may_write(op) for tensor in op.inputs}
+    unmoved = floats - weights - changed
+    idle = [op for op in ops if op.type in _ADD | _REPLACE and op not in run and _assigned(op) in unmoved]
+    if not idle:
+        return []
+    moved = _after(op for op in ops if op.type in waits.ASKS or _variable(op) in weights)
+    unknown = _after(op for op in ops if op.type.startswith('Placeholder'))
+    idle = [op for op in idle if op in moved and op not in unknown and _depends_on_old_value(op)]
+    of_layers = variables - {_assigned(op) for op in idle}
+    return [op for op in idle if not _is_frozen(_assigned(op), of_layers, changed)]
+
+
+def _targets(spec) -> list[tf.Operation]:
+    """What a step of training runs, or what somebody runs who has the scaffold; and the metrics of an evaluation."""
+    scaffold = spec.scaffold
+    others = [getattr(scaffold, name, None) for name in ('init_op', 'local_init_op', 'ready_op', 'summary_op')]
+    others += v1.get_collection(v1.GraphKeys.SUMMARIES)
+    return _operations([spec.train_op, spec.loss, others, spec.eval_metric_ops])
+
+
+def _held_by(hooks) -> list[tf.Operation]:
+    return _operations([list(vars(hook).values()) for hook in hooks])
+
+
+def _operations(structure) -> list[tf.Operation]:
+    leaves = tf.nest.flatten(structure)
+    return [getattr(leaf, 'op', leaf) for leaf in leaves if isinstance(leaf, (tf.Operation, tf.Tensor))]
+
+
+def _may_run_anything(hook) -> bool:
+    """Those of TensorFlow run what they were given; Estimator's for early stopping run nothing of the graph."""
+    module = type(hook).__module__
+    if module.endswith('.early_stopping'):
+        return not module.startswith('tensorflow_estimator.')
+    return isinstance(hook, v1.train.FinalOpsHook) or module.partition('.')[0] != 'tensorflow'
+
+
+def _names(variables) -> set[str]:
+    return {variable.name.partition(':')[0] for variable in variables}
+
+
+def _variable(op) -> str:
+    """The name of the variable that an operation is the handle of, the same for all replicas; '': of none."""
+    while op.type in ('Identity', 'RefIdentity') and op.inputs:
+        op = op.inputs[0].op
+    return _OF_REPLICA.sub('', op.name) if op.type in _VARIABLES else ''
+
+
+def _assigned(op) -> str:
+    return _variable(op.inputs[0].op)
+
+
+def _after(ops) -> set[tf.Operation]:
+    """These operations, and all that read what they give."""
+    seen, left = set(), list(ops)
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen.add(op)
+            left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
+    return seen
+
+
+def _depends_on_old_value(op) -> bool:
+    if op.type in _ADD:
+        return True
+    handle, seen, left = op.inputs[0].op, set(), [op.inputs[1].op]
+    while left:
+        read = left.pop()
+        if read is handle:
+            return True
+        if read not in seen:
+            seen.add(read)
+            left += [tensor.op for tensor in read.inputs]
+    return False
+
+
+def _is_frozen(name, variables, changed) -> bool:
+    layer = name.rpartition('/')[0]
+    others = {other for other in variables if layer and other.startswith(f'{layer}/')}
+    return bool(others) and not others & changed
