@@ -4,9 +4,7 @@ import contextlib
 import json
 import logging
 import math
-import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +19,7 @@ from estimator_trainer.storage.lease import Lease, Unneeded
 from estimator_trainer.storage.mirror import Mirror
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.signals import Told
-from estimator_trainer.this_process import parent_process
+from estimator_trainer.this_process.child_process import Child
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.2
@@ -81,31 +79,17 @@ def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[],
     Raises:
         OSError: it cannot be started.
     """
-    parent = os.getpid()
     kill_at: float | None = None
-    child = subprocess.Popen(
-        command,
-        env=environ,
-        start_new_session=True,  # Ctrl-C goes to this process alone
-        preexec_fn=lambda: _begin(parent),
-    )
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = child.wait(_LOOK_SECS)
-            return code if code >= 0 else 128 - code
+    child = Child(command, env=environ, stdin=None, ignored=(protocol.PROFILE_SIGNAL,))
+    while (code := child.wait(_LOOK_SECS)) is None:
         if kill_at is None and must_end():
-            child.terminate()
+            child.send(signal.SIGTERM)
             kill_at = time.monotonic() + _KILL_SECS
         if kill_at and time.monotonic() >= kill_at:
             child.kill()
         while told.pending:
-            child.send_signal(told.pending.pop(0))
-
-
-def _begin(parent: int) -> None:
-    """In the new child."""
-    signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # until it is ready for it
-    parent_process.tie_to_parent(parent)
+            child.send(told.pending.pop(0))
+    return code if code >= 0 else 128 - code
 
 
 def environment(environ, config: TrainerConfig, folder: str, share: Share, mine: Lease | Unneeded) -> dict[str, str]:

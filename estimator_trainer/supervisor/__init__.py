@@ -22,7 +22,7 @@ these modules, from policy to mechanism:
     processes/           of this machine
       isolate.py         a network that nobody else reaches
       ports.py           addresses that nobody else takes
-      local_launcher.py  a task: its process (process.py: a process group) and its output (logs.py: raw files,
+      local_launcher.py  a task: its process (this_process/child_process.py) and its output (logs.py: raw files,
                          prefixed lines; console.py: our stdout and stderr; last_line.py: the line below them on a
                          terminal)
       log_folders.py     the folders of logs

@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import socket
-import subprocess
 import sys
 import time
 
@@ -18,7 +17,7 @@ from estimator_trainer.supervisor import local_machine as machines
 from estimator_trainer.supervisor import local_supervisor, options
 from estimator_trainer.supervisor.policy import causes, task_commands
 from estimator_trainer.supervisor.processes import console, isolate, log_folders, ports
-from estimator_trainer.this_process import parent_process
+from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine, and one with TensorFlow seconds
@@ -36,23 +35,16 @@ def check_flags(command: task_commands.TaskCommand, show: bool) -> int:
 
     `show` passes on what it says in any case.
     """
-    parent = os.getpid()
     try:
-        done = subprocess.run(
-            command.argv,
-            env=command.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=CHECK_SECS,
-            preexec_fn=lambda: parent_process.tie_to_parent(parent),
-        )
-    except subprocess.TimeoutExpired:
+        with Child(command.argv, env=command.env, stdout=PIPE, stderr=PIPE) as child:
+            done = child.finish(CHECK_SECS)
+    except TookTooLong:
         print(f"the trainer's --dry_run did not end within {CHECK_SECS} s", file=sys.stderr)
         return exit_codes.FAILED
-    if done.returncode != exit_codes.OK or show:
-        sys.stdout.buffer.write(done.stdout)
-        sys.stderr.buffer.write(done.stderr)
-    return causes.TaskEnd('check', done.returncode, 0).exit_code
+    if done.code != exit_codes.OK or show:
+        sys.stdout.buffer.write(done.out)
+        sys.stderr.buffer.write(done.err)
+    return causes.TaskEnd('check', done.code, 0).exit_code
 
 
 def run(

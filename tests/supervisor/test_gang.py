@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -19,12 +18,12 @@ from estimator_trainer.supervisor import launcher
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.supervisor.policy.gang_limits import Limits
-from estimator_trainer.supervisor.processes import local_launcher, process
+from estimator_trainer.supervisor.processes import local_launcher
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.this_process import signal_pipe
+from tests.processes import BOUND_SECS, gone, pid_in, until
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 120
 FOREVER = 'exec sleep 600'
 
 SUPERVISE = """
@@ -106,32 +105,6 @@ def start(tmp_path):
 def quiet():
     """A console that shows nothing."""
     return Console(None, False)
-
-
-def until(condition):
-    """Waits for a true `condition()`, and returns what it returned."""
-    deadline = time.monotonic() + BOUND_SECS
-    while not (result := condition()):
-        assert time.monotonic() < deadline, 'waited in vain'
-        time.sleep(0.01)
-    return result
-
-
-def pid_in(path):
-    """The number in a file, once it is there; scripts write it with `echo $$ > path`."""
-    until(lambda: path.exists() and path.read_text().endswith('\n'))
-    return int(path.read_text())
-
-
-def gone(pid):
-    """No such process, or a zombie that nobody has collected yet."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'Z'
-    return False
 
 
 def test_all_end_with_0(start):
@@ -320,18 +293,6 @@ def test_a_grandchild_is_killed_with_its_task(start, tmp_path):
     run.popen.send_signal(signal.SIGTERM)
     assert run.finish().code == 143
     until(lambda: gone(pid))
-
-
-def test_a_leader_that_ends_while_it_is_asked_does_not_leave_its_group_behind(tmp_path, monkeypatch):
-    script = 'sleep 600 & echo $! > pid'
-    popen = subprocess.Popen(['sh', '-c', script], cwd=tmp_path, start_new_session=True)
-    group, ended = process.ProcessGroup(popen), process.has_ended
-    until(lambda: ended(popen))
-    monkeypatch.setattr(process, 'has_ended', lambda popen: False)  # it was asked a moment before
-    assert group.poll() is None
-    monkeypatch.setattr(process, 'has_ended', ended)
-    assert group.poll() == 0
-    until(lambda: gone(pid_in(tmp_path / 'pid')))
 
 
 @pytest.mark.skipif(not shutil.which('setsid'), reason='needs setsid')

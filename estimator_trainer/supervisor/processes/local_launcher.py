@@ -2,11 +2,9 @@
 
 import dataclasses
 import math
-import os
 import pathlib
 import selectors
 import signal
-import subprocess
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
@@ -16,9 +14,7 @@ from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 from estimator_trainer.supervisor.processes import log_folders
 from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.processes.logs import LogBounds, StreamLog, path_of, tail
-from estimator_trainer.supervisor.processes.process import Process
-
-_READ = 1 << 20  # bytes; more than a pipe holds, so one read takes all that is in it
+from estimator_trainer.this_process.child_process import PIPE, Child
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +54,6 @@ class RunningTask:
         self._selector = selector
         self._error_path = path_of(place.folder, name, 'error.json', life)
         self._err_path = path_of(place.folder, name, 'err', life)
-        env = {**command.env, protocol.ERROR_FILE: str(self._error_path)}
         opened, keep = [], place.bounds.attempts
         if 0 < keep < life:
             log_folders.remove_life(place.folder, name, life - keep)
@@ -70,8 +65,15 @@ class RunningTask:
             for console, suffix in ((place.out, 'out'), (place.err, 'err')):
                 path = path_of(place.folder, name, suffix, life)
                 opened.append(StreamLog(path, console, console.prefix(name, number), place.bounds))
-            self._process = Process(dataclasses.replace(command, env=env))
-        except (OSError, subprocess.SubprocessError) as error:  # the latter: before exec
+            self._process = Child(
+                command.argv,
+                env={**command.env, protocol.ERROR_FILE: str(self._error_path)},
+                stdout=PIPE,
+                stderr=PIPE,
+                cores=command.cores,
+                ignored=(protocol.PROFILE_SIGNAL,),
+            )
+        except OSError as error:
             for log in opened:
                 log.close()
             raise CannotStart(str(error)) from error
@@ -91,17 +93,14 @@ class RunningTask:
         return self._process.poll()
 
     def kill(self) -> None:
-        self._process.send(signal.SIGKILL)
+        self._process.kill()
 
     def read(self, fd: int) -> None:
         """Takes what the pipe holds; at its end, closes the log."""
-        try:
-            data = os.read(fd, _READ)
-        except BlockingIOError:
-            return
+        data = self._process.read(fd)
         if data:
             self._logs[fd].feed(data)
-        else:
+        elif data is not None:
             self._close_log(fd)
 
     def tell(self, signum: signal.Signals) -> None:

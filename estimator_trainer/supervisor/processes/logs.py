@@ -4,11 +4,9 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import re
 
 from estimator_trainer.supervisor.processes.console import Console
-
-_END = re.compile(rb'\r\n|\n|\r')  # not of a whole line: in a text without an end that takes time by its square
+from estimator_trainer.this_process.child_process import Lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,41 +18,6 @@ class LogBounds:
 
     attempts: int = 10  # folders; enough to see how failures began
     mb: int = 64  # MiB of one stream of a task: days of what an ordinary job prints
-
-
-class Lines:
-    r"""Cuts a stream of bytes into lines; '\n', '\r\n' and '\r' end one.
-
-    Progress bars that draw with '\r' become lines; the empty ones among them are dropped. What is
-    longer than `limit` bytes comes in pieces, so that a task without line ends cannot fill the
-    memory.
-    """
-
-    def __init__(self, limit: int = 64 * 1024):
-        self._limit = limit
-        self._rest = b''
-        self._after_cr = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The lines that `data`, which is not empty, completes; without their ends."""
-        text = self._rest + (data.removeprefix(b'\n') if self._after_cr else data)
-        self._after_cr = data.endswith(b'\r')  # then a '\n' to come belongs to it
-        lines, end = [], 0
-        for match in _END.finditer(text):
-            line, end = text[end : match.start()], match.end()
-            if line or match[0] != b'\r':
-                lines += self._pieces(line)
-        *full, self._rest = self._pieces(text[end:])
-        return lines + full
-
-    def close(self) -> list[bytes]:
-        """What is left, as a last line."""
-        rest, self._rest = self._rest, b''
-        return [rest] if rest else []
-
-    def _pieces(self, line: bytes) -> list[bytes]:
-        starts = range(0, max(1, len(line)), self._limit)
-        return [line[start : start + self._limit] for start in starts]
 
 
 class RotatedFile:

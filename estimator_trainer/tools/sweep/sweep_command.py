@@ -176,14 +176,9 @@ def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
     rule, base = _flags_of_trials(values, plan, found, len(cores))
 
     def start(model_dir, params, share):
-        command = trial_process.command(
-            model_dir,
-            [*base, *found.flags(params)],
-            share,
-            os.environ,
-            (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}'),
-        )
-        return trial_process.Child(command, model_dir)
+        own = (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}')
+        command = trial_process.command(model_dir, [*base, *found.flags(params)], own)
+        return trial_process.TrialProcess(command, model_dir, share, trial_process.environment(os.environ))
 
     def keep(state='running'):
         protocol.write_json(

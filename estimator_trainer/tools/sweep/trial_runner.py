@@ -17,7 +17,7 @@ from estimator_trainer.this_process.signal_pipe import Signals
 from estimator_trainer.tools.sweep import evaluations, sweep_report, trial
 from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
-from estimator_trainer.tools.sweep.trial_process import Child
+from estimator_trainer.tools.sweep.trial_process import TrialProcess
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks at the evaluations
@@ -39,7 +39,7 @@ class Sweep:
     Args:
         study: study.Study.
         rule: with which the trials may be ended from outside; None: they are not pruned.
-        start: (model_dir, params, cores) -> Child.
+        start: (model_dir, params, cores) -> TrialProcess.
         cores: those this process may use.
         evaluated: told (trial's number, lines) of the lines of eval/metrics.jsonl that are new.
         changed: called when a trial has begun or ended.
@@ -52,7 +52,7 @@ class Sweep:
         bounds: SweepBounds,
         study,
         rule: early_stopping.EarlyStopping | None,
-        start: Callable[[str, Mapping, Sequence[int]], Child],
+        start: Callable[[str, Mapping, Sequence[int]], TrialProcess],
         cores: Sequence[int],
         evaluated: Callable[[int, Sequence[dict]], None] = lambda number, lines: None,
         changed: Callable[[], None] = lambda: None,
@@ -199,7 +199,7 @@ class _Running:
 
     trial: Trial
     model_dir: str
-    child: Child
+    child: TrialProcess
     judge: evaluations.Judge
     cores: tuple[int, ...]
     told: int = 0

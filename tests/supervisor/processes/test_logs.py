@@ -2,46 +2,8 @@
 
 import os
 
-import pytest
-
 from estimator_trainer.supervisor.processes import logs
 from estimator_trainer.supervisor.processes.console import Console
-
-
-@pytest.mark.parametrize(
-    'chunks, lines',
-    [
-        ([b'a\nb\n'], [b'a', b'b']),
-        ([b'a', b'b', b'\nc\n'], [b'ab', b'c']),
-        ([b'a\n\nb\n'], [b'a', b'', b'b']),
-        ([b'a\r\nb\r\n'], [b'a', b'b']),
-        ([b'a\r', b'\nb\n'], [b'a', b'b']),
-        ([b'a\r', b'\n\nb\n'], [b'a', b'', b'b']),
-        ([b'\r10%\r20%', b'\r30%\n'], [b'10%', b'20%', b'30%']),
-        ([b'a\r', b'b\r', b'\n'], [b'a', b'b']),
-        ([b'\xff\xfe\n'], [b'\xff\xfe']),
-        ([b'123456\n'], [b'1234', b'56']),
-        ([b'123456789', b'a\n'], [b'1234', b'5678', b'9a']),
-    ],
-)
-def test_lines(chunks, lines):
-    splitter = logs.Lines(limit=4)
-    assert [line for chunk in chunks for line in splitter.feed(chunk)] == lines
-    assert splitter.close() == []
-
-
-def test_a_partial_line_is_held_until_the_end():
-    splitter = logs.Lines()
-    assert splitter.feed(b'no end') == []
-    assert splitter.close() == [b'no end']
-    assert splitter.close() == []
-
-
-def test_a_task_without_line_ends_does_not_fill_the_memory():
-    splitter = logs.Lines(limit=64)
-    seen = sum(len(piece) for _ in range(100) for piece in splitter.feed(b'x' * 100))
-    assert 0 < 100 * 100 - seen <= 64
-    assert seen + len(splitter.close()[0]) == 100 * 100
 
 
 def read_all(fd):
