@@ -13,6 +13,7 @@ _KEYS = {  # a key that each file of ours has; each line of a .jsonl
     'training.json': 'state',
     'status.json': 'state',
     'report.json': 'attempts',
+    'earlier_starts.json': 'earlier_starts',
     'metrics.jsonl': 'step',
     os.path.join('eval', 'metrics.jsonl'): 'step',
 }

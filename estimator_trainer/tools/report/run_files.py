@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks, protocol, training_file
+from estimator_trainer.supervisor.reports import earlier_starts, report_file
 from estimator_trainer.tools.report import event_file, metrics_file, spans, variables
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles
@@ -47,7 +48,8 @@ def read(model_dir: str, name: str = '', now: float | None = None, shown: str = 
         ('config', 'config.json'),
         ('training', training_file.NAME),
         ('status', 'status.json'),
-        ('report', 'report.json'),
+        ('report', report_file.REPORT_FILE),
+        ('earlier', earlier_starts.NAME),
         ('best', 'export/best/best.json'),
         ('stop', 'eval/stop.json'),
     ):
