@@ -14,7 +14,7 @@ class SentCheckpoint(NamedTuple):
     secs: float
 
 
-class Pace:
+class SendSpeed:
     """What to say of it: at the first checkpoint, and when one takes too long.
 
     Args:
