@@ -1,7 +1,10 @@
 """What tests ask about processes. Every wait has a bound."""
 
+import dataclasses
+import json
 import os
 import pathlib
+import subprocess
 import time
 
 BOUND_SECS = 120
@@ -29,3 +32,24 @@ def gone(pid) -> bool:
         return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'Z'
     except (ProcessLookupError, FileNotFoundError):
         return True
+
+
+@dataclasses.dataclass
+class Run:
+    """A program in a process of its own, which works in `folder`."""
+
+    folder: pathlib.Path
+    popen: subprocess.Popen
+
+    def finish(self):
+        """Waits for its end."""
+        out, err = self.popen.communicate(timeout=BOUND_SECS)
+        self.out, self.err, self.code = out.decode(), err.decode(), self.popen.returncode
+        return self
+
+    def json(self, name):
+        """The content of one of its files. None: it is not there."""
+        try:
+            return json.loads((self.folder / name).read_text())
+        except FileNotFoundError:
+            return None

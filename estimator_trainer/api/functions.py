@@ -15,7 +15,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor import options
-from estimator_trainer.supervisor.policy.gang_limits import Limits
+from estimator_trainer.supervisor.policy.restarts import Limits
 from estimator_trainer.tools.finished.evaluate import EvaluateFlags
 from estimator_trainer.tools.finished.export import ExportFlags
 from estimator_trainer.tools.predict.predict_command import PredictFlags

@@ -30,8 +30,8 @@ def missing() -> list[str]:
     return [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
-def wanted(flag: str, environ: Mapping[str, str]) -> bool:
-    """What `--report` means here and now."""
+def is_on(flag: str, environ: Mapping[str, str]) -> bool:
+    """Whether `--report=FLAG` has a page written here."""
     return flag == 'auto' and environ.get(SWITCH) != 'off' and not missing()
 
 

@@ -24,7 +24,7 @@ def shown(train: Callable[[], int], config, task: str, is_chief: bool, writes_pa
         writes_page: whether this task has the page written, if --report wants one.
     """
     model_dir, pages = config.model_dir, None
-    if writes_page and report_page.wanted(config.report, os.environ):
+    if writes_page and report_page.is_on(config.report, os.environ):
         pages = report_page.Pages(model_dir, lambda text: _log.warning('WARNING: %s', text))
     supervised = locks.is_held(os.path.join(model_dir, ownership.SUPERVISOR_LOCK))
     sending = senders.of(config.track if is_chief and not supervised else (), model_dir)

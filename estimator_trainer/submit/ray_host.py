@@ -1,4 +1,4 @@
-"""On the node of a task: an actor that runs the trainer as a process and answers for it.
+"""The actor of a task, on its node: runs the trainer as a process and answers for it.
 
 Nothing here imports ray, nor TensorFlow: the trainer may run in another environment, `python` of the job
 description, and gets nothing of the actor's but what `environment` leaves.
@@ -33,12 +33,12 @@ class TaskActor:
 
     def __init__(self, name: str):
         self._name = name
-        self._claim = None
+        self._claim: ports.Claim | None = None
         self._process: Child | None = None
-        self._end = None
+        self._end: tuple[int, dict] | None = None
         self._error_file = ''
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self._name
 
     def port(self) -> int:
@@ -58,13 +58,14 @@ class TaskActor:
 
     def poll(self) -> tuple[int, dict] | None:
         """None while it runs; else its exit code, or minus the number of the signal, and its error file."""
-        if self._end is None and (code := self._process.poll()) is not None:
+        if self._end is None and self._process and (code := self._process.poll()) is not None:
             self._end = code, protocol.read_json(self._error_file)
             self._folder.cleanup()
         return self._end
 
-    def tell(self, signum: int) -> None:
-        self._process.send(signum)
+    def send(self, signum: int) -> None:
+        if self._process:
+            self._process.send(signum)
 
     def training(self, model_dir: str) -> dict:
         """What `training.json` holds, which the driver's machine need not see."""

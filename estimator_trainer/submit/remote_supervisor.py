@@ -9,17 +9,16 @@ from typing import Protocol
 
 import tf_config
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage.mirror import run_folder
 from estimator_trainer.submit.description import TRAINER, Description
 from estimator_trainer.submit.remote import POLL_SECS, RemoteLauncher, RemoteTrainingFollower, TaskHost
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import restarts
 from estimator_trainer.supervisor.policy.causes import GangOutcome, restarts_alone
-from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
-from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
+from estimator_trainer.this_process.console import Console
 from estimator_trainer.this_process.signal_pipe import Signals
 
 ROOM_SECS = 600  # for nodes to be added
@@ -70,7 +69,7 @@ def commands(description: Description, addresses: Mapping[str, str], environ: Ma
 
 
 def scratch_dir(description: Description) -> str:
-    """Of a run in a store, on each machine. If there are several tasks, each has a folder in it."""
+    """The scratch folder, on each machine, of a run in a store. If there are several tasks, each has a folder in it."""
     return os.path.join(description.scratch_dir or '', description.name)
 
 
@@ -82,12 +81,12 @@ def seen_dir(description: Description, chief: str) -> str:
     return run_folder(os.path.join(scratch_dir(description), own))
 
 
-class RemoteSupervisor(Supervisor):
+class RemoteSupervisor(Supervisor[Mapping[str, TaskHost]]):
     """Runs the job of `description` on hosts of `cluster`. Make one for each run."""
 
     def __init__(self, description: Description, cluster: HostPool, console: Console, rng: random.Random):
         description.check_roles()
-        limits = Limits(grace_secs=description.grace_secs)
+        limits = restarts.Limits(grace_secs=description.grace_secs)
         super().__init__(restarts.Rules(description.max_restarts), limits, description.asynchronous, console, rng)
         self._description, self._cluster, self._console = description, cluster, console
         self.workers = description.num_tasks
@@ -95,34 +94,30 @@ class RemoteSupervisor(Supervisor):
     def run(self) -> int:
         """The exit code: 0, 128 + N after signal N to us, NO_PEER where there is no room, or the cause's."""
         with Signals() as signals:
-            return self._gangs(signals)[0]
+            return self._run_gangs(signals)[0]
 
-    def _attempt(
-        self, place: Mapping[str, TaskHost], generation: str, signals: Signals
-    ) -> tuple[GangOutcome, training_file.TrainingStatus | None]:
+    def _make_gang(self, place: Mapping[str, TaskHost], generation: str) -> Gang:
         description = self._description
-        gang = commands(
-            description,
-            {name: host.address for name, host in place.items()},
-            {
-                **dict(description.environment),
-                'PYTHONUNBUFFERED': '1',
-                protocol.GENERATION: generation,
-                protocol.STARTED: f'{self._began_at:.3f}',
-            },
-        )
-        self._say('start: ' + ', '.join(f'{task.name} {task.address}' for task in gang))
-        chief = gang[0].name
+        environ = {
+            **dict(description.environment),
+            'PYTHONUNBUFFERED': '1',
+            protocol.GENERATION: generation,
+            protocol.STARTED: f'{self._began_at:.3f}',
+        }
+        tasks = commands(description, {name: host.address for name, host in place.items()}, environ)
+        self._say('start: ' + ', '.join(f'{task.name} {task.address}' for task in tasks))
+        chief = tasks[0].name
         stall_secs, now = self._limits.stall_timeout, time.monotonic()
-        watch = RemoteTrainingFollower(
+        self._follower = RemoteTrainingFollower(
             place[chief], seen_dir(description, chief), generation, stall_secs, now, self.checkpoint
         )
         launcher = RemoteLauncher(place, description.working_dir)
-        outcome = Gang(launcher, self._limits, self._console, self._alone, watch).run(gang, signals)
-        self.checkpoint = watch.saved
+        return Gang(tasks, launcher, self._limits, self._console, self._budgets, self._follower)
+
+    def _gang_ended(self, gang: Gang, outcome: GangOutcome) -> None:
+        self.checkpoint = self._follower.saved
         if not outcome.signum and outcome.end.cause is None:
             self._say(f'{outcome.end.kind.value}, after {len(self._decisions)} restart(s)')
-        return outcome, watch.training
 
     @contextlib.contextmanager
     def _place(self, signals: Signals) -> Iterator[Mapping[str, TaskHost]]:

@@ -11,12 +11,12 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port, senders
-from estimator_trainer.run_dir import ownership
+from estimator_trainer.run_dir import log_folders, ownership
 from estimator_trainer.storage import stored_run as storage_run
-from estimator_trainer.supervisor import local_machine as machines
 from estimator_trainer.supervisor import local_supervisor, options
 from estimator_trainer.supervisor.policy import causes, task_commands
-from estimator_trainer.supervisor.processes import console, isolate, log_folders, ports
+from estimator_trainer.supervisor.processes import ports
+from estimator_trainer.this_process import console, isolate
 from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
@@ -55,10 +55,10 @@ def run(
     metrics: socket.socket | None,
 ) -> int:
     """Runs the cluster, its first gang at the claimed ports. `metrics` listens at --metrics_port. Its exit code."""
-    out, err = console.of_this_process(os.environ, has_line=opts.trainer.config.progress != 'off')
-    machine = machines.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
+    out, err = console.for_this_process(os.environ, has_line=opts.trainer.config.progress != 'off')
+    machine = local_supervisor.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
     environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
-    gang = machines.gang(opts, machine, opts.shape.workers, claim.ports, environ)
+    gang = local_supervisor.gang_commands(opts, machine, opts.shape.workers, claim.ports, environ)
     if opts.own.program is None:  # a program cannot be asked
         code = check_flags(task_commands.flag_check(gang, quick=not opts.trainer.just_asks), opts.trainer.just_asks)
         if code != exit_codes.OK or opts.trainer.just_asks:

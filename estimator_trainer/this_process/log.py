@@ -9,7 +9,7 @@ FORMAT, TIME = '%(asctime)s %(message)s', '%H:%M:%S'
 
 
 def set_up() -> None:
-    """From here on `logging.getLogger('estimator_trainer')` writes to stderr, and to nothing else."""
+    """Makes `logging.getLogger('estimator_trainer')` write to stderr, and to nothing else."""
     handler = Handler(sys.stderr)
     handler.setFormatter(logging.Formatter(FORMAT, TIME))
     logger = logging.getLogger('estimator_trainer')
@@ -50,7 +50,7 @@ def number(value: float | None) -> str:
 class Handler(logging.StreamHandler):
     """Writes lines above a progress bar, where there is one."""
 
-    def emit(self, record):
+    def emit(self, record: logging.LogRecord) -> None:
         tqdm = sys.modules.get('tqdm')
         if tqdm is None:
             super().emit(record)

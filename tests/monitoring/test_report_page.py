@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from estimator_trainer.config.two_parts import read_trainer_flags
 from estimator_trainer.monitoring import report_page
-from estimator_trainer.supervisor import trainer_flags
 
 
 def writer(script):
@@ -92,16 +92,16 @@ def test_the_end_may_come_while_the_process_of_a_page_starts(tmp_path, monkeypat
 
 
 def test_when_a_page_is_wanted(monkeypatch):
-    assert report_page.wanted('auto', {})
-    assert not report_page.wanted('off', {})
-    assert not report_page.wanted('auto', {'ESTIMATOR_TRAINER_REPORT': 'off'})
+    assert report_page.is_on('auto', {})
+    assert not report_page.is_on('off', {})
+    assert not report_page.is_on('auto', {'ESTIMATOR_TRAINER_REPORT': 'off'})
     monkeypatch.setattr(report_page, 'NEEDED', ('json', 'a_package_that_nobody_has'))
-    assert report_page.missing() == ['a_package_that_nobody_has'] and not report_page.wanted('auto', {})
+    assert report_page.missing() == ['a_package_that_nobody_has'] and not report_page.is_on('auto', {})
 
 
 def test_the_supervisor_knows_the_flag():
     assert (
-        trainer_flags.read(['--report=off']).config.report == 'off' and trainer_flags.read([]).config.report == 'auto'
+        read_trainer_flags(['--report=off']).config.report == 'off' and read_trainer_flags([]).config.report == 'auto'
     )
 
 

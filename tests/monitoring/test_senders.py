@@ -8,9 +8,9 @@ import types
 
 import pytest
 
+from estimator_trainer.config.two_parts import read_trainer_flags
 from estimator_trainer.monitoring import senders
 from estimator_trainer.monitoring.trackers import HPARAMS, WANDB, Target
-from estimator_trainer.supervisor import trainer_flags
 from tests.processes import gone, until
 
 TARGETS = (Target(WANDB),)
@@ -109,5 +109,5 @@ def test_a_wrong_flag_starts_none(tmp_path):
 
 
 def test_the_supervisor_knows_the_flag():
-    assert tuple(trainer_flags.read(['--track=wandb', '--track=mlflow:x']).config.track) == ('wandb', 'mlflow:x')
-    assert tuple(trainer_flags.read([]).config.track) == ()
+    assert tuple(read_trainer_flags(['--track=wandb', '--track=mlflow:x']).config.track) == ('wandb', 'mlflow:x')
+    assert tuple(read_trainer_flags([]).config.track) == ()

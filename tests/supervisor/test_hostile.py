@@ -4,6 +4,8 @@ import signal
 
 import pytest
 
+from tests.processes import until
+
 BOUND_SECS = 120
 
 TALKATIVE = """
@@ -18,7 +20,7 @@ def line(who, attempt):
 
 
 @pytest.mark.parametrize('signum, expected', [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_console_that_nobody_reads_holds_up_nothing(cluster, until, signum, expected):
+def test_a_console_that_nobody_reads_holds_up_nothing(cluster, signum, expected):
     """Both streams are pipes that are never read: a killed worker is still followed by a restart, which is stopped."""
     run = cluster(
         TALKATIVE
@@ -45,7 +47,7 @@ def test_a_console_that_nobody_reads_holds_up_nothing(cluster, until, signum, ex
             assert log.read_text() == f'{line(f"worker:{who}", attempt)}\n' * LINES
 
 
-def test_a_reader_who_comes_late_is_told_what_is_left_out(cluster, until):
+def test_a_reader_who_comes_late_is_told_what_is_left_out(cluster):
     run = cluster(TALKATIVE + 'talk; here $who; wait_for go', '--workers=1', '--noevaluator')
     until(lambda: (run.folder / 'here-worker:0').exists())
     (run.folder / 'here-go').touch()

@@ -5,10 +5,12 @@ import re
 
 import pytest
 
+from tests.processes import until
+
 pytest.importorskip('prometheus_client', reason='prometheus-client is not installed')
 
 
-def test_the_supervisor_serves_for_all_tasks(cluster, until):
+def test_the_supervisor_serves_for_all_tasks(cluster):
     run = cluster(
         """
         echo "$*" > args

@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from tests.processes import until
+
 PERMANENT = [64, 65, 66, 70, 71, 74, 2]
 ONE = ('--workers=1', '--noevaluator')
 
@@ -314,7 +316,7 @@ def test_a_stalled_gang_shows_its_stacks_and_is_restarted(cluster):
 
 
 @pytest.mark.parametrize('signum, code', [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_the_back_off_at_once(cluster, until, signum, code):
+def test_a_signal_ends_the_back_off_at_once(cluster, signum, code):
     run = cluster('exit 196', '--workers=1', '--noevaluator', '--backoff_secs=50')
     until(lambda: run.status and run.status['state'] == 'backing_off')
     assert [(task['pid'], task['state']) for task in run.status['tasks']] == [(None, 'failed')]
@@ -325,7 +327,7 @@ def test_a_signal_ends_the_back_off_at_once(cluster, until, signum, code):
     assert (run.status['state'], run.status['exit_code']) == ('stopped', code)
 
 
-def test_a_signal_while_the_gang_runs_is_not_followed_by_a_restart(cluster, until):
+def test_a_signal_while_the_gang_runs_is_not_followed_by_a_restart(cluster):
     run = cluster("trap 'exit 143' TERM; here $who; while :; do sleep .02; done", '--noevaluator')
     until(lambda: (run.folder / 'here-worker:1').exists())
     until(lambda: (run.folder / 'here-worker:0').exists())
@@ -348,7 +350,7 @@ def test_a_signal_while_the_gang_runs_is_not_followed_by_a_restart(cluster, unti
         ),
     ],
 )
-def test_a_second_ctrl_c_says_what_is_on_the_disk(cluster, until, script, code, says):
+def test_a_second_ctrl_c_says_what_is_on_the_disk(cluster, script, code, says):
     run = cluster(
         f"trap 'here told' INT; {script}\nhere $who; while :; do sleep .02; done", '--workers=1', '--noevaluator'
     )
@@ -363,7 +365,7 @@ def test_a_second_ctrl_c_says_what_is_on_the_disk(cluster, until, script, code, 
     assert run.said('a second Ctrl-C kills them at once')
 
 
-def test_a_signal_while_the_gang_is_being_stopped_is_heard_too(cluster, until):
+def test_a_signal_while_the_gang_is_being_stopped_is_heard_too(cluster):
     run = cluster(
         """
         [ $who = worker:1 ] && wait_for worker:0 && exit 143
@@ -418,7 +420,7 @@ def test_a_batch_that_does_not_divide_keeps_the_workers(cluster):
     assert run.said('shares the global batch of 15 evenly')
 
 
-def test_a_second_supervisor_is_refused(cluster, until):
+def test_a_second_supervisor_is_refused(cluster):
     run = cluster('here $who; for_ever', '--workers=1', '--noevaluator')
     until(lambda: (run.folder / 'here-worker:0').exists())
     second = cluster('exit 0', '--workers=1', '--noevaluator').finish()
@@ -432,7 +434,7 @@ def test_a_second_supervisor_is_refused(cluster, until):
     assert cluster('exit 0', '--workers=1', '--noevaluator').finish().code == 0
 
 
-def test_the_status_while_it_runs(cluster, until):
+def test_the_status_while_it_runs(cluster):
     run = cluster(
         """
         [ $who = worker:0 ] && board training 30 20
@@ -456,14 +458,14 @@ def test_the_status_while_it_runs(cluster, until):
     assert run.report['attempts'][0]['steps_lost'] == 0
 
 
-def test_an_old_report_does_not_outlive_its_run(cluster, until, tmp_path):
+def test_an_old_report_does_not_outlive_its_run(cluster, tmp_path):
     (tmp_path / 'model' / 'report.json').write_text('{}')
     run = cluster('here $who; for_ever', '--workers=1', '--noevaluator')
     until(lambda: (run.folder / 'here-worker:0').exists())
     assert run.report is None
 
 
-def test_the_report_has_every_start_of_the_run(cluster, until):
+def test_the_report_has_every_start_of_the_run(cluster):
     """The first start is told to stop, the second is killed with its supervisor, the third is done."""
     save = 'echo \'model_checkpoint_path: "model.ckpt-20"\' > model/checkpoint'
     run = cluster(f"trap 'exit 143' TERM; board training 30 20; {save}; here $who; while :; do sleep .02; done", *ONE)

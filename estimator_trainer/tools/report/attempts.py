@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.reports import earlier_starts
+from estimator_trainer.run_dir import earlier_starts
 from estimator_trainer.tools.report.lanes import (
     ENDED,
     FAILED,

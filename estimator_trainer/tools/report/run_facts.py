@@ -3,7 +3,7 @@
 import dataclasses
 from typing import NamedTuple
 
-from estimator_trainer.supervisor.reports import earlier_starts
+from estimator_trainer.run_dir import earlier_starts
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_verdict import Alive
 from estimator_trainer.tools.report.variables import CheckpointVariables

@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, protocol, training_file
-from estimator_trainer.supervisor.reports import earlier_starts, report_file
+from estimator_trainer.run_dir import earlier_starts, locks, protocol, training_file
+from estimator_trainer.supervisor.reports import report_file
 from estimator_trainer.tools.report import event_file, metrics_file, spans, variables
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles

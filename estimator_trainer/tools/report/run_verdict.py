@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
+from estimator_trainer.monitoring import progress_line
 from estimator_trainer.run_dir import training_file
-from estimator_trainer.supervisor.reports import progress_line
 from estimator_trainer.tools.report.words import day
 
 DONE, PRUNED, STOPPED, FAILED = 'done', 'pruned', 'stopped', 'failed'

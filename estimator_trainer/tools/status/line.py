@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.reports import earlier_starts, progress_line
-from estimator_trainer.supervisor.reports.progress_line import LinePart
+from estimator_trainer.monitoring import progress_line
+from estimator_trainer.monitoring.progress_line import LinePart
+from estimator_trainer.run_dir import earlier_starts
 from estimator_trainer.tools.report import run_verdict
 from estimator_trainer.tools.report.run_verdict import Verdict
 from estimator_trainer.tools.report.words import duration, number

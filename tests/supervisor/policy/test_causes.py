@@ -18,9 +18,8 @@ from estimator_trainer.supervisor.policy.causes import (
     TaskEnd,
     TaskError,
 )
-from estimator_trainer.supervisor.policy.restarts import Decision, Reason, Rules
+from estimator_trainer.supervisor.policy.restarts import Attempt, Decision, Reason, Rules
 from estimator_trainer.supervisor.reports import report_file, wording
-from estimator_trainer.supervisor.reports.attempt import Attempt
 
 
 def ends(*codes, peers=None):
@@ -61,15 +60,15 @@ def test_cause(codes, culprit):
 
 
 def test_who_was_told_to_stop_comes_before_those_that_followed():
-    told, follower, lost = ends(143, 143, 193)
+    stopped, follower, lost = ends(143, 143, 193)
     follower = dataclasses.replace(follower, error=TaskError('stopped', follows=True))
-    assert causes.first_failure([follower, told]) == told
+    assert causes.first_failure([follower, stopped]) == stopped
     assert causes.first_failure([lost, follower]) == follower
     alone = GangEnd(GangEndKind.FAILED, Cause(follower.name, 143, follower))
     assert causes.settled(alone, [follower, lost]) == alone
-    assert causes.settled(alone, [follower, lost, told]).cause == Cause(told.name, 143, told)
-    first = GangEnd(GangEndKind.FAILED, Cause(told.name, 143, told))
-    assert causes.settled(first, [told, follower]) == first
+    assert causes.settled(alone, [follower, lost, stopped]).cause == Cause(stopped.name, 143, stopped)
+    first = GangEnd(GangEndKind.FAILED, Cause(stopped.name, 143, stopped))
+    assert causes.settled(first, [stopped, follower]) == first
 
 
 def test_who_reports_a_lost_peer_is_not_to_blame():
@@ -159,7 +158,7 @@ def test_exit_code(stop, code):
     ],
 )
 def test_what_a_program_has_printed_may_say_why_it_failed(lines, error):
-    assert TaskError.of_output(lines) == error
+    assert TaskError.from_output(lines) == error
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_steps_that_a_failure_has_cost_are_not_those_of_the_signal_after_it():
     ],
 )
 def test_an_error_file_may_hold_anything(value, error):
-    assert TaskError.of(value) == error
+    assert TaskError.from_record(value) == error
 
 
 FIRST = TaskEnd('worker:1', -9, 3.21)
@@ -346,7 +345,7 @@ def test_what_comes_next():
     ],
 )
 def test_what_comes_of_a_single_task(reason, words):
-    line = wording.alone(FIRST, Decision(reason, 137, 2, 1.5), 3)
+    line = wording.task_restart(FIRST, Decision(reason, 137, 2, 1.5), 3)
     assert words in line if words else line == ''
 
 

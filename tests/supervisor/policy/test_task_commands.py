@@ -9,15 +9,16 @@ from estimator_trainer.monitoring import report_page
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor import options
 from estimator_trainer.supervisor.policy import task_commands
-from estimator_trainer.supervisor.processes import isolate
 from estimator_trainer.supervisor.reports import wording
+from estimator_trainer.this_process import isolate
 
 TRAINER = ('python', '-m', 'estimator_trainer')
 
 
 def gang(shape, cores=(), affinity=True, trainer_flags=(), environ=None):
     addresses = [f'127.0.0.1:{10000 + i}' for i in range(shape.size)]
-    return task_commands.commands(shape, addresses, TRAINER, trainer_flags, environ or {}, cores, affinity)
+    program = task_commands.Program(TRAINER, trainer_flags)
+    return task_commands.commands(shape, addresses, program, environ or {}, cores, affinity)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +103,9 @@ def test_addresses_are_those_of_tf_config():
 
 @pytest.mark.parametrize('shape, seen_by_a_worker', [((2, 1, True), False), ((2, 0, True), True)])
 def test_a_session_of_a_program_with_parameter_servers_does_not_wait_for_the_evaluator(shape, seen_by_a_worker):
-    given = (task_commands.Shape(*shape), [f'a:{port}' for port in range(9)][: sum(shape)], ['python', 'p.py'], [], {})
-    commands = task_commands.commands(*given, range(4), affinity=False, is_program=True)
+    program = task_commands.Program(['python', 'p.py'], is_trainer=False)
+    addresses = [f'a:{port}' for port in range(sum(shape))]
+    commands = task_commands.commands(task_commands.Shape(*shape), addresses, program, {}, range(4), affinity=False)
     clusters = {command.name: json.loads(command.env['TF_CONFIG'])['cluster'] for command in commands}
     assert clusters['evaluator:0']['evaluator'] == [f'a:{sum(shape) - 1}']
     others = [cluster for name, cluster in clusters.items() if name != 'evaluator:0']

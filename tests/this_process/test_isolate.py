@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from estimator_trainer.supervisor.processes import isolate
+from estimator_trainer.this_process import isolate
 
 ROOT = pathlib.Path(__file__).parents[3]
 BOUND_SECS = 120
@@ -27,7 +27,7 @@ signal.alarm({BOUND_SECS})
     + """
 import ctypes, errno, fcntl, json, os, socket, subprocess, sys, threading
 from estimator_trainer.supervisor.policy import task_commands
-from estimator_trainer.supervisor.processes import isolate
+from estimator_trainer.this_process import isolate
 from estimator_trainer.this_process import parent_process
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_DUMPABLE = 1, 2, 4

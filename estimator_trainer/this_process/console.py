@@ -16,8 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import TextIO
 
-from estimator_trainer.supervisor.processes import last_line
+from estimator_trainer.this_process import last_line
 
 MOST_BYTES = 4 << 20  # held for the reader: tens of thousands of lines, seconds of a talkative task
 MORE_FOR_OURS = 64 << 10  # for lines of the supervisor's, which stand in no other file
@@ -58,8 +59,8 @@ class Console:
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def of(cls, stream, environ: Mapping[str, str], has_line: bool = False) -> 'Console':
-        """For sys.stdout or its kin; for a terminal, coloured unless NO_COLOR is set.
+    def for_stream(cls, stream: TextIO | None, environ: Mapping[str, str], has_line: bool = False) -> 'Console':
+        """The console of sys.stdout or sys.stderr. On a terminal it has colours, unless NO_COLOR is set.
 
         Args:
           has_line: whether a terminal gets a last line.
@@ -68,16 +69,16 @@ class Console:
             return cls(None, False)
         fd = stream.fileno()
         colour = os.isatty(fd) and not environ.get('NO_COLOR')
-        return cls(fd, colour, last_line.of_terminal(fd, environ, bold=colour) if has_line else None)
+        return cls(fd, colour, last_line.for_terminal(fd, environ, bold=colour) if has_line else None)
 
     @property
     def has_line(self) -> bool:
         return self._line is not None
 
-    def __enter__(self):
+    def __enter__(self) -> 'Console':
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def prefix(self, name: str, number: int) -> bytes:
@@ -97,7 +98,7 @@ class Console:
         self._write(last_line.without_moves(data) if self._line else data, MOST_BYTES)
 
     def show(self, text: Callable[[int], str] | None) -> None:
-        """Draws the last line anew; `text` gives it for a number of columns. None: from here on there is none."""
+        """Draws the last line anew; `text` gives it for a number of columns. None: there is no such line any more."""
         with self._changed:
             if self._line and self._fd is not None and not self._closing:
                 self._line.text, self._redraw = text, True
@@ -226,10 +227,10 @@ class Console:
             self._put(text.encode(errors='replace'))
 
 
-def of_this_process(environ: Mapping[str, str], has_line: bool = False) -> tuple[Console, Console]:
-    """For our stdout and stderr: one console, where both are the same file, pipe or terminal, so that the lines
+def for_this_process(environ: Mapping[str, str], has_line: bool = False) -> tuple[Console, Console]:
+    """The consoles of our stdout and stderr: one for both if they are the same file, pipe or terminal, so that lines
     keep their order. With `has_line` one of them has a last line, if it is a terminal."""
-    err = Console.of(sys.stderr, environ, has_line)
-    out = Console.of(sys.stdout, environ, has_line and not err.has_line)
+    err = Console.for_stream(sys.stderr, environ, has_line)
+    out = Console.for_stream(sys.stdout, environ, has_line and not err.has_line)
     same = out._fd is not None and err._fd is not None and os.path.sameopenfile(out._fd, err._fd)
     return (err, err) if same else (out, err)

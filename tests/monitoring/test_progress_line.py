@@ -2,7 +2,7 @@
 
 import pytest
 
-from estimator_trainer.supervisor.reports import progress_line
+from estimator_trainer.monitoring import progress_line
 
 STATUS = {
     'state': 'training',
@@ -41,7 +41,7 @@ LAST = {'kind': 'train', 'step': 12_200, 'loss': 0.18714, 'time': 998.0}
     ],
 )
 def test_the_least_is_left_out_first(width, line):
-    assert progress_line.joined(progress_line.of_cluster(STATUS, LAST), width) == line
+    assert progress_line.joined(progress_line.cluster_line(STATUS, LAST), width) == line
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_least_is_left_out_first(width, line):
     ],
 )  # fmt: skip
 def test_what_is_told(changes, line):
-    assert progress_line.joined(progress_line.of_cluster({**STATUS, **changes}, LAST)) == line
+    assert progress_line.joined(progress_line.cluster_line({**STATUS, **changes}, LAST)) == line
 
 
 @pytest.mark.parametrize(
@@ -67,5 +67,5 @@ def test_what_is_told(changes, line):
     ],
 )
 def test_a_report_may_be_newer_than_the_board(time, begins):
-    line = progress_line.joined(progress_line.of_cluster(STATUS, {**LAST, 'step': 12_300, 'time': time}))
+    line = progress_line.joined(progress_line.cluster_line(STATUS, {**LAST, 'step': 12_300, 'time': time}))
     assert line.startswith(begins)

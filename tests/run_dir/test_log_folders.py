@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from estimator_trainer.supervisor.processes import log_folders
+from estimator_trainer.run_dir import log_folders
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_folder_of_a_living_supervisor_stays(made):
     """Of another process: until that one is dead, however it dies."""
     program = f"""
 import pathlib, sys
-from estimator_trainer.supervisor.processes import log_folders
+from estimator_trainer.run_dir import log_folders
 with log_folders.in_use(pathlib.Path({str(made[0])!r})):
     print(flush=True)
     sys.stdin.read()
@@ -113,3 +113,23 @@ def test_the_lives_of_a_task_within_an_attempt(made):
     log_folders.remove_life(made[0], 'evaluator:0', 2)
     log_folders.remove_life(made[0], 'worker:0', 1)
     assert names(made[0]) == ['.estimator_trainer', '.lock', 'worker-1.error.json.123.tmp']
+
+
+def test_files_of_a_task(tmp_path):
+    assert log_folders.path_of(tmp_path, 'worker:1', 'err') == tmp_path / 'worker-1.err'
+    assert log_folders.path_of(tmp_path, 'evaluator:0', 'err', 2) == tmp_path / 'evaluator-0.2.err'
+
+
+def test_tail(tmp_path):
+    path = tmp_path / 'log'
+    path.write_bytes(b''.join(b'%d\n' % i for i in range(100)) + b'\xff')
+    assert log_folders.tail(path, 3) == ['98', '99', '\ufffd']
+    assert log_folders.tail(tmp_path / 'none') == []
+
+
+def test_the_tail_goes_over_both_halves(tmp_path):
+    path = tmp_path / 'log'
+    path.write_bytes(b'3\n4\n')
+    log_folders.older_of(path).write_bytes(b'1\n2\n')
+    assert log_folders.tail(path, 3) == ['2', '3', '4']
+    assert log_folders.tail(path, 2) == ['3', '4']

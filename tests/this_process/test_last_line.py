@@ -14,8 +14,8 @@ import threading
 import pyte
 import pytest
 
-from estimator_trainer.supervisor.processes import last_line
-from estimator_trainer.supervisor.processes.console import Console
+from estimator_trainer.this_process import last_line
+from estimator_trainer.this_process.console import Console
 from tests.supervisor.conftest import COMMAND, ROOT, TRAINER
 
 BOUND_SECS = 120
@@ -169,7 +169,7 @@ def test_a_signal_leaves_a_clean_line(shell, key):
 def test_lines_and_the_last_one_share_a_terminal(terminal):
     screen = terminal(50)
     with open(os.dup(screen.device), 'wb') as shown:
-        with Console.of(shown, {'TERM': 'xterm', 'NO_COLOR': '1'}, has_line=True) as console:
+        with Console.for_stream(shown, {'TERM': 'xterm', 'NO_COLOR': '1'}, has_line=True) as console:
             for number in range(200):
                 console.write(b'[worker:0] line %d\n' % number)
                 console.show(lambda width, number=number: f'at {number}, of {width} columns'[:width])
@@ -191,8 +191,8 @@ def test_lines_and_the_last_one_share_a_terminal(terminal):
 @pytest.mark.parametrize('environ', [{}, {'TERM': 'dumb'}, {'TERM': ''}])
 def test_where_no_line_can_be_erased_there_is_none(terminal, environ, tmp_path):
     screen = terminal()
-    assert last_line.of_terminal(screen.device, environ, bold=False) is None
-    with open(tmp_path / 'file', 'wb') as file, Console.of(file, {'TERM': 'xterm'}, has_line=True) as console:
+    assert last_line.for_terminal(screen.device, environ, bold=False) is None
+    with open(tmp_path / 'file', 'wb') as file, Console.for_stream(file, {'TERM': 'xterm'}, has_line=True) as console:
         console.show(lambda width: 'a line')
         console.say('said')
     assert (tmp_path / 'file').read_bytes() == b'[cluster] said\n'

@@ -1,9 +1,11 @@
-"""Bytes -> lines, files and console."""
+"""The output of tasks -> files of bounded size, and lines for the console. And the kernel's counter of kills."""
 
 import os
 
-from estimator_trainer.supervisor.processes import logs
-from estimator_trainer.supervisor.processes.console import Console
+from estimator_trainer.run_dir import log_folders
+from estimator_trainer.supervisor.processes import local_launcher
+from estimator_trainer.this_process.console import Console
+from tests import fakes
 
 
 def read_all(fd):
@@ -14,7 +16,7 @@ def read_all(fd):
 def test_a_stream_log_keeps_raw_bytes_and_prints_prefixed_lines(tmp_path):
     reader, writer = os.pipe()
     with Console(writer, colour=False) as console:
-        log = logs.StreamLog(tmp_path / 'log', console, b'[worker:1] ')
+        log = local_launcher.StreamLog(tmp_path / 'log', console, b'[worker:1] ')
         log.feed(b'a\r\n\xff')
         log.feed(b'b')
         log.close()
@@ -44,7 +46,7 @@ class Full:
 def test_a_full_disk_does_not_end_the_run(tmp_path):
     reader, writer = os.pipe()
     with Console(writer, colour=False) as console:
-        log = logs.StreamLog(tmp_path / 'log', console, b'[worker:1] ')
+        log = local_launcher.StreamLog(tmp_path / 'log', console, b'[worker:1] ')
         log.close()
         log._file = Full()
         for _ in range(3):
@@ -57,33 +59,13 @@ def test_a_full_disk_does_not_end_the_run(tmp_path):
     ]
 
 
-def test_files_of_a_task(tmp_path):
-    assert logs.path_of(tmp_path, 'worker:1', 'err') == tmp_path / 'worker-1.err'
-    assert logs.path_of(tmp_path, 'evaluator:0', 'err', 2) == tmp_path / 'evaluator-0.2.err'
-
-
-def test_tail(tmp_path):
-    path = tmp_path / 'log'
-    path.write_bytes(b''.join(b'%d\n' % i for i in range(100)) + b'\xff')
-    assert logs.tail(path, 3) == ['98', '99', '\ufffd']
-    assert logs.tail(tmp_path / 'none') == []
-
-
-def test_the_tail_goes_over_both_halves(tmp_path):
-    path = tmp_path / 'log'
-    path.write_bytes(b'3\n4\n')
-    logs.older_of(path).write_bytes(b'1\n2\n')
-    assert logs.tail(path, 3) == ['2', '3', '4']
-    assert logs.tail(path, 2) == ['3', '4']
-
-
 def rotated(tmp_path, *chunks, mb=1):
     """The content of the older and the newer half after writing `chunks`, and whether any was dropped."""
-    file = logs.RotatedFile(tmp_path / 'log', mb)
+    file = local_launcher.RotatedFile(tmp_path / 'log', mb)
     for chunk in chunks:
         assert file.write(chunk) == len(chunk)
     file.close()
-    older = logs.older_of(tmp_path / 'log')
+    older = log_folders.older_of(tmp_path / 'log')
     return older.read_bytes() if older.exists() else None, (tmp_path / 'log').read_bytes(), file.dropped
 
 
@@ -116,18 +98,18 @@ def test_one_piece_may_be_larger_than_both_halves(tmp_path):
 def test_a_file_of_somebody_elses_is_not_replaced(tmp_path):
     theirs = tmp_path / 'theirs'
     theirs.write_bytes(b'theirs')
-    logs.older_of(tmp_path / 'log').symlink_to(theirs)
-    file = logs.RotatedFile(tmp_path / 'log', 1)
+    log_folders.older_of(tmp_path / 'log').symlink_to(theirs)
+    file = local_launcher.RotatedFile(tmp_path / 'log', 1)
     for _ in range(3):
         file.write(b'x' * HALF)
     assert file.dropped and theirs.read_bytes() == b'theirs'
-    assert logs.older_of(tmp_path / 'log').is_symlink()
+    assert log_folders.older_of(tmp_path / 'log').is_symlink()
     assert (tmp_path / 'log').stat().st_size == HALF
 
 
 def test_a_folder_that_is_gone_costs_the_log_and_no_more(tmp_path):
     (tmp_path / 'folder').mkdir()
-    file = logs.RotatedFile(tmp_path / 'folder' / 'log', 1)
+    file = local_launcher.RotatedFile(tmp_path / 'folder' / 'log', 1)
     (tmp_path / 'folder' / 'log').unlink()
     (tmp_path / 'folder').rmdir()
     for _ in range(9):
@@ -135,22 +117,9 @@ def test_a_folder_that_is_gone_costs_the_log_and_no_more(tmp_path):
     assert os.fstat(file._file.fileno()).st_size <= HALF
 
 
-class Listening:
-    """A console that remembers what the supervisor says."""
-
-    def __init__(self):
-        self.said = []
-
-    def write(self, data):
-        pass
-
-    def say(self, text):
-        self.said.append(text)
-
-
 def test_what_is_dropped_is_said_once(tmp_path):
-    console = Listening()
-    log = logs.StreamLog(tmp_path / 'log', console, b'', logs.LogBounds(mb=1))
+    console = fakes.Console()
+    log = local_launcher.StreamLog(tmp_path / 'log', console, b'', log_folders.LogBounds(mb=1))
     for _ in range(2):
         log.feed(b'x' * HALF)
     assert console.said == []
@@ -158,3 +127,17 @@ def test_what_is_dropped_is_said_once(tmp_path):
         log.feed(b'x' * HALF)
     log.close()
     assert console.said == [f'{tmp_path}/log has reached --max_log_mb=1: from now on its oldest lines are dropped']
+
+
+def test_the_kernels_counter(tmp_path):
+    groups, root = tmp_path / 'cgroup', tmp_path / 'fs'
+    (root / 'pods' / 'us').mkdir(parents=True)
+    assert local_launcher.memory_kills(groups, root) is None
+    (root / 'memory.events').write_text('low 0\noom 7\noom_kill 5\noom_group_kill 1\n')
+    assert local_launcher.memory_kills(groups, root) == 5  # a container sees its own group as the root
+    groups.write_text('4:memory:/elsewhere\n0::/pods/us\n')
+    assert local_launcher.memory_kills(groups, root) == 5
+    (root / 'pods' / 'us' / 'memory.events').write_text('oom_kill 2\n')
+    assert local_launcher.memory_kills(groups, root) == 2
+    (root / 'pods' / 'us' / 'memory.events').write_text('something else\n')
+    assert local_launcher.memory_kills(groups, root) == 5

@@ -2,7 +2,7 @@
 
 import json
 
-from estimator_trainer.supervisor.reports import earlier_starts
+from estimator_trainer.run_dir import earlier_starts
 
 FIRST = {'exit_code': 143, 'started': 10.0, 'ended': 20.0, 'secs': 10.0, 'restarts': 0, 'attempts': [{'attempt': 1}]}
 STATUS = {

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from estimator_trainer.supervisor.processes import console as consoles
-from estimator_trainer.supervisor.processes.console import Console
+from estimator_trainer.this_process import console as consoles
+from estimator_trainer.this_process.console import Console
 
 BOUND_SECS = 120  # for what takes milliseconds
 LINE = b'[worker:0] ' + b'x' * 88 + b'\n'
@@ -117,7 +117,7 @@ def test_a_terminal_under_ctrl_s(impatient):
     master, terminal = pty.openpty()
     with open(master, 'rb+', buffering=0), open(terminal, 'wb', buffering=0) as shown:
         os.write(master, b'\x13')  # Ctrl-S
-        console = Console.of(shown, {'NO_COLOR': '1'})
+        console = Console.for_stream(shown, {'NO_COLOR': '1'})
         for number in range(3):
             console.say(f'line {number}')
         os.write(master, b'\x11')  # Ctrl-Q
@@ -157,13 +157,13 @@ def test_a_descriptor_that_does_not_block_is_waited_for(pipe):
 def test_colour_is_for_terminals_that_want_it(tmp_path):
     master, terminal = pty.openpty()
     with open(master, 'rb'), open(terminal, 'wb') as shown, open(tmp_path / 'f', 'wb') as file:
-        assert b'\x1b[' in Console.of(shown, {}).prefix('worker:1', 1)
-        assert Console.of(shown, {'NO_COLOR': '1'}).prefix('ps:0', 1) == b'[ps:0] '
-        assert Console.of(file, {}).prefix('ps:0', 1) == b'[ps:0] '
+        assert b'\x1b[' in Console.for_stream(shown, {}).prefix('worker:1', 1)
+        assert Console.for_stream(shown, {'NO_COLOR': '1'}).prefix('ps:0', 1) == b'[ps:0] '
+        assert Console.for_stream(file, {}).prefix('ps:0', 1) == b'[ps:0] '
 
 
 def test_a_stream_that_was_closed_before_is_none():
-    with Console.of(None, {}) as console:
+    with Console.for_stream(None, {}) as console:
         console.say('lost')
 
 

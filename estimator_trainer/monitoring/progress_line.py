@@ -55,17 +55,17 @@ def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs
     if step is None:
         return []
     most = _whole(training.get('max_steps')) or 0
-    found = [LinePart(f'step {step:,} of {most:,}' if most > 0 else f'step {step:,}', 9, _STEPS)]
+    parts = [LinePart(f'step {step:,} of {most:,}' if most > 0 else f'step {step:,}', 9, _STEPS)]
     if most > 0:
-        found.append(LinePart(f'({min(100, 100 * step // most)} %)', 5, _STEPS))
+        parts.append(LinePart(f'({min(100, 100 * step // most)} %)', 5, _STEPS))
     if type(last.get('loss')) is float and reported is not None and reported <= step:
-        found.append(LinePart(f'loss {number(last["loss"])}', 6, _STEPS))
+        parts.append(LinePart(f'loss {number(last["loss"])}', 6, _STEPS))
     rate = _real(training.get('examples_per_sec'))
     if runs and rate:
-        found.append(LinePart(f'{number(float(round(rate))) if rate >= 10 else number(rate)} examples/s', 1, _STEPS))
+        parts.append(LinePart(f'{number(float(round(rate))) if rate >= 10 else number(rate)} examples/s', 1, _STEPS))
     if runs and secs_left is not None:
-        found.append(LinePart(f'{duration(secs_left)} left', 8, _STEPS))
-    return found
+        parts.append(LinePart(f'{duration(secs_left)} left', 8, _STEPS))
+    return parts
 
 
 def _is_news(last: Mapping, training: Mapping) -> bool:
@@ -81,42 +81,42 @@ def _real(value: Any) -> float | None:
     return value if type(value) in (int, float) else None
 
 
-def tasks(told: Iterable[Any] | None, count: Any, start: Any = None) -> list[LinePart]:
+def tasks(entries: Iterable[Any] | None, count: Any, start: Any = None) -> list[LinePart]:
     """How many tasks are alive, what the others are, and how often all were restarted.
 
     Args:
-        told: `tasks` of status.json; None: that is not known.
+        entries: `tasks` of status.json; None: that is not known.
         count, start: `restarts` and `start` of it.
     """
-    found = []
-    if told is not None:
-        each = [task for task in told if isinstance(task, Mapping)]
-        away = [task for task in each if task.get('state') != 'running']
-        found.append(LinePart(f'{len(each) - len(away)} of {len(each)} tasks alive', 4, _TASKS))
+    parts = []
+    if entries is not None:
+        known = [task for task in entries if isinstance(task, Mapping)]
+        away = [task for task in known if task.get('state') != 'running']
+        parts.append(LinePart(f'{len(known) - len(away)} of {len(known)} tasks alive', 4, _TASKS))
         if away:
             words = (
                 f'{task.get("name")} {_IS.get(str(task.get("state"))) or "is " + str(task.get("state"))}'
                 for task in away
             )
-            found.append(LinePart(f'({", ".join(words)})', 2, _TASKS))
+            parts.append(LinePart(f'({", ".join(words)})', 2, _TASKS))
     if type(start) is int and start > 1:
-        found.append(LinePart(f'start {start}', 1, _TASKS))
+        parts.append(LinePart(f'start {start}', 1, _TASKS))
     if type(count) is int:
-        found.append(restarts(count))
-    return found
+        parts.append(restarts(count))
+    return parts
 
 
 def ended(starts: int, count: int) -> list[LinePart]:
     """How often a run that has ended was started, and how often all of its tasks were restarted."""
-    found = [LinePart(f'{starts} starts', 1, _TASKS)] if starts > 1 else []
-    return [*found, restarts(count)] if count or starts > 1 else []
+    parts = [LinePart(f'{starts} starts', 1, _TASKS)] if starts > 1 else []
+    return [*parts, restarts(count)] if count or starts > 1 else []
 
 
 def restarts(count: int) -> LinePart:
     return LinePart(f'{count} {"restart" if count == 1 else "restarts"}', 4 if count else 0, _TASKS)
 
 
-def of_cluster(status: Mapping, last: Mapping) -> list[LinePart]:
+def cluster_line(status: Mapping, last: Mapping) -> list[LinePart]:
     """The last line of a cluster's terminal; [] where the run is over.
 
     Args:

@@ -1,10 +1,11 @@
-"""The folders of logs, LOG_DIR/attempt-N: made, marked as in use, and the oldest of them removed.
+"""The folders of logs, LOG_DIR/attempt-N: the names of their files, which of them are in use, and which are removed.
 
 Only what the supervisor and its tasks have written is removed: regular files of their names, in real folders that have
 our mark, and a folder when nothing else is in it. Nothing is followed through a symbolic link.
 """
 
 import contextlib
+import dataclasses
 import fcntl
 import os
 import pathlib
@@ -13,11 +14,21 @@ import tempfile
 from collections.abc import Iterator
 
 from estimator_trainer.run_dir import removal
-from estimator_trainer.supervisor.processes.logs import older_of, path_of
 
 _FOLDER = re.compile(r'attempt-(\d+)')
 _LOCK = '.lock'  # held by the supervisor that writes into the folder
 _OURS = re.compile(r'\.lock|(chief|worker|ps|evaluator)-\d+(\.\d+)?\.((out|err)(\.1)?|error\.json(\.\d+\.tmp)?)')
+
+
+@dataclasses.dataclass(frozen=True)
+class LogBounds:
+    """How much of logs is kept. 0: all.
+
+    With the defaults ten attempts of two workers and an evaluator stay below 4 GiB, whatever they print.
+    """
+
+    attempts: int = 10  # folders; enough to see how failures began
+    mb: int = 64  # MiB of one stream of a task: days of what an ordinary job prints
 
 
 def new(log_dir: str | None) -> pathlib.Path:
@@ -83,6 +94,32 @@ def remove_life(folder: pathlib.Path, name: str, life: int) -> None:
             with contextlib.suppress(OSError):
                 if not old.is_symlink():
                     old.unlink()
+
+
+def path_of(folder: pathlib.Path, name: str, suffix: str, life: int = 1) -> pathlib.Path:
+    """A file of task `name`: 'worker:1', 'err' -> folder/worker-1.err; worker-1.2.err in life 2."""
+    lives = '' if life == 1 else f'.{life}'
+    return folder / f'{name.replace(":", "-")}{lives}.{suffix}'
+
+
+def older_of(path: pathlib.Path) -> pathlib.Path:
+    """The file in which the older half of a log is."""
+    return path.with_name(f'{path.name}.1')
+
+
+def tail(path: pathlib.Path, lines: int = 20) -> list[str]:
+    """The last lines of a log, as text; [] if it cannot be read."""
+    found = _last_lines(path, lines)
+    if len(found) < lines:
+        found = [*_last_lines(older_of(path), lines - len(found)), *found]
+    return found
+
+
+def _last_lines(path: pathlib.Path, lines: int) -> list[str]:
+    with contextlib.suppress(OSError), open(path, 'rb') as file:
+        file.seek(max(0, path.stat().st_size - 64 * 1024))
+        return file.read().decode(errors='replace').splitlines()[-lines:]
+    return []
 
 
 def _numbers(parent: pathlib.Path) -> list[int]:

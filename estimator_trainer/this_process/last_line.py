@@ -77,7 +77,7 @@ class LastLine:
             return 0
 
 
-def of_terminal(fd: int, environ: Mapping[str, str], bold: bool) -> LastLine | None:
+def for_terminal(fd: int, environ: Mapping[str, str], bold: bool) -> LastLine | None:
     """None where there is no terminal, or one that cannot erase a line."""
     if not os.isatty(fd) or environ.get('TERM', 'dumb') in ('', 'dumb'):
         return None
@@ -100,7 +100,7 @@ def erased_by_signals(hide: Callable[[], contextlib.AbstractContextManager]) -> 
         hide: () -> a context in which there is no line.
     """
 
-    def leave(signum, frame):
+    def leave(signum: int, frame: object) -> None:
         with hide():
             signal.signal(signum, signal.SIG_DFL)
             signal.raise_signal(signum)  # where it only stops us, SIGCONT lets us go on here

@@ -1,4 +1,4 @@
-"""How training goes, from the chief's training.json."""
+"""How the training of a gang goes, by the training.json of its chief: whether it stalls, and how long it will take."""
 
 import collections
 
@@ -6,16 +6,15 @@ from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.training_file import TrainingStatus
 
 LOOK_SECS = 1  # between two looks at the file
-_PACE_SECS = 60  # over which the speed is measured
+_RATE_SECS = 60  # over which the speed is measured
 
 
 class StallClock:
-    """Since when nothing has moved. Pure: told the time.
+    """For how long no step was finished. Pure: the caller passes the time.
 
-    It runs while the gang starts and trains; data that are being prepared move. Evaluating takes as long as it
-    takes. A gap between two
-    looks that is longer than MOST_SECS is a pause of this process (it was stopped, or suspended with its
-    machine, and the tasks may have been as well): of that no more than MOST_SECS count.
+    The clock runs while the gang starts and trains, unless data are being prepared. It does not run during an
+    evaluation. If two looks are more than MOST_SECS apart, this process was stopped, or suspended with its machine, and
+    perhaps its tasks as well. Then MOST_SECS are counted.
     """
 
     MOST_SECS = 10 * LOOK_SECS
@@ -35,8 +34,8 @@ class StallClock:
         return self._still
 
 
-class StepPace:
-    """When training will be done, by the steps of the last minute. Pure: told the time.
+class StepRate:
+    """How long training will go on, by the steps of the last minute. Pure: the caller passes the time.
 
     The first steps do not count: they wait for graphs to be built and for the input to fill its buffers.
     """
@@ -46,7 +45,7 @@ class StepPace:
         self._seen: collections.deque[tuple[float, int]] = collections.deque()
 
     def secs_left(self, training: TrainingStatus | None, now: float) -> float | None:
-        """None: nobody knows."""
+        """None: that is not known."""
         if training is None or training.step is None or training.state != training_file.TRAINING:
             self._seen.clear()
             self._start = None
@@ -56,7 +55,7 @@ class StepPace:
             return None
         if not self._seen or self._seen[-1][1] != training.step:
             self._seen.append((now, training.step))
-        while len(self._seen) > 2 and now - self._seen[0][0] > _PACE_SECS:
+        while len(self._seen) > 2 and now - self._seen[0][0] > _RATE_SECS:
             self._seen.popleft()
         (began, first), (_, last) = self._seen[0], self._seen[-1]
         if training.max_steps is None or last <= first or now <= began:
@@ -68,36 +67,38 @@ class TrainingFollower:
     """Looks at the file of one gang, again and again.
 
     Args:
-      model_dir: a folder of this machine; None: there is nothing to see.
-      generation: of the gang. What another one wrote is not there.
+      model_dir: a folder of this machine; None: there is none.
+      generation: of the gang. A file of another generation is ignored.
       stall_secs: after so many seconds without a step the gang is stalled; 0: it never is.
-      now: of the clock that `look` is given.
+      now: by the clock whose time `look` gets.
+
+    Attributes:
+      training: what the file of this gang has said last.
+      secs_left: of training; None: that is not known.
+      stalled: whether no step was finished for `stall_secs`.
+      next_look: when `look` is due; None: never.
     """
 
     def __init__(self, model_dir: str | None, generation: str, stall_secs: float, now: float):
         self._model_dir, self._generation, self._stall_secs = model_dir, generation, stall_secs
-        self._next = None if model_dir is None else now
-        self._clock, self._pace = StallClock(now), StepPace()
+        self.next_look = None if model_dir is None else now
+        self._clock, self._rate = StallClock(now), StepRate()
         self.training: TrainingStatus | None = None
         self.secs_left: float | None = None
         self.stalled = False
 
-    @property
-    def next_look(self) -> float | None:
-        return self._next
-
     def look(self, now: float) -> bool:
-        """Reads the file, if it is time. Whether it was."""
-        if self._next is None or now < self._next:
+        """Reads the file if a look is due. Returns whether it was."""
+        if self.next_look is None or now < self.next_look:
             return False
-        self._next = now + LOOK_SECS
+        self.next_look = now + LOOK_SECS
         self.look_now()
-        self.secs_left = self._pace.secs_left(self.training, now)
+        self.secs_left = self._rate.secs_left(self.training, now)
         still_secs = self._clock.still_secs(self.training, now)
         self.stalled = 0 < self._stall_secs <= still_secs
         return True
 
     def look_now(self) -> None:
-        found = training_file.read(self._model_dir) if self._model_dir is not None else None
-        if found and found.generation == self._generation:
-            self.training = found
+        training = training_file.read(self._model_dir) if self._model_dir is not None else None
+        if training and training.generation == self._generation:
+            self.training = training

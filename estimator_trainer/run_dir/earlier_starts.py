@@ -15,9 +15,8 @@ from collections.abc import Mapping
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol, status_file, training_file
-from estimator_trainer.supervisor.reports import report_file
 
-NAME = 'earlier_starts.json'
+NAME, REPORT_NAME = 'earlier_starts.json', 'report.json'
 KEY = 'earlier_starts'
 MOST, MOST_ATTEMPTS = 100, 20
 LOST = 'lost'  # why an attempt has ended
@@ -28,7 +27,7 @@ _WHY = {status_file.DONE: 'done', status_file.STOPPED: 'signalled', status_file.
 def read(model_dir: str) -> list[dict]:
     """The starts that are kept of a model_dir whose supervisor has ended."""
     kept, report, status = (
-        protocol.read_json(os.path.join(model_dir, name)) for name in (NAME, report_file.REPORT_FILE, status_file.NAME)
+        protocol.read_json(os.path.join(model_dir, name)) for name in (NAME, REPORT_NAME, status_file.NAME)
     )
     found = of(kept, report, status, training_file.content(model_dir))[-MOST:]
     return [{**each, 'attempts': each['attempts'][-MOST_ATTEMPTS:]} for each in found]
