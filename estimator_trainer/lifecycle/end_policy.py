@@ -67,7 +67,8 @@ def after_signal(state: TaskState, signum: int, now: float) -> TaskState:
         )
     if hung_up:  # a terminal that is closed sends it, and so does the shell in it
         return state
-    insists = signum == signal.SIGINT or now - state.told_at >= _SAME_ORDER_SECS
+    first_at = now if state.told_at is None else state.told_at
+    insists = signum == signal.SIGINT or now - first_at >= _SAME_ORDER_SECS
     return dataclasses.replace(state, insisted=state.insisted or insists)
 
 
@@ -89,10 +90,10 @@ def decide_end(state: TaskState, bounds: Bounds, now: float) -> End | None:
     return _end_by_signal(state, bounds, now) or _end_without_peer(state) or _end_stalled(state, bounds, now)
 
 
-def _end_by_signal(state, bounds, now) -> End | None:
-    if state.told_at is None:
-        return None
+def _end_by_signal(state: TaskState, bounds: Bounds, now: float) -> End | None:
     signum = state.signum or state.stopped_by
+    if state.told_at is None or signum is None:
+        return None
     name = name_of(state, signum)
     at_step = '' if state.checkpoint_step is None else f' at step {state.checkpoint_step}'
     last = f'the last checkpoint is{at_step}' if at_step else 'there is no checkpoint'
@@ -117,7 +118,7 @@ def _end_by_signal(state, bounds, now) -> End | None:
     )
 
 
-def _end_without_peer(state) -> End | None:
+def _end_without_peer(state: TaskState) -> End | None:
     gone = state.gone
     if gone is None:
         return None
@@ -129,7 +130,7 @@ def _end_without_peer(state) -> End | None:
     return End(code, f'{gone.name} at {gone.address} {what} {gone.secs:.0f} s; {cure}', peer=gone.name)
 
 
-def _end_stalled(state, bounds, now) -> End | None:
+def _end_stalled(state: TaskState, bounds: Bounds, now: float) -> End | None:
     if not bounds.step:
         return None
     secs = now - state.since

@@ -227,7 +227,7 @@ def test_a_prober_asks_the_name_server_until_the_peer_greets_and_then_no_more():
     with server(SETTINGS, close=False) as (address, _):
         name = f'peer:{address.rpartition(":")[2]}'
         assert prober([name]) == {name: SILENT}  # it is not known yet
-        wait_for(lambda: known.of(name))
+        wait_for(lambda: known.lookup(name))
         assert prober([name]) == {name: GREETS}
     resolves.fails = True
     for clock.now in range(10, 60, 10):
@@ -241,7 +241,7 @@ def test_a_prober_of_peers_that_may_move_asks_again():
     with server(SETTINGS, close=False) as (address, _):
         name = f'peer:{address.rpartition(":")[2]}'
         prober([name])
-        wait_for(lambda: known.of(name))
+        wait_for(lambda: known.lookup(name))
         assert prober([name]) == {name: GREETS}
     for clock.now in (10, 20):
         assert prober([name]) == {name: REFUSES}
