@@ -59,7 +59,7 @@ def refuse_page(path: str, flag: str = '--out') -> None:
         )
 
 
-def _has_not(key, path, is_first_line=False) -> bool:
+def _has_not(key: str, path: str, is_first_line: bool = False) -> bool:
     try:
         with open(path, encoding='utf-8') as file:
             text = (file.readline() if is_first_line else file.read()).strip('\0 \r\n')

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.submit import tied
 from estimator_trainer.supervisor.processes import ports, process
 
@@ -77,4 +78,4 @@ class TaskActor:
 
     def training(self, model_dir: str) -> dict:
         """What `training.json` holds, which the driver's machine need not see."""
-        return training_file.content(model_dir)
+        return RunFolder(model_dir).training

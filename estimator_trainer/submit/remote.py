@@ -115,7 +115,7 @@ class RemoteTrainingFollower(training_status.TrainingFollower):
 
     def look_now(self) -> None:
         try:
-            found = training_file.TrainingStatus.of(self._host.training(self._model_dir))
+            found = training_file.TrainingStatus.parse(self._host.training(self._model_dir))
         except HostLost:
             return
         if found is None:

@@ -5,7 +5,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Protocol
 
-from estimator_trainer.run_dir import checkpoint_file, protocol
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import names
 from estimator_trainer.storage.store import Store, Version
 
@@ -34,7 +35,7 @@ class InFolder:
         protocol.write_json(self._path, value)
 
     def saved_step(self) -> int:
-        return checkpoint_file.named_step(self._model_dir) or 0
+        return RunFolder(self._model_dir).named_step or 0
 
 
 class InStore:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import report_page, run_state, server
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, removal, status_file, training_file
+from estimator_trainer.run_dir import protocol, removal, status_file, training_file
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.local_machine import Machine, gang
 from estimator_trainer.supervisor.options import Options
@@ -50,7 +51,7 @@ class LocalSupervisor(Supervisor):
         self._attempts: list[Attempt] = []  # that have ended
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = status.StatusFile(opts.model_dir, self._say)
-        before = training_file.read(opts.model_dir) if opts.model_dir else None
+        before = RunFolder(opts.model_dir).training_status if opts.model_dir else None
         self.checkpoint = self._named_step()
         if self.checkpoint is None and before:
             self.checkpoint = before.checkpoint_step
@@ -83,7 +84,7 @@ class LocalSupervisor(Supervisor):
         return server.of_run(self._machine.metrics, lambda: run_state.of_cluster(model_dir, self._shown), self._say)
 
     def _named_step(self) -> int | None:
-        return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None
+        return RunFolder(self._opts.model_dir).named_step if self._opts.model_dir else None
 
     @contextlib.contextmanager
     def _place(self, signals: Signals) -> Iterator[list[int]]:
@@ -197,7 +198,7 @@ class LocalSupervisor(Supervisor):
         self._status.write(told)
         if self._terminal.has_line:
             folder = self._opts.model_dir
-            last = metrics_log.last(os.path.join(folder, 'metrics.jsonl')) if folder else {}
+            last = RunFolder(folder).newest_metrics if folder else {}
             parts = progress_line.of_cluster(told, last)
             self._terminal.show((lambda width: progress_line.joined(parts, width)) if parts else None)
 

@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-from estimator_trainer.run_dir import protocol, status_file, training_file
+from estimator_trainer.run_dir import file_names, protocol, status_file, training_file
 from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import EndedBy, TaskEnd
 
@@ -115,7 +115,7 @@ class StatusFile:
     """Writes status.json at changes, and about every EVERY_SECS."""
 
     def __init__(self, folder: str | None, say: Callable[[str], None]):
-        self._file = JsonFile(folder and os.path.join(folder, status_file.NAME), say)
+        self._file = JsonFile(folder and os.path.join(folder, file_names.STATUS), say)
         self._written: dict = {}
 
     def write(self, status: dict) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, protocol, training_file
+from estimator_trainer.run_dir import file_names, locks, protocol
 from estimator_trainer.tools.report import event_file, metrics_file, spans, variables
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles
@@ -45,7 +45,7 @@ def read(model_dir: str, name: str = '', now: float | None = None, shown: str = 
     run = RunFiles(root, shown or root, name or os.path.basename(root) or root, time.time() if now is None else now)
     for field, path in (
         ('config', 'config.json'),
-        ('training', training_file.NAME),
+        ('training', file_names.TRAINING),
         ('status', 'status.json'),
         ('report', 'report.json'),
         ('best', 'export/best/best.json'),

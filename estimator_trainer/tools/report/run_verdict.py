@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import training_file
-from estimator_trainer.supervisor.reports import progress_line
+from estimator_trainer.run_dir import status_file, training_file
 from estimator_trainer.tools.report.words import day
 
 DONE, PRUNED, STOPPED, FAILED = 'done', 'pruned', 'stopped', 'failed'
@@ -62,10 +61,10 @@ def of(training: Mapping, status: Mapping, report: Mapping, alive: Alive, now: f
     if told and written <= _time(report.get('ended') or status.get('time')) + FRESH_SECS:
         return told
     if alive.cluster:
-        return Verdict(ALIVE, progress_line.DOING.get(status.get('state'), 'starts'))
+        return Verdict(ALIVE, status_file.DOING.get(status.get('state'), 'starts'))
     over = state in (training_file.ENDED, training_file.STOPPED, None) or exit_code(training) is not None
     if alive.trainer or (now - written < FRESH_SECS and not over):
-        return Verdict(ALIVE, progress_line.DOING.get(state, 'starts'))
+        return Verdict(ALIVE, status_file.DOING.get(state, 'starts'))
     if state == training_file.ENDED:
         if alive.evaluator:
             return Verdict(ALIVE, 'evaluates and exports; training is over')

@@ -5,10 +5,10 @@ import time
 from typing import NamedTuple
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, metrics_log, protocol, training_file
+from estimator_trainer.run_dir import file_names, locks, metrics_log, protocol
 from estimator_trainer.tools.report.run_verdict import Alive
 
-_FILES = (training_file.NAME, 'status.json', 'report.json', 'config.json')
+_FILES = (file_names.TRAINING, 'status.json', 'report.json', 'config.json')
 
 
 class Now(NamedTuple):

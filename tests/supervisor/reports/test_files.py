@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import TaskEnd
 from estimator_trainer.supervisor.processes import oom
@@ -15,7 +15,7 @@ from estimator_trainer.supervisor.reports.training_status import StallClock, Ste
 
 def board(folder, **values):
     value = {'state': 'training', 'step': 1, 'generation': 'g', **values}
-    protocol.write_json(str(folder / training_file.NAME), value)
+    protocol.write_json(str(folder / file_names.TRAINING), value)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def board(folder, **values):
     ],
 )
 def test_training_json_may_hold_anything(value, found):
-    assert TrainingStatus.of(value) == found
+    assert TrainingStatus.parse(value) == found
 
 
 def test_what_another_gang_wrote_is_not_there(tmp_path):
