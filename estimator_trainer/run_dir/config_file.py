@@ -1,6 +1,5 @@
 """config.json in the model_dir: what this run is, and whether the flags still say so."""
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 
 JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
 EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
+KEYS = frozenset(('job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'))  # without them it tells of no run
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
 
 
@@ -82,9 +82,8 @@ def refuse_another_run(model_dir: str, new: dict[str, Any]) -> bool:
             have names of ours.
     """
     try:
-        with open(os.path.join(model_dir, file_names.CONFIG), encoding='utf-8') as file:
-            old = json.load(file)
-        if not isinstance(old, dict) or not isinstance(old.get('params', {}), dict):
+        old = protocol.read_object(os.path.join(model_dir, file_names.CONFIG))
+        if not isinstance(old.get('params', {}), dict):
             raise ValueError('not an object of a run')
     except FileNotFoundError:
         files_of_others.refuse_in_run(model_dir)

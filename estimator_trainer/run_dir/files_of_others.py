@@ -7,14 +7,15 @@ import json
 import os
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import file_names
 
 _KEYS = {  # a key that each file of ours has; each line of a .jsonl
-    'config.json': 'job',
-    'training.json': 'state',
-    'status.json': 'state',
-    'report.json': 'attempts',
-    'metrics.jsonl': 'step',
-    os.path.join('eval', 'metrics.jsonl'): 'step',
+    file_names.CONFIG: 'job',
+    file_names.TRAINING: 'state',
+    file_names.STATUS: 'state',
+    file_names.REPORT: 'attempts',
+    file_names.METRICS: 'step',
+    file_names.EVALUATIONS: 'step',
 }
 PAGE_MARK = '<meta name="generator" content="estimator_trainer">'
 _OLD_PAGE_MARK = 'solid var(--rule)'  # of pages without the other one

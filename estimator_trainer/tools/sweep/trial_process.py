@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 from estimator_trainer.supervisor.processes.logs import Lines
 from estimator_trainer.supervisor.processes.process import Process
-from estimator_trainer.supervisor.reports import report_file as reports
 
 _SUPERVISOR = (sys.executable, '-m', 'estimator_trainer', 'cluster', '--workers=1', '--noevaluator')
 _READ_BYTES = 64 << 10
@@ -89,7 +89,7 @@ class Child:
 
     def cause(self, code: int) -> str:
         """Why it has ended with `code`, in one line."""
-        return cause_of(protocol.read_json(os.path.join(self._model_dir, reports.REPORT_FILE)), code, self._last)
+        return cause_of(RunFolder(self._model_dir).report, code, self._last)
 
 
 def cause_of(report: Mapping, code: int, last_lines: Sequence[str]) -> str:

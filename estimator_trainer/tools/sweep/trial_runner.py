@@ -209,7 +209,7 @@ class _Running:
 
     def read_lines(self) -> list[dict]:
         """eval/metrics.jsonl, which is read when it has grown."""
-        path = os.path.join(self.model_dir, 'eval', 'metrics.jsonl')
+        path = os.path.join(self.model_dir, file_names.EVALUATIONS)
         with contextlib.suppress(FileNotFoundError):
             size = os.stat(path).st_size
             if size != self._size:
