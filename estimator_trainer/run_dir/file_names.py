@@ -7,6 +7,7 @@ CONFIG = 'config.json'
 TRAINING = 'training.json'
 STATUS = 'status.json'
 REPORT = 'report.json'
+EARLIER_STARTS = 'earlier_starts.json'  # the starts of the supervisor before the last one
 METRICS = 'metrics.jsonl'
 EVALUATIONS = 'eval/metrics.jsonl'
 STOP = 'eval/stop.json'  # the decision to stop early

@@ -14,6 +14,7 @@ _KEYS = {  # a key that each file of ours has; each line of a .jsonl
     file_names.TRAINING: 'state',
     file_names.STATUS: 'state',
     file_names.REPORT: 'attempts',
+    file_names.EARLIER_STARTS: 'earlier_starts',
     file_names.METRICS: 'step',
     file_names.EVALUATIONS: 'step',
 }

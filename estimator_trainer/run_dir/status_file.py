@@ -2,15 +2,17 @@
 
     state             starting, training, evaluating, backing_off, stopping; in the end done,
                       stopped (by a signal) or failed
-    attempt           of this run of the supervisor, from 1
+    start             how often the run was started in this model_dir, from 1
+    attempt           of this start, from 1
     generation        of the gang, as in training.json
-    restarts          of the gang
+    restarts          of the gang, since this start
+    checkpoint_before step of the checkpoint that this attempt began with
     step, max_steps, checkpoint_step, examples_per_sec
                       as in training.json
     secs_left         of training, by the speed of the last minute
     tasks             name, address, pid, state of each
     log_dir           of this attempt
-    started, attempt_started  of the run, and of this attempt; seconds since the epoch
+    started, attempt_started  of this start, and of this attempt; seconds since the epoch
     attempts          the last LATEST that have ended, as in report.json
     exit_code         in the end
     pid, time         of the supervisor; seconds since the epoch

@@ -73,7 +73,12 @@ FILES = (
     ),
     WrittenFile(('status.json',), _CLUSTER, 'the state of the run, renewed while it lives'),
     WrittenFile(
-        ('report.json',), _CLUSTER, 'every attempt, how its tasks ended, and why; written at the end of the run'
+        ('report.json',),
+        _CLUSTER,
+        'every attempt of every start of the run, how its tasks ended, and why; written at the end of a start',
+    ),
+    WrittenFile(
+        ('earlier_starts.json',), _CLUSTER, 'the starts before this one, for as long as there is no report.json'
     ),
     WrittenFile(
         ('report.html',),

@@ -22,7 +22,14 @@ from estimator_trainer.supervisor.policy import restarts, task_commands
 from estimator_trainer.supervisor.policy.causes import Cause, GangOutcome
 from estimator_trainer.supervisor.processes import last_line, log_folders, logs, oom, ports
 from estimator_trainer.supervisor.processes.local_launcher import LocalLauncher
-from estimator_trainer.supervisor.reports import progress_line, report_file, status, training_status, wording
+from estimator_trainer.supervisor.reports import (
+    earlier_starts,
+    progress_line,
+    report_file,
+    status,
+    training_status,
+    wording,
+)
 from estimator_trainer.supervisor.reports.attempt import Attempt
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
 from estimator_trainer.this_process import allocator
@@ -48,7 +55,8 @@ class LocalSupervisor(Supervisor):
         self._report = opts.model_dir and os.path.join(opts.model_dir, report_file.REPORT_FILE)
         self.workers = opts.shape.workers
         self.is_program = opts.own.program is not None
-        self._attempts: list[Attempt] = []  # that have ended
+        self._earlier: list[dict] = []  # starts of the run before this one
+        self._attempts: list[Attempt] = []  # of this start, that have ended
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = status.StatusFile(opts.model_dir, self._say)
         before = RunFolder(opts.model_dir).training_status if opts.model_dir else None
@@ -65,7 +73,7 @@ class LocalSupervisor(Supervisor):
 
     def run(self) -> int:
         """Starts gangs until there is nothing more to do. The exit code."""
-        self._remove_old_report()
+        self._take_over()
         for console in (self._machine.out, self._machine.err):
             console.kept_in = f'the log files in {self._folder.parent}'
         with (
@@ -122,7 +130,7 @@ class LocalSupervisor(Supervisor):
             opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic()
         )
 
-        started, kills = time.time(), oom.kills()
+        started, kills, before = time.time(), oom.kills(), self.checkpoint
 
         def show(view: status.View, over: bool = False) -> None:
             if self._started < number:  # every task has its process now
@@ -130,16 +138,17 @@ class LocalSupervisor(Supervisor):
                 pids = {task.name: task.pid for task in view.tasks}
                 self._say(wording.start(commands, pids, len(machine.cores), folder))
             self._last = {
+                'start': self._number,
                 'attempt': number,
                 'generation': generation,
                 'restarts': number - 1,
+                'checkpoint_before': before,
                 **status.of_training(watch.training, self.checkpoint),
                 'secs_left': None if over else watch.secs_left,
                 'tasks': status.of_tasks(view, addresses),
                 'log_dir': str(folder),
                 'started': self._began_at,
                 'attempt_started': started,
-                'attempts': report_file.attempts(self._ended_attempts()[-status.LATEST :]),
                 'pid': os.getpid(),
             }
             if not over:  # what comes next is not known yet
@@ -159,7 +168,7 @@ class LocalSupervisor(Supervisor):
             started,
             outcome,
             watch.training,
-            self.checkpoint,
+            before,
             self._named_step(),
             (oom.kills() or 0) - (kills or 0),
         )
@@ -194,7 +203,10 @@ class LocalSupervisor(Supervisor):
         self._show(status_file.BACKING_OFF)
 
     def _show(self, state: str, **more) -> None:
-        told = self._shown = {**self._last, 'state': state, 'exit_code': None, **more, 'time': time.time()}
+        known = {}
+        if self._last:
+            known = {**self._last, 'attempts': report_file.attempts(self._ended_attempts()[-status.LATEST :])}
+        told = self._shown = {**known, 'state': state, 'exit_code': None, **more, 'time': time.time()}
         self._status.write(told)
         if self._terminal.has_line:
             folder = self._opts.model_dir
@@ -202,11 +214,21 @@ class LocalSupervisor(Supervisor):
             parts = progress_line.of_cluster(told, last)
             self._terminal.show((lambda width: progress_line.joined(parts, width)) if parts else None)
 
-    def _remove_old_report(self) -> None:
-        """What is there tells of another run."""
-        if self._report:
-            with contextlib.suppress(OSError):
-                removal.file(self._report, removal.Named(re.escape(report_file.REPORT_FILE)))
+    @property
+    def _number(self) -> int:
+        """Of this start of the run."""
+        return self._earlier[-1]['start'] + 1 if self._earlier else 1
+
+    def _take_over(self) -> None:
+        """Keeps what the files of the model_dir tell of earlier starts; report.json will tell of this one."""
+        if self._opts.model_dir is None or self._report is None:
+            return
+        self._earlier = earlier_starts.read(self._opts.model_dir)
+        if self._earlier:
+            file = status.JsonFile(os.path.join(self._opts.model_dir, earlier_starts.NAME), self._say)
+            file.write({earlier_starts.KEY: self._earlier})
+        with contextlib.suppress(OSError):
+            removal.file(self._report, removal.Named(re.escape(report_file.REPORT_FILE)))
 
     def _remove_old_logs(self, folder: pathlib.Path) -> None:
         """Says so, once."""
@@ -221,7 +243,8 @@ class LocalSupervisor(Supervisor):
 
     def _end(self, code: int, stopped: bool) -> int:
         """Says and writes how the run has ended. Returns `code`."""
-        document = report_file.document(code, self._began_at, time.time(), self._ended_attempts())
+        attempts = self._ended_attempts()
+        document = report_file.document(code, self._began_at, time.time(), attempts, self._number, self._earlier)
         status.JsonFile(self._report, self._say).write(document)
         state = status_file.STOPPED if stopped else status_file.FAILED if code else status_file.DONE
         self._show(state, exit_code=code)

@@ -143,6 +143,7 @@ def test_flights(tmp_path, capsys):
         ('config.json', '{"architectures": ["GPT2"]}'),
         ('config.json', '[1]'),
         ('report.json', '{"title": "mine"}'),
+        ('earlier_starts.json', '{"title": "mine"}'),
         ('report.json', '{"one": 1}\n{"two": 2}\n'),
         ('status.json', '"ok"'),
         ('training.json', '{"epochs": 3}'),

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 PERMANENT = [64, 65, 66, 70, 71, 74, 2]
+ONE = ('--workers=1', '--noevaluator')
 
 
 def cause(run, attempt=-1):
@@ -460,6 +461,33 @@ def test_an_old_report_does_not_outlive_its_run(cluster, until, tmp_path):
     run = cluster('here $who; for_ever', '--workers=1', '--noevaluator')
     until(lambda: (run.folder / 'here-worker:0').exists())
     assert run.report is None
+
+
+def test_the_report_has_every_start_of_the_run(cluster, until):
+    """The first start is told to stop, the second is killed with its supervisor, the third is done."""
+    save = 'echo \'model_checkpoint_path: "model.ckpt-20"\' > model/checkpoint'
+    run = cluster(f"trap 'exit 143' TERM; board training 30 20; {save}; here $who; while :; do sleep .02; done", *ONE)
+    until(lambda: (run.folder / 'here-worker:0').exists() and run.status and run.status['step'])
+    run.popen.send_signal(signal.SIGTERM)
+    first = run.finish().report
+    assert (first['start'], first['earlier_starts']) == (1, [])
+
+    run = cluster('board training 40 20; for_ever', *ONE)
+    until(lambda: run.status['start'] == 2 and run.status['step'] == 40)
+    assert run.report is None and run.status['checkpoint_before'] == 20
+    run.popen.kill()
+    run.finish()
+
+    run = cluster('[ $attempt = 1 ] && exit 196; board ended 100 100', *ONE).finish()
+    assert run.code == 0, run.err
+    report = run.report
+    assert (report['start'], report['restarts'], [each['attempt'] for each in report['attempts']]) == (3, 1, [1, 2])
+    told, killed = report['earlier_starts']
+    assert told == {name: value for name, value in first.items() if name != 'earlier_starts'}
+    assert (killed['start'], killed['exit_code'], killed['restarts']) == (2, None, 0)
+    (lost,) = killed['attempts']
+    assert (lost['why'], lost['step'], lost['checkpoint_before'], lost['steps_lost']) == ('lost', 40, 20, 20)
+    assert [attempt['attempt'] for attempt in run.status['attempts']] == [1, 2]
 
 
 def test_a_status_that_cannot_be_written_stops_nothing(cluster):

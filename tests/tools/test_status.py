@@ -107,7 +107,7 @@ def now(**known) -> status_now.Now:
         (
             {
                 'training': TRAINING,
-                'report': {'exit_code': 197, 'ended': NOW, 'secs': 75, 'restarts': 3},
+                'report': {'exit_code': 197, 'started': NOW - 75, 'ended': NOW, 'secs': 75, 'restarts': 3},
                 'status': {'state': 'failed'},
             },
             'run failed with exit code 197 (failed more often than --max_restarts allows). Step 950 of 4,000 (23 %); '
@@ -120,6 +120,21 @@ def test_lines(known, said, code):
     seen = now(**known)
     assert line.of(seen, 'run') == said
     assert line.exit_code(line.judge(seen)) == code
+
+
+def test_how_often_a_run_was_started():
+    """Where the restarts are told; of a run that has ended those of all its starts."""
+    lives = {'training': TRAINING, 'status': {**STATUS, 'start': 3}, 'alive': Alive(True, True)}
+    assert '; 2 of 3 tasks alive (evaluator:0 is restarting), start 3, 1 restart; checkpoint' in line.of(
+        now(**lives), 'run'
+    )
+    ended = {**TRAINING, 'state': 'ended', 'step': 4000, 'why': 'max_steps'}
+    earlier = [{'started': 1.0, 'secs': 30.0, 'restarts': 2, 'attempts': []}, {'started': 50.0, 'restarts': 0}]
+    report = {'exit_code': 0, 'started': 90.0, 'ended': NOW, 'secs': 75, 'restarts': 0, 'attempts': []}
+    said = line.of(now(training=ended, report={**report, 'start': 3, 'earlier_starts': earlier}), 'run')
+    assert said.endswith('Step 4,000 of 4,000 (100 %); 3 starts, 2 restarts; after 1m45s in all')
+    said = line.of(now(training=ended, report=report), 'run')
+    assert said.endswith('Step 4,000 of 4,000 (100 %); after 1m15s')
 
 
 def test_a_trial_that_was_pruned():

@@ -72,12 +72,12 @@ def _real(value: Any) -> float | None:
     return value if type(value) in (int, float) else None
 
 
-def tasks(told: Iterable[Any] | None, count: Any) -> list[LinePart]:
+def tasks(told: Iterable[Any] | None, count: Any, start: Any = None) -> list[LinePart]:
     """How many tasks are alive, what the others are, and how often all were restarted.
 
     Args:
         told: `tasks` of status.json; None: that is not known.
-        count: `restarts` of it.
+        count, start: `restarts` and `start` of it.
     """
     found = []
     if told is not None:
@@ -90,9 +90,17 @@ def tasks(told: Iterable[Any] | None, count: Any) -> list[LinePart]:
                 for task in away
             )
             found.append(LinePart(f'({", ".join(words)})', 2, _TASKS))
+    if type(start) is int and start > 1:
+        found.append(LinePart(f'start {start}', 1, _TASKS))
     if type(count) is int:
         found.append(restarts(count))
     return found
+
+
+def ended(starts: int, count: int) -> list[LinePart]:
+    """How often a run that has ended was started, and how often all of its tasks were restarted."""
+    found = [LinePart(f'{starts} starts', 1, _TASKS)] if starts > 1 else []
+    return [*found, restarts(count)] if count or starts > 1 else []
 
 
 def restarts(count: int) -> LinePart:
@@ -113,7 +121,7 @@ def of_cluster(status: Mapping, last: Mapping) -> list[LinePart]:
     return [
         head(states.DOING[state], state),
         *(steps(status, last, status['secs_left'], runs=trains) if status['step'] is not None else ()),
-        *tasks(None if waits else status['tasks'], status['restarts']),
+        *tasks(None if waits else status['tasks'], status['restarts'], status.get('start')),
     ]
 
 

@@ -1,5 +1,8 @@
 """report.json in the model_dir: what happened in a run, after it. Pure: data in, JSON out.
 
+A run may be started several times. All but `earlier_starts` is of the last start.
+
+    start                     its number, from 1
     exit_code, meaning        of the run
     started, ended, secs      seconds since the epoch; duration
     restarts                  of the gang
@@ -15,11 +18,12 @@
                               name, life, code, signal, meaning, how, message; began_secs, secs:
                               when this life began and ended, since the gang was started
       decision, delay_secs    what followed a failure; null without
+    earlier_starts            as in earlier_starts.py
 
 What is not known is null.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.supervisor.policy.causes import TaskEnd
@@ -30,9 +34,17 @@ from estimator_trainer.supervisor.reports.attempt import Attempt
 REPORT_FILE = 'report.json'
 
 
-def document(code: int, started: float, ended: float, pairs: Sequence[tuple[Attempt, Decision | None]]) -> dict:
-    """report.json."""
+def document(
+    code: int,
+    started: float,
+    ended: float,
+    pairs: Sequence[tuple[Attempt, Decision | None]],
+    start: int = 1,
+    earlier: Sequence[Mapping] = (),
+) -> dict:
+    """report.json. `start`: the number of this start; `earlier`: the starts before it."""
     return {
+        'start': start,
         'exit_code': code,
         'meaning': exit_codes.describe(code),
         'started': started,
@@ -40,6 +52,7 @@ def document(code: int, started: float, ended: float, pairs: Sequence[tuple[Atte
         'secs': round(ended - started, 3),
         'restarts': max(0, len(pairs) - 1),
         'attempts': attempts(pairs),
+        'earlier_starts': [*earlier],
     }
 
 

@@ -1,8 +1,10 @@
 """What the attempts of a gang were, from report.json: lanes of tasks, and events in words. Pure."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
+from estimator_trainer.supervisor.reports import earlier_starts
 from estimator_trainer.tools.report.lanes import (
     ENDED,
     FAILED,
@@ -16,19 +18,31 @@ from estimator_trainer.tools.report.lanes import (
     Lane,
     Mark,
 )
+from estimator_trainer.tools.report.words import day, duration, whole
+
+MOST_ROWS = 50  # of the table, the newest
 
 
-def tell(attempt: Mapping, lanes: dict[str, Lane], events: list[Event]) -> None:
-    """Adds what one attempt was to `lanes` and `events`."""
-    began = _number(attempt.get('started'))
-    if began is None:
-        return
-    first = attempt.get('attempt') == 1
+def begin(attempt: Mapping, began: float, title: str) -> Event:
+    """That an attempt began. `title`: 'Attempt 2'."""
     step = attempt.get('checkpoint_before')
     where = f'the checkpoint at step {step:,}' if type(step) is int else 'the beginning'
     workers = attempt.get('workers')
     with_whom = f' with {workers} {"worker" if workers == 1 else "workers"}' if workers else ''
-    events.append(Event(began, f'Attempt {attempt.get("attempt")} began{with_whom}, from {where}.'))
+    return Event(began, f'{title} began{with_whom}, from {where}.')
+
+
+def tell(attempt: Mapping, lanes: dict[str, Lane], events: list[Event], title: str, first: bool) -> None:
+    """Adds what one attempt was to `lanes` and `events`.
+
+    Args:
+        title: 'Attempt 2'.
+        first: nothing of the run was before it.
+    """
+    began = _number(attempt.get('started'))
+    if began is None:
+        return
+    events.append(begin(attempt, began, title))
     ends: dict[str, float] = {}
     for name in sorted(attempt.get('addresses') or (), key=_order):
         lanes.setdefault(name, Lane(name))
@@ -45,7 +59,35 @@ def tell(attempt: Mapping, lanes: dict[str, Lane], events: list[Event]) -> None:
         ends[name] = at
         if task.get('code') and task.get('how') == 'by itself' and not _is_cause(task, attempt):
             events.append(Event(at, f'{name} {_how(task)}.', _kind(task) != STOPPED, _details(task, attempt)))
-    _end_of_attempt(attempt, began + (_number(attempt.get('secs')) or 0), events)
+    _end_of_attempt(attempt, began + (_number(attempt.get('secs')) or 0), events, title)
+
+
+def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
+    """Start, attempt, workers, when it began, how long it took, from which step to which, steps lost, how it ended and
+    the folder of its logs, of each attempt that has ended; [] where one is all there is.
+
+    `starts`: as RunFiles.gang_starts.
+    """
+    found = [(start, each) for start in starts for each in start['attempts']]
+    rows = []
+    for start, each in found if len(found) > 1 else ():
+        began, secs, folder = each.get('started'), each.get('secs'), each.get('log_dir')
+        first, step = each.get('checkpoint_before'), each.get('step')
+        rows.append(
+            (
+                str(start['start']),
+                str(each.get('attempt', '–')),
+                whole(each.get('workers')),
+                day(began if type(began) in (int, float) else None),
+                duration(secs) if type(secs) in (int, float) else '–',
+                whole(0 if first is None and step is not None else first),  # of a program neither is known
+                whole(step),
+                whole(each.get('steps_lost')),
+                _ending(each),
+                os.path.basename(folder) if isinstance(folder, str) else '–',
+            )
+        )
+    return rows
 
 
 def traceback(told: Mapping) -> tuple[str, ...]:
@@ -54,7 +96,7 @@ def traceback(told: Mapping) -> tuple[str, ...]:
     return tuple(map(str, lines)) if isinstance(lines, list) else ()
 
 
-def _end_of_attempt(attempt: Mapping, at: float, events: list[Event]) -> None:
+def _end_of_attempt(attempt: Mapping, at: float, events: list[Event], title: str) -> None:
     cause, lost = attempt.get('cause'), attempt.get('steps_lost')
     if attempt.get('why') in ('done', None):
         return
@@ -70,11 +112,11 @@ def _end_of_attempt(attempt: Mapping, at: float, events: list[Event]) -> None:
         text = f'{first}. This was the first failure of the attempt.'
         events.append(Event(at_cause, text, True, tuple(said), traceback(cause)))
     why = {
-        'failed': f'Attempt {attempt.get("attempt")} ended',
-        'stalled': f'Attempt {attempt.get("attempt")} was ended: no step was finished for too long',
+        'stalled': f'{title} was ended: no step was finished for too long',
+        earlier_starts.LOST: f'{title} ended with its supervisor, which was killed or whose machine went down',
         'signalled': f'The run was told to stop ({attempt.get("signal")})',
         'not drained': 'Training was done, but not all tasks ended in time',
-    }.get(str(attempt.get('why')), f'Attempt {attempt.get("attempt")} ended')
+    }.get(str(attempt.get('why')), f'{title} ended')
     step = attempt.get('checkpoint_step')
     after = f'; the last checkpoint is of step {step:,}' if type(step) is int else '; there is no checkpoint'
     what = 'how many steps are lost is not known'
@@ -84,8 +126,21 @@ def _end_of_attempt(attempt: Mapping, at: float, events: list[Event]) -> None:
     then = f'. The tasks were started again {delay:.1f} s later' if delay is not None else ''
     if delay is None and attempt.get('decision'):
         then = f'. No restart: {attempt["decision"]}'
-    bad = bool(lost) or (delay is None and bool(attempt.get('decision')))
+    bad = bool(lost) or (delay is None and bool(attempt.get('decision'))) or attempt['why'] == earlier_starts.LOST
     events.append(Event(at, f'{why}: {what}{after}{then}.', bad))
+
+
+def _ending(attempt: Mapping) -> str:
+    why, cause = str(attempt.get('why')), attempt.get('cause')
+    if why == 'signalled':
+        return f'told to stop ({attempt.get("signal")})'
+    if why == 'stalled':
+        return 'no step was finished for too long'
+    if why == earlier_starts.LOST:
+        return 'its supervisor was killed'
+    if isinstance(cause, dict):
+        return f'{cause.get("text")}{": " if cause.get("message") else ""}{cause.get("message") or ""}'
+    return 'training was done, but not all tasks ended in time' if why == 'not drained' else why
 
 
 def _kind(task: Mapping) -> str:
@@ -95,7 +150,7 @@ def _kind(task: Mapping) -> str:
         return STOPPED
     if task.get('how') in ('stopped by the supervisor', 'killed by the supervisor'):
         return STOPPED
-    return KILLED if task.get('signal') else FAILED
+    return KILLED if task.get('signal') or task.get('how') == earlier_starts.WITH_SUPERVISOR else FAILED
 
 
 def _how(task: Mapping) -> str:

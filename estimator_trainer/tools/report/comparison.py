@@ -53,7 +53,7 @@ def finals(runs: Sequence[RunFiles]) -> Table:
     for run in runs:
         log = summary.main_evaluations(run)
         last = [log.last(name) if log else None for name in of_evaluations]
-        took, rate = summary.seconds(run), summary.speed(run)
+        took, rate = summary.seconds_in_starts(run), summary.speed(run)
         rows.append(
             (
                 run.name,

@@ -10,6 +10,7 @@ import markupsafe
 from estimator_trainer.config import urls
 from estimator_trainer.tools import drawing
 from estimator_trainer.tools.report import (
+    attempts,
     comparison,
     plots,
     run_files,
@@ -58,6 +59,8 @@ def _of_run(run: RunFiles, out: str) -> dict:
         'timeline': line,
         'lanes': plots.lanes('timeline', line) if line else '',
         'hidden_lanes': len(line.lanes) - len(plots.shown_lanes(line)) if line else 0,
+        'attempts': attempts.table(run.gang_starts),
+        'most_attempts': attempts.MOST_ROWS,
         'parts': parts,
         'total': sum(part.secs for part in parts),
         'changed': [each for each in settings if each.changed],

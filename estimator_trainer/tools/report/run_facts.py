@@ -3,6 +3,7 @@
 import dataclasses
 from typing import NamedTuple
 
+from estimator_trainer.supervisor.reports import earlier_starts
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_verdict import Alive
 from estimator_trainer.tools.report.variables import CheckpointVariables
@@ -42,7 +43,7 @@ class RunFiles:
         shown: how the page names it: by that path, or by the URL of which it is a copy.
         name: a short name, unlike those of other runs on the same page.
         read_at: seconds since the epoch.
-        config, training, status, report, best, stop: config.json and so on.
+        config, training, status, report, earlier, best, stop: config.json and so on; `earlier` is earlier_starts.json.
         train: metrics.jsonl, or the events of a run without one.
         starts: when a process began to train, seconds since the epoch, as the names of its files of events say.
         evaluations: folder -> eval/metrics.jsonl, or the events of the folder.
@@ -57,6 +58,7 @@ class RunFiles:
     training: dict = dataclasses.field(default_factory=dict)
     status: dict = dataclasses.field(default_factory=dict)
     report: dict = dataclasses.field(default_factory=dict)
+    earlier: dict = dataclasses.field(default_factory=dict)
     best: dict = dataclasses.field(default_factory=dict)
     stop: dict = dataclasses.field(default_factory=dict)
     train: Log = dataclasses.field(default_factory=Log)
@@ -74,10 +76,14 @@ class RunFiles:
         return self.config['flags'] if isinstance(self.config.get('flags'), dict) else {}
 
     @property
+    def gang_starts(self) -> list[dict]:
+        """How often a supervisor was started here: each start as report.json describes it, oldest first. [] without."""
+        return earlier_starts.of(self.earlier, self.report, self.status, self.training, lives=self.alive.cluster)
+
+    @property
     def attempts(self) -> list[dict]:
-        """Of the gang, those that have ended, as report.json describes them; [] without a supervisor."""
-        found = self.report.get('attempts') or self.status.get('attempts') or []
-        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        """Of the gang in all its starts, those that have ended, as report.json describes them."""
+        return [attempt for start in self.gang_starts for attempt in start['attempts']]
 
     @property
     def last_step(self) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import file_names, locks, protocol
+from estimator_trainer.supervisor.reports import earlier_starts, report_file
 from estimator_trainer.tools.report import event_file, metrics_file, spans, variables
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles
@@ -46,8 +47,9 @@ def read(model_dir: str, name: str = '', now: float | None = None, shown: str = 
     for field, path in (
         ('config', 'config.json'),
         ('training', file_names.TRAINING),
-        ('status', 'status.json'),
-        ('report', 'report.json'),
+        ('status', file_names.STATUS),
+        ('report', report_file.REPORT_FILE),
+        ('earlier', earlier_starts.NAME),
         ('best', 'export/best/best.json'),
         ('stop', 'eval/stop.json'),
     ):

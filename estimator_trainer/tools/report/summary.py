@@ -38,11 +38,21 @@ def metrics(log: Log | None) -> list[str]:
 
 
 def seconds(run: RunFiles) -> float | None:
-    """How long the run took, or has taken."""
-    if type(run.report.get('secs')) in (int, float):
-        return float(run.report['secs'])
+    """How long the run took, or has taken, from its first start."""
     whole = spans.wall(run)
     return whole[1] - whole[0] if whole else None
+
+
+def seconds_in_starts(run: RunFiles) -> float | None:
+    """The same without the time between the end of a start and the next one."""
+    found = spans.windows(run)
+    return sum(each.ended - each.began for each in found) if found else seconds(run)
+
+
+def starts(run: RunFiles) -> int:
+    """How often the run was started, as far as is known. Of very many starts, only the newest have their times."""
+    gangs = run.gang_starts
+    return len(spans.windows(run)) + (gangs[0]['start'] - 1 if gangs else 0)
 
 
 def speed(run: RunFiles) -> float | None:
@@ -85,13 +95,13 @@ def tiles(run: RunFiles) -> list[Tile]:
         found.append(
             Tile('examples/s', number(float(round(rate))) if rate >= 10 else number(rate), 'median of the reports')
         )
-    took = seconds(run)
+    took, count = seconds(run), starts(run)
     if took is not None:
-        found.append(Tile('time', duration(took), 'from the first start'))
-    restarts = run.report.get('restarts', run.status.get('restarts'))
+        at_work = f'; {duration(seconds_in_starts(run) or 0)} of it in {count} starts' if count > 1 else ''
+        found.append(Tile('time', duration(took), f'from the first start{at_work}'))
+    told = [start['restarts'] for start in run.gang_starts if type(start.get('restarts')) is int]
     alone = sum(1 for attempt in run.attempts for task in attempt.get('tasks') or () if task.get('life', 1) > 1)
-    if type(restarts) is int:
-        found.append(
-            Tile('restarts', str(restarts), f'of all tasks; {alone} of single ones' if alone else 'of all tasks')
-        )
+    if told:
+        of_all = f'of all tasks, in {count} starts' if count > 1 else 'of all tasks'
+        found.append(Tile('restarts', str(sum(told)), f'{of_all}; {alone} of single ones' if alone else of_all))
     return found

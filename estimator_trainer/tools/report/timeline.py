@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_trainer import exit_codes
-from estimator_trainer.tools.report import attempts, run_verdict
+from estimator_trainer.tools.report import attempts, run_verdict, spans
 from estimator_trainer.tools.report.lanes import (
     BEST,
     CHECKPOINT,
@@ -32,13 +32,10 @@ def of(run: RunFiles) -> Timeline | None:
     """The timeline of a run; None where no time is known."""
     lanes: dict[str, Lane] = {}
     events: list[Event] = []
-    for attempt in run.attempts:
-        attempts.tell(attempt, lanes, events)
-    if run.status and not run.report:
-        _now(run, lanes)
-    chief = _chief(run, lanes)
-    if not run.attempts and not lanes:
-        _alone(run, lanes.setdefault(chief, Lane(chief)), events)
+    _gangs(run, lanes, events)
+    chief, alone = _chief(run, lanes), spans.starts_alone(run)
+    if alone or not lanes:
+        _alone(run, lanes.setdefault(chief, Lane(chief)), events, alone)
     _work(run, lanes, chief, events)
     _end(run, events)
     times = [bar.began for lane in lanes.values() for bar in lane.bars]
@@ -55,27 +52,45 @@ def of(run: RunFiles) -> Timeline | None:
     return Timeline(min(times), max(times), tuple(lanes.values()), tuple(kept), len(events) - len(kept))
 
 
-def _now(run: RunFiles, lanes: dict[str, Lane]) -> None:
+def _gangs(run: RunFiles, lanes: dict[str, Lane], events: list[Event]) -> None:
+    """What supervisors have started."""
+    gangs = run.gang_starts
+    for start in gangs:
+        of_start = f'Start {start["start"]}, attempt' if gangs[-1]['start'] > 1 else 'Attempt'
+        for attempt in start['attempts']:
+            name, first = f'{of_start} {attempt.get("attempt")}', start['start'] == attempt.get('attempt') == 1
+            attempts.tell(attempt, lanes, events, name, first)
+        if start is not gangs[-1]:
+            _end_of_start(start, f'Start {start["start"]}', events)
+    if spans.now(run) is not None:
+        _now(run, spans.now(run), f'{of_start} {run.status.get("attempt")}', lanes, events)
+
+
+def _now(run: RunFiles, began: float, name: str, lanes: dict[str, Lane], events: list[Event]) -> None:
     """The tasks of the attempt that goes on."""
-    began = _number(run.status.get('attempt_started'))
     tasks = run.status.get('tasks')
-    if began is None or not isinstance(tasks, list):
+    if not isinstance(tasks, list):
         return
+    events.append(attempts.begin(run.status, began, name))
     for task in tasks:
         if isinstance(task, dict) and task.get('state') != 'not started':
             lane = lanes.setdefault(str(task.get('name')), Lane(str(task.get('name'))))
-            lane.marks.append(Mark(began, START if run.status.get('attempt') == 1 else RESTART))
+            lane.marks.append(Mark(began, RESTART if run.attempts else START))
             lane.bars.append(Bar(began, _number(run.status.get('time')) or began, RUNS))
 
 
-def _alone(run: RunFiles, lane: Lane, events: list[Event]) -> None:
-    """Of a process without a supervisor: it is known when it began, and when it trained."""
-    stretches = run.train.stretches.found
-    starts = sorted({*run.starts}) or [each.began for each in stretches[:1]]
+def _alone(run: RunFiles, lane: Lane, events: list[Event], starts: list[float]) -> None:
+    """Of processes without a supervisor: it is known when they began, and when they trained.
+
+    `starts`: when they began; [] where only their reports tell.
+    """
+    stretches, every = run.train.stretches.found, [each.began for each in spans.windows(run)]
+    starts = starts or [each.began for each in stretches[:1]]
     told = _number(run.training.get('time')) or run.train.ended
     code = run_verdict.exit_code(run.training)
-    for number_, start in enumerate(starts):
-        following = starts[number_ + 1] if number_ + 1 < len(starts) else float('inf')
+    for start in starts:
+        number_ = sum(at < start for at in every)
+        following = min((at for at in every if at > start), default=float('inf'))
         seen = [each.ended for each in stretches if start <= each.ended < following]
         last = max(seen, default=start)
         if following == float('inf') and told:
@@ -87,7 +102,7 @@ def _alone(run: RunFiles, lane: Lane, events: list[Event]) -> None:
         step = next((each.first for each in stretches if start <= each.began < following), None)
         to = f', and reported step {step:,} first' if step is not None else ''
         events.append(Event(start, f'The trainer {"began again" if number_ else "began"}{to}.'))
-    if run.train.stretches.steps_again:
+    if run.train.stretches.steps_again and not run.gang_starts:
         again = run.train.stretches.steps_again
         events.append(Event(starts[-1], f'About {again:,} steps were trained a second time after restarts.', True))
 
@@ -124,15 +139,26 @@ def _work(run: RunFiles, lanes: dict[str, Lane], chief: str, events: list[Event]
         events.append(Event(log.ended, f'Early stopping was decided: {said} of step {run.stop.get("best_step")}.'))
 
 
+def _end_of_start(start: Mapping, name: str, events: list[Event]) -> bool:
+    """Adds how a supervisor has ended. Whether it has said so."""
+    ended, code = _number(start.get('ended')), start.get('exit_code')
+    if ended is None or type(code) is not int:
+        return False
+    restarts = start.get('restarts') or 0
+    often = f' and {restarts} restart{"s" if restarts > 1 else ""} of all tasks' if restarts else ''
+    took = duration(_number(start.get('secs')) or 0)
+    text = f'{name} ended after {took}{often}: {exit_codes.describe(code).partition(";")[0]} (exit code {code}).'
+    events.append(Event(ended, text, bad=code != exit_codes.OK and not exit_codes.was_stopped(code)))
+    return True
+
+
 def _end(run: RunFiles, events: list[Event]) -> None:
-    ended, code = _number(run.report.get('ended')), run.report.get('exit_code')
-    if ended is not None and type(code) is int:
-        restarts = run.report.get('restarts') or 0
-        often = f' and {restarts} restart{"s" if restarts > 1 else ""} of all tasks' if restarts else ''
-        took = duration(_number(run.report.get('secs')) or 0)
-        text = f'The run ended after {took}{often}: {exit_codes.describe(code).partition(";")[0]} (exit code {code}).'
-        events.append(Event(ended, text, bad=code != exit_codes.OK and not exit_codes.was_stopped(code)))
-        return
+    gangs, every = run.gang_starts, spans.windows(run)
+    if gangs:
+        is_only, is_last = len(every) < 2, bool(every) and every[-1].began == gangs[-1]['started']
+        name = 'The run' if is_only and gangs[-1]['start'] == 1 else f'Start {gangs[-1]["start"]}'
+        if _end_of_start(gangs[-1], name, events) and is_last:
+            return
     code = run_verdict.exit_code(run.training)
     if code is not None and not exit_codes.was_stopped(code) and _number(run.training.get('time')):
         left = run.training['exit']

@@ -46,7 +46,18 @@ def of(run: RunFiles) -> list[Part]:
             failing += span.ended - ended
         else:
             after += span.ended - ended
-    waiting = sum(max(0.0, b.began - a.ended) for a, b in zip(found, found[1:]))
+    waiting = away = 0.0
+    for before, following in zip(found, found[1:]):
+        if before.window == following.window:
+            waiting += max(0.0, following.began - before.ended)
+        elif before.ended < following.began:
+            ended = min(max(before.ended, before.window.ended), following.began)
+            began = max(min(following.began, following.window.began), ended)
+            after, away, starting = (
+                after + ended - before.ended,
+                away + began - ended,
+                starting + following.began - began,
+            )
     lost = sum(each['steps_lost'] for each in run.attempts if type(each.get('steps_lost')) is int)
     lost = min(max(lost, again), steps)
     usual = min(training, steps * pace)
@@ -66,6 +77,7 @@ def of(run: RunFiles) -> list[Part]:
         ),
         Part('failures', failing, 'from the last report of an attempt that failed until its tasks had ended'),
         Part('waiting to restart', waiting, 'between two attempts'),
+        Part('between two starts', away, 'from the end of a start of the run until it was started again'),
         Part('after the last step', after, 'the last evaluation and the exports, and the end of the tasks'),
     ]
     return [part for part in parts if part.secs >= 0.05]

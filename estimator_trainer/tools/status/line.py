@@ -1,9 +1,9 @@
 """How a run is, in one line. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.reports import progress_line
+from estimator_trainer.supervisor.reports import earlier_starts, progress_line
 from estimator_trainer.supervisor.reports.progress_line import LinePart
 from estimator_trainer.tools.report import run_verdict
 from estimator_trainer.tools.report.run_verdict import Verdict
@@ -38,16 +38,18 @@ def of(now: Now, name: str, width: int | None = None) -> str:
     last = now.lines[-1] if now.lines else {}
     parts = progress_line.steps(now.training, last, secs_left(now) if alive else None, runs=alive)
     if now.status and (alive or found.kind == run_verdict.LOST):
-        parts += progress_line.tasks(now.status.get('tasks') if now.alive.cluster else None, now.status.get('restarts'))
-    elif type(now.report.get('restarts')) is int and now.report['restarts']:
-        parts.append(progress_line.restarts(now.report['restarts']))
+        told_of = now.status.get('tasks') if now.alive.cluster else None
+        parts += progress_line.tasks(told_of, now.status.get('restarts'), now.status.get('start'))
+    gangs = earlier_starts.of({}, now.report, {}, {}) if not alive else []
+    if gangs:
+        parts += progress_line.ended(gangs[-1]['start'], int(_sum(gangs, 'restarts')))
     told: list[str] = _waits(now.lines[-_PACE_LINES:]) if alive else []
     checkpoint = now.training.get('checkpoint_step')
     if type(checkpoint) is int and found.kind not in (run_verdict.DONE, run_verdict.PRUNED):
         told.append(f'checkpoint at step {checkpoint:,}')
     told.append(_evaluation(now.evaluation))
-    if type(now.report.get('secs')) in (int, float) and not alive:
-        told.append(f'after {duration(now.report["secs"])}')
+    if gangs and _sum(gangs, 'secs'):
+        told.append(f'after {duration(_sum(gangs, "secs"))}{" in all" if gangs[-1]["start"] > 1 else ""}')
     parts += [LinePart(text, 0, progress_line.LATER + number_) for number_, text in enumerate(filter(None, told))]
     if alive:
         state = now.status.get('state') if now.alive.cluster else now.training.get('state')
@@ -56,6 +58,10 @@ def of(now: Now, name: str, width: int | None = None) -> str:
     return (
         f'{name} {found.text}. {numbers[0].upper()}{numbers[1:]}'[:width] if numbers else f'{name} {found.text}'[:width]
     )
+
+
+def _sum(starts: Sequence[Mapping], field: str) -> float:
+    return sum(each[field] for each in starts if type(each.get(field)) in (int, float))
 
 
 def _waits(lines) -> list[str]:

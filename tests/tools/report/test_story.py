@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.report import lanes, run_files, run_verdict, sections, summary, timeline, times
+from estimator_trainer.tools.report import attempts, lanes, run_files, run_verdict, sections, summary, timeline, times
 from estimator_trainer.tools.report.run_verdict import Alive
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN
@@ -103,6 +103,58 @@ def test_a_cluster_that_lives(tmp_path):
     line = timeline.of(run_files.read(str(folder), now=NOW))
     assert [(bar.began - BEGAN, bar.ended - BEGAN) for bar in line.lanes[0].bars][:2] == [(0, 10.5), (12.5, 30)]
     assert 'worker:1 was killed by SIGKILL' in line.events[1].text
+
+
+def test_a_cluster_that_was_started_again(tmp_path):
+    """The first start was told to stop, the second was killed with its supervisor, the third is done."""
+    folder = model_dirs.cluster(tmp_path / 'run')
+    report = json.loads((folder / 'report.json').read_text())
+    first, second = report['attempts']
+    stopped = {**second, 'attempt': 1, 'started': BEGAN - 900, 'secs': 50, 'step': 30, 'checkpoint_step': 30}
+    stopped |= {'why': 'signalled', 'signal': 'SIGTERM', 'checkpoint_before': None, 'log_dir': '/a/logs/attempt-1'}
+    killed = {**second, 'attempt': 1, 'started': BEGAN - 500, 'secs': 60, 'step': 40, 'checkpoint_step': 30}
+    killed |= {'why': 'lost', 'checkpoint_before': 30, 'steps_lost': 10}
+    earlier = [
+        {'start': 1, 'started': BEGAN - 900, 'ended': BEGAN - 850, 'secs': 50, 'restarts': 0, 'attempts': [stopped]},
+        {'start': 2, 'started': BEGAN - 500, 'ended': BEGAN - 440, 'secs': 60, 'restarts': 0, 'attempts': [killed]},
+    ]
+    earlier[0]['exit_code'] = 143
+    last = {**report, 'start': 3, 'attempts': [{**first, 'checkpoint_before': 30, 'step': 67}, {**second, 'step': 100}]}
+    model_dirs.write(folder / 'report.json', {**last, 'earlier_starts': earlier})
+    run = run_files.read(str(folder), now=NOW)
+    said = [event.text for event in timeline.of(run).events]
+    assert [text for text in said if text.startswith(('Start', 'The run'))] == [
+        'Start 1, attempt 1 began with 2 workers, from the beginning.',
+        'The run was told to stop (SIGTERM): no step is lost; the last checkpoint is of step 30.',
+        'Start 1 ended after 50s: preempted (SIGTERM or SIGHUP) (exit code 143).',
+        'Start 2, attempt 1 began with 2 workers, from the checkpoint at step 30.',
+        'Start 2, attempt 1 ended with its supervisor, which was killed or whose machine went down: 10 steps are lost; '
+        'the last checkpoint is of step 30.',
+        'Start 3, attempt 1 began with 2 workers, from the checkpoint at step 30.',
+        'Start 3, attempt 1 ended: 17 steps are lost; the last checkpoint is of step 50. The tasks were started again '
+        '1.5 s later.',
+        'Start 3, attempt 2 began with 2 workers, from the checkpoint at step 50.',
+        'Start 3 ended after 32s and 1 restart of all tasks: done (exit code 0).',
+    ]
+    rows = attempts.table(run.gang_starts)
+    assert [(*row[:2], *row[4:]) for row in rows] == [
+        ('1', '1', '50s', '0', '30', '0', 'told to stop (SIGTERM)', 'attempt-1'),
+        ('2', '1', '1m00s', '30', '40', '10', 'its supervisor was killed', '–'),
+        ('3', '1', '11s', '30', '67', '17', 'worker:1 ended with SIGKILL', '–'),
+        ('3', '2', '20s', '50', '100', '0', 'done', '–'),
+    ]
+    assert rows[0][2:4] == ('2', '2023-11-14 21:58:20 UTC')
+    marks = [mark.kind for mark in timeline.of(run).lanes[0].marks if mark.kind in (lanes.START, lanes.RESTART)]
+    assert marks == [lanes.START, lanes.RESTART, lanes.RESTART, lanes.RESTART]
+
+
+def test_one_attempt_needs_no_table(tmp_path):
+    folder = model_dirs.cluster(tmp_path / 'run')
+    report = json.loads((folder / 'report.json').read_text())
+    assert len(attempts.table(run_files.read(str(folder), now=NOW).gang_starts)) == 2
+    model_dirs.write(folder / 'report.json', {**report, 'attempts': report['attempts'][:1]})
+    assert attempts.table(run_files.read(str(folder), now=NOW).gang_starts) == []
+    assert attempts.table(run_files.read(str(model_dirs.alone(tmp_path / 'alone')), now=NOW).gang_starts) == []
 
 
 @pytest.mark.parametrize(

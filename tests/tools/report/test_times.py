@@ -1,5 +1,8 @@
 """Where the time of a run went, with restarts and resumes: the shares add up to its wall clock."""
 
+import fcntl
+import json
+
 import pytest
 
 from estimator_trainer.tools.report import run_files, spans, summary, times
@@ -55,9 +58,9 @@ def alone(folder, starts, reports, ended):
     return folder
 
 
-def shares(folder) -> dict:
+def shares(folder, now=BEGAN + 1e6) -> dict:
     """The parts in seconds, after a look whether they add up."""
-    run = run_files.read(str(folder), now=BEGAN + 1e6)
+    run = run_files.read(str(folder), now=now)
     found = {part.name: part.secs for part in times.of(run)}
     assert sum(found.values()) == pytest.approx(summary.seconds(run), rel=0.01)
     return {name: round(secs, 1) for name, secs in found.items()}
@@ -128,7 +131,7 @@ def test_a_process_alone_that_was_resumed(tmp_path):
     starts = [BEGAN, BEGAN + 15]
     reports = [*lines(BEGAN, 0, 50), *lines(BEGAN + 15, 50, 100)]
     found = shares(alone(tmp_path / 'run', starts, reports, BEGAN + 30))
-    assert found == {'starting': 16.0, 'steps': 10.0, 'waiting to restart': 2.0, 'after the last step': 2.0}
+    assert found == {'starting': 16.0, 'steps': 10.0, 'between two starts': 2.0, 'after the last step': 2.0}
 
 
 def test_a_cluster_that_goes_on_in_a_folder_of_an_earlier_one(tmp_path):
@@ -139,6 +142,74 @@ def test_a_cluster_that_goes_on_in_a_folder_of_an_earlier_one(tmp_path):
     attempts = [attempt(1, BEGAN, 14.0, 50, 100, 'done')]
     found = shares(gang(tmp_path / 'run', attempts, reports, 14.0))
     assert found == {'starting': 8.0, 'steps': 2.5, 'waiting for input': 2.5, 'after the last step': 1.0}
+
+
+def start(number, began, secs, attempts, code=0):
+    """A start of a supervisor, as report.json describes it."""
+    times = {'started': began, 'ended': began + secs, 'secs': secs}
+    return {'start': number, 'exit_code': code, **times, 'restarts': len(attempts) - 1, 'attempts': attempts}
+
+
+def resumed(folder):
+    """Three starts of a cluster: one was told to stop, one was killed with its supervisor, one had a restart."""
+    earlier = [
+        start(1, BEGAN, 15.0, [attempt(1, BEGAN + 1, 13.0, 0, 50, 'signalled')], 143),
+        start(2, BEGAN + 100, 14.0, [attempt(1, BEGAN + 100, 14.0, 50, 70, 'lost', lost=20)], None),
+    ]
+    last = [attempt(1, BEGAN + 200, 10.0, 50, 60, lost=10), attempt(2, BEGAN + 211, 14.0, 50, 100, 'done')]
+    reports = [
+        *lines(BEGAN + 1, 0, 50),
+        *lines(BEGAN + 100, 50, 70),
+        *lines(BEGAN + 200, 50, 60),
+        *lines(BEGAN + 211, 50, 100),
+    ]
+    gang(folder, last, reports, 0)
+    model_dirs.write(folder / 'report.json', {**start(3, BEGAN + 200, 26.0, last), 'earlier_starts': earlier})
+    return folder
+
+
+def test_a_cluster_that_was_started_three_times(tmp_path):
+    folder = resumed(tmp_path / 'run')
+    found = shares(folder)
+    assert found == {
+        'starting': 33.0,
+        'steps': 10.0,
+        'steps that were lost': 3.0,
+        'failures': 5.0,
+        'waiting to restart': 1.0,
+        'between two starts': 171.0,
+        'after the last step': 3.0,
+    }
+    tiles = {tile.label: tile for tile in summary.tiles(run_files.read(str(folder), now=BEGAN + 1e6))}
+    assert tiles['time'] == summary.Tile('time', '3m46s', 'from the first start; 55s of it in 3 starts')
+    assert tiles['restarts'] == summary.Tile('restarts', '1', 'of all tasks, in 3 starts')
+
+
+def test_a_cluster_that_was_started_again_and_lives(tmp_path):
+    """Its earlier starts are in a file of their own, as long as there is no report."""
+    folder = resumed(tmp_path / 'run')
+    report = json.loads((folder / 'report.json').read_text())
+    (folder / 'report.json').unlink()
+    model_dirs.write(folder / 'earlier_starts.json', {'earlier_starts': report['earlier_starts']})
+    status = {'start': 3, 'attempt': 2, 'restarts': 1, 'attempts': report['attempts'][:1], 'state': 'training'}
+    times_ = {'started': BEGAN + 200, 'attempt_started': BEGAN + 211, 'time': BEGAN + 221}
+    model_dirs.write(folder / 'status.json', {**status, **times_, 'tasks': [{'name': 'worker:0', 'state': 'running'}]})
+    killed = shares(folder)
+    with open(folder / '.cluster.lock', 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = shares(folder, BEGAN + 221)
+    assert found['starting'] == 33.0 and found['between two starts'] == 171.0 and found['waiting to restart'] == 1.0
+    assert sum(killed.values()) == sum(found.values()) == 221.0
+
+
+def test_a_trainer_alone_and_then_a_cluster(tmp_path):
+    """A model_dir may be continued by a cluster; its files of events tell of the start before."""
+    reports = [*lines(BEGAN - 1000, 0, 50), *lines(BEGAN, 50, 100)]
+    folder = gang(tmp_path / 'run', [attempt(1, BEGAN, 14.0, 50, 100, 'done')], reports, 14.0)
+    for at in (BEGAN - 1000, BEGAN + 3):  # the second one is of the cluster's chief
+        (folder / f'events.out.tfevents.{at:.0f}.host').write_bytes(b'')
+    found = shares(folder)
+    assert found == {'starting': 16.0, 'steps': 10.0, 'between two starts': 987.0, 'after the last step': 1.0}
 
 
 def test_the_time_of_the_supervisor_counts(tmp_path):
