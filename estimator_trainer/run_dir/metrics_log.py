@@ -23,11 +23,13 @@ class Block(NamedTuple):
         lines: the objects, oldest first.
         end: the position behind them, in bytes.
         damaged: how many lines between them are no objects of JSON.
+        is_cut: the beginning of a line follows, which its writer has not finished yet, or never will.
     """
 
     lines: list[dict[str, Any]]
     end: int
     damaged: int
+    is_cut: bool
 
 
 class MetricsLog:
@@ -88,11 +90,12 @@ def blocks(path: str, position: int = 0, most_bytes: int = BLOCK_BYTES) -> Itera
         file.seek(position)
         while raw := file.readlines(most_bytes):
             ends = raw[-1].endswith(b'\n')
-            if not ends and _parsed(raw[-1]) is None:
+            is_cut = not ends and _parsed(raw[-1]) is None
+            if is_cut:
                 del raw[-1]
             lines = _all_parsed(raw)
             position += sum(map(len, raw))
-            yield Block(lines, position, sum(not each.isspace() for each in raw) - len(lines))
+            yield Block(lines, position, sum(not each.isspace() for each in raw) - len(lines), is_cut)
             if not ends:  # what follows may begin within that line
                 return
 

@@ -92,6 +92,21 @@ def indented(value: Any, margin: str = '') -> str:
     return json.dumps(value)
 
 
+def real(value: Any) -> float | None:
+    """A value of a JSON file, if it is a number; None otherwise."""
+    return float(value) if type(value) in (int, float) else None
+
+
+def whole(value: Any) -> int | None:
+    """A value of a JSON file, if it is a whole number; None otherwise."""
+    return value if type(value) is int else None
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a value of a JSON file, if it is a list; [] otherwise."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
 def read_json(path: str) -> dict[str, Any]:
     """The object in a JSON file; {} if it is not there, or is none."""
     try:

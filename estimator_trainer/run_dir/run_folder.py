@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_trainer.run_dir import file_names, listed_files, locks, metrics_log, protocol, verdict
+from estimator_trainer.run_dir import file_names, listed_files, locks, metrics_log, protocol, run_starts, verdict
 from estimator_trainer.run_dir.listed_files import Checkpoint, Export, Log
 from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.run_dir.verdict import Holders, Verdict
@@ -116,11 +116,21 @@ class RunFolder:
         """best.json: the evaluation that export/best is of."""
         return self.object(file_names.BEST_EXPORT)
 
+    @functools.cached_property
+    def earlier_starts(self) -> dict[str, Any]:
+        """earlier_starts.json: the starts of the supervisor before the last one, while there is no report.json."""
+        return self.object(file_names.EARLIER_STARTS)
+
+    @functools.cached_property
+    def starts(self) -> list[dict[str, Any]]:
+        """The starts of a supervisor, oldest first, as report.json describes them; [] without a supervisor."""
+        files = (self.earlier_starts, self.report, self.status, self.training)
+        return run_starts.starts(*files, lives=self.holders.cluster)
+
     @property
     def attempts(self) -> list[dict[str, Any]]:
-        """The attempts of the gang that have ended, as report.json describes them; [] without a supervisor."""
-        entries = self.report.get('attempts') or self.status.get('attempts')
-        return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        """The attempts of the gang in all its starts that have ended, as report.json describes them."""
+        return [attempt for start in self.starts for attempt in start['attempts']]
 
     @functools.cached_property
     def holders(self) -> Holders:

@@ -75,18 +75,14 @@ class TrainingStatus:
         rate = value.get('examples_per_sec')
         return cls(
             state=value['state'],
-            step=_whole(value.get('step')),
-            max_steps=_whole(value.get('max_steps')),
-            checkpoint_step=_whole(value.get('checkpoint_step')),
+            step=protocol.whole(value.get('step')),
+            max_steps=protocol.whole(value.get('max_steps')),
+            checkpoint_step=protocol.whole(value.get('checkpoint_step')),
             examples_per_sec=rate if type(rate) in (int, float) else None,
             generation=str(value.get('generation', '')),
-            prepared=_whole(value.get('prepared')),
+            prepared=protocol.whole(value.get('prepared')),
             why=value.get('why') if isinstance(value.get('why'), str) else None,
         )
-
-
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int else None
 
 
 class TrainingFile:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import status_file, training_file
+from estimator_trainer.run_dir.protocol import real
 from estimator_trainer.this_process.log import day
 
 DONE, PRUNED, STOPPED, FAILED = 'done', 'pruned', 'stopped', 'failed'
@@ -140,7 +141,7 @@ def _meaning(code: int) -> str:
 
 
 def _time(value: Any) -> float:
-    return float(value) if type(value) in (int, float) else 0.0
+    return real(value) or 0.0
 
 
 def _text(value: Any) -> str:

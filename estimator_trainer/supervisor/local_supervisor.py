@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import report_page, run_state, server
-from estimator_trainer.run_dir import protocol, removal, status_file, training_file
+from estimator_trainer.run_dir import file_names, protocol, removal, run_starts, status_file, training_file
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.gang import Gang
@@ -22,14 +22,7 @@ from estimator_trainer.supervisor.policy import restarts, task_commands
 from estimator_trainer.supervisor.policy.causes import Cause, GangOutcome
 from estimator_trainer.supervisor.processes import last_line, log_folders, logs, oom, ports
 from estimator_trainer.supervisor.processes.local_launcher import LocalLauncher
-from estimator_trainer.supervisor.reports import (
-    earlier_starts,
-    progress_line,
-    report_file,
-    status,
-    training_status,
-    wording,
-)
+from estimator_trainer.supervisor.reports import progress_line, report_file, status, training_status, wording
 from estimator_trainer.supervisor.reports.attempt import Attempt
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
 from estimator_trainer.this_process import allocator
@@ -223,10 +216,11 @@ class LocalSupervisor(Supervisor):
         """Keeps what the files of the model_dir tell of earlier starts; report.json will tell of this one."""
         if self._opts.model_dir is None or self._report is None:
             return
-        self._earlier = earlier_starts.read(self._opts.model_dir)
+        run = RunFolder(self._opts.model_dir)
+        starts = run_starts.starts(run.earlier_starts, run.report, run.status, run.training)
+        self._earlier = run_starts.newest(starts)
         if self._earlier:
-            file = status.JsonFile(os.path.join(self._opts.model_dir, earlier_starts.NAME), self._say)
-            file.write({earlier_starts.KEY: self._earlier})
+            status.JsonFile(run.file(file_names.EARLIER_STARTS), self._say).write({run_starts.KEY: self._earlier})
         with contextlib.suppress(OSError):
             removal.file(self._report, removal.Named(re.escape(report_file.REPORT_FILE)))
 

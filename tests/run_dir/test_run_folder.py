@@ -18,7 +18,8 @@ OBJECTS = {
     file_names.CONFIG: ('config', {'job': 'mnist', 'flags': {'seed': 1}, 'params': {'l2': 0.0}}),
     file_names.TRAINING: ('training', {'state': 'training', 'step': 7, 'generation': 'g1'}),
     file_names.STATUS: ('status', {'state': 'training'}),
-    file_names.REPORT: ('report', {'exit_code': 0, 'attempts': [{'attempt': 1}, 'x']}),
+    file_names.REPORT: ('report', {'exit_code': 0, 'started': 5.0, 'attempts': [{'attempt': 1}, 'x']}),
+    file_names.EARLIER_STARTS: ('earlier_starts', {'earlier_starts': []}),
     file_names.STOP: ('stop', {'step': 5}),
     file_names.LAST_EVALUATION: ('last_evaluation', {'checkpoint': 'model.ckpt-7', 'done': True}),
     file_names.BEST_EXPORT: ('best', {'metric': 'accuracy'}),
@@ -90,8 +91,9 @@ def test_a_file_is_read_once(tmp_path):
 
 
 def test_the_attempts_of_a_cluster_that_lives_are_those_of_its_status(tmp_path):
-    write(tmp_path, 'status.json', {'attempts': [{'attempt': 1}]})
-    assert RunFolder(str(tmp_path)).attempts == [{'attempt': 1}]
+    write(tmp_path, 'status.json', {'started': 5.0, 'attempts': [{'attempt': 1}]})
+    run = RunFolder(str(tmp_path))
+    assert run.attempts == [{'attempt': 1}] and [start['start'] for start in run.starts] == [1]
 
 
 @pytest.mark.parametrize('name', ['.trainer.lock', '.cluster.lock', 'eval/.lock'])
@@ -232,14 +234,14 @@ def test_metrics_since_a_position(tmp_path):
     path = tmp_path / 'metrics.jsonl'
     path.write_text('{"step": 1}\n{"st\n[1]\n\n{"step": 2}\n{"step": 3')
     (block,) = RunFolder(str(tmp_path)).metrics()
-    assert block == metrics_log.Block([{'step': 1}, {'step': 2}], path.stat().st_size - len('{"step": 3'), 2)
-    assert list(RunFolder(str(tmp_path)).metrics(block.end)) == [metrics_log.Block([], block.end, 0)]
+    assert block == metrics_log.Block([{'step': 1}, {'step': 2}], path.stat().st_size - len('{"step": 3'), 2, True)
+    assert list(RunFolder(str(tmp_path)).metrics(block.end)) == [metrics_log.Block([], block.end, 0, True)]
     path.write_text(path.read_text() + '0}')  # an object is whole without the end of its line
     (later,) = RunFolder(str(tmp_path)).metrics(block.end)
-    assert later == metrics_log.Block([{'step': 30}], path.stat().st_size, 0)
+    assert later == metrics_log.Block([{'step': 30}], path.stat().st_size, 0, False)
     path.write_text(path.read_text() + '\n{"step": 40}\n')
     (last,) = RunFolder(str(tmp_path)).metrics(later.end)
-    assert (last.lines, last.damaged) == ([{'step': 40}], 0)
+    assert (last.lines, last.damaged, last.is_cut) == ([{'step': 40}], 0, False)
 
 
 def test_last_metrics_and_evaluations(tmp_path):

@@ -18,7 +18,7 @@ A run may be started several times. All but `earlier_starts` is of the last star
                               name, life, code, signal, meaning, how, message; began_secs, secs:
                               when this life began and ended, since the gang was started
       decision, delay_secs    what followed a failure; null without
-    earlier_starts            as in earlier_starts.py
+    earlier_starts            as in run_dir/run_starts.py
 
 What is not known is null.
 """
