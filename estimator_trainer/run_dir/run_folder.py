@@ -14,10 +14,10 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_trainer.run_dir import file_names, listed_files, locks, metrics_log, protocol, run_starts, verdict
+from estimator_trainer.run_dir import file_names, listed_files, locks, metrics_log, protocol, run_starts, run_verdict
 from estimator_trainer.run_dir.listed_files import Checkpoint, Export, Log
+from estimator_trainer.run_dir.run_verdict import Holders, Verdict
 from estimator_trainer.run_dir.training_file import TrainingStatus
-from estimator_trainer.run_dir.verdict import Holders, Verdict
 
 
 class RunFolder:
@@ -140,7 +140,7 @@ class RunFolder:
 
     def verdict(self, now: float) -> Verdict:
         """Whether the run lives, is done, has failed or is lost. `now`: seconds since the epoch."""
-        return verdict.judge(self.training, self.status, self.report, self.holders, now, self.stop)
+        return run_verdict.judge(self.training, self.status, self.report, self.holders, now, self.stop)
 
     @functools.cached_property
     def pointer(self) -> file_names.Pointer:

@@ -12,7 +12,7 @@ import pytest
 from estimator_trainer.run_dir import file_names, metrics_log, training_file, written_files
 from estimator_trainer.run_dir.listed_files import Checkpoint, Export, Log
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.run_dir.verdict import Holders
+from estimator_trainer.run_dir.run_verdict import Holders
 
 OBJECTS = {
     file_names.CONFIG: ('config', {'job': 'mnist', 'flags': {'seed': 1}, 'params': {'l2': 0.0}}),

@@ -8,7 +8,7 @@ import pytest
 
 from estimator_trainer.run_dir import locks
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.run_dir.verdict import Holders
+from estimator_trainer.run_dir.run_verdict import Holders
 from estimator_trainer.tools.status import line, status_command
 
 NOW = 1_700_000_100.0

@@ -9,7 +9,7 @@ from typing import Any
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import events, file_names, metrics_log, protocol, run_starts
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.run_dir.verdict import Verdict
+from estimator_trainer.run_dir.run_verdict import Verdict
 from estimator_trainer.tools.report import variables
 from estimator_trainer.tools.report.curves import Log, Stretches
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import verdict
+from estimator_trainer.run_dir import run_verdict
 from estimator_trainer.run_dir.protocol import real
 from estimator_trainer.tools.report import attempts, spans
 from estimator_trainer.tools.report.lanes import (
@@ -89,7 +89,7 @@ def _alone(run: RunFiles, lane: Lane, events: list[Event], starts: list[float]) 
     stretches, every = run.train.stretches.all, [each.began for each in spans.windows(run)]
     starts = starts or [each.began for each in stretches[:1]]
     last_seen = real(run.training.get('time')) or run.train.ended
-    code = verdict.exit_code(run.training)
+    code = run_verdict.exit_code(run.training)
     for start in starts:
         number_ = sum(at < start for at in every)
         following = min((at for at in every if at > start), default=float('inf'))
@@ -161,7 +161,7 @@ def _end(run: RunFiles, events: list[Event]) -> None:
         name = 'The run' if is_only and gangs[-1]['start'] == 1 else f'Start {gangs[-1]["start"]}'
         if _end_of_start(gangs[-1], name, events) and is_last:
             return
-    code = verdict.exit_code(run.training)
+    code = run_verdict.exit_code(run.training)
     if code is not None and not exit_codes.was_stopped(code) and real(run.training.get('time')):
         left = run.training['exit']
         text = f'The run ended at step {whole(run.training.get("step"))} with exit code {code}'

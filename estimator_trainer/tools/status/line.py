@@ -7,7 +7,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import metrics_log, run_starts, training_file
 from estimator_trainer.run_dir.protocol import objects, real, whole
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.run_dir.verdict import ALIVE, DONE, LOST, PRUNED, Verdict
+from estimator_trainer.run_dir.run_verdict import ALIVE, DONE, LOST, PRUNED, Verdict
 from estimator_trainer.supervisor.reports import progress_line
 from estimator_trainer.supervisor.reports.progress_line import LinePart
 from estimator_trainer.tools.report.words import best_trial, duration, number

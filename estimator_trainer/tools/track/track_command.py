@@ -11,7 +11,7 @@ from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.run_dir import protocol, verdict
+from estimator_trainer.run_dir import protocol, run_verdict
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
@@ -31,12 +31,12 @@ Exit codes: 0 if everything was sent, 1 if not, 64 for a mistake in the command.
 """
 _EVERY_SECS = 15
 _STATUS = {
-    verdict.DONE: FINISHED,
-    verdict.STOPPED: KILLED,
-    verdict.FAILED: FAILED,
-    verdict.LOST: FAILED,
-    verdict.ALIVE: RUNNING,
-    verdict.UNKNOWN: RUNNING,  # nothing says that it ended
+    run_verdict.DONE: FINISHED,
+    run_verdict.STOPPED: KILLED,
+    run_verdict.FAILED: FAILED,
+    run_verdict.LOST: FAILED,
+    run_verdict.ALIVE: RUNNING,
+    run_verdict.UNKNOWN: RUNNING,  # nothing says that it ended
 }
 
 
@@ -92,7 +92,7 @@ def _track(values, words) -> int:
         }
         while True:
             kind = RunFolder(folder).verdict(time.time()).kind
-            last = not values.follow or kind != verdict.ALIVE
+            last = not values.follow or kind != run_verdict.ALIVE
             at = sending.ended_at(folder, time.time())
             failed = [_send(*each, _STATUS[kind] if last else None, at) for each in senders.items()]
             if last:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from estimator_trainer.run_dir import verdict
-from estimator_trainer.run_dir.verdict import Holders
+from estimator_trainer.run_dir import run_verdict
+from estimator_trainer.run_dir.run_verdict import Holders
 from estimator_trainer.tools.report import attempts, lanes, run_files, sections, summary, timeline, times
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN
@@ -27,7 +27,7 @@ def test_a_run_alone(tmp_path):
         'The run ended (max_steps) at step 100.',
     ]
     assert parts(run) == {'starting': 2.0, 'steps': 10.0, 'after the last step': 2.0}
-    assert run.judged == verdict.Verdict('done', 'is done: all steps are trained', 0)
+    assert run.judged == run_verdict.Verdict('done', 'is done: all steps are trained', 0)
     assert [(tile.label, tile.value) for tile in summary.tiles(run)] == [
         ('step', '100'),
         ('accuracy', '0.9000'),
@@ -173,20 +173,20 @@ def test_one_attempt_needs_no_table(tmp_path):
 )
 def test_verdicts_of_a_process_alone(state, alive, age, kind, words):
     training = {'state': state, 'time': NOW - age, 'why': 'early_stopping'} if state else {}
-    found = verdict.judge(training, {}, {}, alive, NOW)
+    found = run_verdict.judge(training, {}, {}, alive, NOW)
     assert found.kind == kind and words in found.text
 
 
 def test_a_report_of_an_earlier_run_does_not_count():
     report = {'exit_code': 1, 'ended': NOW - 10_000, 'attempts': []}
     training = {'state': 'ended', 'why': 'max_steps', 'time': NOW - 5_000}
-    assert verdict.judge(training, {}, report, Holders(), NOW).kind == 'done'
-    assert verdict.judge({**training, 'time': NOW - 10_001}, {}, report, Holders(), NOW).kind == 'failed'
+    assert run_verdict.judge(training, {}, report, Holders(), NOW).kind == 'done'
+    assert run_verdict.judge({**training, 'time': NOW - 10_001}, {}, report, Holders(), NOW).kind == 'failed'
 
 
 def test_a_supervisor_that_was_killed():
     status = {'state': 'training', 'time': NOW - 100}
-    found = verdict.judge({'state': 'training', 'time': NOW - 100}, status, {}, Holders(), NOW)
+    found = run_verdict.judge({'state': 'training', 'time': NOW - 100}, status, {}, Holders(), NOW)
     assert found.kind == 'lost' and 'its supervisor was killed' in found.text
 
 
