@@ -14,7 +14,8 @@ from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.monitoring import task_monitors
-from estimator_trainer.run_dir import checkpoint_file, ownership, protocol
+from estimator_trainer.run_dir import ownership, protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.this_process import allocator, forks, log
 from estimator_trainer.training import dry_run, messages, what_failed
 from estimator_trainer.training import plan as planning
@@ -162,7 +163,7 @@ def _train(plan) -> int:
             from estimator_trainer import compat
 
             if plan.trains:
-                watchdog.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
+                watchdog.resumes_at(RunFolder(config.model_dir).named_step or 0)
             compat.bring_up()
             if plan.job is None:
                 plan = planning.with_job(plan)

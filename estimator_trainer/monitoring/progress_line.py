@@ -7,15 +7,6 @@ from estimator_trainer.run_dir import status_file as states
 from estimator_trainer.run_dir import training_file
 from estimator_trainer.this_process.log import duration, number
 
-DOING = {  # by the state in status.json or training.json
-    states.STARTING: 'starts',
-    states.TRAINING: 'trains',
-    states.EVALUATING: 'evaluates and exports; training is over',
-    states.BACKING_OFF: 'waits before it restarts the tasks',
-    states.STOPPING: 'stops',
-    training_file.ENDED: 'ends; training is over',
-    training_file.STOPPED: 'stops',
-}
 _IS = {'failed': 'has failed', 'stopped': 'was stopped'}
 _AHEAD_SECS = 2 * training_file.BEAT_SECS  # that training.json may be behind metrics.jsonl
 _HEAD, _STEPS, _TASKS = range(3)  # groups
@@ -124,11 +115,11 @@ def cluster_line(status: Mapping, last: Mapping) -> list[LinePart]:
         last: the last line of metrics.jsonl, {} without one.
     """
     state = status['state']
-    if state not in DOING:
+    if state not in states.DOING:
         return []
     trains, waits = state == states.TRAINING, state == states.BACKING_OFF
     return [
-        head(DOING[state], state),
+        head(states.DOING[state], state),
         *(steps(status, last, status['secs_left'], runs=trains) if status['step'] is not None else ()),
         *tasks(None if waits else status['tasks'], status['restarts'], status.get('start')),
     ]

@@ -3,6 +3,7 @@
 import collections
 
 from estimator_trainer.run_dir import training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.run_dir.training_file import TrainingStatus
 
 LOOK_SECS = 1  # between two looks at the file
@@ -99,6 +100,6 @@ class TrainingFollower:
         return True
 
     def look_now(self) -> None:
-        training = training_file.read(self._model_dir) if self._model_dir is not None else None
+        training = RunFolder(self._model_dir).training_status if self._model_dir is not None else None
         if training and training.generation == self._generation:
             self.training = training

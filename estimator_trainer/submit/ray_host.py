@@ -8,7 +8,8 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.processes import ports
 from estimator_trainer.this_process import parent_process
 from estimator_trainer.this_process.child_process import Child
@@ -69,4 +70,4 @@ class TaskActor:
 
     def training(self, model_dir: str) -> dict:
         """What `training.json` holds, which the driver's machine need not see."""
-        return training_file.content(model_dir)
+        return RunFolder(model_dir).training

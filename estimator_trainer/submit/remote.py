@@ -114,7 +114,7 @@ class RemoteTrainingFollower(TrainingFollower):
 
     def look_now(self) -> None:
         try:
-            training = training_file.TrainingStatus.of(self._host.training(self._folder))
+            training = training_file.TrainingStatus.parse(self._host.training(self._folder))
         except HostLost:
             return
         if training is None:

@@ -28,7 +28,8 @@ import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import checkpoint_file, protocol
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import connection, names, store
 from estimator_trainer.supervisor.policy import causes, restarts
 from estimator_trainer.supervisor.reports import wording
@@ -62,7 +63,7 @@ class InFolder:
         protocol.write_json(self._path, value)
 
     def saved_step(self) -> int:
-        return checkpoint_file.named_step(self._model_dir) or 0
+        return RunFolder(self._model_dir).named_step or 0
 
 
 class InStore:

@@ -15,16 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import progress_line, report_page, run_state, server
 from estimator_trainer.monitoring.training_progress import TrainingFollower
-from estimator_trainer.run_dir import (
-    checkpoint_file,
-    earlier_starts,
-    log_folders,
-    metrics_log,
-    protocol,
-    removal,
-    status_file,
-    training_file,
-)
+from estimator_trainer.run_dir import file_names, log_folders, protocol, removal, run_starts, status_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.options import Options
 from estimator_trainer.supervisor.policy import restarts, task_commands
@@ -86,7 +78,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._claimed: ports.Claim | None = claim
         self._folder = folder
         self._terminal = machine.err if machine.err.has_line else machine.out  # the one that may have a last line
-        self._report = opts.model_dir and os.path.join(opts.model_dir, report_file.REPORT_FILE)
+        self._report = opts.model_dir and os.path.join(opts.model_dir, file_names.REPORT)
         self.workers = opts.shape.workers
         self.is_program = opts.own.program is not None
         self._earlier: list[dict] = []  # starts of the run before this one
@@ -94,7 +86,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
         self._status = report_file.StatusFile(opts.model_dir, self._say)
         self.checkpoint = self._named_step()
-        if self.checkpoint is None and opts.model_dir and (before := training_file.read(opts.model_dir)):
+        if self.checkpoint is None and opts.model_dir and (before := RunFolder(opts.model_dir).training_status):
             self.checkpoint = before.checkpoint_step
         self._said_removed = False
         self._announced = ''  # the generation of which it was said that it has started
@@ -127,7 +119,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         return server.of_run(self._machine.metrics, lambda: run_state.of_cluster(model_dir, self._written), self._say)
 
     def _named_step(self) -> int | None:
-        return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None
+        return RunFolder(self._opts.model_dir).named_step if self._opts.model_dir else None
 
     @contextlib.contextmanager
     def _place(self, signals: Signals) -> Iterator[list[int]]:
@@ -248,7 +240,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._status.write(status)
         if self._terminal.has_line:
             folder = self._opts.model_dir
-            last = metrics_log.last(os.path.join(folder, 'metrics.jsonl')) if folder else {}
+            last = RunFolder(folder).newest_metrics if folder else {}
             parts = progress_line.cluster_line(status, last)
             self._terminal.show((lambda width: progress_line.joined(parts, width)) if parts else None)
 
@@ -261,12 +253,14 @@ class LocalSupervisor(Supervisor[list[int]]):
         """Keeps what the files of the model_dir say of earlier starts; report.json will be about this one."""
         if self._opts.model_dir is None or self._report is None:
             return
-        self._earlier = earlier_starts.read(self._opts.model_dir)
+        run = RunFolder(self._opts.model_dir)
+        starts = run_starts.starts(run.earlier_starts, run.report, run.status, run.training)
+        self._earlier = run_starts.newest(starts)
         if self._earlier:
-            file = report_file.JsonFile(os.path.join(self._opts.model_dir, earlier_starts.NAME), self._say)
-            file.write({earlier_starts.KEY: self._earlier})
+            file = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)
+            file.write({run_starts.KEY: self._earlier})
         with contextlib.suppress(OSError):
-            removal.file(self._report, removal.Named(re.escape(report_file.REPORT_FILE)))
+            removal.file(self._report, removal.Named(re.escape(file_names.REPORT)))
 
     def _remove_old_logs(self) -> None:
         """Removes the oldest logs, and says so once."""

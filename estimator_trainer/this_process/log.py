@@ -4,6 +4,7 @@ import logging
 import math
 import os
 import sys
+import time
 
 FORMAT, TIME = '%(asctime)s %(message)s', '%H:%M:%S'
 
@@ -32,6 +33,11 @@ def duration(seconds: float) -> str:
     if hours:
         return f'{hours}h{minutes:02}m'
     return f'{minutes}m{seconds % 60:02}s' if minutes else f'{seconds}s'
+
+
+def day(seconds: float | None) -> str:
+    """'2026-11-22 23:24:36 UTC', for seconds since the epoch; – where they are not known."""
+    return '–' if not seconds else time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(seconds))
 
 
 def number(value: float | None) -> str:

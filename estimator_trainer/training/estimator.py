@@ -11,7 +11,7 @@ from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sy
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs import warm_start
-from estimator_trainer.run_dir import checkpoint_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import (
     batch_first,
     batch_reads,
@@ -244,7 +244,7 @@ class LoopHook(tf.estimator.SessionRunHook):
         self._participant = None if agreement.in_step() is None else participant  # there are other tasks
         if self.saver:
             self.saver.begin()
-        if self._plan.is_chief and not checkpoint_file.are_there(self._plan.config.model_dir):
+        if self._plan.is_chief and not RunFolder(self._plan.config.model_dir).has_checkpoint:
             sentence = warm_start.sentence()
             if sentence:
                 _log.info('%s', sentence)

@@ -7,7 +7,7 @@ import time
 
 import tqdm
 
-from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir import file_names, metrics_log
 from estimator_trainer.this_process import log
 from estimator_trainer.this_process.log import duration
 
@@ -109,7 +109,7 @@ def make(setup, rate, summarise=None) -> Reports:
     return Reports(
         max_steps=setup.params.max_steps,
         batch_size=setup.plan.global_batch_size,
-        metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, 'metrics.jsonl')),
+        metrics=metrics_log.MetricsLog(os.path.join(config.model_dir, file_names.METRICS)),
         bar=log.wants_bar(config.progress),
         heard=setup.watchdog.heard_rate,
         counts=setup.counts,

@@ -3,13 +3,13 @@
 import pytest
 
 from estimator_trainer.monitoring.training_progress import StallClock, StepRate, TrainingFollower
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.run_dir.training_file import TrainingStatus
 
 
 def board(folder, **values):
     value = {'state': 'training', 'step': 1, 'generation': 'g', **values}
-    protocol.write_json(str(folder / training_file.NAME), value)
+    protocol.write_json(str(folder / file_names.TRAINING), value)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def board(folder, **values):
     ],
 )
 def test_training_json_may_hold_anything(value, found):
-    assert TrainingStatus.of(value) == found
+    assert TrainingStatus.parse(value) == found
 
 
 def test_what_another_gang_wrote_is_not_there(tmp_path):

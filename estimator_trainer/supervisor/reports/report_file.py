@@ -19,7 +19,7 @@
                               name, life, code, signal, meaning, how, message; began_secs, secs:
                               when this life began and ended, since the gang was started
       decision, delay_secs    what followed a failure; null without
-    earlier_starts            as in earlier_starts.py
+    earlier_starts            as in run_dir/run_starts.py
 
 What is not known is null.
 """
@@ -29,13 +29,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import earlier_starts, protocol, status_file, training_file
+from estimator_trainer.run_dir import file_names, protocol, status_file, training_file
 from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import EndedBy, TaskEnd
 from estimator_trainer.supervisor.policy.restarts import Attempt, Decision
 from estimator_trainer.supervisor.reports import wording
 
-REPORT_FILE = earlier_starts.REPORT_NAME
 LATEST = 20  # attempts in status.json
 _EVERY_SECS = 2
 _CHANGES = ('state', 'attempt', 'restarts', 'checkpoint_step', 'tasks')
@@ -225,7 +224,7 @@ class StatusFile:
     """Writes status.json at changes, and about every two seconds."""
 
     def __init__(self, folder: str | None, say: Callable[[str], None]):
-        self._file = JsonFile(folder and os.path.join(folder, status_file.NAME), say)
+        self._file = JsonFile(folder and os.path.join(folder, file_names.STATUS), say)
         self._written: dict = {}
 
     def write(self, status: dict) -> None:

@@ -5,7 +5,6 @@ process lets it have: it pins the task to them, and gives it as many threads.
 """
 
 import collections
-import os
 import signal
 import sys
 import time
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor.reports import report_file as reports
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.this_process import child_process
 
 _SUPERVISOR = (sys.executable, '-m', 'estimator_trainer', 'cluster', '--workers=1', '--noevaluator')
@@ -84,7 +83,7 @@ class TrialProcess:
 
     def cause(self, code: int) -> str:
         """Why it has ended with `code`, in one line."""
-        return cause_of(protocol.read_json(os.path.join(self._model_dir, reports.REPORT_FILE)), code, self._last)
+        return cause_of(RunFolder(self._model_dir).report, code, self._last)
 
 
 def cause_of(report: Mapping, code: int, last_lines: Sequence[str]) -> str:

@@ -403,7 +403,7 @@ def test_the_report_says_all_that_is_known():
 
 
 def test_the_report_says_what_ended_the_training():
-    training = TrainingStatus.of({'state': 'ended', 'why': 'end_of_data', 'step': 47, 'max_steps': 188})
+    training = TrainingStatus.parse({'state': 'ended', 'why': 'end_of_data', 'step': 47, 'max_steps': 188})
     attempt = dataclasses.replace(ATTEMPT, training=training)
     (told,) = report_file.attempts([(attempt, None)])
     assert (told['step'], told['max_steps'], told['ended_by']) == (47, 188, 'end_of_data')

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from estimator_trainer import exit_codes
-from estimator_trainer.monitoring import progress_line
-from estimator_trainer.run_dir import training_file
-from estimator_trainer.tools.report.words import day
+from estimator_trainer.run_dir import status_file, training_file
+from estimator_trainer.run_dir.protocol import real
+from estimator_trainer.this_process.log import day
 
 DONE, PRUNED, STOPPED, FAILED = 'done', 'pruned', 'stopped', 'failed'
 LOST, ALIVE, UNKNOWN = 'lost', 'alive', 'unknown'
@@ -25,14 +25,14 @@ _HOW_TO_GO_ON = 'the same command resumes'
 
 
 @dataclasses.dataclass(frozen=True)
-class Alive:
-    """Which processes hold the locks of the model_dir now."""
+class Holders:
+    """Which processes hold a lock of the model_dir: who trains, who supervises the cluster, and who evaluates."""
 
     trainer: bool = False
     cluster: bool = False
     evaluator: bool = False
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.trainer or self.cluster or self.evaluator
 
 
@@ -51,33 +51,43 @@ class Verdict(NamedTuple):
     code: int | None = None
 
 
-def of(training: Mapping, status: Mapping, report: Mapping, alive: Alive, now: float, stop: Mapping = {}) -> Verdict:
-    """Judges by training.json, status.json, report.json and eval/stop.json, which are {} where they are missing."""
+def judge(
+    training: Mapping[str, Any],
+    status: Mapping[str, Any],
+    report: Mapping[str, Any],
+    holders: Holders,
+    now: float,
+    stop: Mapping[str, Any] = {},
+) -> Verdict:
+    """Judges by training.json, status.json, report.json and eval/stop.json, which are {} where they are missing.
+
+    Args:
+        now: seconds since the epoch.
+    """
     state = training.get('state')
     written = _time(training.get('time'))
-    done = Verdict(DONE, f'is done: {_WHY.get(training.get("why"), "training has ended")}', exit_codes.OK)
-    if training.get('why') == 'early_stopping' and stop.get('why'):  # decided from outside
+    done = Verdict(DONE, f'is done: {_WHY.get(_text(training.get("why")), "training has ended")}', exit_codes.OK)
+    if training.get('why') == training_file.EARLY_STOPPING and stop.get('why'):  # decided from outside
         done = Verdict(PRUNED, f'was ended early at step {stop.get("step")}: {stop["why"]}', exit_codes.OK)
-    told = None if alive.trainer else _of_supervisor(status, report, alive, done)
-    if told and written <= _time(report.get('ended') or status.get('time')) + FRESH_SECS:
-        return told
-    if alive.cluster:
-        return Verdict(ALIVE, progress_line.DOING.get(status.get('state'), 'starts'))
-    over = state in (training_file.ENDED, training_file.STOPPED, None) or exit_code(training) is not None
-    if alive.trainer or (now - written < FRESH_SECS and not over):
-        return Verdict(ALIVE, progress_line.DOING.get(state, 'starts'))
-    if state == training_file.ENDED:
-        if alive.evaluator:
-            return Verdict(ALIVE, 'evaluates and exports; training is over')
-        return done
+    by_supervisor = None if holders.trainer else _by_supervisor(status, report, holders, done)
+    if by_supervisor and written <= _time(report.get('ended') or status.get('time')) + FRESH_SECS:
+        return by_supervisor
+    if holders.cluster:
+        return Verdict(ALIVE, status_file.DOING.get(_text(status.get('state')), 'starts'))
     code = exit_code(training)
+    is_over = state in (training_file.ENDED, training_file.STOPPED, None) or code is not None
+    if holders.trainer or (now - written < FRESH_SECS and not is_over):
+        return Verdict(ALIVE, status_file.DOING.get(_text(state), 'starts'))
+    if state == training_file.ENDED:
+        if holders.evaluator:
+            return Verdict(ALIVE, status_file.DOING[training_file.EVALUATING])
+        return done
     if state == training_file.STOPPED:
-        told = code if type(code) is int else exit_codes.TERMINATED
-        return Verdict(STOPPED, f'was told to stop, and saved; {_HOW_TO_GO_ON}', told)
-    if type(code) is int:
-        return Verdict(
-            FAILED, f'failed with exit code {code} ({_meaning(code)}): {_phrase(training["exit"].get("message"))}', code
-        )
+        stopped = exit_codes.TERMINATED if code is None else code
+        return Verdict(STOPPED, f'was told to stop, and saved; {_HOW_TO_GO_ON}', stopped)
+    if code is not None:
+        message = _phrase(training['exit'].get('message'))
+        return Verdict(FAILED, f'failed with exit code {code} ({_meaning(code)}): {message}', code)
     if state in training_file.STATES:
         text = f'is gone: no process has the model_dir, and training.json was last written at {day(written)}'
         why = 'It recorded no failure, so it was killed or its machine went down'
@@ -85,29 +95,31 @@ def of(training: Mapping, status: Mapping, report: Mapping, alive: Alive, now: f
     return Verdict(UNKNOWN, 'has no training.json, so its files do not say how it ended')
 
 
-def exit_code(training: Mapping) -> int | None:
+def exit_code(training: Mapping[str, Any]) -> int | None:
     """With which the chief said that it ends; None while it lives, and where it was killed."""
-    left = training.get('exit')
-    code = left.get('code') if isinstance(left, dict) else None
+    entry = training.get('exit')
+    code = entry.get('code') if isinstance(entry, dict) else None
     return code if type(code) is int else None
 
 
-def _of_supervisor(status: Mapping, report: Mapping, alive: Alive, done: Verdict) -> Verdict | None:
+def _by_supervisor(
+    status: Mapping[str, Any], report: Mapping[str, Any], holders: Holders, done: Verdict
+) -> Verdict | None:
     """It removes an old report.json when it begins, and writes a new one last. `done`: of a run that is."""
     code = report.get('exit_code')
     if type(code) is int:
         if code == exit_codes.OK:
             return done
-        if report.get('attempts') and status.get('state') == 'stopped':
+        if report.get('attempts') and status.get('state') == status_file.STOPPED:
             return Verdict(STOPPED, f'was told to stop; {_HOW_TO_GO_ON}', code)
         return Verdict(FAILED, f'failed with exit code {code} ({_meaning(code)}){_cause(report)}', code)
-    if status and not alive.cluster and status.get('state') not in ('done', 'stopped', 'failed'):
+    if status and not holders.cluster and status.get('state') not in status_file.ENDS:
         text = f'is gone: its supervisor was killed; status.json was last written at {day(_time(status.get("time")))}'
         return Verdict(LOST, f'{text}; {_HOW_TO_GO_ON}')
     return None
 
 
-def _cause(report: Mapping) -> str:
+def _cause(report: Mapping[str, Any]) -> str:
     attempts = report.get('attempts')
     last = attempts[-1] if isinstance(attempts, list) and attempts else {}
     cause = last.get('cause') if isinstance(last, dict) else None
@@ -119,7 +131,7 @@ def _cause(report: Mapping) -> str:
     return f'. {task} says: {message}' if task else f': {message}'
 
 
-def _phrase(message) -> str:
+def _phrase(message: Any) -> str:
     """What a task has said, without a full stop: the sentence goes on."""
     return str(message or '').rstrip('.')
 
@@ -128,5 +140,9 @@ def _meaning(code: int) -> str:
     return exit_codes.describe(code).partition(';')[0].removeprefix('failed: ')
 
 
-def _time(value) -> float:
-    return float(value) if type(value) in (int, float) else 0.0
+def _time(value: Any) -> float:
+    return real(value) or 0.0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ''
