@@ -16,9 +16,9 @@ from typing import TextIO
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import DataDamaged, DatasetError, DatasetUnavailable, RunFailed, UsageError
 from estimator_trainer.run_dir import protocol, removal
+from estimator_trainer.supervisor.reports import report_file
 from estimator_trainer.this_process import parent_process
 from estimator_trainer.this_process.child_process import PIPE, Child
-from estimator_trainer.tools.sweep.trial_process import cause_of
 
 _COMMAND = (sys.executable, '-m', 'estimator_trainer')
 _LAST_LINES = 40
@@ -44,14 +44,14 @@ def environment(environ: Mapping[str, str], path: Sequence[str]) -> dict[str, st
     Args:
         path: sys.path of this process.
     """
-    found = {name: value for name, value in environ.items() if name not in protocol.VARIABLES}
+    child = {name: value for name, value in environ.items() if name not in protocol.VARIABLES}
     installed = [os.path.join(prefix, '') for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
     own = [os.path.abspath(folder) for folder in path if folder and os.path.isdir(folder)]
-    mine = [folder for folder in own if not os.path.join(folder, '').startswith(tuple(installed))]
-    both = [*mine, *found.get('PYTHONPATH', '').split(os.pathsep)]
-    found['PYTHONPATH'] = os.pathsep.join(dict.fromkeys(filter(None, both)))
-    found['PYTHONUNBUFFERED'] = '1'  # what a job prints is seen as it comes
-    return found
+    outside = [folder for folder in own if not os.path.join(folder, '').startswith(tuple(installed))]
+    both = [*outside, *child.get('PYTHONPATH', '').split(os.pathsep)]
+    child['PYTHONPATH'] = os.pathsep.join(dict.fromkeys(filter(None, both)))
+    child['PYTHONUNBUFFERED'] = '1'  # what a job prints is seen as it comes
+    return child
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ def failure(ended: Ended, error: Mapping, report: Mapping) -> Exception:
     """
     told = error.get('message') if error.get('code') == ended.code else None
     said = '' if report or ended.code == exit_codes.FAILED else _error_in(ended.last)
-    message = str(told or said or cause_of(report, ended.code, ended.last))
+    message = str(told or said or report_file.failure_reason(report, ended.code, ended.last))
     if ended.code == exit_codes.USAGE:
         return UsageError(message)
     for kind in (DatasetError, DataDamaged):

@@ -25,7 +25,7 @@ _SENDER = (sys.executable, '-m', 'estimator_trainer.tools.track.background')
 FOLLOW = 'follow'  # what a sender is told on its stdin: this, and later the exit code of the run
 
 
-def of(values: Sequence[str], model_dir: str | None) -> 'Senders':
+def for_run(values: Sequence[str], model_dir: str | None) -> 'Senders':
     """The senders of a run; none without a model_dir, or if --track is wrong: the trainer will say what is wrong."""
     try:
         targets = trackers.targets(values) if model_dir else ()

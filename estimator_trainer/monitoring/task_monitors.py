@@ -27,7 +27,7 @@ def shown(train: Callable[[], int], config, task: str, is_chief: bool, writes_pa
     if writes_page and report_page.is_on(config.report, os.environ):
         pages = report_page.Pages(model_dir, lambda text: _log.warning('WARNING: %s', text))
     supervised = locks.is_held(os.path.join(model_dir, file_names.SUPERVISOR_LOCK))
-    sending = senders.of(config.track if is_chief and not supervised else (), model_dir)
+    sending = senders.for_run(config.track if is_chief and not supervised else (), model_dir)
     metrics: contextlib.AbstractContextManager = contextlib.nullcontext()
     if is_chief and config.metrics_port:
         listener, began = port.listen(config.metrics_port), time.time()

@@ -100,7 +100,7 @@ def main(argv: list[str]) -> int:
             asked, just_asks = opts.trainer.config, opts.trainer.just_asks
             if asked.metrics_port and opts.model_dir and not just_asks:
                 metrics = stack.enter_context(port.listen(asked.metrics_port))
-            sending = stack.enter_context(senders.of(() if just_asks else asked.track, opts.model_dir))
+            sending = stack.enter_context(senders.for_run(() if just_asks else asked.track, opts.model_dir))
             # After what needs the network out here, before a port is claimed.
             isolated = isolate.enter(opts.own.isolate, opts.trainer.data_in_store)
             claim = stack.enter_context(ports.claim(opts.shape.size))

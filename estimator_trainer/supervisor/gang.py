@@ -16,7 +16,7 @@ from estimator_trainer.supervisor.policy.causes import Cause, GangEnd, GangEndKi
 from estimator_trainer.supervisor.policy.restarts import Limits, Rules, TaskRestartBudgets
 from estimator_trainer.supervisor.policy.task_commands import CannotStart, Launcher, StartedTask, TaskCommand
 from estimator_trainer.supervisor.reports import wording
-from estimator_trainer.supervisor.reports.report_file import GangView, task_views
+from estimator_trainer.supervisor.reports.report_file import GangView, task_states
 from estimator_trainer.this_process.console import Console
 from estimator_trainer.this_process.signal_pipe import Signals
 
@@ -296,5 +296,5 @@ class Gang:
     def _view(self) -> GangView:
         running = {task.name: task.pid for task in self._running}
         restarting = {restart.command.name for restart in self._pending}
-        tasks = task_views(self._numbers, running, restarting, self._ended)
+        tasks = task_states(self._numbers, running, restarting, self._ended)
         return GangView(self._over is not None, self._over is None and not self._chief_runs(), tasks)

@@ -176,7 +176,7 @@ class LocalSupervisor(Supervisor[list[int]]):
     def _show_gang(self, gang: Gang, view: report_file.GangView, ended: bool = False) -> None:
         if self._announced != self._attempt['generation']:  # every task has its process now
             self._announced = self._attempt['generation']
-            pids = {task.name: task.pid for task in view.tasks}
+            pids = {task['name']: task['pid'] for task in view.tasks}
             self._say(wording.start(gang.commands, pids, len(self._machine.cores), self._folder))
         self._known = {
             **self._attempt,
@@ -204,7 +204,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         )
         self._attempts.append(attempt)
         self.checkpoint = attempt.checkpoint
-        tasks = report_file.task_views(addresses, {}, (), outcome.ended)
+        tasks = report_file.task_states(addresses, {}, (), outcome.ended)
         self._show_gang(gang, report_file.GangView(tasks=tasks), ended=True)
         log, cause = None, outcome.end.cause
         if cause and cause.evidence:

@@ -49,18 +49,18 @@ class LastLine:
         self._fd, self._bold = fd, bold
         self.text: Callable[[int], str] | None = None
         self.hidden = False
-        self._shown = b''
+        self._on_screen = b''
 
     @property
     def drawn(self) -> bool:
-        return bool(self._shown)
+        return bool(self._on_screen)
 
     def below(self, lines: bytes) -> bytes:
         """Writes whole `lines`, and the line below them as it is now. b'': nothing changes."""
-        new, old = self._line(), self._shown
+        new, old = self._line(), self._on_screen
         if not lines and new == old:
             return b''
-        self._shown = new
+        self._on_screen = new
         return (_ERASE if old else b'') + lines + new
 
     def _line(self) -> bytes:

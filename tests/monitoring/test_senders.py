@@ -104,7 +104,7 @@ def test_none_outlives_its_run(tmp_path):
 
 
 def test_a_wrong_flag_starts_none(tmp_path):
-    with senders.of(['mlfow:x'], str(tmp_path)) as running:
+    with senders.for_run(['mlfow:x'], str(tmp_path)) as running:
         assert running._processes == {}
 
 

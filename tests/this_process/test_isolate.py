@@ -15,7 +15,7 @@ import pytest
 
 from estimator_trainer.this_process import isolate
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
 NOBODY = 65534
 

@@ -36,6 +36,7 @@ from estimator_trainer.supervisor.policy.restarts import Attempt, Decision
 from estimator_trainer.supervisor.reports import wording
 
 LATEST = 20  # attempts in status.json
+_ERROR = 'error: '  # in the last line of a command
 _EVERY_SECS = 2
 _CHANGES = ('state', 'attempt', 'restarts', 'checkpoint_step', 'tasks')
 
@@ -123,13 +124,20 @@ def _task(task: TaskEnd) -> dict:
     }
 
 
-@dataclasses.dataclass(frozen=True)
-class TaskView:
-    """How one task is at one moment."""
+def failure_reason(report: Mapping, code: int, last_lines: Sequence[str]) -> str:
+    """Why a command failed that ended with `code`, in one line.
 
-    name: str
-    pid: int | None
-    state: str  # not started, running, restarting, done, stopped, failed
+    Args:
+      report: its report.json, that of an earlier start, or {}.
+      last_lines: the last lines that it wrote.
+    """
+    attempts = report.get('attempts') if report.get('exit_code') == code else None
+    cause = attempts[-1].get('cause') if isinstance(attempts, list) and attempts else None
+    reason = (cause or {}).get('message') or (cause or {}).get('text')
+    if not reason:
+        errors = [line.partition(_ERROR)[2] for line in last_lines if _ERROR in line]
+        reason = (errors or [line.strip() for line in last_lines if line.strip()] or [''])[-1]
+    return reason or exit_codes.describe(code)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,13 +146,15 @@ class GangView:
 
     stopping: bool = False
     draining: bool = False  # training is done
-    tasks: tuple[TaskView, ...] = ()
+    tasks: tuple[dict, ...] = ()  # name, pid and state of each, as `task_states` gives them
 
 
-def task_views(
+def task_states(
     names: Iterable[str], running: Mapping[str, int], restarting: Iterable[str], ended: Iterable[TaskEnd]
-) -> tuple[TaskView, ...]:
-    """How the tasks `names` are, in this order.
+) -> tuple[dict, ...]:
+    """The name, the pid and the state of the tasks `names`, in this order.
+
+    A task is not started, running, restarting, done, stopped or failed.
 
     Args:
       running: their process numbers, by name.
@@ -164,7 +174,7 @@ def task_views(
             return 'done'
         return 'failed' if last[name].how in (EndedBy.BY_ITSELF, EndedBy.NEVER_STARTED) else 'stopped'
 
-    return tuple(TaskView(name, running.get(name), state(name)) for name in names)
+    return tuple({'name': name, 'pid': running.get(name), 'state': state(name)} for name in names)
 
 
 def state(view: GangView, training: TrainingStatus | None) -> str:
@@ -196,7 +206,7 @@ def training_fields(training: TrainingStatus | None, checkpoint_step: int | None
 
 def task_fields(view: GangView, addresses: Mapping[str, str]) -> list[dict]:
     """The list `tasks` of status.json."""
-    return [{**dataclasses.asdict(task), 'address': addresses.get(task.name)} for task in view.tasks]
+    return [{**task, 'address': addresses.get(task['name'])} for task in view.tasks]
 
 
 class JsonFile:

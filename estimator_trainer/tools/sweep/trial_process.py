@@ -10,14 +10,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.supervisor.reports import report_file
 from estimator_trainer.this_process import child_process
 
 _SUPERVISOR = (sys.executable, '-m', 'estimator_trainer', 'cluster', '--workers=1', '--noevaluator')
 _LAST_LINES = 20
-_ERROR = 'error: '
 
 
 def command(
@@ -83,20 +82,4 @@ class TrialProcess:
 
     def cause(self, code: int) -> str:
         """Why it has ended with `code`, in one line."""
-        return cause_of(RunFolder(self._model_dir).report, code, self._last)
-
-
-def cause_of(report: Mapping, code: int, last_lines: Sequence[str]) -> str:
-    """Why a trial has failed.
-
-    Args:
-        report: its report.json, or that of an earlier start, or {}.
-        last_lines: that its process has written.
-    """
-    attempts = report.get('attempts') if report.get('exit_code') == code else None
-    cause = attempts[-1].get('cause') if isinstance(attempts, list) and attempts else None
-    said = (cause or {}).get('message') or (cause or {}).get('text')
-    if not said:
-        errors = [line.partition(_ERROR)[2] for line in last_lines if _ERROR in line]
-        said = (errors or [line.strip() for line in last_lines if line.strip()] or [''])[-1]
-    return said or exit_codes.describe(code)
+        return report_file.failure_reason(RunFolder(self._model_dir).report, code, self._last)

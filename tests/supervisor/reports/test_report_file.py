@@ -38,8 +38,8 @@ def test_states_of_tasks():
         TaskEnd('worker:4', 1, 3, never_started=True),
     ]
     names = [*(f'worker:{i}' for i in range(6)), 'evaluator:0']
-    found = report_file.task_views(names, {'worker:0': 77}, ['evaluator:0'], ended)
-    assert [(task.pid, task.state) for task in found] == [
+    found = report_file.task_states(names, {'worker:0': 77}, ['evaluator:0'], ended)
+    assert [(task['pid'], task['state']) for task in found] == [
         (77, 'running'),
         (None, 'done'),
         (None, 'failed'),
