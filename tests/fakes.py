@@ -5,7 +5,10 @@ import os
 import signal
 
 from estimator_trainer.submit import ray_host
+from estimator_trainer.supervisor import supervisor
+from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy.causes import TaskEnd
+from estimator_trainer.supervisor.policy.restarts import Limits, Rules
 from estimator_trainer.supervisor.policy.task_commands import CannotStart, TaskCommand
 from tests.processes import until
 
@@ -115,6 +118,34 @@ class Chance:
 
     def uniform(self, low, high):
         return self._choose(low, high)
+
+
+class Supervisor(supervisor.Supervisor):
+    """Runs gangs of fake tasks, each given by the names of its tasks.
+
+    Attributes:
+        outcomes: how gangs have ended.
+    """
+
+    workers = 1
+
+    def __init__(self, *gangs, rules=Rules(backoff_secs=0)):
+        self.console, self.outcomes, self._gangs = Console(), [], list(gangs)
+        super().__init__(rules, Limits(), False, self.console, Chance(min))
+
+    def _place(self, signals):
+        return contextlib.nullcontext()
+
+    def _make_gang(self, place, generation):
+        tasks = self._gangs.pop(0)
+        return Gang(commands(tasks), Launcher(tasks), Limits(), self.console, self._budgets)
+
+    def _gang_ended(self, gang, outcome):
+        self.outcomes.append(outcome)
+
+    def run(self):
+        """The exit code."""
+        return self._run_gangs(Signals())[0]
 
 
 class Changed:

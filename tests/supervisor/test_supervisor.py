@@ -6,6 +6,10 @@ import signal
 
 import pytest
 
+from estimator_trainer.supervisor.policy.causes import GangEndKind
+from estimator_trainer.supervisor.policy.restarts import Rules
+from tests import fakes
+from tests.fakes import Task
 from tests.processes import until
 
 PERMANENT = [64, 65, 66, 70, 71, 74, 2]
@@ -70,11 +74,18 @@ def test_a_run_that_is_part_of_a_longer_one_hands_its_beginning_on(cluster):
 
 
 @pytest.mark.parametrize('code', PERMANENT)
-def test_a_permanent_code_is_not_retried(cluster, code):
-    run = cluster(f'exit {code}', '--workers=1', '--noevaluator').finish()
-    assert run.code == code
+def test_a_permanent_code_is_not_retried(code):
+    supervisor = fakes.Supervisor({'worker:0': Task(code)})
+    assert supervisor.run() == code
+    assert len(supervisor.outcomes) == 1
+    assert f'no restart: exit code {code} is permanent' in supervisor.console.text
+
+
+def test_a_run_that_is_not_retried(cluster):
+    run = cluster('exit 64', '--workers=1', '--noevaluator').finish()
+    assert run.code == 64
     assert len(run.report['attempts']) == 1
-    assert run.said(f'no restart: exit code {code} is permanent')
+    assert run.said('no restart: exit code 64 is permanent')
     assert run.status['state'] == 'failed'
 
 
@@ -93,10 +104,18 @@ def test_when_the_restarts_are_spent_the_code_says_so(cluster):
     assert run.report['meaning'] == 'failed more often than --max_restarts allows'
 
 
-def test_without_restarts_the_code_is_that_of_the_cause(cluster):
-    run = cluster('kill -9 $$', '--workers=1', '--noevaluator', '--max_restarts=0').finish()
-    assert run.code == 137
-    assert run.said('no restart: --max_restarts=0')
+def test_without_restarts_the_code_is_that_of_the_cause():
+    supervisor = fakes.Supervisor({'worker:0': Task(-9)}, rules=Rules(max_restarts=0))
+    assert supervisor.run() == 137
+    assert 'no restart: --max_restarts=0' in supervisor.console.text
+
+
+def test_a_restart_begins_anew_with_all_tasks():
+    tasks = {'worker:0': Task(), 'worker:1': Task(-9)}
+    supervisor = fakes.Supervisor(tasks, {'worker:0': Task(0), 'worker:1': Task(0)})
+    assert supervisor.run() == 0
+    assert [outcome.end.kind for outcome in supervisor.outcomes] == [GangEndKind.FAILED, GangEndKind.DONE]
+    assert 'restart 1 of 3 in 0.0 s, from the beginning: worker:1, SIGKILL' in supervisor.console.text
 
 
 def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
