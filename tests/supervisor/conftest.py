@@ -95,3 +95,9 @@ def cluster(tmp_path):
             return ClusterRun(tmp_path, popen)
 
         yield start
+
+
+@pytest.fixture
+def one_worker(cluster):
+    """As `cluster`, for a cluster of one worker without an evaluator."""
+    return lambda script, *flags, **more: cluster(script, '--workers=1', '--noevaluator', *flags, **more)

@@ -47,8 +47,8 @@ def test_a_console_that_nobody_reads_holds_up_nothing(cluster, signum, expected)
             assert log.read_text() == f'{line(f"worker:{who}", attempt)}\n' * LINES
 
 
-def test_a_reader_who_comes_late_is_told_what_is_left_out(cluster):
-    run = cluster(TALKATIVE + 'talk; here $who; wait_for go', '--workers=1', '--noevaluator')
+def test_a_reader_who_comes_late_is_told_what_is_left_out(one_worker):
+    run = one_worker(TALKATIVE + 'talk; here $who; wait_for go')
     until(lambda: (run.folder / 'here-worker:0').exists())
     (run.folder / 'here-go').touch()
     run.finish()
@@ -59,11 +59,9 @@ def test_a_reader_who_comes_late_is_told_what_is_left_out(cluster):
     assert f'they are in the log files in {run.folder}/model/logs' in run.out
 
 
-def test_a_log_and_the_attempts_are_bounded(cluster):
-    run = cluster(
+def test_a_log_and_the_attempts_are_bounded(one_worker):
+    run = one_worker(
         TALKATIVE + '[ $attempt = 1 ] || talk; echo the end; [ $attempt = 4 ] || exit 196',
-        '--workers=1',
-        '--noevaluator',
         '--max_log_mb=1',
         '--keep_attempts=2',
     ).finish()

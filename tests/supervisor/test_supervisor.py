@@ -60,15 +60,10 @@ def test_a_failure_restarts_the_whole_gang_elsewhere(cluster):
     assert run.said('restart 1 of 3 in 0.0 s, from the beginning: worker:1, SIGKILL')
 
 
-def test_a_run_that_is_part_of_a_longer_one_hands_its_beginning_on(cluster):
+def test_a_run_that_is_part_of_a_longer_one_hands_its_beginning_on(one_worker):
     script = 'echo $ESTIMATOR_TRAINER_STARTED $ESTIMATOR_TRAINER_ISOLATED$ESTIMATOR_TRAINER_GENERATION'
-    run = cluster(
-        script,
-        '--workers=1',
-        '--noevaluator',
-        ESTIMATOR_TRAINER_STARTED='12.5',
-        ESTIMATOR_TRAINER_ISOLATED='1',
-        ESTIMATOR_TRAINER_GENERATION='theirs',
+    run = one_worker(
+        script, ESTIMATOR_TRAINER_STARTED='12.5', ESTIMATOR_TRAINER_ISOLATED='1', ESTIMATOR_TRAINER_GENERATION='theirs'
     ).finish()
     assert re.fullmatch(r'\[worker:0\] 12\.5 1-\w+\n', run.out)
 
@@ -81,16 +76,16 @@ def test_a_permanent_code_is_not_retried(code):
     assert f'no restart: exit code {code} is permanent' in supervisor.console.text
 
 
-def test_a_run_that_is_not_retried(cluster):
-    run = cluster('exit 64', '--workers=1', '--noevaluator').finish()
+def test_a_run_that_is_not_retried(one_worker):
+    run = one_worker('exit 64').finish()
     assert run.code == 64
     assert len(run.report['attempts']) == 1
     assert run.said('no restart: exit code 64 is permanent')
     assert run.status['state'] == 'failed'
 
 
-def test_when_the_restarts_are_spent_the_code_says_so(cluster):
-    run = cluster('exit 196', '--workers=1', '--noevaluator', '--max_restarts=2').finish()
+def test_when_the_restarts_are_spent_the_code_says_so(one_worker):
+    run = one_worker('exit 196', '--max_restarts=2').finish()
     assert run.code == 197
     assert len(run.report['attempts']) == 3
     assert [attempt['decision'] for attempt in run.report['attempts']] == [
@@ -118,9 +113,9 @@ def test_a_restart_begins_anew_with_all_tasks():
     assert 'restart 1 of 3 in 0.0 s, from the beginning: worker:1, SIGKILL' in supervisor.console.text
 
 
-def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
+def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(one_worker):
     """Gang 1 leaves step 80, which is damaged; gang 2 falls back to 40; each of the next saves further."""
-    run = cluster(
+    run = one_worker(
         """
         set -- 80 40 60 80
         [ $attempt = 5 ] && exit 0
@@ -129,8 +124,6 @@ def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
         echo "model_checkpoint_path: \\"model.ckpt-$1\\"" > model/checkpoint
         exit 196
         """,
-        '--workers=1',
-        '--noevaluator',
         '--max_restarts=2',
     ).finish()
     assert run.code == 0, run.err
@@ -140,15 +133,13 @@ def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
     assert run.said('restart 2 of 2 in') and run.said('from the checkpoint at step 40')
 
 
-def test_a_new_checkpoint_gives_the_restarts_back(cluster):
-    run = cluster(
+def test_a_new_checkpoint_gives_the_restarts_back(one_worker):
+    run = one_worker(
         """
         [ $attempt = 5 ] && exit 0
         board training $((attempt * 10 + 3)) $((attempt * 10))
         exit 196
         """,
-        '--workers=1',
-        '--noevaluator',
         '--max_restarts=1',
     ).finish()
     assert run.code == 0, run.err
@@ -159,23 +150,21 @@ def test_a_new_checkpoint_gives_the_restarts_back(cluster):
     assert run.said('3 steps are lost: step 23 was done, the last checkpoint is of step 20')
 
 
-def test_checkpoints_of_others_give_nothing_back(cluster):
-    run = cluster(
+def test_checkpoints_of_others_give_nothing_back(one_worker):
+    run = one_worker(
         """
         ESTIMATOR_TRAINER_GENERATION=another
         board training $((attempt * 10)) $((attempt * 10))
         exit 196
         """,
-        '--workers=1',
-        '--noevaluator',
         '--max_restarts=1',
     ).finish()
     assert run.code == 197
 
 
-def test_an_exception_is_tried_once_again(cluster):
+def test_an_exception_is_tried_once_again(one_worker):
     script = 'board training 7 5; error 1 7 "ValueError: no" null'
-    run = cluster(script, '--workers=1', '--noevaluator').finish()
+    run = one_worker(script).finish()
     assert run.code == 1
     assert len(run.report['attempts']) == 2
     assert run.said('no restart: the same exception again')
@@ -335,8 +324,8 @@ def test_a_stalled_gang_shows_its_stacks_and_is_restarted(cluster):
 
 
 @pytest.mark.parametrize('signum, code', [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_the_back_off_at_once(cluster, signum, code):
-    run = cluster('exit 196', '--workers=1', '--noevaluator', '--backoff_secs=50')
+def test_a_signal_ends_the_back_off_at_once(one_worker, signum, code):
+    run = one_worker('exit 196', '--backoff_secs=50')
     until(lambda: run.status and run.status['state'] == 'backing_off')
     assert [(task['pid'], task['state']) for task in run.status['tasks']] == [(None, 'failed')]
     run.popen.send_signal(signum)
@@ -439,10 +428,10 @@ def test_a_batch_that_does_not_divide_keeps_the_workers(cluster):
     assert run.said('shares the global batch of 15 evenly')
 
 
-def test_a_second_supervisor_is_refused(cluster):
-    run = cluster('here $who; for_ever', '--workers=1', '--noevaluator')
+def test_a_second_supervisor_is_refused(one_worker):
+    run = one_worker('here $who; for_ever')
     until(lambda: (run.folder / 'here-worker:0').exists())
-    second = cluster('exit 0', '--workers=1', '--noevaluator').finish()
+    second = one_worker('exit 0').finish()
     assert second.code == 64
     assert second.err == (
         'error: --model_dir=model: another run_local_cluster.sh '
@@ -450,7 +439,7 @@ def test_a_second_supervisor_is_refused(cluster):
     )
     run.popen.kill()
     run.finish()
-    assert cluster('exit 0', '--workers=1', '--noevaluator').finish().code == 0
+    assert one_worker('exit 0').finish().code == 0
 
 
 def test_the_status_while_it_runs(cluster):
@@ -477,9 +466,9 @@ def test_the_status_while_it_runs(cluster):
     assert run.report['attempts'][0]['steps_lost'] == 0
 
 
-def test_an_old_report_does_not_outlive_its_run(cluster, tmp_path):
+def test_an_old_report_does_not_outlive_its_run(one_worker, tmp_path):
     (tmp_path / 'model' / 'report.json').write_text('{}')
-    run = cluster('here $who; for_ever', '--workers=1', '--noevaluator')
+    run = one_worker('here $who; for_ever')
     until(lambda: (run.folder / 'here-worker:0').exists())
     assert run.report is None
 
@@ -511,14 +500,14 @@ def test_the_report_has_every_start_of_the_run(cluster):
     assert [attempt['attempt'] for attempt in run.status['attempts']] == [1, 2]
 
 
-def test_a_status_that_cannot_be_written_stops_nothing(cluster):
-    run = cluster('rm -r model', '--workers=1', '--noevaluator').finish()
+def test_a_status_that_cannot_be_written_stops_nothing(one_worker):
+    run = one_worker('rm -r model').finish()
     assert run.code == 0, run.err
     assert run.said('report.json cannot be written: No such file or directory; the run goes on')
 
 
-def test_without_a_model_dir_it_runs_all_the_same(cluster):
-    run = cluster('[ $attempt = 2 ] && exit 0; kill -9 $$', '--workers=1', '--noevaluator', trainer_flags=()).finish()
+def test_without_a_model_dir_it_runs_all_the_same(one_worker):
+    run = one_worker('[ $attempt = 2 ] && exit 0; kill -9 $$', trainer_flags=()).finish()
     assert run.code == 0, run.err
     folders = [line.rpartition(' ')[2] for line in run.said('logs in')]
     assert [folder.rpartition('/')[2] for folder in folders] == ['attempt-1', 'attempt-2']
