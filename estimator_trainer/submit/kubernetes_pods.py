@@ -187,7 +187,7 @@ def service(description: Description) -> dict:
 
 
 def _resources(description: Description, role: RoleTasks) -> dict:
-    """Asked for and bounded alike: tasks that wait for each other gain nothing from one that is faster.
+    """Requests and limits, which are equal: tasks that wait for each other gain nothing from one that is faster.
 
     The size of the scratch volume bounds it already; to ask for it finds a node that has the room.
     """

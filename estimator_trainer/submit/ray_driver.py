@@ -145,7 +145,7 @@ def _answer(ray: Any, call: Any, secs: float) -> Any:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     try:
         if len(argv) != 1:
             raise UsageError(f'{" ".join(argv) or "no argument"}: name one job description')

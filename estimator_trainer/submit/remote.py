@@ -21,7 +21,7 @@ class HostLost(OSError):
 
 
 class TaskHost(Protocol):
-    """Where one task runs, seen from here. Each method may raise HostLost.
+    """The machine on which one task runs. Each method may raise HostLost.
 
     Attributes:
         address: 'host:port' for the task's server.
@@ -30,16 +30,16 @@ class TaskHost(Protocol):
     address: str
 
     def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
-        """Starts it; the number of its process. Raises OSError. Bounded."""
+        """Starts it within a bounded time, and returns the number of its process. Raises OSError."""
 
     def poll(self) -> tuple[int, dict] | None:
-        """How it ended, as far as is known: its code and what its error file holds. Never waits."""
+        """Returns its code and the content of its error file, if it is known to have ended. Never waits."""
 
     def send(self, signum: int) -> None:
         """Sends a signal. Never waits."""
 
     def training(self, model_dir: str) -> dict:
-        """What was known of `training.json` there, a moment ago. Never waits."""
+        """Returns the content of `training.json` there, as it was a moment ago. Never waits."""
 
 
 class RemoteTask:

@@ -29,12 +29,12 @@ class HostPool(Protocol):
     """Where the hosts of gangs come from."""
 
     def has_room(self) -> bool:
-        """Whether there is, for all tasks at once. Never waits."""
+        """Whether there is room for all tasks at once. Never waits."""
 
     def hosts(self, names: Sequence[str]) -> contextlib.AbstractContextManager[Sequence[TaskHost]]:
-        """New hosts, one for each task; at the end they are gone, with all that runs there.
+        """Makes a host for each task within a bounded time. At the end they are gone, with all that runs there.
 
-        Raises HostLost. Bounded.
+        Raises HostLost.
         """
 
 
@@ -74,7 +74,7 @@ def scratch_dir(description: Description) -> str:
 
 
 def seen_dir(description: Description, chief: str) -> str:
-    """The folder in which the chief's machine has `training.json`."""
+    """The folder of `training.json` on the chief's machine."""
     if not description.in_store:
         return description.model_dir
     own = chief.replace(':', '-') if description.num_tasks > 1 else ''
@@ -92,7 +92,10 @@ class RemoteSupervisor(Supervisor[Mapping[str, TaskHost]]):
         self.workers = description.num_tasks
 
     def run(self) -> int:
-        """The exit code: 0, 128 + N after signal N to us, NO_PEER where there is no room, or the cause's."""
+        """Runs the job, and returns the exit code.
+
+        It is 0, 128 + N after signal N to us, NO_PEER if there is no room, or the code of the cause.
+        """
         with Signals() as signals:
             return self._run_gangs(signals)[0]
 

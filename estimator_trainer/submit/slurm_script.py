@@ -110,7 +110,7 @@ def _collect(description: Description, components: list[Component]) -> list[str]
 
 
 def submit(description: Description, folder: pathlib.Path, run: Callable) -> int:
-    """sbatch's exit code. It reads the script at once, so that `folder` may go afterwards."""
+    """Gives the script to sbatch, and returns its exit code. `folder` may go then: it has read the script."""
     return run(['sbatch', *(str(folder / name) for name in render(description))]).returncode
 
 
@@ -167,7 +167,7 @@ def _task(description: Description) -> str:
 
 
 def _srun(description: Description, components: list[Component]) -> str:
-    """The step. What every task runs is an array, since each component of the job has to be given it."""
+    """The step. The words that every task runs are in an array, because each component of the job needs them."""
     flags = ['--cluster_from=slurm', f'--roles={description.layout}']
     if description.base_port:
         flags.append(f'--base_port={description.base_port}')

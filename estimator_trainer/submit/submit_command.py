@@ -107,7 +107,7 @@ def _submit(
 
 
 def main(argv: Sequence[str], run: Callable = subprocess.run) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     args = _parser().parse_args(argv)
     engine = importlib.import_module(f'estimator_trainer.submit.{ENGINES[args.engine]}')
     try:

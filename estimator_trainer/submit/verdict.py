@@ -133,7 +133,7 @@ def decide(
     return decision, why, len(ended)
 
 
-def said(decision: restarts.Decision, why: causes.Cause, max_restarts: int, silent: int, tasks: int) -> str:
+def sentence(decision: restarts.Decision, why: causes.Cause, max_restarts: int, silent: int, tasks: int) -> str:
     """The decision in one line. `silent`: how many of `tasks` left no error file."""
     what = wording.brief(why)
     if silent:
@@ -153,7 +153,7 @@ def _without_record(args: argparse.Namespace, problem: str) -> int:
 
 
 def main(argv: Sequence[str], now: Callable[[], float] = time.time) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     parser = argparse.ArgumentParser(prog='python -m estimator_trainer.submit.verdict', allow_abbrev=False)
     parser.add_argument('--model_dir', required=True)
     parser.add_argument('--job')
@@ -178,7 +178,7 @@ def main(argv: Sequence[str], now: Callable[[], float] = time.time) -> int:
     except (store.StoreError, UsageError) as error:
         return _without_record(args, str(error))
     tasks = sum(args.roles.values())
-    print(said(decision, why, args.max_restarts, tasks - reports, tasks), file=sys.stderr)
+    print(sentence(decision, why, args.max_restarts, tasks - reports, tasks), file=sys.stderr)
     return AGAIN if decision.restart else decision.exit_code
 
 

@@ -24,14 +24,14 @@ CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine, and one with Ten
 
 
 def usable_cores() -> tuple[int, ...]:
-    """The cores this process may run on; on macOS just their number is true."""
+    """The cores on which this process may run. On macOS only their number is true."""
     if hasattr(os, 'sched_getaffinity'):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
 
 
 def check_flags(command: task_commands.TaskCommand, show: bool) -> int:
-    """Lets the trainer judge its flags. Its exit code; if not 0, it has said why.
+    """Lets the trainer judge its flags, and returns its exit code. If that is not 0, the trainer has said why.
 
     `show` passes on what it says in any case.
     """
@@ -54,7 +54,10 @@ def run(
     sending: senders.Senders,
     metrics: socket.socket | None,
 ) -> int:
-    """Runs the cluster, its first gang at the claimed ports. `metrics` listens at --metrics_port. Its exit code."""
+    """Runs the cluster, whose first gang has the claimed ports, and returns its exit code.
+
+    `metrics` listens at --metrics_port.
+    """
     out, err = console.for_this_process(os.environ, has_line=opts.trainer.config.progress != 'off')
     machine = local_supervisor.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
     environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
@@ -84,7 +87,7 @@ def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[trainer_config.
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     try:
         if options.wants_help(argv):
             print(options.help_text())

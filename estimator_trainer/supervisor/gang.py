@@ -129,7 +129,7 @@ class Gang:
         return min(max(0.0, first - time.monotonic()), _LONGEST_WAIT_SECS)
 
     def _step(self, received: Sequence[signal.Signals]) -> None:
-        """Looks at what happened since the last step, and acts on it."""
+        """Acts on what has happened since the last step."""
         now = time.monotonic()
         ended, stopping = self._reap(now), self._over
         looked = self.follower.look(now)
@@ -161,7 +161,7 @@ class Gang:
         self._show(self._view())
 
     def _start_again(self, now: float) -> bool:
-        """Starts tasks whose time has come. Whether there were any."""
+        """Starts the tasks whose time has come. Returns whether there were any."""
         due = [restart for restart in self._pending if restart.due <= now]
         for restart in due:
             self._pending.remove(restart)

@@ -60,7 +60,7 @@ class Supervisor(Generic[Place]):
         self._began, self._began_at = time.monotonic(), time.time()
 
     def _place(self, signals: Signals) -> contextlib.AbstractContextManager[Place]:
-        """Where the tasks of the next gang run. Bounded. Raises CannotGoOn, StopSignal."""
+        """Finds, within a bounded time, where the tasks of the next gang run. Raises CannotGoOn, StopSignal."""
         raise NotImplementedError
 
     def _make_gang(self, place: Place, generation: str) -> Gang:
@@ -97,7 +97,7 @@ class Supervisor(Generic[Place]):
                 return error.code, False
 
     def _judge(self, outcome: GangOutcome, training: TrainingStatus | None) -> tuple[int, restarts.Decision | None]:
-        """The exit code, if this is the end, and what follows a failure."""
+        """Decides what follows a gang, and the exit code if nothing does."""
         if outcome.signum:
             return causes.code_of_stopped(outcome, training.state if training else None), None
         cause, rules = outcome.end.cause, self._history.rules
@@ -119,7 +119,7 @@ class Supervisor(Generic[Place]):
             raise
 
     def _wait(self, secs: float, signals: Signals) -> None:
-        """Raises StopSignal as soon as there was a signal."""
+        """Waits so long. Raises StopSignal as soon as there was a signal."""
         until = time.monotonic() + secs
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)

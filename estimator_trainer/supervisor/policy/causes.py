@@ -48,7 +48,7 @@ class TaskError:
 
 
 class EndedBy(enum.Enum):
-    """Whose doing the end of a task was."""
+    """Who ended a task."""
 
     BY_ITSELF = 'by itself'
     STOPPED = 'stopped by the supervisor'
@@ -123,7 +123,7 @@ class GangEndKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class GangEnd:
-    """The decision that a gang is over, and what led to it."""
+    """The decision to end a gang, and its reason."""
 
     kind: GangEndKind
     cause: Cause | None = None  # FAILED, STALLED
@@ -206,7 +206,7 @@ def restarts_alone(name: str, asynchronous: bool) -> bool:
 
 
 def settled(end: GangEnd, ended: Sequence[TaskEnd]) -> GangEnd:
-    """`end`, once all tasks have ended: a task that only followed another one hands the blame to that one."""
+    """Returns `end`, once all tasks have ended. A task that only followed another one hands the blame to that one."""
     if end.at_fault is None or not follows(end.at_fault):
         return end
     first = next((task for task in ended if is_good_order(task) and not follows(task)), None)
@@ -241,7 +241,7 @@ def cause_of(failures: Iterable[TaskEnd], dead: Sequence[TaskEnd] = ()) -> Cause
 
 
 def code_of_stopped(outcome: GangOutcome, state: str | None) -> int:
-    """The exit code of a run that was told to stop: 128 + the signal, or NOT_SAVED if steps were lost by that.
+    """The exit code of a run that was told to stop: 128 + the signal, or NOT_SAVED if the stop has cost steps.
 
     Args:
       state: the last one that the chief has written into training.json.

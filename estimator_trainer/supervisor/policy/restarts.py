@@ -21,7 +21,7 @@ USAGE_LIKE = frozenset((exit_codes.USAGE, exit_codes.DAMAGED, exit_codes.NO_DATA
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How often and how soon. The gang and each task that is restarted alone have the same numbers."""
+    """How often and how soon a gang is restarted, and each task that is restarted alone."""
 
     max_restarts: int = 3
     window_secs: float = 3600  # a machine that fails this rarely is worth going on with
@@ -44,7 +44,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """One failure of the gang, as far as it matters for what comes next."""
+    """One failure of the gang, with what a decision needs to know of it."""
 
     at: float  # seconds of a clock that never goes back
     code: int  # of the cause, as a shell gives it
@@ -89,7 +89,7 @@ class Attempt:
 
     @property
     def steps_lost(self) -> int | None:
-        """Steps that were done, but not saved."""
+        """How many steps were done, but not saved."""
         return None if self.step is None else max(0, self.step - (self.checkpoint or 0))
 
     @property
@@ -137,7 +137,7 @@ def progressed(failures: Sequence[Failure], number: int) -> bool:
 
 
 def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Decision:
-    """What follows the last of `failures`; each of the others was followed by a restart.
+    """Decides what follows the last of `failures`. Each of the others was followed by a restart.
 
     1. A permanent code ends the run with that code.
     2. So does an exception that comes again at the same step, or without a new checkpoint since.
@@ -188,7 +188,7 @@ class History:
         self.failures = [Failure(**failure) for failure in earlier]
 
     def decide(self, cause: Cause, now: float, checkpoint: int, workers: int = 1) -> Decision:
-        """What follows the failure of a gang for this cause."""
+        """Decides what follows the failure of a gang for this cause."""
         error = cause.ended.error if cause.ended else None
         failure = Failure(
             at=now,
@@ -213,7 +213,7 @@ class TaskRestartBudgets:
         self._made: dict[str, list[float]] = {}  # the times of the restarts of each task
 
     def decide(self, name: str, code: int, now: float) -> Decision:
-        """What follows the end of task `name` with `code`. A restart is charged to its budget."""
+        """Decides what follows the end of task `name` with `code`. A restart is charged to its budget."""
         made = self._made.setdefault(name, [])
         made[:] = [at for at in made if now - at < self._rules.window_secs]
         if code in USAGE_LIKE:
@@ -245,6 +245,6 @@ def is_at_fault_again(failures: Sequence[Failure]) -> bool:
 
 
 def fewer_workers(workers: int, min_workers: int, global_batch: int) -> int | None:
-    """The next smaller number of workers that share `global_batch` evenly; None: there is none."""
+    """The next smaller number of workers that share `global_batch` evenly. None: there is none."""
     numbers = range(workers - 1, min_workers - 1, -1)
     return next((number for number in numbers if global_batch % number == 0), None)

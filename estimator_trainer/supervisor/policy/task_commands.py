@@ -67,7 +67,7 @@ class StartedTask(Protocol):
     def pid(self) -> int: ...
 
     def poll(self) -> int | None:
-        """Its exit code; -N if signal N ended it; None while it runs. Never waits."""
+        """Returns its exit code, -N if signal N ended it, or None while it runs. Never waits."""
 
     def send(self, signum: signal.Signals) -> None:
         """Sends a signal. Never waits."""
@@ -93,7 +93,7 @@ class Launcher(Protocol):
     def look_secs(self) -> float: ...
 
     def start(self, command: TaskCommand, number: int, life: int, selector: selectors.BaseSelector) -> StartedTask:
-        """Starts a task. Bounded.
+        """Starts a task within a bounded time.
 
         Args:
           number: of the task within the gang, for the colour of its name.
@@ -117,7 +117,7 @@ def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
 def environment(
     environ: Mapping[str, str], generation: str, started: float, isolated: bool, workers: int
 ) -> dict[str, str]:
-    """What all tasks of one gang inherit.
+    """The environment that all tasks of one gang inherit.
 
     Args:
       environ: ours. If it says when the run was started, we are part of a longer one.

@@ -49,7 +49,7 @@ def document(
     start: int = 1,
     earlier: Sequence[Mapping] = (),
 ) -> dict:
-    """report.json. `start`: the number of this start; `earlier`: the starts before it."""
+    """The content of report.json. `start`: the number of this start; `earlier`: the starts before it."""
     return {
         'start': start,
         'exit_code': code,
@@ -64,7 +64,7 @@ def document(
 
 
 def attempts(pairs: Sequence[tuple[Attempt, Decision | None]]) -> list[dict]:
-    """The attempts that have ended."""
+    """The list `attempts` of both files: those that have ended."""
     return [_attempt(attempt, decision) for attempt, decision in pairs]
 
 
