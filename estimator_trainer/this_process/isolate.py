@@ -21,7 +21,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import connection
 
 from estimator_trainer.this_process import parent_process
@@ -98,17 +98,21 @@ def enter(mode: str, data: str = '') -> Isolation:
 
 
 def _alone() -> bool:
-    """Is there no interface but loopback, and that one up?
-
-    One that is down counts, as it may come up during the run; only not the placeholders that some
-    kernels put into every namespace.
-    """
+    """Whether this process is in a network of its own already."""
     if sys.platform != 'linux':
         raise OSError('only Linux has network namespaces')
     with _step('network interfaces'):
-        names = {name for _, name in socket.if_nameindex()}
-        up = {name for name in names if _flags(name) & _IFF_UP}
-    return names - _PLACEHOLDERS == up == {'lo'}
+        return only_loopback({name: _flags(name) for _, name in socket.if_nameindex()})
+
+
+def only_loopback(flags: Mapping[str, int]) -> bool:
+    """Whether loopback is the only network interface, and up. `flags`: those of each interface, by name.
+
+    An interface that is down counts, because it may come up during the run. The placeholders that some kernels put
+    into every namespace do not count.
+    """
+    up = {name for name, bits in flags.items() if bits & _IFF_UP}
+    return flags.keys() - _PLACEHOLDERS == up == {'lo'}
 
 
 def _move() -> None:

@@ -271,11 +271,8 @@ say(isolated=again.isolated, note=again.note, same=namespaces() == inside)
         ({}, False),
     ],
 )
-def test_alone_is_who_has_and_will_have_only_loopback(monkeypatch, flags, alone):
-    monkeypatch.setattr('sys.platform', 'linux')
-    monkeypatch.setattr('socket.if_nameindex', lambda: list(enumerate(flags, 1)))
-    monkeypatch.setattr(isolate, '_flags', flags.get)
-    assert isolate._alone() == alone
+def test_alone_is_who_has_and_will_have_only_loopback(flags, alone):
+    assert isolate.only_loopback(flags) == alone
 
 
 def test_loopback_that_is_down_is_not_enough(able):

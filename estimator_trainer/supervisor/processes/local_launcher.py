@@ -45,7 +45,8 @@ class LocalLauncher:
         try:
             for console, suffix in ((self.out, 'out'), (self.err, 'err')):
                 path = log_folders.path_of(self.folder, command.name, suffix, life)
-                logs.append(StreamLog(path, console, console.prefix(command.name, number), self.bounds))
+                file = RotatedFile(path, self.bounds.mb)
+                logs.append(StreamLog(file, console, console.prefix(command.name, number)))
             return LocalTask(command, life, self.folder, logs, selector)
         except OSError as error:
             for log in logs:
@@ -150,11 +151,13 @@ class RotatedFile:
     """A file of raw bytes that keeps the newest `mb` MiB of them (0: all): half in `path`, half in `path`.1.
 
     Attributes:
+      path, mb: as given.
       dropped: whether older bytes are gone.
     """
 
     def __init__(self, path: pathlib.Path, mb: int):
-        self._path, self._half = path, mb * (1 << 20) // 2 or float('inf')
+        self.path, self.mb = path, mb
+        self._half = mb * (1 << 20) // 2 or float('inf')
         self._file = open(path, 'xb', buffering=0)
         self._size, self._older = 0, False
         self.dropped = False
@@ -182,12 +185,12 @@ class RotatedFile:
         return written
 
     def _rotate(self) -> None:
-        self.dropped, older = self._older, log_folders.older_of(self._path)
+        self.dropped, older = self._older, log_folders.older_of(self.path)
         try:
             if not self._older and os.path.lexists(older):
                 raise FileExistsError(older)  # it is not ours
-            os.replace(self._path, older)
-            file = open(self._path, 'xb', buffering=0)
+            os.replace(self.path, older)
+            file = open(self.path, 'xb', buffering=0)
         except OSError:  # somebody has removed the folder: the newest bytes stay all the same
             self._file.seek(0)
             self._file.truncate()
@@ -204,11 +207,8 @@ class StreamLog:
     While the disk is full, the file lacks what comes; the task goes on.
     """
 
-    def __init__(self, path: pathlib.Path, console: Console, prefix: bytes, bounds: LogBounds = LogBounds()):
-        self._path, self._bounds = path, bounds
-        self._file = RotatedFile(path, bounds.mb)
-        self._console = console
-        self._prefix = prefix
+    def __init__(self, file: RotatedFile, console: Console, prefix: bytes):
+        self._file, self._console, self._prefix = file, console, prefix
         self._lines = Lines()
         self._complete = self._whole = True
 
@@ -219,12 +219,11 @@ class StreamLog:
             why = error.strerror or str(error)
         if why and self._complete:
             self._complete = False
-            self._console.say(f'{self._path} is not complete: {why}')
+            self._console.say(f'{self._file.path} is not complete: {why}')
         if self._whole and self._file.dropped:
             self._whole = False
-            self._console.say(
-                f'{self._path} has reached --max_log_mb={self._bounds.mb}: from now on its oldest lines are dropped'
-            )
+            reached = f'{self._file.path} has reached --max_log_mb={self._file.mb}'
+            self._console.say(f'{reached}: from now on its oldest lines are dropped')
         self._print(self._lines.feed(data))
 
     def close(self) -> None:

@@ -16,7 +16,8 @@ def read_all(fd):
 def test_a_stream_log_keeps_raw_bytes_and_prints_prefixed_lines(tmp_path):
     reader, writer = os.pipe()
     with Console(writer, colour=False) as console:
-        log = local_launcher.StreamLog(tmp_path / 'log', console, b'[worker:1] ')
+        file = local_launcher.RotatedFile(tmp_path / 'log', 0)
+        log = local_launcher.StreamLog(file, console, b'[worker:1] ')
         log.feed(b'a\r\n\xff')
         log.feed(b'b')
         log.close()
@@ -30,7 +31,8 @@ class Full:
 
     dropped = False
 
-    def __init__(self):
+    def __init__(self, path):
+        self.path = path
         self.answers = [2, OSError(28, 'No space left on device'), 1]
 
     def write(self, data):
@@ -46,9 +48,7 @@ class Full:
 def test_a_full_disk_does_not_end_the_run(tmp_path):
     reader, writer = os.pipe()
     with Console(writer, colour=False) as console:
-        log = local_launcher.StreamLog(tmp_path / 'log', console, b'[worker:1] ')
-        log.close()
-        log._file = Full()
+        log = local_launcher.StreamLog(Full(tmp_path / 'log'), console, b'[worker:1] ')
         for _ in range(3):
             log.feed(b'abc\n')
         log.close()
@@ -119,7 +119,7 @@ def test_a_folder_that_is_gone_costs_the_log_and_no_more(tmp_path):
 
 def test_what_is_dropped_is_said_once(tmp_path):
     console = fakes.Console()
-    log = local_launcher.StreamLog(tmp_path / 'log', console, b'', log_folders.LogBounds(mb=1))
+    log = local_launcher.StreamLog(local_launcher.RotatedFile(tmp_path / 'log', 1), console, b'')
     for _ in range(2):
         log.feed(b'x' * HALF)
     assert console.said == []
