@@ -86,7 +86,8 @@ def test_the_end_may_come_while_the_process_of_a_page_starts(tmp_path, monkeypat
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, 'Popen', starts_slowly)
     script = '__import__("signal").pause()'
-    with report_page.Pages(str(tmp_path), pytest.fail, 0.001, short_secs=0, writer=writer(script)) as pages:
+    pages = report_page.Pages(str(tmp_path), pytest.fail, 0.001, short_secs=0, writer=writer(script))
+    with pages:
         assert started.wait(60)
     assert not pages._thread.is_alive()
 
