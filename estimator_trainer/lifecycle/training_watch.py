@@ -16,12 +16,12 @@ class News:
     """How training goes.
 
     Attributes:
-        state: one of training_file.STATES, LOST or ABSENT.
+        state: one of training_file.STATES, LOST or ABSENT; None: the file is gone.
         secs: since the last sign of life.
         checkpoint_step: the step of the last checkpoint, if training has ended and the step is known.
     """
 
-    state: str
+    state: str | None
     secs: float = 0.0
     checkpoint_step: int | None = None
 
@@ -91,7 +91,7 @@ class TrainingWatch:
             return News(training_file.STOPPED)
         if self._lost_secs / 2 <= secs and now - self._wrote_at < self._stuck_secs and self._greets():
             self._alive_at, secs = now, 0.0
-        return News(LOST if secs >= self._lost_secs else str(state), secs)
+        return News(LOST if secs >= self._lost_secs else state, secs)
 
     @property
     def seen(self) -> bool:
