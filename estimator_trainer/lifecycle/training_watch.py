@@ -106,7 +106,7 @@ class TrainingWatch:
 def greeting_of(address: str | None) -> Callable[[], bool]:
     """() -> whether the server at 'host:port' answers. Without an address it is always False."""
     prober = probes.Prober(may_move=True)
-    return lambda: address is not None and prober([address])[address] is Answer.GREETS
+    return lambda: prober([address])[address] is Answer.GREETS if address else False
 
 
 class FolderWatch:
