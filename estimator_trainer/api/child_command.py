@@ -3,25 +3,26 @@
 import collections
 import contextlib
 import dataclasses
+import math
 import os
-import selectors
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import connection
 from typing import TextIO
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import DataDamaged, DatasetError, DatasetUnavailable, RunFailed, UsageError
 from estimator_trainer.run_dir import protocol, removal
-from estimator_trainer.supervisor.processes.logs import Lines
-from estimator_trainer.tools.sweep.trial_process import cause_of
+from estimator_trainer.supervisor.reports import report_file
+from estimator_trainer.this_process import parent_process
+from estimator_trainer.this_process.child_process import PIPE, Child
 
-_TIED = (sys.executable, '-m', 'estimator_trainer.api.tied_command')
-_READ_BYTES = 64 << 10
+_COMMAND = (sys.executable, '-m', 'estimator_trainer')
 _LAST_LINES = 40
+_LOOK_SECS = 0.2
 _ERROR = 'error: '
 _FOLDER = 'estimator-trainer-'
 
@@ -43,14 +44,14 @@ def environment(environ: Mapping[str, str], path: Sequence[str]) -> dict[str, st
     Args:
         path: sys.path of this process.
     """
-    found = {name: value for name, value in environ.items() if name not in protocol.VARIABLES}
+    child = {name: value for name, value in environ.items() if name not in protocol.VARIABLES}
     installed = [os.path.join(prefix, '') for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
     own = [os.path.abspath(folder) for folder in path if folder and os.path.isdir(folder)]
-    mine = [folder for folder in own if not os.path.join(folder, '').startswith(tuple(installed))]
-    both = [*mine, *found.get('PYTHONPATH', '').split(os.pathsep)]
-    found['PYTHONPATH'] = os.pathsep.join(dict.fromkeys(filter(None, both)))
-    found['PYTHONUNBUFFERED'] = '1'  # what a job prints is seen as it comes
-    return found
+    outside = [folder for folder in own if not os.path.join(folder, '').startswith(tuple(installed))]
+    both = [*outside, *child.get('PYTHONPATH', '').split(os.pathsep)]
+    child['PYTHONPATH'] = os.pathsep.join(dict.fromkeys(filter(None, both)))
+    child['PYTHONUNBUFFERED'] = '1'  # what a job prints is seen as it comes
+    return child
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +68,7 @@ def run(
     grace_secs: float,
     environ: Mapping[str, str],
     shows_stdout: bool = True,
-    start: Sequence[str] = _TIED,
+    start: Sequence[str] = _COMMAND,
 ) -> Ended:
     """Runs `python -m estimator_trainer WORDS`, and prints its lines as they come.
 
@@ -79,94 +80,52 @@ def run(
         KeyboardInterrupt: in this process; the child has saved and ended, or was killed after `grace_secs`, or by a
             second one.
     """
-    child = subprocess.Popen(
-        [*start, str(os.getpid()), *words],
-        env=dict(environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,  # Ctrl-C goes to this process alone, which tells the child
-    )
-    try:
-        streams = _Streams(child, shows_stdout)
+    last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+    out: list[str] = []
+
+    def take(from_stdout: bool, line: str) -> None:
+        if not from_stdout:
+            last.append(line)
+            _print(line, sys.stderr)
+        elif shows_stdout:
+            _print(line, sys.stdout)
+        else:
+            out.append(line + '\n')
+
+    with Child(
+        parent_process.tying((*start, *words)), env=environ, stdout=PIPE, stderr=PIPE, ties=False
+    ) as child:  # its session is its own: a Ctrl-C reaches this process alone, which tells the child
         try:
-            streams.read_all(None)
-            code = child.wait()  # it may have closed its streams before
+            _read(child, take)
+            code = child.wait()  # it may have closed its pipes before
         except KeyboardInterrupt:
-            child.send_signal(signal.SIGTERM)
+            child.send(signal.SIGTERM)
             until = time.monotonic() + grace_secs
-            streams.read_all(until)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.0, until - time.monotonic()))
+            _read(child, take, until)
+            child.wait(until - time.monotonic())
             raise
-    finally:
-        _kill(child)
-    return Ended(128 - code if code < 0 else code, tuple(streams.last), ''.join(streams.out))
+    assert code is not None  # the wait has no bound
+    return Ended(128 - code if code < 0 else code, tuple(last), ''.join(out))
 
 
-def _kill(child: subprocess.Popen) -> None:
-    """Ends what is left of the group of the child, and takes its exit code."""
-    if child.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-    for pipe in (child.stdout, child.stderr):
-        if pipe:
-            pipe.close()
+def _read(child: Child, take: Callable[[bool, str], None], until: float = math.inf) -> None:
+    """Reads until the child has ended, or until a time of time.monotonic(). `take` gets (whether from stdout, line)."""
+    while child.open_pipes and time.monotonic() < until:
+        ended = child.poll() is not None
+        ready = connection.wait(child.open_pipes, 0.0 if ended else _LOOK_SECS)
+        for descriptor in child.open_pipes:
+            if descriptor in ready:
+                for line in child.read_lines(descriptor):
+                    take(descriptor == child.stdout, line)
+        if ended and not ready:  # a process that it has left behind may hold the pipes
+            return
 
 
-class _Streams:
-    """The two streams of a child."""
-
-    def __init__(self, child: subprocess.Popen, shows_stdout: bool):
-        assert child.stdout and child.stderr  # both are pipes
-        self.last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
-        self.out: list[str] = []
-        self._child = child
-        self._selector = selectors.DefaultSelector()
-        to_stdout = _printer(lambda: sys.stdout) if shows_stdout else lambda line: self.out.append(line + '\n')
-        to_stderr = _printer(lambda: sys.stderr)
-
-        def heard(line: str) -> None:
-            self.last.append(line)
-            to_stderr(line)
-
-        for pipe, tell in ((child.stdout, to_stdout), (child.stderr, heard)):
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, (Lines(), tell))
-
-    def read_all(self, until: float | None) -> None:
-        """Reads until the child has ended, or until a time of time.monotonic()."""
-        while self._selector.get_map() and (until is None or time.monotonic() < until):
-            ended = self._child.poll() is not None
-            ready = self._selector.select(0.0 if ended else 0.2)
-            for key, _ in ready:
-                self._read(key)
-            if ended and not ready:  # a process that it has left behind may hold the pipes
-                return
-
-    def _read(self, key: selectors.SelectorKey) -> None:
-        lines, tell = key.data
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(key.fd, _READ_BYTES)
-            if not data:
-                self._selector.unregister(key.fileobj)
-            for line in lines.feed(data) if data else lines.close():
-                tell(line.decode(errors='replace'))
-
-
-def _printer(stream: Callable[[], TextIO | None]) -> Callable[[str], None]:
-    """Prints to what sys has now: a notebook replaces the streams for each cell."""
-
-    def tell(line: str) -> None:
-        to = stream()
-        if to is not None:
-            with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
-                to.write(line + '\n')
-                to.flush()
-
-    return tell
+def _print(line: str, stream: TextIO | None) -> None:
+    if stream is not None:  # a notebook replaces the streams of sys for each cell
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
+            stream.write(line + '\n')
+            stream.flush()
 
 
 def failure(ended: Ended, error: Mapping, report: Mapping) -> Exception:
@@ -178,7 +137,7 @@ def failure(ended: Ended, error: Mapping, report: Mapping) -> Exception:
     """
     told = error.get('message') if error.get('code') == ended.code else None
     said = '' if report or ended.code == exit_codes.FAILED else _error_in(ended.last)
-    message = str(told or said or cause_of(report, ended.code, ended.last))
+    message = str(told or said or report_file.failure_reason(report, ended.code, ended.last))
     if ended.code == exit_codes.USAGE:
         return UsageError(message)
     for kind in (DatasetError, DataDamaged):

@@ -13,9 +13,10 @@ from estimator_trainer.api.run_result import Result
 from estimator_trainer.config import declaration, trainer_config, urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job import Job
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor import options
-from estimator_trainer.supervisor.policy.gang_limits import Limits
+from estimator_trainer.supervisor.policy.restarts import Limits
 from estimator_trainer.tools.finished.evaluate import EvaluateFlags
 from estimator_trainer.tools.finished.export import ExportFlags
 from estimator_trainer.tools.predict.predict_command import PredictFlags
@@ -76,7 +77,7 @@ def train(
         began = time.time()
         ended = child_command.run(words, grace, environ | ({} if is_cluster else {protocol.ERROR_FILE: error_file}))
         if ended.code != exit_codes.OK:
-            report = protocol.read_json(os.path.join(config.model_dir, 'report.json')) if is_cluster else {}
+            report = RunFolder(config.model_dir).report if is_cluster else {}
             is_new = isinstance(report.get('started'), float) and report['started'] >= began
             raise child_command.failure(ended, protocol.read_json(error_file), report if is_new else {})
     if config.dry_run:
@@ -150,7 +151,7 @@ def _kind_of(model: str) -> str:
     if urls.is_url(model):
         raise UsageError(f'model={model!r}: say what it is, by export= or model_dir=.')
     folder = os.path.expanduser(model)
-    is_run = os.path.isfile(os.path.join(folder, 'config.json')) or os.path.isdir(os.path.join(folder, 'export'))
+    is_run = os.path.isfile(os.path.join(folder, file_names.CONFIG)) or os.path.isdir(os.path.join(folder, 'export'))
     return 'model_dir' if is_run else 'export'
 
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer.config import urls
-from estimator_trainer.run_dir import metrics_log, protocol, training_file
+from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import local_copies
 from estimator_trainer.tools.finished import chosen_checkpoint
@@ -62,23 +63,20 @@ def read(model_dir: str, of_cluster: bool) -> Result:
 
 
 def _of_folder(model_dir: str, of_cluster: bool) -> Result:
-    status = training_file.read(model_dir)
-    config = protocol.read_json(os.path.join(model_dir, 'config.json'))
-    lines = [
-        line
-        for line in metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl')).read()
-        if line.get('kind') == 'eval'
-    ]
-    report = protocol.read_json(os.path.join(model_dir, 'report.json')) if of_cluster else {}
-    restarts = report.get('restarts')
+    run = RunFolder(model_dir)
+    training = run.training_status
+    lines = [line for line in run.evaluation_lines if line.get('kind') == 'eval']
+    restarts = run.report.get('restarts') if of_cluster else None
     return Result(
         model_dir=model_dir,
-        step=status.step if status else None,
-        why=status.why if status else None,
+        step=training.step if training else None,
+        why=training.why if training else None,
         metrics=_metrics(lines[-1]) if lines else {},
-        best=_metrics(best(lines, str(config.get('best_metric', '')), str(config.get('best_mode', '')))),
+        best=_metrics(best(lines, str(run.config.get('best_metric', '')), str(run.config.get('best_mode', '')))),
         checkpoint=_checkpoint(model_dir),
-        exports=_exports(model_dir),
+        exports=tuple(
+            os.path.join(model_dir, export.path) for export in run.exports if export.kind in ('best', 'final')
+        ),
         restarts=restarts if type(restarts) is int else 0,
     )
 
@@ -96,8 +94,8 @@ def _is_number(value) -> bool:
 
 
 def _metrics(line: Mapping) -> dict[str, float]:
-    found = {name: value for name, value in line.items() if name not in ('kind', 'time', 'step')}
-    return {**found, 'global_step': line['step']} if 'step' in line else found
+    metrics = {name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS}
+    return {**metrics, 'global_step': line['step']} if 'step' in line else metrics
 
 
 def _checkpoint(model_dir: str) -> str | None:
@@ -105,12 +103,3 @@ def _checkpoint(model_dir: str) -> str | None:
         return chosen_checkpoint.find(model_dir, None)[0]
     except (ValueError, OSError):  # there is none
         return None
-
-
-def _exports(model_dir: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for kind in ('best', 'final'):
-        folder = os.path.join(model_dir, 'export', kind)
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        found += [os.path.join(folder, name) for name in sorted(filter(str.isdigit, names), key=int)]
-    return tuple(found)

@@ -1,14 +1,18 @@
 """A command line in two parts: the flags of a command such as `cluster`, then `--`, then those of the trainer."""
 
+import dataclasses
+import os
 import shlex
 from collections.abc import Sequence
 from typing import TypeVar
 
-from estimator_trainer.config import declaration, flags
+from estimator_trainer.config import declaration, flag_words, flags, urls
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 
 Config = TypeVar('Config')
+_NO_FLAGS = TrainerConfig(report='off')
+_DATA = ('train_files', 'eval_files', 'data_dir')
 
 
 def parse(config: type[Config], program: str, own: Sequence[str]) -> Config:
@@ -47,15 +51,54 @@ def _names(config: type) -> set[str]:
 def _mended(config: type, own: Sequence[str]) -> str:
     """The arguments as they were meant: what the command does not know stands after `--`."""
     with_value = {one.name for one in declaration.declared(config) if one.type is not bool}
-    mine: list[str] = []
-    theirs: list[str] = []
-    part, rest = theirs, list(own)
+    first: list[str] = []
+    second: list[str] = []
+    part, rest = second, list(own)
     while rest:
         word = rest.pop(0)
         name, equals, _ = word.lstrip('-').partition('=')
         if word.startswith('-'):
-            part = mine if name in _names(config) else theirs
+            part = first if name in _names(config) else second
         part.append(word)
-        if part is mine and name in with_value and not equals and rest:
+        if part is first and name in with_value and not equals and rest:
             part.append(rest.pop(0))
-    return shlex.join([*mine, '--', *theirs])
+    return shlex.join([*first, '--', *second])
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainerFlags:
+    """What a supervisor reads of the trainer's flags, and whether they only ask something: --help or --dry_run."""
+
+    config: TrainerConfig = _NO_FLAGS
+    just_asks: bool = False
+
+    @property
+    def url(self) -> str | None:
+        """The URL that --model_dir names instead of a folder."""
+        return self.config.model_dir if urls.is_url(self.config.model_dir) else None
+
+    @property
+    def model_dir(self) -> str | None:
+        """None: none is given, or it is not a folder of this machine."""
+        return None if self.url else os.path.expanduser(self.config.model_dir) or None
+
+    @property
+    def data_in_store(self) -> str:
+        """The flag that names data in a store; '' if none does."""
+        return next((name for name in _DATA if urls.is_url(getattr(self.config, name))), '')
+
+
+def read_trainer_flags(given: Sequence[str]) -> TrainerFlags:
+    """Reads what comes after `--`. If a flag is wrong, the defaults: the trainer will say what is wrong with it.
+
+    Raises:
+      UsageError: a flagfile cannot be read.
+    """
+    words = [word.text for word in flag_words.words(given)]
+    if flags.wants_help(words):
+        return TrainerFlags(just_asks=True)
+    try:
+        config = flags.parse_known(TrainerConfig, ['trainer', *given])
+    except UsageError:
+        return TrainerFlags()
+    return TrainerFlags(config, config.dry_run)

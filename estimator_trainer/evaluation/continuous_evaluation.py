@@ -11,6 +11,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import evaluation as evaluations
 from estimator_trainer.lifecycle import training_watch
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, ownership, protocol, training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 _log = logging.getLogger('estimator_trainer')
 _POLL_SECS = 1
@@ -118,7 +119,7 @@ def evaluate_run(plan, evaluation, max_steps) -> None:
         config.join_timeout_secs,
         config.lost_peer_secs,
         os.environ.get(protocol.GENERATION, ''),
-        lambda: training_file.content(config.model_dir),
+        lambda: RunFolder(config.model_dir).training,
         greeting,
         config.step_timeout_secs or math.inf,
     )

@@ -10,7 +10,8 @@ import os
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import metric_names
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +84,7 @@ def sentence(verdict: dict) -> str:
 
 
 def _path(model_dir) -> str:
-    return os.path.join(model_dir, 'eval', 'stop.json')
+    return os.path.join(model_dir, file_names.STOP)
 
 
 def decide(rule: EarlyStopping, evaluations, model_dir) -> dict | None:
@@ -107,7 +108,7 @@ def remove_unfinished(model_dir) -> None:
 
 def decision(rule: EarlyStopping, model_dir) -> dict | None:
     """The verdict that it was decided to stop, by this very rule; None: it was not."""
-    verdict = protocol.read_json(_path(model_dir))
+    verdict = RunFolder(model_dir).stop
     same = all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
     return verdict if verdict and same else None
 

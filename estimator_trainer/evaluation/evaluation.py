@@ -16,7 +16,7 @@ from typing import Protocol
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping, evaluation_journal
 from estimator_trainer.jobs import metric_names
-from estimator_trainer.run_dir import checkpoints, locks, metrics_log, ownership
+from estimator_trainer.run_dir import checkpoints, file_names, locks, metrics_log, ownership
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -71,7 +71,7 @@ class Evaluation:
     ):
         self._model_dir, self._make_evaluator, self._after_last = model_dir, make_evaluator, after_last
         self._exports, self._rule, self._start_step = exports, rule, start_step
-        self._lines = metrics_log.MetricsLog(os.path.join(model_dir, 'eval', 'metrics.jsonl'))
+        self._lines = metrics_log.MetricsLog(os.path.join(model_dir, file_names.EVALUATIONS))
         self._last = None  # entry
         self._last_done = None  # the same, unless the last checkpoint could not be read
         self.results = {}
@@ -204,7 +204,7 @@ class Evaluation:
         metrics = dict(evaluator.evaluate(checkpoint))
         step = int(metrics.pop('global_step'))
         self._lines.write('eval', step, metrics)
-        _log.info('evaluation at step %d: %s', step, metrics_log.shown(metrics))
+        _log.info('evaluation at step %d: %s', step, metrics_log.in_words(metrics))
         return metrics
 
     def _decide(self) -> None:
@@ -241,4 +241,4 @@ class Evaluation:
 
 def lock(model_dir: str) -> locks.Lock:
     """Whoever evaluates the run holds it. Not taken yet."""
-    return ownership.lock(model_dir, os.path.join('eval', '.lock'))
+    return ownership.lock(model_dir, file_names.EVALUATOR_LOCK)

@@ -11,7 +11,8 @@ import dataclasses
 import math
 import os
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, metrics_log, protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,19 +58,19 @@ def recorded(entry: EvaluationEntry, lines) -> dict | None:
     """The results of the entry's evaluation, if its line is there."""
     for line in reversed(lines[entry.lines :]):
         if line['step'] == entry.step:
-            results = {name: value for name, value in line.items() if name not in ('kind', 'step', 'time')}
+            results = {name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS}
             return {name: math.nan if value is None else value for name, value in results.items()}
     return None
 
 
 def read(model_dir: str) -> EvaluationEntry | None:
     """The entry of eval/last.json; None where there is none."""
-    saved = protocol.read_json(_path(model_dir))
+    entry = RunFolder(model_dir).last_evaluation
     names = {field.name for field in dataclasses.fields(EvaluationEntry)}
-    if names - saved.keys():
+    if names - entry.keys():
         return None
     return EvaluationEntry(
-        **{name: saved[name] for name in names - {'final_exports'}}, final_exports=tuple(saved['final_exports'])
+        **{name: entry[name] for name in names - {'final_exports'}}, final_exports=tuple(entry['final_exports'])
     )
 
 
@@ -85,4 +86,4 @@ def remove_unfinished(model_dir: str) -> None:
 
 
 def _path(model_dir) -> str:
-    return os.path.join(model_dir, 'eval', 'last.json')
+    return os.path.join(model_dir, file_names.LAST_EVALUATION)

@@ -9,7 +9,8 @@ from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_m
 from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import first_weights, made_estimators
-from estimator_trainer.run_dir import checkpoint_errors, checkpoint_file, checkpoints
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 
 def input_fn(of_job, params, run_config):
@@ -77,7 +78,7 @@ def with_exact_loss(model_fn, restored: str | None = None):
         with keras_seeds.begun_anew(seed), first_weights.of_seed(seed):
             spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
         tf.autograph.experimental.do_not_convert(_refuse)(spec.scaffold, mode, config.model_dir, restored)
-        if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief and not checkpoint_file.are_there(config.model_dir):
+        if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief and not RunFolder(config.model_dir).has_checkpoint:
             tf.autograph.experimental.do_not_convert(first_weights.warn_of_undecided)()
         if mode != tf.estimator.ModeKeys.EVAL or 'loss' in (spec.eval_metric_ops or {}):
             return spec

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, protocol
 
 _log = logging.getLogger('estimator_trainer')
 MOST_EXAMPLES = 20_000  # of an evaluation: each of them is computed once more
@@ -33,7 +33,7 @@ def write(dataset, model_dir: str, evaluator, checkpoint: str, step: int) -> Non
         _log.info('the page shows no wrong answers: %s: %s', type(error).__name__, str(error).partition('\n')[0])
         return
     if answers is not None:
-        protocol.write_json(os.path.join(model_dir, 'eval', 'wrong.json'), {'step': step, **answers})
+        protocol.write_json(os.path.join(model_dir, file_names.WRONG_ANSWERS), {'step': step, **answers})
 
 
 def _wrong(examples: Iterable, predictions: Iterable[dict], class_name) -> dict | None:

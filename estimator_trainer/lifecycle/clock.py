@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 PAUSE_SECS = 5  # a process that looks every second was not running if it has not looked for longer than this
 
@@ -14,7 +15,7 @@ class AwakeClock:
     The clock knows a pause by the gap between two readings: a gap longer than PAUSE_SECS counts as PAUSE_SECS.
     """
 
-    def __init__(self, clock=time.monotonic):
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock, self._lock = clock, threading.Lock()
         self._awake = self._read = clock()
 

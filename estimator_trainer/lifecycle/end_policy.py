@@ -39,7 +39,7 @@ class TaskState:
         insisted: a later signal told this task to stop at once.
         stopped_by: the signal that all tasks have agreed to obey.
         follows: another task received that signal, and this one did not.
-        told_at: when this task learned that it has to stop. The grace period begins here.
+        stop_asked_at: when this task learned that it has to stop. The grace period begins here.
         gone: a peer that is lost, or that has never answered.
     """
 
@@ -53,7 +53,7 @@ class TaskState:
     insisted: bool = False
     stopped_by: int | None = None
     follows: bool = False
-    told_at: float | None = None
+    stop_asked_at: float | None = None
     gone: SilentPeer | None = None
 
 
@@ -61,20 +61,21 @@ def after_signal(state: TaskState, signum: int, now: float) -> TaskState:
     """The state once a signal has come to this task: SIGINT, SIGTERM or SIGHUP."""
     hung_up = signum == signal.SIGHUP
     if state.signum is None:
-        told_at = now if state.told_at is None else state.told_at
+        stop_asked_at = now if state.stop_asked_at is None else state.stop_asked_at
         return dataclasses.replace(
-            state, signum=signal.SIGTERM if hung_up else signum, hung_up=hung_up, told_at=told_at
+            state, signum=signal.SIGTERM if hung_up else signum, hung_up=hung_up, stop_asked_at=stop_asked_at
         )
     if hung_up:  # a terminal that is closed sends it, and so does the shell in it
         return state
-    insists = signum == signal.SIGINT or now - state.told_at >= _SAME_ORDER_SECS
+    first_at = now if state.stop_asked_at is None else state.stop_asked_at
+    insists = signum == signal.SIGINT or now - first_at >= _SAME_ORDER_SECS
     return dataclasses.replace(state, insisted=state.insisted or insists)
 
 
 def after_agreement(state: TaskState, signum: int, now: float) -> TaskState:
     """The state once all tasks have agreed to stop because one of them received `signum`."""
-    told_at = now if state.told_at is None else state.told_at
-    return dataclasses.replace(state, stopped_by=signum, follows=state.signum is None, told_at=told_at)
+    stop_asked_at = now if state.stop_asked_at is None else state.stop_asked_at
+    return dataclasses.replace(state, stopped_by=signum, follows=state.signum is None, stop_asked_at=stop_asked_at)
 
 
 def name_of(state: TaskState, signum: int) -> str:
@@ -89,10 +90,10 @@ def decide_end(state: TaskState, bounds: Bounds, now: float) -> End | None:
     return _end_by_signal(state, bounds, now) or _end_without_peer(state) or _end_stalled(state, bounds, now)
 
 
-def _end_by_signal(state, bounds, now) -> End | None:
-    if state.told_at is None:
-        return None
+def _end_by_signal(state: TaskState, bounds: Bounds, now: float) -> End | None:
     signum = state.signum or state.stopped_by
+    if state.stop_asked_at is None or signum is None:
+        return None
     name = name_of(state, signum)
     at_step = '' if state.checkpoint_step is None else f' at step {state.checkpoint_step}'
     last = f'the last checkpoint is{at_step}' if at_step else 'there is no checkpoint'
@@ -102,11 +103,11 @@ def _end_by_signal(state, bounds, now) -> End | None:
             then = f'{last}, so the same command begins anew'
         return End(128 + signum, f'stopped by {name}; {then}')
     is_saved = state.phase == CLOSING and state.step is not None and state.checkpoint_step == state.step
-    if is_saved and (state.insisted or now - state.told_at >= bounds.grace):  # it waits for other tasks
+    if is_saved and (state.insisted or now - state.stop_asked_at >= bounds.grace):  # it waits for other tasks
         return End(128 + signum, f'stopped by {name}; saved{at_step}, the same command resumes', follows=state.follows)
     if state.insisted:
         return End(exit_codes.NOT_SAVED, f'stopped at once by a second {name}; {last}')
-    if now - state.told_at < bounds.grace:
+    if now - state.stop_asked_at < bounds.grace:
         return None
     if state.phase == SERVING:  # the workers save
         return End(128 + signum, f'stopped by {name}')
@@ -117,7 +118,7 @@ def _end_by_signal(state, bounds, now) -> End | None:
     )
 
 
-def _end_without_peer(state) -> End | None:
+def _end_without_peer(state: TaskState) -> End | None:
     gone = state.gone
     if gone is None:
         return None
@@ -129,7 +130,7 @@ def _end_without_peer(state) -> End | None:
     return End(code, f'{gone.name} at {gone.address} {what} {gone.secs:.0f} s; {cure}', peer=gone.name)
 
 
-def _end_stalled(state, bounds, now) -> End | None:
+def _end_stalled(state: TaskState, bounds: Bounds, now: float) -> End | None:
     if not bounds.step:
         return None
     secs = now - state.since

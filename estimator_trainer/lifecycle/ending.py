@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 import traceback
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from typing import NoReturn, TextIO
 
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import helper_processes
@@ -42,11 +43,11 @@ class End:
     follows: bool = False
 
     def recorded(self) -> dict:
-        """What the files say of it: the error file, and training.json."""
+        """What the error file and training.json say about it."""
         return {'code': self.code, 'message': self.message, 'traceback': list(self.traceback[-_TRACEBACK_LINES:])}
 
 
-def record(end: End, task: str, step: int | None, environ) -> None:
+def record(end: End, task: str, step: int | None, environ: Mapping[str, str]) -> None:
     """Writes the error file, if the environment names one."""
     path = environ.get(protocol.ERROR_FILE)
     if path and end.code != exit_codes.OK:
@@ -66,7 +67,7 @@ def record(end: End, task: str, step: int | None, environ) -> None:
             within(READER_SECS, _say, f'{path}: {error.strerror}')
 
 
-def report(end: End, task: str, step: int | None, environ) -> None:
+def report(end: End, task: str, step: int | None, environ: Mapping[str, str]) -> None:
     """Prints the last line, and writes the error file."""
     record(end, task, step, environ)
     at = '' if step is None else f', step {step}'
@@ -74,7 +75,7 @@ def report(end: End, task: str, step: int | None, environ) -> None:
 
 
 def print_stacks_on(signum: int) -> None:
-    """From here on this signal makes the process print the stacks of all threads, whatever they do."""
+    """Makes the process print the stacks of all threads, whatever they do, on each signal of this number."""
     if hasattr(faulthandler, 'register') and _has_descriptor(sys.stderr):
         faulthandler.register(signum, file=sys.stderr, all_threads=True)
 
@@ -88,7 +89,7 @@ def print_stacks() -> None:
 def _dump_stacks() -> None:
     """faulthandler prints a hundred threads, the newest first. The main thread, the oldest, would be missing then."""
     faulthandler.dump_traceback(sys.stderr, True)
-    main = sys._current_frames().get(threading.main_thread().ident)
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
     lines = [
         f'  File "{frame.f_code.co_filename}", line {number} in {frame.f_code.co_name}'
         for frame, number in traceback.walk_stack(main)
@@ -132,7 +133,7 @@ def leave_now(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _leave_later(secs, code):
+def _leave_later(secs: float, code: int) -> None:
     time.sleep(secs)
     within(
         READER_SECS,
@@ -148,7 +149,7 @@ def _list(pids: list[int], most: int = 10) -> str:
 
 def _end_pools() -> None:
     """Makes the idle threads of executors end. The interpreter does this too, before it waits for threads."""
-    for function in reversed(threading._threading_atexits):
+    for function in reversed(threading._threading_atexits):  # type: ignore[attr-defined]
         function()
 
 
@@ -158,12 +159,12 @@ def _flush() -> None:
             stream.flush()
 
 
-def _say(line) -> None:
+def _say(line: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
 
 
-def within(secs, function, *args) -> None:
+def within(secs: float, function: Callable, *args: object) -> None:
     """Calls a function that may never return, and waits for it at most `secs`."""
     thread = threading.Thread(target=function, args=args, daemon=True)
     try:
@@ -174,8 +175,8 @@ def within(secs, function, *args) -> None:
         thread.join(secs)
 
 
-def _has_descriptor(stream) -> bool:
+def _has_descriptor(stream: TextIO | None) -> bool:
     try:
-        return stream.fileno() >= 0
+        return stream is not None and stream.fileno() >= 0
     except (AttributeError, OSError, ValueError):
         return False

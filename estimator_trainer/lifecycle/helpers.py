@@ -12,6 +12,7 @@ import os
 import pathlib
 import signal
 import time
+from collections.abc import Iterator
 
 _PROC = pathlib.Path('/proc')
 _TRACKER = b'multiprocessing.resource_tracker'
@@ -33,63 +34,63 @@ class _Process:
 
 def left() -> list[tuple[int, int]]:
     """The living helpers, as (pid, start)."""
-    children = {}
+    children: dict[int, list[_Process]] = {}
     for process in _all():
         children.setdefault(process.parent, []).append(process)
-    found, group, look_at = [], os.getpgid(0), [os.getpid()]
+    living, group, look_at = [], os.getpgid(0), [os.getpid()]
     while look_at:
         for process in children.get(look_at.pop(), ()):
             look_at.append(process.pid)
             if process.group == group and not _is_tracker(process.pid):
-                found.append((process.pid, process.start))
-    return found
+                living.append((process.pid, process.start))
+    return living
 
 
 def end() -> list[int]:
     """Ends all helpers within a few seconds: SIGTERM first, then SIGKILL to those that still live.
 
     Returns:
-        The pids of all helpers that it found.
+        The pids of all helpers.
     """
-    helpers = set()
+    helpers: set[tuple[int, int]] = set()
     _adopt_orphans()
-    if _tell(helpers, signal.SIGTERM, _TERM_SECS):
-        _tell(helpers, signal.SIGKILL, _KILL_SECS)
+    if _send(helpers, signal.SIGTERM, _TERM_SECS):
+        _send(helpers, signal.SIGKILL, _KILL_SECS)
     return sorted(pid for pid, _ in helpers)
 
 
-def _tell(helpers, signum, secs):
+def _send(helpers: set[tuple[int, int]], signum: signal.Signals, secs: float) -> set[tuple[int, int]]:
     """Sends a signal once to every helper. Returns those that still live after `secs`, or none once all have ended.
 
     It adds new helpers to `helpers`, for helpers start others. And it keeps the known ones: a process whose parent
     has ended may be no descendant of ours any more.
     """
-    deadline, told, seen = time.monotonic() + secs, set(), None
+    deadline, sent, seen = time.monotonic() + secs, set[tuple[int, int]](), set[tuple[int, int]]()
     while True:
         helpers.update(left())
         alive = {helper for helper in helpers if _lives(*helper)}
-        for pid, _ in alive - told:
+        for pid, _ in alive - sent:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signum)
-        told |= alive
+        sent |= alive
         if not (helpers and (alive or helpers != seen)) or time.monotonic() >= deadline:
             return alive
         seen = set(helpers)
         time.sleep(_LOOK_SECS)
 
 
-def _adopt_orphans():
-    """From here on a helper whose parent ends becomes a child of this process, so that `left` still finds it."""
+def _adopt_orphans() -> None:
+    """Makes a helper whose parent ends a child of this process, so that `left` still finds it."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _lives(pid, start) -> bool:
+def _lives(pid: int, start: int) -> bool:
     process = _read(pid)
     return process is not None and process.start == start
 
 
-def _all():
+def _all() -> Iterator[_Process]:
     try:
         names = os.listdir(_PROC)
     except OSError:  # not Linux
@@ -111,7 +112,7 @@ def _read(pid: int) -> _Process | None:
         return None
 
 
-def _is_tracker(pid) -> bool:
+def _is_tracker(pid: int) -> bool:
     try:
         return _TRACKER in (_PROC / str(pid) / 'cmdline').read_bytes()
     except OSError:

@@ -5,6 +5,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 _THREADS = 4  # that may wait for the name server at one time
 _AGAIN_SECS = 5  # between two questions for the same name
@@ -21,22 +22,23 @@ class Addresses:
         resolve: as socket.getaddrinfo.
     """
 
-    def __init__(self, resolve=socket.getaddrinfo, clock=time.monotonic):
+    def __init__(self, resolve: Callable[..., list] = socket.getaddrinfo, clock: Callable[[], float] = time.monotonic):
         self._resolve, self._clock = resolve, clock
         self._lock = threading.Lock()
-        self._known = {}  # address -> [(family, sockaddr)]
-        self._asked = {}  # address -> when the last question was over; None: one is under way
-        self._wanted, self._threads = collections.deque(), 0
+        self._known: dict[str, list[tuple]] = {}  # address -> [(family, sockaddr)]
+        self._asked: dict[str, float | None] = {}  # address -> when the last question was over; None: one is under way
+        self._queue: collections.deque[str] = collections.deque()
+        self._threads = 0
 
-    def of(self, address: str) -> list[tuple]:
+    def lookup(self, address: str) -> list[tuple]:
         """The known socket addresses of 'host:port', as (family, sockaddr). Empty while none is known."""
         known = self._known.get(address) or _numeric(address)
         if not known:
             self.renew(address)
         return known
 
-    def keep(self, address: str, sockaddr) -> None:
-        """From here on this is the only socket address of `address`, until the name server is asked again."""
+    def keep(self, address: str, sockaddr: tuple) -> None:
+        """Makes this the only socket address of `address`, until the name server is asked again."""
         self._known[address] = [sockaddr]
 
     def renew(self, address: str) -> None:
@@ -48,7 +50,7 @@ class Addresses:
             if asked is None or self._clock() - asked < _AGAIN_SECS:
                 return
             self._asked[address] = None
-            self._wanted.append(address)
+            self._queue.append(address)
             if self._threads == _THREADS:
                 return
             self._threads += 1
@@ -57,31 +59,31 @@ class Addresses:
         except RuntimeError:  # no thread can be started: the interpreter is leaving, or there are too many threads
             with self._lock:
                 self._threads -= 1
-                self._wanted.clear()
+                self._queue.clear()
                 self._asked = {name: self._clock() if at is None else at for name, at in self._asked.items()}
 
     def _work(self) -> None:
         while True:
             with self._lock:
-                if not self._wanted:
+                if not self._queue:
                     self._threads -= 1
                     return
-                address = self._wanted.popleft()
-            found = _resolved(self._resolve, address)
+                address = self._queue.popleft()
+            resolved = _resolved(self._resolve, address)
             with self._lock:
                 self._asked[address] = self._clock()
-                if found:
-                    self._known[address] = found
+                if resolved:
+                    self._known[address] = resolved
 
 
-def _numeric(address) -> list[tuple]:
+def _numeric(address: str) -> list[tuple]:
     """The socket address of 'host:port' if the host is an IP address."""
     return _resolved(socket.getaddrinfo, address, flags=socket.AI_NUMERICHOST)
 
 
-def _resolved(resolve, address, **kwargs) -> list[tuple]:
+def _resolved(resolve: Callable[..., list], address: str, **kwargs: int) -> list[tuple]:
     host, _, port = address.rpartition(':')
     with contextlib.suppress(OSError, UnicodeError, ValueError):  # UnicodeError: no name looks like this
-        found = resolve(host.strip('[]'), int(port), type=socket.SOCK_STREAM, **kwargs)
-        return [(family, sockaddr) for family, _, _, _, sockaddr in found][:_MOST_ADDRESSES]
+        answers = resolve(host.strip('[]'), int(port), type=socket.SOCK_STREAM, **kwargs)
+        return [(family, sockaddr) for family, _, _, _, sockaddr in answers][:_MOST_ADDRESSES]
     return []

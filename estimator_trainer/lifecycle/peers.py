@@ -6,7 +6,7 @@
 import dataclasses
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.clock import PAUSE_SECS
@@ -99,8 +99,8 @@ class PeerWatch:
         lost_secs: float,
         any_is_enough: bool = False,
         askers: int = 1,
-        probe=None,
-        chance=random.random,
+        probe: Callable[[list[str]], dict[str, Answer]] | None = None,
+        chance: Callable[[], float] = random.random,
         now: float | None = None,
     ):
         self._join_secs, self._lost_secs = join_secs, lost_secs
@@ -114,7 +114,7 @@ class PeerWatch:
             for name, address in peers.items()
         ]
 
-    def look(self, clock=time.monotonic) -> SilentPeer | None:
+    def look(self, clock: Callable[[], float] = time.monotonic) -> SilentPeer | None:
         """Asks the peers whose probe is due. Returns a peer that has been silent for too long, if there is one."""
         if not self._peers:
             return None
@@ -136,7 +136,7 @@ class PeerWatch:
             return None
         return gone[0] if gone else None
 
-    def _due(self, now) -> list[_Peer]:
+    def _due(self, now: float) -> list[_Peer]:
         """The peers to ask now.
 
         Up to half of them are the peers that have failed most often, so that a lost peer is soon known, even if many
@@ -150,25 +150,25 @@ class PeerWatch:
         others = [peer for peer in due if peer.name not in chosen]
         return failing + others[: MOST_A_SECOND - len(failing)]
 
-    def _count_pause(self, secs) -> None:
+    def _count_pause(self, secs: float) -> None:
         """`secs`: by how much a look came, or ended, later than it should."""
         if secs > PAUSE_SECS:
             for peer in self._peers:
                 peer.begin_anew(secs)
 
-    def _is_gone(self, peer, now) -> bool:
+    def _is_gone(self, peer: _Peer, now: float) -> bool:
         if peer.failures < FAILURES:
             return False
         most = self._lost_secs if peer.ever_seen else self._join_secs
-        closed = peer.closed_since is not None and not self._any_is_enough
-        return peer.gone(now).secs >= most or (closed and now - peer.closed_since >= CLOSED_SECS)
+        is_closed = peer.closed_since is not None and now - peer.closed_since >= CLOSED_SECS
+        return peer.gone(now).secs >= most or (is_closed and not self._any_is_enough)
 
     def silences(self, now: float | None = None) -> dict[str, float]:
         """name -> seconds for which a peer has not answered; 0 for one that answers."""
         now = time.monotonic() if now is None else now
         return {peer.name: round(peer.gone(now).secs, 1) for peer in self._peers}
 
-    def missing_now(self, clock=time.monotonic) -> list[SilentPeer]:
+    def missing_now(self, clock: Callable[[], float] = time.monotonic) -> list[SilentPeer]:
         """The peers that do not answer at this moment."""
         missing, now = [], clock()
         for first in range(0, len(self._peers), MOST_A_SECOND):

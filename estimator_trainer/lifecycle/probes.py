@@ -12,6 +12,8 @@ import os
 import selectors
 import socket
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from estimator_trainer.lifecycle.host_addresses import Addresses
 
@@ -33,7 +35,7 @@ class Answer(enum.Enum):
     NOT_ASKED = 'not asked'  # this process could not send the probe: it lacks file descriptors, for instance
 
 
-_ERRORS = {
+_ERRORS: dict[int | None, Answer] = {
     errno.ECONNREFUSED: Answer.REFUSES,
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL), Answer.NOT_ASKED),
 }
@@ -46,42 +48,42 @@ class Prober:
         may_move: a server that has greeted may come back with the same name on another machine.
     """
 
-    def __init__(self, may_move: bool = False, names=None):
+    def __init__(self, may_move: bool = False, names: Addresses | None = None):
         self._may_move, self._names = may_move, names or Addresses()
-        self._greeted = set()
+        self._greeted: set[str] = set()
 
-    def __call__(self, addresses) -> dict[str, Answer]:
+    def __call__(self, addresses: Iterable[str]) -> dict[str, Answer]:
         """The Answer of each address, within PROBE_SECS."""
-        found = ask({address: self._names.of(address) for address in addresses})
-        for address, (answer, sockaddr) in found.items():
-            if answer is Answer.GREETS:
+        answers = ask({address: self._names.lookup(address) for address in addresses})
+        for address, (answer, sockaddr) in answers.items():
+            if answer is Answer.GREETS and sockaddr is not None:
                 self._greeted.add(address)
                 self._names.keep(address, sockaddr)
             elif answer is not Answer.NOT_ASKED and (self._may_move or address not in self._greeted):
                 self._names.renew(address)
-        return {address: answer for address, (answer, _) in found.items()}
+        return {address: answer for address, (answer, _) in answers.items()}
 
 
-def ask(wanted, secs: float = PROBE_SECS) -> dict:
+def ask(sockaddrs: Mapping[str, Sequence[tuple]], secs: float = PROBE_SECS) -> dict[str, tuple[Answer, tuple | None]]:
     """Probes all addresses at once, in this thread.
 
     Args:
-        wanted: address -> its socket addresses (family, sockaddr). It tries all of them; an address that has none
+        sockaddrs: address -> its socket addresses (family, sockaddr). It tries all of them; an address that has none
             is SILENT.
 
     Returns:
         address -> (Answer, the socket address that greets or None)
     """
     deadline = time.monotonic() + secs
-    probes = {address: [_Probe(sockaddr) for sockaddr in found] for address, found in wanted.items()}
+    probes = {address: [_Probe(sockaddr) for sockaddr in known] for address, known in sockaddrs.items()}
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.PollSelector())  # unlike epoll, it needs no descriptor
-        for found in probes.values():
-            for probe in found:
+        for of_address in probes.values():
+            for probe in of_address:
                 stack.callback(probe.close)
                 events = probe.step(probe.connect)
                 if events:
-                    selector.register(probe.socket, events, (probe, found))
+                    selector.register(probe.socket, events, (probe, of_address))
         late = 0  # rounds after the deadline: other threads may have kept this one from reading its answers
         while selector.get_map() and late < _LATE_ROUNDS:
             left = deadline - time.monotonic()
@@ -97,10 +99,10 @@ def ask(wanted, secs: float = PROBE_SECS) -> dict:
                 for other in of_the_same if probe.answer is Answer.GREETS else [probe] * (not events):
                     with contextlib.suppress(KeyError, ValueError):  # it was unregistered before
                         selector.unregister(other.socket)
-    return {address: _of_all(found) for address, found in probes.items()}
+    return {address: _combined(of_address) for address, of_address in probes.items()}
 
 
-def _of_all(probes) -> tuple:
+def _combined(probes: Sequence['_Probe']) -> tuple[Answer, tuple | None]:
     """The answer of one server, from the answers of its socket addresses."""
     answers = [probe.answer for probe in probes]
     if Answer.GREETS in answers:
@@ -113,11 +115,12 @@ def _of_all(probes) -> tuple:
 class _Probe:
     """A probe of one socket address."""
 
-    def __init__(self, sockaddr):
+    def __init__(self, sockaddr: tuple):
         self.sockaddr, self.answer = sockaddr, Answer.SILENT
-        self.socket, self._header, self._asked = None, b'', False
+        self.socket: Any = None  # once it connects
+        self._header, self._asked = b'', False
 
-    def step(self, function) -> int:
+    def step(self, function: Callable[[], int]) -> int:
         """Calls `connect` or `go_on`. Returns the events to wait for; 0: the probe is over, see `answer`."""
         try:
             return function()

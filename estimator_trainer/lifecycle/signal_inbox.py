@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import os
 import signal
+from collections.abc import Iterator
 from multiprocessing import connection
 
 from estimator_trainer.compat.patches import helper_processes
@@ -27,12 +28,12 @@ class SignalInbox(SignalPipe):
     blocked.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self._caught = ()
-        self._actions = {}  # of each signal, the handler that C code has to find
-        self._seen_early = set()  # taken while the shield blocked them: they come to the descriptor later
-        self._look_secs = None
+        self._caught: tuple[signal.Signals, ...] = ()
+        self._actions: dict[int, ctypes.Array] = {}  # the handler of each signal that C code has to find
+        self._seen_early: set[int] = set()  # taken while the shield blocked them: they come to the descriptor later
+        self._look_secs: float | None = None
         self.given_up = False  # this is a forked child
 
     def open(self) -> None:
@@ -68,7 +69,7 @@ class SignalInbox(SignalPipe):
         os.write(self._writer, bytes(1))  # 0 is the number of no signal
 
     @contextlib.contextmanager
-    def shielded(self):
+    def shielded(self) -> Iterator[None]:
         """For code that takes the handler of SIGTERM away: TensorFlow's preemption notifier, which ignores it.
 
         A signal that comes meanwhile stays pending, and `take` sees it all the same. But it does not stay pending if
@@ -84,14 +85,14 @@ class SignalInbox(SignalPipe):
             self._install_handlers()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-    def _install_handlers(self):
+    def _install_handlers(self) -> None:
         for signum in self._caught:
             signal.signal(signum, do_nothing)
         if PROFILE_SIGNAL in self._caught:  # the task goes on after it: system calls of libraries must not fail
             signal.siginterrupt(PROFILE_SIGNAL, False)
         self._actions = {signum: c_action(signum) for signum in self._caught}
 
-    def _give_up(self):
+    def _give_up(self) -> None:
         """In a forked child: its signals do what they did before the inbox was open.
 
         Except two, which the child ignores. PROFILE_SIGNAL would end it. Ctrl-C a terminal sends to all processes of a
@@ -110,8 +111,11 @@ _LIBC = ctypes.CDLL(None)
 _Action = ctypes.c_char * 256  # a struct sigaction takes 152 bytes
 
 
-def c_action(signum: int, new=None):
-    """sigaction(2): what C code does on a signal. Works in any thread. Sets `new`, and returns what was there."""
+def c_action(signum: int, new: ctypes.Array | None = None) -> ctypes.Array:
+    """Calls sigaction(2): sets what C code does on a signal, unless `new` is None, and returns what it did before.
+
+    Works in any thread.
+    """
     old = _Action()
     _LIBC.sigaction(signum, new, old)
     return old

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import time
+from collections.abc import Callable
 
 from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.clock import AwakeClock
@@ -15,12 +16,12 @@ class News:
     """How training goes.
 
     Attributes:
-        state: one of training_file.STATES, LOST or ABSENT.
+        state: one of training_file.STATES, LOST or ABSENT; None: the file is gone.
         secs: since the last sign of life.
         checkpoint_step: the step of the last checkpoint, if training has ended and the step is known.
     """
 
-    state: str
+    state: str | None
     secs: float = 0.0
     checkpoint_step: int | None = None
 
@@ -53,10 +54,10 @@ class TrainingWatch:
         join_secs: float,
         lost_secs: float,
         generation: str,
-        read,
-        greets=lambda: False,
+        read: Callable[[], dict],
+        greets: Callable[[], bool] = lambda: False,
         stuck_secs: float = math.inf,
-        clock=None,
+        clock: Callable[[], float] | None = None,
     ):
         self._max_steps, self._generation, self._read = max_steps, generation, read
         self._join_secs, self._lost_secs = join_secs, lost_secs
@@ -98,14 +99,14 @@ class TrainingWatch:
         return self._seen
 
     @staticmethod
-    def _key(training):
+    def _key(training: dict) -> tuple:
         return training.get('pid'), training.get('time'), training.get('beat')
 
 
-def greeting_of(address: str | None):
+def greeting_of(address: str | None) -> Callable[[], bool]:
     """() -> whether the server at 'host:port' answers. Without an address it is always False."""
     prober = probes.Prober(may_move=True)
-    return lambda: bool(address) and prober([address])[address] is Answer.GREETS
+    return lambda: prober([address])[address] is Answer.GREETS if address else False
 
 
 class FolderWatch:
@@ -120,11 +121,11 @@ class FolderWatch:
         secs: how long the port must have answered.
     """
 
-    def __init__(self, seen, answers, secs: float):
+    def __init__(self, seen: Callable[[], bool], answers: Callable[[], bool], secs: float):
         self._seen, self._answers, self._secs = seen, answers, secs
-        self._since = None
+        self._since: float | None = None
 
-    def is_elsewhere(self, clock=time.monotonic) -> bool:
+    def is_elsewhere(self, clock: Callable[[], float] = time.monotonic) -> bool:
         if self._seen() or not self._answers():
             self._since = None
             return False

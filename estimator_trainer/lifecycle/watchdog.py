@@ -4,18 +4,21 @@ The main thread may be stuck inside TensorFlow for as long as a peer is lost. So
 signals (signal_inbox), another asks the peers (peers), and end_policy decides whether the task has to end.
 """
 
+import contextlib
 import dataclasses
 import logging
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import process_pools
 from estimator_trainer.lifecycle import end_policy, ending
 from estimator_trainer.lifecycle.clock import AwakeClock
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
+from estimator_trainer.lifecycle.peers import PeerWatch, SilentPeer
 from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
 from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.this_process import forks
@@ -35,21 +38,32 @@ class Watchdog:
         leave: ends the process with an exit code.
     """
 
-    def __init__(self, task: str, bounds: Bounds, environ=os.environ, clock=None, leave=ending.leave_now):
+    def __init__(
+        self,
+        task: str,
+        bounds: Bounds,
+        environ: Mapping[str, str] = os.environ,
+        clock: Callable[[], float] | None = None,
+        leave: Callable[[int], object] = ending.leave_now,
+    ):
         self._task, self._bounds, self._environ = task, bounds, environ
-        self._clock, self._leave = clock or AwakeClock(), leave
+        self._clock: Callable[[], float] = clock or AwakeClock()
+        self._leave = leave
         self._lock = threading.RLock()  # guards the state, the peers and the training file
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
         self._state = end_policy.TaskState(training_file.STARTING, since=self._clock())
         self._inbox = SignalInbox()
-        self._peers = self._training_file = self._examples_per_sec = None
+        self._peers: PeerWatch | None = None
+        self._training_file: training_file.TrainingFile | None = None
+        self._examples_per_sec: float | None = None
         self._waits: Callable[[], dict] = dict
         self._prepared: int | None = None
         self._written_at = float('-inf')
-        self._profile, self._asked_to_profile = None, False
+        self._profile: Callable[[], object] | None = None
+        self._asked_to_profile = False
         self._when_told_to_stop: list[Callable[[], object]] = [process_pools.told_to_stop]
 
-    def __enter__(self):
+    def __enter__(self) -> 'Watchdog':
         ending.print_stacks_on(signal.SIGUSR1)
         forks.in_child(self._give_up)
         self._inbox.open()
@@ -58,7 +72,7 @@ class Watchdog:
         self._thread.start()
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         if self._inbox.given_up:  # this is a forked child
             return
         forks.forget(self._give_up)
@@ -67,7 +81,7 @@ class Watchdog:
         self._thread.join(ending.READER_SECS)
         self._inbox.close()
 
-    def _give_up(self):
+    def _give_up(self) -> None:
         """In a forked child, which is no task: nothing is watched over or written."""
         self._lock, self._over = threading.RLock(), threading.Event()  # a thread of the parent may hold them
         self._over.set()
@@ -99,14 +113,14 @@ class Watchdog:
         """The name of the signal that told this task, or another one, to stop."""
         return end_policy.name_of(self._state, signum)
 
-    def missing_peers(self) -> list:
+    def missing_peers(self) -> list[SilentPeer]:
         """The peers that do not answer now."""
         return self._peers.missing_now() if self._peers else []
 
-    # What the main thread tells.
+    # What the main thread calls.
 
     def enter(self, phase: str) -> None:
-        """What the task does from here on. Ends the process if it was told to stop and nothing is left to save."""
+        """Begins a phase. Ends the process if it was told to stop and nothing is left to save."""
         if phase != self._state.phase:
             self._note(phase=phase, since=self._clock())
             self._end_if_due()
@@ -129,15 +143,15 @@ class Watchdog:
         self._note(checkpoint_step=step, nothing_saved=False, step=max(step, self.step or 0), since=self._clock())
 
     def heard_rate(self, examples_per_sec: float) -> None:
-        """The speed that training.json tells."""
+        """Sets the speed that training.json shows."""
         self._examples_per_sec = examples_per_sec
 
     def hear_waits(self, totals: Callable[[], dict]) -> None:
-        """`totals()` are the waits that training.json tells."""
+        """Sets the function that returns the waits for training.json."""
         self._waits = totals
 
     def heard_prepared(self, amount: int | None) -> None:
-        """How much of the data is prepared, which training.json tells while the task starts; None: all is."""
+        """Sets how much of the data is prepared, which training.json shows while the task starts. None: all is."""
         self._prepared = amount
 
     def obey(self, signum: int) -> None:
@@ -145,19 +159,19 @@ class Watchdog:
         with self._lock:
             self._state = end_policy.after_agreement(self._state, signum, self._clock())
 
-    def watch_peers(self, peers) -> None:
-        """From here on this task ends if a peer is lost. `peers`: a PeerWatch."""
+    def watch_peers(self, peers: PeerWatch) -> None:
+        """Ends this task if a peer is lost from now on."""
         self._peers = peers
         threading.Thread(target=self._ask_peers, args=(peers,), name='peers', daemon=True).start()
 
     def release_peers(self) -> None:
-        """From here on the peers may leave."""
+        """Lets the peers leave from now on."""
         with self._lock:
             self._peers = None
             self._note(gone=None)
 
     def write_training_file(self, model_dir: str, max_steps: int | None) -> None:
-        """From here on writes training.json. Only the chief does. `max_steps`: None while it is not known."""
+        """Writes training.json from now on. Only the chief does. `max_steps`: None while it is not known."""
         with self._lock:
             generation = self._environ.get(protocol.GENERATION, '')
             self._training_file = training_file.TrainingFile(model_dir, max_steps, generation)
@@ -181,12 +195,12 @@ class Watchdog:
                 self._training_file.exits(end.recorded())
                 ending.within(ending.READER_SECS, self._training_file.write, *self._training())
 
-    def shielded(self):
+    def shielded(self) -> contextlib.AbstractContextManager[None]:
         """A context for code that takes our signal handlers away."""
         return self._inbox.shielded()
 
-    def when_asked_to_profile(self, function) -> None:
-        """From here on calls `function()`, in a thread of its own, for each PROFILE_SIGNAL; now if one has come."""
+    def when_asked_to_profile(self, function: Callable[[], object]) -> None:
+        """Calls `function()`, in a thread of its own, for each PROFILE_SIGNAL; now if one has come."""
         with self._lock:
             self._profile, asked = function, self._asked_to_profile
         if asked:
@@ -196,18 +210,18 @@ class Watchdog:
         """Calls `function()`, which must not wait, in another thread when a signal comes; now if one has come."""
         with self._lock:
             self._when_told_to_stop.append(function)
-            told = self._state.signum is not None
-        if told:
+            already = self._state.signum is not None
+        if already:
             function()
 
     # The threads.
 
-    def _watch(self):
+    def _watch(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         while not self._over.is_set():
             self._look()
 
-    def _look(self):
+    def _look(self) -> None:
         for signum in self._inbox.take():
             if signum == protocol.PROFILE_SIGNAL:
                 self._ask_for_a_profile()
@@ -217,7 +231,7 @@ class Watchdog:
         if self._clock() - self._written_at >= training_file.BEAT_SECS:
             self._write_training_file()
 
-    def _received(self, signum):
+    def _received(self, signum: int) -> None:
         with self._lock:
             first = self._state.signum is None
             self._state = end_policy.after_signal(self._state, signum, self._clock())
@@ -228,13 +242,13 @@ class Watchdog:
             text, name = 'received %s: saves and stops, within %g s', self.name_of(signum)
             ending.within(ending.READER_SECS, _log.info, text, name, self._bounds.grace)
 
-    def _ask_for_a_profile(self):
+    def _ask_for_a_profile(self) -> None:
         with self._lock:
             function, self._asked_to_profile = self._profile, True
         if function:
             ending.within(ending.READER_SECS, function)
 
-    def _ask_peers(self, peers):
+    def _ask_peers(self, peers: PeerWatch) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         while self._peers is peers and not self._over.wait(_PEERS_EVERY_SECS):
             gone = peers.look()
@@ -242,7 +256,7 @@ class Watchdog:
                 if gone and self._peers is peers:
                     self._note(gone=gone)
 
-    def _end_if_due(self):
+    def _end_if_due(self) -> None:
         with self._lock:
             end = end_policy.decide_end(self._state, self._bounds, self._clock())
             if end is None or self._over.is_set():
@@ -254,18 +268,18 @@ class Watchdog:
             self.end(end)
             self._leave(end.code)
 
-    def _note(self, **changes):
+    def _note(self, **changes: Any) -> None:
         with self._lock:
             self._state = dataclasses.replace(self._state, **changes)
 
-    def _write_training_file(self):
+    def _write_training_file(self) -> None:
         with self._lock:
             if self._training_file:
                 self._written_at = self._clock()
                 self._training_file.write(*self._training())
 
-    def _training(self):
-        """What training.json says: state, step, checkpoint_step, examples_per_sec, waits and peers."""
+    def _training(self) -> tuple[str, int | None, int | None, float | None, dict]:
+        """The content of training.json: state, step, checkpoint_step, examples_per_sec, waits and peers."""
         known = self._state
         state = training_file.TRAINING if known.phase == CLOSING else known.phase
         silences = self._peers.silences() if self._peers else {}

@@ -15,4 +15,9 @@ Processes beside the run, which read its files and hold up no step:
     report_page.py  has report.html written
     trackers.py     what --track names
     senders.py      starts a process for each of them, which sends the run there
+
+How training goes, for a supervisor and for `status`:
+
+    training_progress.py  training.json again and again: whether training stalls, and how long it will take
+    progress_line.py      the numbers of a run in words that fit a width (pure)
 """

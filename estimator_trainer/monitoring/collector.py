@@ -8,13 +8,13 @@ import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from estimator_trainer.monitoring.run_state import RunState
+from estimator_trainer.run_dir import metrics_log
 
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 _NAME = 'estimator_trainer'
 _VERSION = None  # of a checkout
 with contextlib.suppress(importlib.metadata.PackageNotFoundError):
     _VERSION = importlib.metadata.version('estimator-trainer')
-_NOT_METRICS = ('kind', 'step', 'time')  # of a line of metrics.jsonl
 
 
 class Collector:
@@ -76,7 +76,9 @@ def _info(now: RunState) -> dict[str, str]:
 
 
 def _numbers(line) -> dict[str, float]:
-    return {name: value for name, value in line.items() if name not in _NOT_METRICS and isinstance(value, float)}
+    return {
+        name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS and isinstance(value, float)
+    }
 
 
 def _gauge(name: str, help: str, value) -> Iterator[Metric]:

@@ -7,11 +7,12 @@ Imports neither TensorFlow nor what the page is made with.
 import contextlib
 import importlib.util
 import os
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+
+from estimator_trainer.this_process import child_process
 
 NAME = 'report.html'
 NEEDED = ('jinja2', 'matplotlib')
@@ -29,8 +30,8 @@ def missing() -> list[str]:
     return [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
-def wanted(flag: str, environ: Mapping[str, str]) -> bool:
-    """What `--report` means here and now."""
+def is_on(flag: str, environ: Mapping[str, str]) -> bool:
+    """Whether `--report=FLAG` has a page written here."""
     return flag == 'auto' and environ.get(SWITCH) != 'off' and not missing()
 
 
@@ -57,7 +58,7 @@ class Pages:
         self._long_at = time.monotonic() + short_secs
         self._writer, self._cwd = writer, os.getcwd()  # the job may change it
         self._over = threading.Event()
-        self._process: subprocess.Popen | None = None
+        self._process: child_process.Child | None = None
         self._thread = threading.Thread(target=self._run, name='report', daemon=True)
 
     def __enter__(self) -> 'Pages':
@@ -98,12 +99,11 @@ class Pages:
     def _write(self, how: str, most_secs: float) -> None:
         command = [*self._writer, how, self._model_dir]
         try:
-            self._process = subprocess.Popen(
+            self._process = child_process.Child(
                 command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=True,  # it is no helper process of the job
+                stdout=child_process.DEVNULL,
+                stderr=child_process.PIPE,
+                ties=False,  # a page that is nearly written may outlive the run
                 cwd=self._cwd,
             )
         except OSError as error:
@@ -113,15 +113,13 @@ class Pages:
             self._process.kill()
         with self._process as process:
             try:
-                _, said = process.communicate(timeout=most_secs)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                self._say(f'it took longer than {most_secs:g} s')
+                output = process.finish(most_secs)
+            except child_process.TookTooLong as error:
+                self._say(str(error))
                 return
         self._process = None
-        if process.returncode and not (how == _LIVE and self._over.is_set()):
-            lines = said.decode(errors='replace').strip().splitlines()
-            self._say(lines[-1] if lines else f'its process ended with {process.returncode}')
+        if output.code and not (how == _LIVE and self._over.is_set()):
+            self._say(output.last_line)
 
     def _say(self, why: str | None) -> None:
         path = os.path.join(self._model_dir, NAME)

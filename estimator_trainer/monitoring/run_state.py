@@ -1,4 +1,4 @@
-"""What is known of a run at the moment of a scrape: its files, and the memory of its tasks. Changes nothing."""
+"""What is known of a run at the moment of a scrape: what its files say, and the memory of its tasks."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 
 class RunState(NamedTuple):
@@ -37,47 +37,38 @@ class RunState(NamedTuple):
 
 
 def of_process(model_dir: str, task: str, since: float) -> RunState:
-    """Of a run whose chief is this process.
+    """What is known of a run whose chief is this process.
 
     Args:
         task: its name.
         since: when it began, in seconds since the epoch.
     """
-    found = _read(model_dir, since)
-    if found.training.get('pid') != os.getpid():
-        found = found._replace(training={})
-    return found._replace(state=found.training.get('state'), resident={task: _resident(os.getpid())})
+    run = RunFolder(model_dir)
+    training = run.training if run.training.get('pid') == os.getpid() else {}
+    state = _state(run, model_dir, training, since)
+    return state._replace(state=training.get('state'), resident={task: _resident(os.getpid())})
 
 
 def of_cluster(model_dir: str, status: Mapping) -> RunState:
-    """Of a run of the supervisor.
+    """What is known of a run of the supervisor.
 
     Args:
         status: what it knows, as it writes it to status.json; {} before its first gang.
     """
-    found = _read(model_dir, status.get('started', float('inf')))
-    if not status or found.training.get('generation') != status['generation']:
-        found = found._replace(training={})
+    run = RunFolder(model_dir)
+    training = run.training if status and run.training.get('generation') == status['generation'] else {}
     tasks = {task['name']: task['pid'] for task in status.get('tasks', ())}
-    return found._replace(
+    return _state(run, model_dir, training, status.get('started', float('inf')))._replace(
         state=status.get('state'),
         restarts=status.get('restarts'),
         resident={name: pid and _resident(pid) for name, pid in tasks.items()},
     )
 
 
-def _read(model_dir: str, since: float) -> RunState:
-    line = metrics_log.last(os.path.join(model_dir, 'metrics.jsonl'))
-    time_of_line = line.get('time')
-    return RunState(
-        model_dir,
-        time.time(),
-        protocol.read_json(os.path.join(model_dir, 'config.json')),
-        training_file.content(model_dir),
-        line if isinstance(time_of_line, float | int) and time_of_line >= since else {},
-        metrics_log.last(os.path.join(model_dir, 'eval', 'metrics.jsonl')),
-        checkpoint_file.written_at(model_dir),
-    )
+def _state(run: RunFolder, model_dir: str, training: Mapping, since: float) -> RunState:
+    line_time = run.newest_metrics.get('time')
+    line = run.newest_metrics if isinstance(line_time, float | int) and line_time >= since else {}
+    return RunState(model_dir, time.time(), run.config, training, line, run.newest_evaluation, run.named_time)
 
 
 def _resident(pid: int) -> int | None:

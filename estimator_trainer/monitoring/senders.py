@@ -7,8 +7,6 @@ What they could not send is sent by the next start, or by the command `track`.
 
 import contextlib
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +15,7 @@ from collections.abc import Callable, Sequence
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import trackers
+from estimator_trainer.this_process.child_process import DEVNULL, PIPE, Child
 
 LAST_SECS = 10  # that a run waits at its end for all of its trackers
 _STOPPED_SECS = 2  # the same, for a run that was told to stop: its time is short
@@ -26,7 +25,7 @@ _SENDER = (sys.executable, '-m', 'estimator_trainer.tools.track.background')
 FOLLOW = 'follow'  # what a sender is told on its stdin: this, and later the exit code of the run
 
 
-def of(values: Sequence[str], model_dir: str | None) -> 'Senders':
+def for_run(values: Sequence[str], model_dir: str | None) -> 'Senders':
     """The senders of a run; none without a model_dir, or if --track is wrong: the trainer will say what is wrong."""
     try:
         targets = trackers.targets(values) if model_dir else ()
@@ -56,7 +55,7 @@ class Senders:
     ):
         self._targets, self._model_dir = targets, os.path.abspath(model_dir)
         self._last_secs, self._sender = last_secs, sender
-        self._processes: dict[trackers.Target, subprocess.Popen] = {}
+        self._processes: dict[trackers.Target, Child] = {}
         self._readers: list[threading.Thread] = []
         self._failed = ''
         self._say: Callable[[str], None] = lambda line: None
@@ -64,13 +63,12 @@ class Senders:
     def __enter__(self) -> 'Senders':
         for target in self._targets:
             try:
-                self._processes[target] = subprocess.Popen(
+                self._processes[target] = Child(
                     [*self._sender, str(os.getpid()), self._model_dir, str(target)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,  # what the libraries of trackers say
-                    bufsize=0,
-                    start_new_session=True,  # it is no helper process of the job, and Ctrl-C is not for it
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    stderr=DEVNULL,  # what the libraries of trackers say
+                    ties=False,  # it ties itself to the process that it is told
                 )
             except OSError as error:
                 self._failed = str(error.strerror)
@@ -78,14 +76,13 @@ class Senders:
 
     def __exit__(self, *exc_info) -> None:
         for process in self._processes.values():
-            with contextlib.suppress(ProcessLookupError):  # its number is its own until `wait`
-                os.killpg(process.pid, signal.SIGKILL)  # with the helpers of a tracker's library
+            process.kill()  # with the helpers of a tracker's library
             process.wait()
-            assert process.stdin is not None  # a pipe
-            with contextlib.suppress(OSError):
-                process.stdin.close()
         for reader in self._readers:
             reader.join(_READ_SECS)
+        if not any(reader.is_alive() for reader in self._readers):  # a process that left its group may hold a pipe
+            for process in self._processes.values():
+                process.close()
 
     def follow(self, say: Callable[[str], None]) -> None:
         """The run begins. What the processes have to say is told to `say`, line by line, by threads."""
@@ -107,31 +104,20 @@ class Senders:
         for process in self._processes.values():
             self._tell(process, str(code))
         with contextlib.suppress(KeyboardInterrupt):
-            while time.monotonic() < until and any(_code(each) is None for each in self._processes.values()):
+            while time.monotonic() < until and any(each.poll() is None for each in self._processes.values()):
                 time.sleep(_POLL_SECS)
-        unsent = [str(target) for target, process in self._processes.items() if _code(process) != exit_codes.OK]
+        unsent = [str(target) for target, process in self._processes.items() if process.poll() != exit_codes.OK]
         if unsent:
             self._say(f'WARNING: {", ".join(unsent)}: not everything is sent yet; {self._later()}')
 
     def _later(self) -> str:
         return f'the next start sends it, and so does: python -m estimator_trainer track {self._model_dir}'
 
-    def _tell(self, process: subprocess.Popen, word: str) -> None:
+    def _tell(self, process: Child, word: str) -> None:
         assert process.stdin is not None  # a pipe
         with contextlib.suppress(OSError):  # it has ended
             process.stdin.write(f'{word}\n'.encode())
 
-    def _pass_on(self, process: subprocess.Popen) -> None:
-        for line in process.stdout or ():
-            self._say(line.decode(errors='replace').rstrip('\n'))
-
-
-def _code(process: subprocess.Popen) -> int | None:
-    """The exit code of a process, which stays to be waited for. None while it runs."""
-    try:
-        ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:  # somebody else has waited for it
-        return exit_codes.FAILED
-    if ended is None:
-        return None
-    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+    def _pass_on(self, process: Child) -> None:
+        for line in process.lines():
+            self._say(line)

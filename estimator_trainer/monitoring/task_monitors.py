@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import port, report_page, run_state, senders, server
-from estimator_trainer.run_dir import locks, ownership
+from estimator_trainer.run_dir import file_names, locks
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -27,10 +27,10 @@ def monitored(config, task: str, is_chief: bool, writes_page: bool) -> Iterator[
         A function that is told the exit code of the task at its end, and returns it.
     """
     model_dir, pages = config.model_dir, None
-    if writes_page and report_page.wanted(config.report, os.environ):
+    if writes_page and report_page.is_on(config.report, os.environ):
         pages = report_page.Pages(model_dir, lambda text: _log.warning('WARNING: %s', text))
-    supervised = locks.is_held(os.path.join(model_dir, ownership.SUPERVISOR_LOCK))
-    sending = senders.of(config.track if is_chief and not supervised else (), model_dir)
+    supervised = locks.is_held(os.path.join(model_dir, file_names.SUPERVISOR_LOCK))
+    sending = senders.for_run(config.track if is_chief and not supervised else (), model_dir)
     metrics: contextlib.AbstractContextManager = contextlib.nullcontext()
     if is_chief and config.metrics_port:
         listener, began = port.listen(config.metrics_port), time.time()

@@ -8,7 +8,7 @@ TensorFlow.
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -97,7 +97,7 @@ def wrong_checksum(prefix: str, bundle: Bundle) -> bool:
     return False
 
 
-def _masked_crc(file, size: int) -> int:
+def _masked_crc(file: BinaryIO, size: int) -> int:
     import google_crc32c  # not where the readers are only imported
 
     crc = 0

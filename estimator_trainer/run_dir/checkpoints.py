@@ -14,13 +14,11 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import eager_mode
-from estimator_trainer.run_dir import bundle, checkpoint_errors, removal, v1_checkpoints
+from estimator_trainer.run_dir import bundle, checkpoint_errors, file_names, removal, v1_checkpoints
 
 _log = logging.getLogger('estimator_trainer')
-_FOLDER = 'damaged'
 _OF_CHECKPOINT = removal.Named(r'model\.ckpt-.*\.(?:data-|index\.tempstate).*')
 _PART = removal.Named(r'part-\d+-of-\d+\.(?:data-\d+-of-\d+|index)(?:\.tempstate\d+)?')
-_STATE = 'checkpoint'  # the file that names the newest one
 _VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
 _LOOK_SECS = 0.5
 _STEP = 'global_step'  # in Estimator's checkpoints
@@ -42,7 +40,7 @@ def latest(model_dir: str) -> str | None:
         CannotReadCheckpoint: that file, or the checkpoint's index. tf.train.latest_checkpoint takes it for absent.
     """
     _read_state(model_dir)
-    prefix = tf.train.latest_checkpoint(model_dir)
+    prefix: str | None = tf.train.latest_checkpoint(model_dir)
     if prefix is None:
         named = _named(model_dir)
         if named:
@@ -77,9 +75,9 @@ def newest(model_dir: str, at_least: int | None = None) -> str | None:
     while True:
         found, named = latest(model_dir), _named(model_dir)
         late = bool(named) and not found
-        if not late and (at_least is None or (found and _step_of(found) >= at_least)):
+        if not late and (at_least is None or (found and _step_in_name(found) >= at_least)):
             return found
-        what = f'{os.path.basename(named)}, which the file `checkpoint` names,' if late else f'of step {at_least}'
+        what = f'{os.path.basename(named or "")}, which the file `checkpoint` names,' if late else f'of step {at_least}'
         if time.monotonic() - began >= _VISIBLE_SECS:
             _log.warning(
                 'WARNING: checkpoint %s has not appeared in %s within %g s: goes on with %s',
@@ -114,7 +112,7 @@ def step_of(prefix: str) -> int:
 def is_of_objects(prefix: str) -> bool:
     """Whether a checkpoint is tf.train.Checkpoint's, as keras_fit and custom_loop write it, and not
     Estimator's."""
-    return tf.train.load_checkpoint(prefix).has_tensor(_STEP_OF_OBJECTS)
+    return bool(tf.train.load_checkpoint(prefix).has_tensor(_STEP_OF_OBJECTS))
 
 
 def digest(prefix: str) -> str:
@@ -147,7 +145,7 @@ def set_aside_damaged(model_dir: str) -> None:
     prefixes = _prefixes(model_dir)
     if named and named not in prefixes:
         prefixes.append(named)  # its index is missing, or it is in another folder
-    prefixes.sort(key=_step_of)
+    prefixes.sort(key=_step_in_name)
     if named:
         prefixes = prefixes[: prefixes.index(named) + 1]
     damaged = []
@@ -168,12 +166,12 @@ def set_aside_damaged(model_dir: str) -> None:
             'WARNING: checkpoint %s cannot be read (%s): moved to %s',
             os.path.basename(damaged[-1]),
             problem,
-            os.path.join(model_dir, _FOLDER),
+            os.path.join(model_dir, file_names.DAMAGED),
         )
-    if not prefixes and (damaged or _prefixes(os.path.join(model_dir, _FOLDER))):
+    if not prefixes and (damaged or _prefixes(os.path.join(model_dir, file_names.DAMAGED))):
         raise NoGoodCheckpoint(
             f'no checkpoint of {model_dir} can be read; what is left of them is in '
-            f'{os.path.join(model_dir, _FOLDER)}. Bring one back, or use another --model_dir.'
+            f'{os.path.join(model_dir, file_names.DAMAGED)}. Bring one back, or use another --model_dir.'
         )
     if prefixes and path != prefixes[-1]:
         tf.compat.v1.train.update_checkpoint_state(  # with a relative folder it would write other names
@@ -247,8 +245,8 @@ def damage(prefix: str) -> str | None:
     return None if any(name in dtypes for name in _STEPS) else NO_STEP
 
 
-def _read_state(model_dir) -> None:
-    path = os.path.join(model_dir, _STATE)
+def _read_state(model_dir: str) -> None:
+    path = os.path.join(model_dir, file_names.POINTER)
     try:
         with open(path, 'rb') as file:
             file.read()
@@ -259,7 +257,7 @@ def _read_state(model_dir) -> None:
 
 
 @checkpoint_errors.patient
-def _named(model_dir) -> str | None:
+def _named(model_dir: str) -> str | None:
     _read_state(model_dir)  # TensorFlow takes a file that it may not read for one that is not there
     try:
         state = tf.train.get_checkpoint_state(model_dir)
@@ -268,7 +266,7 @@ def _named(model_dir) -> str | None:
     return state.model_checkpoint_path if state and state.model_checkpoint_path else None
 
 
-def _in_folder(model_dir, path) -> str:
+def _in_folder(model_dir: str, path: str) -> str:
     """The prefix of the checkpoint of a path that the file `checkpoint` names. The folder may have been moved, so that
     this folder comes first."""
     path = v1_checkpoints.name_of(path)
@@ -280,20 +278,20 @@ def _in_folder(model_dir, path) -> str:
 
 
 @checkpoint_errors.patient
-def _prefixes(model_dir) -> list:
+def _prefixes(model_dir: str) -> list[str]:
     names = checkpoint_errors.names(model_dir)
     of_v2 = {name[: -len('.index')] for name in names if name.startswith('model.ckpt-') and name.endswith('.index')}
     paths = [os.path.join(model_dir, name) for name in of_v2 | v1_checkpoints.among(names)]
-    return [path for path in paths if _step_of(path) >= 0]
+    return [path for path in paths if _step_in_name(path) >= 0]
 
 
-def _step_of(prefix) -> int:
-    match = re.search(r'-(\d+)$', prefix)
-    return int(match.group(1)) if match else -1
+def _step_in_name(prefix: str) -> int:
+    step = file_names.step_of(prefix)
+    return -1 if step is None else step
 
 
-def _move(model_dir, prefix) -> None:
-    folder = os.path.join(model_dir, _FOLDER)
+def _move(model_dir: str, prefix: str) -> None:
+    folder = os.path.join(model_dir, file_names.DAMAGED)
     os.makedirs(folder, exist_ok=True)
     start, others = f'{os.path.basename(prefix)}.', [os.path.basename(path) for path in v1_checkpoints.files(prefix)]
     for name in checkpoint_errors.names(model_dir):

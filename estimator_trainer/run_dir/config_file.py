@@ -1,35 +1,39 @@
 """config.json in the model_dir: what this run is, and whether the flags still say so."""
 
-import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import checkpoint_file, files_of_others, protocol
+from estimator_trainer.run_dir import file_names, files_of_others, protocol
 from estimator_trainer.run_dir import files as files_of_run
+from estimator_trainer.run_dir.run_folder import RunFolder
 
-_NAME = 'config.json'
 JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
 EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
+KEYS = frozenset(('job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'))  # without them it tells of no run
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
 
 
-def initial_replicas(plan, environ) -> int:
+def initial_replicas(plan: Any, environ: Mapping[str, str]) -> int:
     """The number of replicas with which the run of a plan began; the plan's own where it begins now.
 
     A run may go on with fewer replicas and the same global batch, as it does under `--min_workers`. Its learning
     rate, where it is scaled, stays what it was. With another global batch a run begins anew.
     """
-    old = protocol.read_json(os.path.join(plan.config.model_dir, _NAME))
-    began = old.get('initial_replicas')
+    old = RunFolder(plan.config.model_dir).config
+    began: Any = old.get('initial_replicas')
     if old.get('global_batch_size') == plan.global_batch_size and type(began) is int and began > 0:
         return began
     workers = environ.get(protocol.WORKERS, '')
     if workers.isdecimal() and int(workers) > plan.num_training_tasks and not plan.asynchronous:
-        return int(workers) * plan.config.num_replicas  # it was killed before it had written config.json
-    return plan.num_replicas
+        return int(workers) * int(plan.config.num_replicas)  # it was killed before it had written config.json
+    return int(plan.num_replicas)
 
 
-def resolved(plan, versions, replicas=None, environ=None) -> dict:
+def resolved(
+    plan: Any, versions: Mapping[str, str], replicas: int | None = None, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The whole of a run, as config.json holds it.
 
     Args:
@@ -66,7 +70,7 @@ def resolved(plan, versions, replicas=None, environ=None) -> dict:
     }
 
 
-def refuse_another_run(model_dir: str, new: dict) -> bool:
+def refuse_another_run(model_dir: str, new: dict[str, Any]) -> bool:
     """Compares a run with the one that the model_dir holds. Without a checkpoint nothing has been trained, and any run
     may begin there: the first start may have failed because of what has now been corrected.
 
@@ -78,9 +82,8 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
             have names of ours.
     """
     try:
-        with open(os.path.join(model_dir, _NAME), encoding='utf-8') as file:
-            old = json.load(file)
-        if not isinstance(old, dict) or not isinstance(old.get('params', {}), dict):
+        old = protocol.read_object(os.path.join(model_dir, file_names.CONFIG))
+        if not isinstance(old.get('params', {}), dict):
             raise ValueError('not an object of a run')
     except FileNotFoundError:
         files_of_others.refuse_in_run(model_dir)
@@ -95,7 +98,7 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
     files_of_others.refuse_in_run(model_dir)
     _refuse_other_job_file(model_dir, new)
     differences = _differences(old, new)
-    if differences and not new['flags']['allow_config_change'] and checkpoint_file.are_there(model_dir):
+    if differences and not new['flags']['allow_config_change'] and RunFolder(model_dir).has_checkpoint:
         raise UsageError(
             f'--model_dir={model_dir}: holds a run with another configuration:\n'
             + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)
@@ -104,11 +107,11 @@ def refuse_another_run(model_dir: str, new: dict) -> bool:
     return True
 
 
-def _refuse_other_job_file(model_dir: str, new: dict) -> None:
+def _refuse_other_job_file(model_dir: str, new: dict[str, Any]) -> None:
     path, given = os.path.join(model_dir, JOB_FILE), new['flags']['job']
     if new['job'] != JOB_FILE or not os.path.lexists(path) or _same_file(path, given):
         return
-    if protocol.read_json(os.path.join(model_dir, _NAME)).get('job') != JOB_FILE:  # it is written before the other
+    if RunFolder(model_dir).config.get('job') != JOB_FILE:  # it is written before the other
         raise UsageError(
             f'--model_dir={model_dir}: its {JOB_FILE} is not of a run; move it away, or name another folder.'
         )
@@ -134,14 +137,14 @@ def _same_file(path: str, other: str) -> bool:
         return False
 
 
-def job_of(model_dir: str, config: dict) -> str:
+def job_of(model_dir: str, config: Mapping[str, Any]) -> str:
     """The value of --job for the run of a config.json."""
-    return os.path.join(model_dir, JOB_FILE) if config['job'] == JOB_FILE else config['job']
+    return os.path.join(model_dir, JOB_FILE) if config['job'] == JOB_FILE else str(config['job'])
 
 
-def files(model_dir: str) -> dict:
+def files(model_dir: str) -> dict[str, Any]:
     """What the training files held as the run last began; {} where it reads none."""
-    return protocol.read_json(os.path.join(model_dir, _NAME)).get('files') or {}
+    return RunFolder(model_dir).config.get('files') or {}
 
 
 def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
@@ -151,7 +154,7 @@ def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
 
     One part means that neither has ever happened.
     """
-    old = protocol.read_json(os.path.join(model_dir, _NAME))
+    old = RunFolder(model_dir).config
     before = old.get('batches') or [[0, 0, old.get('global_batch_size') or global_batch]]
     parts = [part for part in before if part[0] <= step]
     told = _examples_of(parts[-1], step)
@@ -173,16 +176,16 @@ def keep_examples(model_dir: str, global_batch: int, step: int, examples: int) -
     if examples - step * global_batch == position_shift(model_dir, global_batch, step):
         return
     kept = _kept_examples(model_dir)
-    there = checkpoint_file.steps(model_dir)
+    there = RunFolder(model_dir).steps
     kept = {name: number for name, number in kept.items() if int(name) in there}
     protocol.write_json(os.path.join(model_dir, EXAMPLES), kept | {str(step): examples})
 
 
-def _kept_examples(model_dir: str) -> dict:
+def _kept_examples(model_dir: str) -> dict[str, int]:
     """{step of a checkpoint: examples that it has trained}, of those whose step does not say it."""
     return {
         step: examples
-        for step, examples in protocol.read_json(os.path.join(model_dir, EXAMPLES)).items()
+        for step, examples in RunFolder(model_dir).object(EXAMPLES).items()
         if step.isdecimal() and type(examples) is int
     }
 
@@ -192,16 +195,16 @@ def _examples_of(part: list[int], step: int) -> int:
     return examples + (step - began) * batch
 
 
-def write(model_dir: str, new: dict) -> None:
+def write(model_dir: str, new: Mapping[str, Any]) -> None:
     """Writes config.json, whole or not at all."""
     try:
         os.makedirs(model_dir, exist_ok=True)
     except OSError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
-    protocol.write_json(os.path.join(model_dir, _NAME), new)
+    protocol.write_json(os.path.join(model_dir, file_names.CONFIG), new)
 
 
-def _differences(old, new) -> list:
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     found = []
     for name in _MATTERS:
         was, now = old.get(name), new[name]

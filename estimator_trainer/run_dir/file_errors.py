@@ -66,7 +66,7 @@ def cure(number: int | None) -> str:
     return f'{_CURES.get(number or 0, "mend that")}, then give the same command again'
 
 
-def _sentences() -> list:
+def _sentences() -> list[tuple[str, int]]:
     """(sentence, number), the longest first: one may begin with another. In the language that the C library
     speaks now."""
     return sorted(

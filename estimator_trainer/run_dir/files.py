@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
+from typing import IO, Any
 
 from estimator_trainer.run_dir import removal
 
@@ -19,7 +20,7 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | _EVERYWHERE
 TEMPORARY = removal.Named(r'.*\.tmp')
 
 
-def create(path: str, mode: str = 'w'):
+def create(path: str, mode: str = 'w') -> IO[Any]:
     """A new temporary file, whose name ends with .tmp, open for writing. One that was there, of an earlier process, is
     removed.
 
@@ -50,7 +51,7 @@ def replacing(path: str, temporary: str = '') -> Iterator[str]:
         raise
 
 
-def append(path: str):
+def append(path: str) -> IO[bytes]:
     """A file to append bytes to, and to read. It is not buffered: a write returns how much went through.
 
     Raises:
@@ -59,7 +60,7 @@ def append(path: str):
     return _open(path, 'ab+', _APPEND, buffering=0)
 
 
-def _open(path, mode, flags, buffering=-1):
+def _open(path: str, mode: str, flags: int, buffering: int = -1) -> IO[Any]:
     encoding = None if 'b' in mode else 'utf-8'
     try:
         return open(path, mode, buffering, encoding=encoding, opener=lambda name, _: os.open(name, flags, 0o666))

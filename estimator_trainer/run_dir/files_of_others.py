@@ -7,15 +7,16 @@ import json
 import os
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import file_names
 
 _KEYS = {  # a key that each file of ours has; each line of a .jsonl
-    'config.json': 'job',
-    'training.json': 'state',
-    'status.json': 'state',
-    'report.json': 'attempts',
-    'earlier_starts.json': 'earlier_starts',
-    'metrics.jsonl': 'step',
-    os.path.join('eval', 'metrics.jsonl'): 'step',
+    file_names.CONFIG: 'job',
+    file_names.TRAINING: 'state',
+    file_names.STATUS: 'state',
+    file_names.REPORT: 'attempts',
+    file_names.EARLIER_STARTS: 'earlier_starts',
+    file_names.METRICS: 'step',
+    file_names.EVALUATIONS: 'step',
 }
 PAGE_MARK = '<meta name="generator" content="estimator_trainer">'
 _OLD_PAGE_MARK = 'solid var(--rule)'  # of pages without the other one
@@ -60,7 +61,7 @@ def refuse_page(path: str, flag: str = '--out') -> None:
         )
 
 
-def _has_not(key, path, is_first_line=False) -> bool:
+def _has_not(key: str, path: str, is_first_line: bool = False) -> bool:
     try:
         with open(path, encoding='utf-8') as file:
             text = (file.readline() if is_first_line else file.read()).strip('\0 \r\n')

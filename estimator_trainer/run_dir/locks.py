@@ -14,6 +14,7 @@ import pathlib
 import re
 import stat
 import time
+from collections.abc import Callable
 
 from estimator_trainer.this_process import forks
 
@@ -46,7 +47,7 @@ class Holder:
         """On this machine, as far as is known."""
         return self.boot in (boot_id(), '?')
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f'process {self.pid}{"" if self.here else f" on {self.machine}"}'
 
 
@@ -68,7 +69,7 @@ class Lock:
         OSError: it cannot be opened.
     """
 
-    def __init__(self, path, mode: int = 0o666):
+    def __init__(self, path: str | os.PathLike[str], mode: int = 0o666):
         self._path = os.fspath(path)
         self._fd: int = _CLOSED
         with forks.none_meanwhile():
@@ -98,7 +99,13 @@ class Lock:
             os.ftruncate(self._fd, len(line))
         return True
 
-    def wait(self, patience, say=lambda holder, secs, bound: None, clock=time.monotonic, sleep=time.sleep) -> None:
+    def wait(
+        self,
+        patience: Callable[[Holder], float],
+        say: Callable[[Holder, float, float], None] = lambda holder, secs, bound: None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         """Waits until the lock is ours.
 
         Args:
@@ -130,18 +137,18 @@ class Lock:
         forks.forget(self._close)
         self._close()
 
-    def __enter__(self):
+    def __enter__(self) -> 'Lock':
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _close(self):
+    def _close(self) -> None:
         fd, self._fd = self._fd, _CLOSED
         if fd != _CLOSED:
             os.close(fd)
 
-    def _open(self, mode):
+    def _open(self, mode: int) -> int:
         try:
             return os.open(self._path, _FLAGS, mode)
         except OSError as error:
@@ -151,7 +158,7 @@ class Lock:
                 raise self._not_ours('is not a regular file') from None
             raise
 
-    def _check(self):
+    def _check(self) -> None:
         status = os.fstat(self._fd)
         if not stat.S_ISREG(status.st_mode):
             raise self._not_ours('is not a regular file')
@@ -163,7 +170,7 @@ class Lock:
         """The zeros are of a machine that went down before it had written the file."""
         return os.pread(self._fd, _MOST_BYTES, 0).strip(b'\0 \n')
 
-    def _not_ours(self, why):
+    def _not_ours(self, why: str) -> NotALock:
         return NotALock(
             f'{self._path} should be a lock file, but {why}; it was left as it is. Find out who has put '
             'it there, and remove it'
@@ -179,12 +186,12 @@ def boot_id() -> str:
     return text.strip() or '?'
 
 
-def patience(here: float, elsewhere: float = math.inf):
+def patience(here: float, elsewhere: float = math.inf) -> Callable[[Holder], float]:
     """`Lock.wait`'s: seconds for a holder on this machine, and for one on another."""
     return lambda holder: here if holder.here else elsewhere
 
 
-def is_held(path) -> bool:
+def is_held(path: str | os.PathLike[str]) -> bool:
     """Whether a process holds the lock of this file. Makes no file, and writes nothing.
 
     The lock is shared with other askers for a moment: a process that wants it just then finds it taken once.

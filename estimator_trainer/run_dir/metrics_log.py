@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object a line, appended whole."""
+"""metrics.jsonl: one JSON object a line, appended whole. The one writer of such files, and the one parser."""
 
 import contextlib
 import errno
@@ -6,11 +6,30 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, NamedTuple
 
 from estimator_trainer.run_dir import files
 
 TAIL_BYTES = 1 << 16  # of a file, that are read for its last lines
+BLOCK_BYTES = 256 << 10
+NOT_METRICS = frozenset(('kind', 'step', 'time'))  # what each line has beside its metrics
+
+
+class Block(NamedTuple):
+    """Neighbouring lines of a file.
+
+    Attributes:
+        lines: the objects, oldest first.
+        end: the position behind them, in bytes.
+        damaged: how many lines between them are no objects of JSON.
+        is_cut: the beginning of a line follows, which its writer has not finished yet, or never will.
+    """
+
+    lines: list[dict[str, Any]]
+    end: int
+    damaged: int
+    is_cut: bool
 
 
 class MetricsLog:
@@ -23,8 +42,13 @@ class MetricsLog:
     def __init__(self, path: str):
         self._path = path
 
-    def write(self, kind: str, step: int, values, now=None) -> None:
-        line = {'kind': kind, 'step': int(step), 'time': round(time.time() if now is None else now, 3)}
+    def write(self, kind: str, step: int, values: Mapping[str, Any], now: float | None = None) -> None:
+        """Appends a line, or nothing.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        line: dict[str, Any] = {'kind': kind, 'step': int(step), 'time': round(time.time() if now is None else now, 3)}
         line = {**line, **{name: plain(value) for name, value in values.items()}, **line}
         os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
         with files.append(self._path) as file:
@@ -36,38 +60,57 @@ class MetricsLog:
                 file.truncate(size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
 
-    def _ends_a_line(self, file) -> bool:
+    def _ends_a_line(self, file: IO[bytes]) -> bool:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b'\n'
 
-    def read(self) -> list:
+    def read(self) -> list[dict[str, Any]]:
         """The lines, oldest first; [] where there is no file.
 
-        A line that a dying process has cut short is left out, as is any other that is no object of JSON.
+        Raises:
+            OSError: the file is there and cannot be read.
         """
-        try:
-            with open(self._path, encoding='utf-8', errors='replace') as file:
-                lines = file.readlines()
-        except FileNotFoundError:
-            return []
-        whole = []
-        for line in lines:
-            with contextlib.suppress(json.JSONDecodeError):
-                whole.append(json.loads(line))
-        return [line for line in whole if isinstance(line, dict)]
+        return [line for block in blocks(self._path) for line in block.lines]
 
 
-def tail(path: str) -> list[dict]:
-    """The last whole lines of a file of JSON, oldest first; [] where there is no such file."""
+def blocks(path: str, position: int = 0, most_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+    """The lines behind a position, in blocks; none where there is no file.
+
+    A line that is no object of JSON is left out: a process that was killed may have cut it short. If the last line has
+    no end yet and is no object, its writer may still be writing it: `end` lies before it.
+
+    Args:
+        position: 0, or the `end` of a block.
+        most_bytes: of a block; one line may be longer.
+
+    Raises:
+        OSError: the file is there and cannot be read.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), open(path, 'rb') as file:
+        file.seek(position)
+        while raw := file.readlines(most_bytes):
+            ends = raw[-1].endswith(b'\n')
+            is_cut = not ends and _parsed(raw[-1]) is None
+            if is_cut:
+                del raw[-1]
+            lines = _all_parsed(raw)
+            position += sum(map(len, raw))
+            yield Block(lines, position, sum(not each.isspace() for each in raw) - len(lines), is_cut)
+            if not ends:  # what follows may begin within that line
+                return
+
+
+def tail(path: str) -> list[dict[str, Any]]:
+    """The last lines of a file, oldest first; [] where there is no such file, or it cannot be read."""
     return list(_newest_first(path))[::-1]
 
 
-def last(path: str) -> dict:
-    """The last whole line of a file of JSON; {} where there is none."""
+def last(path: str) -> dict[str, Any]:
+    """The last line of a file; {} where there is none, or the file cannot be read."""
     return next(_newest_first(path), {})
 
 
-def _newest_first(path: str) -> Iterator[dict]:
+def _newest_first(path: str) -> Iterator[dict[str, Any]]:
     try:
         with open(path, 'rb') as file:
             size = file.seek(0, os.SEEK_END)
@@ -76,13 +119,38 @@ def _newest_first(path: str) -> Iterator[dict]:
     except OSError:
         return
     for line in reversed(lines[1:] if size > TAIL_BYTES else lines):
-        with contextlib.suppress(ValueError):
-            value = json.loads(line)
-            if isinstance(value, dict):
-                yield value
+        value = _parsed(line)
+        if value is not None:
+            yield value
 
 
-def shown(metrics) -> str:
+def _all_parsed(lines: list[bytes]) -> list[dict[str, Any]]:
+    """The objects in these lines. Several at once are parsed in half the time, if no line is damaged."""
+    with contextlib.suppress(ValueError, RecursionError):
+        values: list[dict[str, Any]] = json.loads(b'[%b]' % b','.join(lines))
+        if len(values) == len(lines) and all(isinstance(value, dict) for value in values):
+            return values
+    return [value for value in map(_parsed, lines) if value is not None]
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def values_of(line: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of a line that are single numbers; one that is not finite is left out."""
+    return {
+        name: float(value)
+        for name, value in line.items()
+        if name not in NOT_METRICS and type(value) in (int, float) and math.isfinite(value)
+    }
+
+
+def in_words(metrics: Mapping[str, Any]) -> str:
     """The metrics that are single numbers, as people read them."""
     numbers = ((name, value if value is None else plain(value)) for name, value in sorted(metrics.items()))
     return ', '.join(
@@ -92,7 +160,7 @@ def shown(metrics) -> str:
     )
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """A float, a list of floats, None for what is not finite, or text."""
     if hasattr(value, 'tolist'):  # NumPy's arrays and numbers
         value = value.tolist()

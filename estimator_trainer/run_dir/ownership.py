@@ -4,14 +4,13 @@ holds a lock."""
 import contextlib
 import logging
 import os
+from collections.abc import Iterator
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import files_of_others, locks
+from estimator_trainer.run_dir import file_names, files_of_others, locks
 
 _log = logging.getLogger('estimator_trainer')
-TRAINER_LOCK = '.trainer.lock'
-SUPERVISOR_LOCK = '.cluster.lock'
 _ASKED_SECS = 0.3  # whoever asks whether a lock is held has it for some microseconds
 
 
@@ -22,7 +21,7 @@ class TakenElsewhere(Exception):
 
 
 @contextlib.contextmanager
-def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
+def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40) -> Iterator[None]:
     """Holds the model_dir as its only trainer. The kernel gives it back however this process ends.
 
     Raises:
@@ -30,7 +29,7 @@ def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40):
         TakenElsewhere: the same, for `elsewhere_secs`, on another machine. One that is lost may go on until it
             finds out (--lost_peer_secs), or until the file system takes its lock away.
     """
-    with lock(model_dir, TRAINER_LOCK) as trainer_lock:
+    with lock(model_dir, file_names.TRAINER_LOCK) as trainer_lock:
         take(trainer_lock, model_dir, 'trains there', wait_secs, elsewhere_secs)
         yield
 
@@ -61,7 +60,7 @@ def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, else
         UsageError, TakenElsewhere: as `claim`.
     """
 
-    def say(holder, secs, bound):
+    def say(holder: locks.Holder, secs: float, bound: float) -> None:
         if not holder.here:
             _log.info('--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound)
 
@@ -81,7 +80,7 @@ def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, else
 
 
 @contextlib.contextmanager
-def supervise(folder: str, flag: str = '--model_dir'):
+def supervise(folder: str, flag: str = '--model_dir') -> Iterator[None]:
     """Holds a folder, which is made if need be, as its only supervisor. The kernel gives it back however we end.
 
     Args:
@@ -95,7 +94,7 @@ def supervise(folder: str, flag: str = '--model_dir'):
     with contextlib.ExitStack() as stack:
         try:
             os.makedirs(folder, exist_ok=True)
-            lock = stack.enter_context(locks.Lock(os.path.join(folder, SUPERVISOR_LOCK)))
+            lock = stack.enter_context(locks.Lock(os.path.join(folder, file_names.SUPERVISOR_LOCK)))
             free = _take_if_free(lock)
         except locks.NotALock as error:
             raise UsageError(f'{flag}={folder}: {error}') from None

@@ -18,6 +18,8 @@ import json
 import os
 import re
 import signal
+from collections.abc import Mapping
+from typing import Any
 
 from estimator_trainer.run_dir import files, removal
 
@@ -33,7 +35,7 @@ VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED, WORKERS, QUICK_CHECK)
 PROFILE_SIGNAL = signal.SIGUSR2  # to a task: it profiles its next steps; to a supervisor, which passes it on
 
 
-def write_json(path: str, value) -> None:
+def write_json(path: str, value: Any) -> None:
     """Writes a JSON file whole or not at all.
 
     Raises:
@@ -43,27 +45,27 @@ def write_json(path: str, value) -> None:
         file.write(indented(value) + '\n')
 
 
-def given_flags(model_dir: str, environ) -> dict:
+def given_flags(model_dir: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """Flags as the user gave them, for a run in a store: it works in a folder that it was given other flags for."""
     return _of_store(model_dir, environ).get('flags') or {}
 
 
-def copied_url(model_dir: str, environ) -> str | None:
+def copied_url(model_dir: str, environ: Mapping[str, str]) -> str | None:
     """The store of which a task's model_dir is a copy; None: the task's model_dir is the run itself."""
     entry = _of_store(model_dir, environ)
     return given_flags(model_dir, environ).get('model_dir') if entry.get('is_copy') else None
 
 
-def shown(path: str, environ) -> str:
+def shown(path: str, environ: Mapping[str, str]) -> str:
     """A path in a model_dir as the user knows it: of a run in a store, below its URL."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
         entry = json.loads(environ.get(STORE) or '{}')
         if os.path.join(path, '').startswith(os.path.join(entry['folder'], '')):
-            return entry['flags']['model_dir'] + path[len(entry['folder']) :]
+            return f'{entry["flags"]["model_dir"]}{path[len(entry["folder"]) :]}'
     return path
 
 
-def _of_store(model_dir: str, environ) -> dict:
+def _of_store(model_dir: str, environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         entry = json.loads(environ.get(STORE) or '{}')
         return entry if entry['folder'] == model_dir else {}
@@ -77,7 +79,7 @@ def remove_unfinished(path: str) -> None:
     removal.files_in(folder or os.curdir, removal.Named(f'{re.escape(name)}\\.\\d+\\.tmp'))
 
 
-def indented(value, margin: str = '') -> str:
+def indented(value: Any, margin: str = '') -> str:
     """What json.dumps gives with indent=2 and sort_keys=True. That one leaves reference cycles behind at
     each call; status files are written every second, and a job may have turned the garbage collector off.
     """
@@ -90,11 +92,41 @@ def indented(value, margin: str = '') -> str:
     return json.dumps(value)
 
 
-def read_json(path: str) -> dict:
+def real(value: Any) -> float | None:
+    """A value of a JSON file, if it is a number; None otherwise."""
+    return float(value) if type(value) in (int, float) else None
+
+
+def whole(value: Any) -> int | None:
+    """A value of a JSON file, if it is a whole number; None otherwise."""
+    return value if type(value) is int else None
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a value of a JSON file, if it is a list; [] otherwise."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def read_json(path: str) -> dict[str, Any]:
     """The object in a JSON file; {} if it is not there, or is none."""
     try:
-        with open(path, encoding='utf-8') as file:
-            value = json.load(file)
+        return read_object(path)
     except (OSError, ValueError):
         return {}
-    return value if isinstance(value, dict) else {}
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        ValueError: it is none; the text is a part of a sentence about the file.
+        OSError: it cannot be read.
+    """
+    with open(path, encoding='utf-8') as file:
+        try:
+            value = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f'it is no JSON ({error})') from error
+    if not isinstance(value, dict):
+        raise ValueError('it holds no object')
+    return value

@@ -4,6 +4,9 @@ TensorFlow's own classes come with all of TensorFlow, which takes seconds to imp
 that nobody here reads are left out of the tables, and protobuf skips them.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -12,7 +15,7 @@ FIXED32, STRING = _Field.TYPE_FIXED32, _Field.TYPE_STRING
 ONE, MANY = _Field.LABEL_OPTIONAL, _Field.LABEL_REPEATED
 
 
-def classes(package: str, messages: dict) -> dict:
+def classes(package: str, messages: Mapping[str, list[tuple[str, int, int | str, int]]]) -> dict[str, Any]:
     """{name: class} of the messages.
 
     Args:

@@ -65,7 +65,7 @@ def _block(file: BinaryIO, start: int, length: int, size: int) -> bytes:
         import pyarrow
 
         decompressed, _ = _varint(content, 0)
-        return pyarrow.decompress(content[:length], decompressed, 'snappy', asbytes=True)
+        return bytes(pyarrow.decompress(content[:length], decompressed, 'snappy', asbytes=True))
     raise ValueError(f'its block at byte {start:,} is compressed in an unknown way')
 
 

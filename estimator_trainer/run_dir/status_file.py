@@ -20,7 +20,19 @@
 What is not known is null.
 """
 
-NAME = 'status.json'
+from estimator_trainer.run_dir import training_file
+
 STARTING, TRAINING, EVALUATING = 'starting', 'training', 'evaluating'
 BACKING_OFF, STOPPING = 'backing_off', 'stopping'
 DONE, STOPPED, FAILED = 'done', 'stopped', 'failed'
+ENDS = (DONE, STOPPED, FAILED)  # the states in which a run is over
+
+DOING = {  # what a run does, by the state in status.json or training.json, in words that follow its name
+    STARTING: 'starts',
+    TRAINING: 'trains',
+    EVALUATING: 'evaluates and exports; training is over',
+    BACKING_OFF: 'waits before it restarts the tasks',
+    STOPPING: 'stops',
+    training_file.ENDED: 'ends; training is over',
+    training_file.STOPPED: 'stops',
+}

@@ -1,6 +1,9 @@
 """Scalars for TensorBoard, which need not be installed: TensorFlow no longer brings it, and
 `tf.summary.scalar` and Keras's TensorBoard callback fail without it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 
 _METADATA = tf.compat.v1.SummaryMetadata(
@@ -15,7 +18,7 @@ class Scalars:
         self._folder = folder
         self._writer: tf.summary.SummaryWriter | None = None
 
-    def write(self, step: int, values) -> None:
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
         """`values`: name -> number."""
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(self._folder)

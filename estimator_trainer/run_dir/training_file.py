@@ -27,10 +27,10 @@ import os
 import time
 import types
 from collections.abc import Mapping
+from typing import Any
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, protocol
 
-NAME = 'training.json'
 BEAT_SECS = 2
 
 STARTING = 'starting'  # looking for the others, loading data, building the graph
@@ -54,14 +54,9 @@ CURE_OF_STEP_STANDS = (
 )
 
 
-def content(model_dir: str) -> dict:
-    """What the file holds; {} where there is none."""
-    return protocol.read_json(os.path.join(model_dir, NAME))
-
-
 @dataclasses.dataclass(frozen=True)
 class TrainingStatus:
-    """What the file tells a supervisor. None: not known."""
+    """What the file says, with types. None: that is not known."""
 
     state: str
     step: int | None = None
@@ -73,29 +68,21 @@ class TrainingStatus:
     why: str | None = None  # training has ended
 
     @classmethod
-    def of(cls, value: Mapping) -> 'TrainingStatus | None':
+    def parse(cls, value: Mapping[str, Any]) -> 'TrainingStatus | None':
         """From the file's content; None if that is not one."""
         if value.get('state') not in STATES:
             return None
         rate = value.get('examples_per_sec')
         return cls(
             state=value['state'],
-            step=_whole(value.get('step')),
-            max_steps=_whole(value.get('max_steps')),
-            checkpoint_step=_whole(value.get('checkpoint_step')),
+            step=protocol.whole(value.get('step')),
+            max_steps=protocol.whole(value.get('max_steps')),
+            checkpoint_step=protocol.whole(value.get('checkpoint_step')),
             examples_per_sec=rate if type(rate) in (int, float) else None,
             generation=str(value.get('generation', '')),
-            prepared=_whole(value.get('prepared')),
+            prepared=protocol.whole(value.get('prepared')),
             why=value.get('why') if isinstance(value.get('why'), str) else None,
         )
-
-
-def read(model_dir: str) -> TrainingStatus | None:
-    return TrainingStatus.of(content(model_dir))
-
-
-def _whole(value) -> int | None:
-    return value if type(value) is int else None
 
 
 class TrainingFile:
@@ -107,17 +94,21 @@ class TrainingFile:
     """
 
     def __init__(self, model_dir: str, max_steps: int | None, generation: str):
-        self._path, self._max_steps, self._generation = os.path.join(model_dir, NAME), max_steps, generation
+        self._path, self._max_steps, self._generation = (
+            os.path.join(model_dir, file_names.TRAINING),
+            max_steps,
+            generation,
+        )
         self._final: tuple[str, str | None] | None = None  # (state, why)
-        self._exit: Mapping | None = None  # of a process that fails or is stopped
+        self._exit: Mapping[str, Any] | None = None  # of a process that fails or is stopped
         self._beat = 0
 
     def finish(self, state: str, why: str | None = None) -> None:
-        """From here on the file tells this state: training has ended, or was stopped."""
+        """Training has ended, or was stopped: the file keeps this state."""
         self._final = state, why
 
-    def exits(self, recorded: Mapping) -> None:
-        """From here on the file tells why its writer ends: code, message and traceback."""
+    def exits(self, recorded: Mapping[str, Any]) -> None:
+        """The writer ends: the file keeps its code, message and traceback."""
         self._exit = recorded
 
     def write(
@@ -126,7 +117,7 @@ class TrainingFile:
         step: int | None,
         checkpoint_step: int | None,
         examples_per_sec: float | None,
-        more: Mapping = types.MappingProxyType({}),
+        more: Mapping[str, Any] = types.MappingProxyType({}),
     ) -> None:
         """Writes the file. Does nothing if the disk is full: the next checkpoint will fail, and say so.
 

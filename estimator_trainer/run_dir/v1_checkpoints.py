@@ -7,16 +7,16 @@ both formats. All else here knows V2 only, so that the trainer writes what it go
 import os
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.util import saved_tensor_slice_pb2
 
 from estimator_trainer.compat.patches import eager_mode
-from estimator_trainer.run_dir import bundle, checkpoint_errors, sstable
+from estimator_trainer.run_dir import bundle, checkpoint_errors, file_names, sstable
 
 _META = b''
-_NAME = re.compile(r'(model\.ckpt-\d+)(?:-\d{5}-of-\d{5})?')
 _SHARDS = re.compile(r'-\?{5}-of-\d{5}$')  # how the file `checkpoint` names them
 
 
@@ -27,7 +27,7 @@ def name_of(named: str) -> str:
 
 def among(names: Iterable[str]) -> set[str]:
     """The checkpoints of format V1 among the files of a model_dir, by their names."""
-    return {found[1] for found in map(_NAME.fullmatch, names) if found}
+    return {found[1] for found in map(file_names.V1.fullmatch, names) if found}
 
 
 def files(prefix: str) -> list[str]:
@@ -107,7 +107,7 @@ def write_as_v2(prefix: str) -> str | None:
     return None
 
 
-def _tensors(paths) -> tuple[list[str], list[str], list[tf.DType]]:
+def _tensors(paths: Iterable[str]) -> tuple[list[str], list[str], list[tf.DType]]:
     """The name, the slice and the type of each tensor, as RestoreV2 and SaveV2 take them."""
     found = [
         (tensor.name, spec, tf.as_dtype(tensor.type))
@@ -121,6 +121,6 @@ def _tensors(paths) -> tuple[list[str], list[str], list[tf.DType]]:
     return list(names), list(specs), list(dtypes)
 
 
-def _is_part(part) -> bool:
+def _is_part(part: Any) -> bool:
     """Whether a slice is less than the whole tensor."""
     return any(extent.HasField('length') for extent in part.extent)

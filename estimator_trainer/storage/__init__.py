@@ -20,7 +20,7 @@ others that it reads: it fetches them again and again.
     mirror.py         scratch folder -> store, one pass
     follow.py         store -> scratch folder, for as long as the run lives: what other tasks send
     sign_of_life.py   how an evaluator sees that the chief lives (pure)
-    pace.py           how long checkpoints take to send, and what SIGTERM can send (pure)
+    send_speed.py           how long checkpoints take to send, and what SIGTERM can send (pure)
     sender.py         passes for as long as the run lives, and what their failures mean
     signals.py        the signals of the process that sends, and how its start can be interrupted
     child.py          the child, and the end

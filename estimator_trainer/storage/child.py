@@ -4,9 +4,7 @@ import contextlib
 import json
 import logging
 import math
-import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,13 +13,13 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.lifecycle import ending as task_ending
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.storage import pace, sender, store, stored_ending
+from estimator_trainer.storage import send_speed, sender, store, stored_ending
 from estimator_trainer.storage.follow import Follower
-from estimator_trainer.storage.lease import Lease, Unneeded
+from estimator_trainer.storage.lease import Lease, NoLease
 from estimator_trainer.storage.mirror import Mirror
 from estimator_trainer.storage.share import Share
-from estimator_trainer.storage.signals import Told
-from estimator_trainer.this_process import parent_process
+from estimator_trainer.storage.signals import SignalRelay
+from estimator_trainer.this_process.child_process import Child
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.2
@@ -34,17 +32,17 @@ def run(
     config: TrainerConfig,
     environ,
     share: Share,
-    told: Told,
-    mine: Lease | Unneeded,
+    relay: SignalRelay,
+    own_lease: Lease | NoLease,
     to: Mirror,
     following: Follower,
     folder: str,
 ) -> int:
     """Runs the child, and sends what it writes. The exit code."""
     patience = config.max_unpushed_secs if share.lease else math.inf
-    speed = pace.Pace(config.grace_secs, stored_ending.child_grace_secs(config.grace_secs))
-    with sender.Sender(to, mine, patience, speed) as sending, following:
-        given = environment(environ, config, folder, share, mine)
+    speed = send_speed.SendSpeed(config.grace_secs, stored_ending.child_grace_secs(config.grace_secs))
+    with sender.Sender(to, own_lease, patience, speed) as sending, following:
+        given = environment(environ, config, folder, share, own_lease)
 
         def must_end() -> bool:  # profiles of a worker that cannot be sent end nothing
             verdict = share.lease and sending.verdict or following.verdict
@@ -52,10 +50,10 @@ def run(
                 _log.warning('WARNING: %s: stops the training', verdict.why)
             return bool(verdict)
 
-        trainer = _run(command, given, must_end, told)
+        trainer = _run(command, given, must_end, relay)
         sending.send_the_rest()
         until = math.inf if share.lease else time.monotonic() + config.grace_secs
-        while sending.is_at_work() and not told.time_is_up() and time.monotonic() < until:
+        while sending.is_at_work() and not relay.time_is_up() and time.monotonic() < until:
             time.sleep(_LOOK_SECS)
         all_sent = sending.all_sent or not share.lease
         code = stored_ending.exit_code(trainer, all_sent, sending.verdict, following.verdict)
@@ -63,7 +61,7 @@ def run(
         if sending.all_sent:
             if not code or to.newest:  # else the last line is the error
                 _log.info('%s', text)
-            give_back(mine)
+            give_back(own_lease)
         else:
             text = f'{text} {exit_codes.after_message(code)}'
             print(text, file=sys.stderr, flush=True)
@@ -72,7 +70,7 @@ def run(
     return code
 
 
-def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[], bool], told: Told) -> int:
+def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[], bool], relay: SignalRelay) -> int:
     """Runs the child; its exit code. It ends itself when it is told to stop, within a bound of its own.
 
     Args:
@@ -81,39 +79,27 @@ def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[],
     Raises:
         OSError: it cannot be started.
     """
-    parent = os.getpid()
     kill_at: float | None = None
-    child = subprocess.Popen(
-        command,
-        env=environ,
-        start_new_session=True,  # Ctrl-C goes to this process alone
-        preexec_fn=lambda: _begin(parent),
-    )
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = child.wait(_LOOK_SECS)
-            return code if code >= 0 else 128 - code
+    child = Child(command, env=environ, stdin=None, ignored=(protocol.PROFILE_SIGNAL,))
+    while (code := child.wait(_LOOK_SECS)) is None:
         if kill_at is None and must_end():
-            child.terminate()
+            child.send(signal.SIGTERM)
             kill_at = time.monotonic() + _KILL_SECS
         if kill_at and time.monotonic() >= kill_at:
             child.kill()
-        while told.pending:
-            child.send_signal(told.pending.pop(0))
+        while relay.pending:
+            child.send(relay.pending.pop(0))
+    return code if code >= 0 else 128 - code
 
 
-def _begin(parent: int) -> None:
-    """In the new child."""
-    signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # until it is ready for it
-    parent_process.tie_to_parent(parent)
-
-
-def environment(environ, config: TrainerConfig, folder: str, share: Share, mine: Lease | Unneeded) -> dict[str, str]:
-    """Of the child. It says in config.json what the user gave, not what we give to it. The chief's training.json has
-    the generation of its lease, by which an evaluator knows it."""
+def environment(
+    environ, config: TrainerConfig, folder: str, share: Share, own_lease: Lease | NoLease
+) -> dict[str, str]:
+    """The environment of the child. By it config.json says what the user gave, not what we give to the child, and the
+    chief's training.json has the generation of its lease, by which an evaluator knows it."""
     given = {name: getattr(config, name) for name in ('model_dir', 'scratch_dir', 'grace_secs')}
     entry = {'folder': folder, 'flags': given, 'is_copy': bool(share.task)}
-    generation = {protocol.GENERATION: mine.gang} if share.task and share.role == 'chief' else {}
+    generation = {protocol.GENERATION: own_lease.gang} if share.task and share.role == 'chief' else {}
     return {**environ, protocol.STORE: json.dumps(entry), **generation}
 
 
@@ -131,14 +117,14 @@ def _end(url: str, folder: str, to: Mirror, sending: sender.Sender, code: int, s
     return f'{url}: not everything was sent: {why}{checkpoint} is the newest that was. What is in {folder} {then}'
 
 
-def give_back(mine: Lease | Unneeded) -> None:
+def give_back(own_lease: Lease | NoLease) -> None:
     """Gives the lease back, or what may be one, within a bounded time."""
-    task_ending.within(_RELEASE_SECS, _release, mine)
+    task_ending.within(_RELEASE_SECS, _release, own_lease)
 
 
-def _release(mine: Lease | Unneeded) -> None:
+def _release(own_lease: Lease | NoLease) -> None:
     with contextlib.suppress(store.StoreError):
-        mine.release()
+        own_lease.release()
 
 
 def megabytes(size: int) -> str:

@@ -35,8 +35,8 @@ def boot_clock() -> float:
     return time.clock_gettime(getattr(time, 'CLOCK_BOOTTIME', time.CLOCK_MONOTONIC))
 
 
-class Unneeded:
-    """In place of the lease of a worker: nobody else sends what it sends."""
+class NoLease:
+    """Stands for the lease of a task that needs none, because nobody else sends what it sends."""
 
     token = gang = lost = None
     holder = ''

@@ -4,9 +4,9 @@ import os
 import time
 
 from estimator_trainer.storage import fetch, names, send_order
-from estimator_trainer.storage.lease import Lease, Unneeded
-from estimator_trainer.storage.pace import SentCheckpoint
+from estimator_trainer.storage.lease import Lease, NoLease
 from estimator_trainer.storage.scratch_state import ScratchState
+from estimator_trainer.storage.send_speed import SentCheckpoint
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.snapshot import FileChanged, Local, SnapshotTaker, Unsteady
 from estimator_trainer.storage.store import ONE_REQUEST_BYTES, Conflict, Object, Store, StoreError, Version
@@ -36,7 +36,7 @@ class Mirror:
     def __init__(
         self,
         store: Store,
-        lease: Lease | Unneeded,
+        lease: Lease | NoLease,
         scratch: str,
         state: ScratchState,
         newest: str | None,

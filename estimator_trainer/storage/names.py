@@ -5,34 +5,33 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from estimator_trainer.run_dir import config_file, file_names
+
 T = TypeVar('T')
 
-POINTER = 'checkpoint'  # the file that names the checkpoint to go on from
-LAST_EVALUATION = 'eval/last.json'  # names the checkpoint that was evaluated last
-STOP = 'eval/stop.json'  # the decision to stop early
+POINTER, TRAINING, STOP = file_names.POINTER, file_names.TRAINING, file_names.STOP
+LAST_EVALUATION, PART = file_names.LAST_EVALUATION, file_names.PART
+checkpoint_of, twin_of = file_names.checkpoint_of, file_names.twin_of
 START = '.start.json'  # names the checkpoint from which all tasks start
-TRAINING = 'training.json'  # how training goes
 LEASE, EVALUATOR_LEASE = '.trainer.lease', '.evaluator.lease'
 PROBE = '.probe-'
 _JOB = '.job-'
 _LONGEST_BYTES = 900  # Amazon and Google take 1024, with the folder of the run
 _OF_RUN = 'model.ckpt-'  # what else has such parts is the job's
-PART = re.compile(r'([^/]+)\.(?:index|meta|data-\d{5}-of-\d{5})')
 _SHARD = re.compile(r'[^/]+\.data-\d{5}-of-(\d{5})')
 _EXPORT = re.compile(r'(export/[^/]+/\d+)/.+')
-_NAMED = re.compile(r'^(model_checkpoint_path|all_model_checkpoint_paths):\s*"([^"]*)"\s*$')
 _LOCAL = re.compile(
     r'(?:^|/)(?:'
     r'[^/]*\.tmp|\.[^/]*lock|[^/]*\.tempstate[^/]*|temp-[^/]*(?:/.*)?|[^/]*_temp/.*|tmp_worker_[^/]*/.*|\.probe-[^/]*'
     r')$|^(?:damaged|index|plugins/\.[^/]*)/|^\.(?:trainer|evaluator)\.lease$'
 )
-_EARLY = (
-    'config.json',
-    'examples.json',
-    'graph.pbtxt',
-    'metrics.jsonl',
-)  # a resumed run looks at these beside the checkpoint
-_LATE = ('eval/metrics.jsonl', STOP, LAST_EVALUATION, TRAINING)
+_EARLY = (  # a resumed run looks at these beside the checkpoint
+    file_names.CONFIG,
+    config_file.EXAMPLES,
+    file_names.GRAPH,
+    file_names.METRICS,
+)
+_LATE = (file_names.EVALUATIONS, STOP, LAST_EVALUATION, TRAINING)
 
 
 def record_of(job: str) -> str:
@@ -54,12 +53,6 @@ def why_unfit(name: str) -> str | None:
     if any(character < ' ' or character == '\x7f' for character in name):
         return 'its name has a control character'
     return f'its name has more than {_LONGEST_BYTES} bytes' if size > _LONGEST_BYTES else None
-
-
-def checkpoint_of(name: str) -> str | None:
-    """The checkpoint that a file is a part of, by its name: 'model.ckpt-20.index' -> 'model.ckpt-20'."""
-    found = PART.fullmatch(name)
-    return found[1] if found else None
 
 
 def is_of_run(checkpoint: str) -> bool:
@@ -92,7 +85,7 @@ def is_last_of_unit(name: str) -> bool:
     return (
         bool(checkpoint_of(name))
         and name.endswith('.index')
-        or bool(export_of(name) and name.rpartition('/')[2] in ('saved_model.pb', 'saved_model.pbtxt'))
+        or bool(export_of(name) and name.rpartition('/')[2] in file_names.SAVED_MODEL)
     )
 
 
@@ -105,13 +98,9 @@ def is_whole(unit: str, members) -> bool:
 
 
 def step_of(checkpoint: str) -> int:
-    found = re.search(r'-(\d+)$', checkpoint)
-    return int(found[1]) if found else -1
-
-
-def twin_of(checkpoint: str) -> str:
-    """Another name for a checkpoint of the same step: 'model.ckpt-20' -> 'model.ckpt-again-20'."""
-    return re.sub(r'-(\d+)$', r'-again-\1', checkpoint) if step_of(checkpoint) >= 0 else f'{checkpoint}-again'
+    """The global step in the name of a checkpoint; -1: the name has no step."""
+    step = file_names.step_of(checkpoint)
+    return -1 if step is None else step
 
 
 def is_early(name: str) -> bool:
@@ -151,11 +140,7 @@ def started_from(start: bytes) -> str | None:
 
 def named_by(pointer: bytes) -> str | None:
     """The checkpoint that the content of the file `checkpoint` names, without its folder."""
-    for line in pointer.decode(errors='replace').splitlines():
-        found = _NAMED.match(line)
-        if found and found[1] == 'model_checkpoint_path':
-            return found[2].rpartition('/')[2] or None
-    return None
+    return file_names.pointer(pointer.decode(errors='replace')).name or None
 
 
 def pointer_to_one(checkpoint: str) -> bytes:
@@ -168,10 +153,10 @@ def pointer_to(checkpoint: str, pointer: bytes) -> bytes:
     left out: the store has others."""
     old, lines = named_by(pointer), []
     for line in pointer.decode(errors='replace').splitlines():
-        found = _NAMED.match(line)
-        if found:
-            name = found[2].rpartition('/')[2]
-            line = f'{found[1]}: "{checkpoint if name == old else name}"'
+        match = file_names.STATE_LINE.fullmatch(line)
+        if match:
+            name = match['path'].rpartition('/')[2]
+            line = f'{match["field"]}: "{checkpoint if name == old else name}"'
         lines.append(line)
     return '\n'.join(lines).encode() + b'\n'
 

@@ -8,10 +8,11 @@ out.
 import enum
 from collections.abc import Callable, Collection
 
+from estimator_trainer.run_dir import file_names
 from estimator_trainer.storage import names
 
-_STATUS = ('training.json', 'status.json', 'report.json', 'config.json', 'eval/stop.json')
-_METRICS = ('metrics.jsonl', 'eval/metrics.jsonl')
+_STATUS = (file_names.TRAINING, file_names.STATUS, file_names.REPORT, file_names.CONFIG, file_names.STOP)
+_METRICS = (file_names.METRICS, file_names.EVALUATIONS)
 
 
 class Need(enum.Enum):
@@ -30,7 +31,7 @@ def of_status(found: Collection[str], newest: str | None) -> dict[str, Need]:
 
 def of_result(found: Collection[str], newest: str | None) -> dict[str, Need]:
     """What a run has reached: its evaluations, and which checkpoints and exports there are."""
-    whole = {*_STATUS, 'eval/metrics.jsonl', names.POINTER}
+    whole = {*_STATUS, file_names.EVALUATIONS, names.POINTER}
     return {
         name: Need.WHOLE if name in whole else Need.SIZE
         for name in found
@@ -44,11 +45,11 @@ def of_report(found: Collection[str], newest: str | None) -> dict[str, Need]:
     def need(name: str) -> Need:
         folder, slash, last = name.rpartition('/')
         if '.tfevents.' in last:
-            return Need.SIZE if f'{folder}{slash}metrics.jsonl' in found else Need.WHOLE
+            return Need.SIZE if f'{folder}{slash}{file_names.METRICS}' in found else Need.WHOLE
         small = last.endswith(('.json', '.jsonl')) or names.checkpoint_of(last) and last.endswith('.index')
         return Need.WHOLE if small and not names.export_of(name) else Need.SIZE
 
-    return {name: need(name) for name in found if names.is_mirrored(name) or name.startswith('damaged/')}
+    return {name: need(name) for name in found if names.is_mirrored(name) or name.startswith(f'{file_names.DAMAGED}/')}
 
 
 def of_exports(found: Collection[str], newest: str | None) -> dict[str, Need]:

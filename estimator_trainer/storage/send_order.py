@@ -20,6 +20,7 @@ Three rules give this:
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from estimator_trainer.run_dir import file_names
 from estimator_trainer.storage import names
 
 
@@ -119,10 +120,13 @@ def plan(
 def of_new(files: Iterable[str]) -> list[str]:
     """Files that go where nothing is, in the order in which they go: the index of a checkpoint after its data, and
     saved_model.pb after the rest of its folder, wherever that is; `checkpoint` last."""
-    last = ('saved_model.pb', 'saved_model.pbtxt')
     return sorted(
         files,
-        key=lambda name: (name == names.POINTER, names.is_last_of_unit(name) or name.rpartition('/')[2] in last, name),
+        key=lambda name: (
+            name == names.POINTER,
+            names.is_last_of_unit(name) or name.rpartition('/')[2] in file_names.SAVED_MODEL,
+            name,
+        ),
     )
 
 

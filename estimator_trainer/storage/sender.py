@@ -7,9 +7,9 @@ import time
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
-from estimator_trainer.storage.lease import Lease, LeaseLost, Unneeded
+from estimator_trainer.storage.lease import Lease, LeaseLost, NoLease
 from estimator_trainer.storage.mirror import Mirror
-from estimator_trainer.storage.pace import Pace, SentCheckpoint
+from estimator_trainer.storage.send_speed import SendSpeed, SentCheckpoint
 from estimator_trainer.storage.snapshot import FileChanged
 from estimator_trainer.storage.store import StoreError, StoreRefused, StoreUnavailable
 
@@ -73,9 +73,9 @@ class Sender:
     """
 
     def __init__(
-        self, mirror: Mirror, lease: Lease | Unneeded, max_unpushed_secs: float, pace: Pace, clock=time.monotonic
+        self, mirror: Mirror, lease: Lease | NoLease, max_unpushed_secs: float, speed: SendSpeed, clock=time.monotonic
     ):
-        self._mirror, self._lease, self._pace, self._clock = mirror, lease, pace, clock
+        self._mirror, self._lease, self._speed, self._clock = mirror, lease, speed, clock
         self._last: SentCheckpoint | None = None
         self._patience = Patience(max_unpushed_secs)
         self._over, self._run_ended = threading.Event(), threading.Event()
@@ -167,7 +167,7 @@ class Sender:
             _log.info('%s', said)
         if self._mirror.last and self._mirror.last is not self._last:
             self._last = self._mirror.last
-            line, is_warning = self._pace.of(self._last)
+            line, is_warning = self._speed.of(self._last)
             if line:
                 _log.log(logging.WARNING if is_warning else logging.INFO, '%s%s', 'WARNING: ' * is_warning, line)
 

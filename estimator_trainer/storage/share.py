@@ -14,6 +14,7 @@ import dataclasses
 import re
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import file_names
 from estimator_trainer.storage import names
 
 _OF_EVALUATOR = re.compile(r'(?:eval|export)/.+|report\.html')
@@ -68,8 +69,8 @@ class Share:
     def follows(self) -> tuple[str, ...]:
         """Small files that another task sends. Those that are logs are fetched more rarely."""
         if self.role == 'chief':
-            return (names.STOP, 'eval/metrics.jsonl') if self.has_evaluator else ()
-        return ('config.json', 'metrics.jsonl') if self.role == 'evaluator' else ('config.json',)
+            return (names.STOP, file_names.EVALUATIONS) if self.has_evaluator else ()
+        return (file_names.CONFIG, file_names.METRICS) if self.role == 'evaluator' else (file_names.CONFIG,)
 
     @property
     def follows_checkpoint(self) -> str | None:

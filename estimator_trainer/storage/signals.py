@@ -27,7 +27,7 @@ class Stopped(Exception):
         self.code = exit_codes.INTERRUPTED if signum == signal.SIGINT else exit_codes.TERMINATED
 
 
-class Told:
+class SignalRelay:
     """A context that takes the signals, those of this process and those for the child. Main thread only.
 
     A signal that was ignored before (nohup, a background job of a script) stays ignored, by the child too. As process 1
@@ -45,7 +45,7 @@ class Told:
         self._deadline: float | None = None
         self._before: dict = {}
 
-    def __enter__(self) -> 'Told':
+    def __enter__(self) -> 'SignalRelay':
         caught = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
         for signum in (*caught, protocol.PROFILE_SIGNAL):
             self._before[signum] = signal.signal(signum, self._take)

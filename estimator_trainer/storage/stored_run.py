@@ -19,8 +19,8 @@ from estimator_trainer.storage import (
     follow,
     lease,
     mirror,
-    pace,
     scratch_state,
+    send_speed,
     signals,
     store,
     stored_ending,
@@ -51,16 +51,16 @@ def run(arguments: Sequence[str], config: TrainerConfig, environ, share: Share =
         The exit code.
     """
     log.set_up()
-    with signals.Told(config.grace_secs) as told:
-        return _run_told(arguments, config, environ, share, told)
+    with signals.SignalRelay(config.grace_secs) as relay:
+        return _run_with_signals(arguments, config, environ, share, relay)
 
 
-def _run_told(arguments, config: TrainerConfig, environ, share: Share, told: signals.Told) -> int:
+def _run_with_signals(arguments, config: TrainerConfig, environ, share: Share, relay: signals.SignalRelay) -> int:
     url = config.model_dir
     scratch = urls.scratch_dir(url, environ, config.scratch_dir, share.folder)
     try:
-        with _scratch(url, scratch, told):
-            return _run(arguments, config, environ, scratch, share, told)
+        with _scratch(url, scratch, relay):
+            return _run(arguments, config, environ, scratch, share, relay)
     except UsageError as error:
         return _fail(exit_codes.USAGE, str(error), environ, share)
     except lease.LeaseTaken as error:
@@ -86,7 +86,7 @@ def _fail(code: int, text: str, environ, share: Share) -> int:
 
 
 @contextlib.contextmanager
-def _scratch(url: str, scratch: str, told: signals.Told):
+def _scratch(url: str, scratch: str, relay: signals.SignalRelay):
     """A context in which the scratch folder is this process's alone."""
     try:
         os.makedirs(scratch, mode=0o700, exist_ok=True)
@@ -95,39 +95,39 @@ def _scratch(url: str, scratch: str, told: signals.Told):
     with contextlib.ExitStack() as stack:
         lock = stack.enter_context(ownership.lock(scratch, '.lock'))
         try:
-            told.wait_for(lambda: ownership.take(lock, url, 'trains there'))
+            relay.wait_for(lambda: ownership.take(lock, url, 'trains there'))
             yield
         finally:
-            if told.is_waited_for:  # it may still write there: the folder is held until this process has ended
+            if relay.is_waited_for:  # it may still write there: the folder is held until this process has ended
                 stack.pop_all()
 
 
-def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, told: signals.Told) -> int:
+def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, relay: signals.SignalRelay) -> int:
     url, folder = config.model_dir, mirror.run_folder(scratch)
     os.makedirs(folder, exist_ok=True)
     known = scratch_state.ScratchState(scratch, url)
     if known.is_new:
         _refuse_what_others_have(scratch, known)
-    remote = told.wait_for(lambda: connection.connect(url, environ))
+    remote = relay.wait_for(lambda: connection.connect(url, environ))
     if not remote.conditional:
         _log.warning(
             'WARNING: %s does not keep to conditions of writes: nothing prevents two trainers from training there', url
         )
-    mine = _lease(remote, config, environ, share)
+    own_lease = _lease(remote, config, environ, share)
     with contextlib.ExitStack() as stack:
-        with _given_back_on_error(mine):
+        with _given_back_on_error(own_lease):
             said = '%s: %s on %s may be at work there: waits %g s for its sign'
 
             def say(owner, secs):
                 _log.info(said, url, share.holder, owner, secs)
 
-            before = told.wait_for(lambda: mine.acquire(*known.tokens, say=say, claim=known.claim))
-            stack.enter_context(mine.kept())
+            before = relay.wait_for(lambda: own_lease.acquire(*known.tokens, say=say, claim=known.claim))
+            stack.enter_context(own_lease.kept())
             if known.token and not known.continues(before):
                 _log.info('%s: somebody else was at work there, or removed it: the scratch folder is fetched anew', url)
-            to, following = _fetch(remote, mine, scratch, known, known.continues(before), config, share, told)
-            told.check()
-        return child.run([*_PROGRAM, *arguments], config, environ, share, told, mine, to, following, folder)
+            to, following = _fetch(remote, own_lease, scratch, known, known.continues(before), config, share, relay)
+            relay.check()
+        return child.run([*_PROGRAM, *arguments], config, environ, share, relay, own_lease, to, following, folder)
 
 
 def _refuse_what_others_have(scratch: str, known: scratch_state.ScratchState) -> None:
@@ -140,45 +140,45 @@ def _refuse_what_others_have(scratch: str, known: scratch_state.ScratchState) ->
 
 def _fetch(
     remote: store.Store,
-    mine: lease.Lease | lease.Unneeded,
+    own_lease: lease.Lease | lease.NoLease,
     scratch: str,
     known: scratch_state.ScratchState,
     continues: bool,
     config: TrainerConfig,
     share: Share,
-    told: signals.Told,
+    relay: signals.SignalRelay,
 ) -> tuple[mirror.Mirror, follow.Follower]:
     """Fetches what the task needs at its start. What sends and what fetches from then on."""
     folder, began = mirror.run_folder(scratch), time.monotonic()
-    newest, fetched = told.wait_for(lambda: _patiently(lambda: fetch.fetch(remote, folder, known, share, continues)))
-    known.hold(mine.token)
+    newest, fetched = relay.wait_for(lambda: _patiently(lambda: fetch.fetch(remote, folder, known, share, continues)))
+    known.hold(own_lease.token)
     following = follow.Follower(remote, folder, share, config)
-    told.wait_for(lambda: _patiently(following.begin))
+    relay.wait_for(lambda: _patiently(following.begin))
     fetched += following.fetched_bytes
     to_save = stored_ending.child_grace_secs(config.grace_secs)
-    expected = pace.expectation(config.grace_secs, to_save, fetched, time.monotonic() - began)
+    expected = send_speed.expectation(config.grace_secs, to_save, fetched, time.monotonic() - began)
     _log.info(
         '%s: %s, %s fetched; works in %s; %s',
         *(remote.url, newest or following.newest or 'no checkpoint yet', child.megabytes(fetched), folder, expected),
     )
-    to = mirror.Mirror(remote, mine, scratch, known, newest, config.keep_checkpoints, share)
-    told.wait_for(to.look)
+    to = mirror.Mirror(remote, own_lease, scratch, known, newest, config.keep_checkpoints, share)
+    relay.wait_for(to.look)
     return to, following
 
 
-def _lease(remote: store.Store, config: TrainerConfig, environ, share: Share) -> lease.Lease | lease.Unneeded:
+def _lease(remote: store.Store, config: TrainerConfig, environ, share: Share) -> lease.Lease | lease.NoLease:
     if not share.lease:
-        return lease.Unneeded()
+        return lease.NoLease()
     return lease.Lease(remote, config.lost_peer_secs, share, environ.get(protocol.GENERATION, ''))
 
 
 @contextlib.contextmanager
-def _given_back_on_error(mine: lease.Lease | lease.Unneeded):
+def _given_back_on_error(own_lease: lease.Lease | lease.NoLease):
     """A context that gives the lease back, or what may be one, if it is left by an error. Nothing is sent yet."""
     try:
         yield
     except BaseException:
-        child.give_back(mine)
+        child.give_back(own_lease)
         raise
 
 

@@ -14,14 +14,14 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import tf_config
-from estimator_trainer.config import shipped_files, urls
+from estimator_trainer.config import shipped_files, two_parts, urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import Mistake, key
-from estimator_trainer.supervisor import trainer_flags
-from estimator_trainer.supervisor.policy.gang_limits import SAVE_MARGIN_SECS
+from estimator_trainer.supervisor.policy.restarts import SAVE_MARGIN_SECS
 from tf_config import ROLES
 
 TRAINER = ('-m', 'estimator_trainer')
@@ -29,7 +29,7 @@ OURS = 'flagfile flagfiles model_dir scratch_dir cluster_from roles base_port ho
 _SECRETS = re.compile(r'(AWS|AZURE|GOOGLE)_\w*(SECRET|TOKEN|KEY|PASSWORD)')  # what stores read
 
 
-def _trainer_flags(value, where, wrong):
+def _trainer_flags(value: Any, where: str, wrong: list[Mistake]) -> tuple:
     given = keys.options(value, where, wrong)
     for number, flag in enumerate(given):
         name = flag.lstrip('-').partition('=')[0]
@@ -39,7 +39,7 @@ def _trainer_flags(value, where, wrong):
     return given
 
 
-def _environment(value, where, wrong):
+def _environment(value: Any, where: str, wrong: list[Mistake]) -> tuple:
     if not isinstance(value, dict):
         wrong.append(Mistake(where, value, 'give names and values, such as {NAME: value}'))
         return ()
@@ -48,7 +48,7 @@ def _environment(value, where, wrong):
     return tuple(value.items())
 
 
-def _check_variable(name, text, where, wrong):
+def _check_variable(name: object, text: object, where: str, wrong: list[Mistake]) -> None:
     if not isinstance(name, str) or not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name):
         wrong.append(Mistake(where, text, 'give a name of letters, digits and _'))
     elif name == 'TF_CONFIG':
@@ -59,18 +59,18 @@ def _check_variable(name, text, where, wrong):
         wrong.append(Mistake(where, text, f"give text of one line, in quotes: '{text}'"))
 
 
-def _roles(value, where, wrong):
+def _roles(value: Any, where: str, wrong: list[Mistake]) -> tuple:
     if not isinstance(value, dict) or not value:
         wrong.append(Mistake(where, value, 'give at least one role, such as {worker: {count: 2}}'))
         return ()
-    read, found = keys.section(RoleTasks), []
+    read, roles = keys.section(RoleTasks), []
     for role, given in value.items():
         if role in ROLES:
-            found.append((role, read(given, f'{where}.{role}', wrong)))
+            roles.append((role, read(given, f'{where}.{role}', wrong)))
         else:
-            cure = f'{keys.near(role, ROLES)}; roles are {", ".join(ROLES)}'
+            cure = f'{keys.nearest(role, ROLES)}; roles are {", ".join(ROLES)}'
             wrong.append(Mistake(f'{where}.{role}', given, cure))
-    return tuple(found)
+    return tuple(roles)
 
 
 _name = keys.text(
@@ -95,7 +95,7 @@ class RoleTasks:
 
     @property
     def resources(self) -> tuple:
-        """What tasks of one pod template, or one component of a Slurm job, have in common."""
+        """What the tasks of one pod template, or of one component of a Slurm job, have in common."""
         return self.cores, self.memory_mib, self.gpus
 
 
@@ -166,7 +166,7 @@ class Description:
     @property
     def asynchronous(self) -> bool:
         """Whether a worker can be restarted alone: beside parameter servers, unless `args` have --sync_ps."""
-        return 'ps' in dict(self.roles) and not trainer_flags.read(self.args).config.sync_ps
+        return 'ps' in dict(self.roles) and not two_parts.read_trainer_flags(self.args).config.sync_ps
 
     @property
     def in_store(self) -> bool:
@@ -175,7 +175,7 @@ class Description:
 
     @property
     def extra(self) -> str:
-        """Of the packages that the store needs where the tasks are; '' without a store."""
+        """The extra of this package that the store needs where the tasks are; '' without a store."""
         return urls.extra(self.model_dir) if self.in_store else ''
 
     @property
@@ -220,14 +220,14 @@ class Description:
             )
 
     def error(self, name: str, cure: str) -> UsageError:
-        """Of an engine that cannot do with the value of a key, such as 'kubernetes.claim'."""
-        value = self
+        """The error of an engine that cannot use the value of a key, such as 'kubernetes.claim'."""
+        value: Any = self
         for part in name.split('.'):
             value = dict(value)[part] if isinstance(value, tuple) else getattr(value, part)
-        return UsageError(keys.shown(self.source, name, value, cure))
+        return UsageError(keys.message(self.source, name, value, cure))
 
 
-def load(path) -> Description:
+def load(path: str | os.PathLike[str]) -> Description:
     """Reads a job description.
 
     Raises:
@@ -247,15 +247,15 @@ def load(path) -> Description:
     return parse(value, str(path))
 
 
-def parse(value, source='<description>') -> Description:
-    """What the YAML of a job description holds -> Description. `source` names it in errors.
+def parse(value: Any, source: str = '<description>') -> Description:
+    """Makes a Description of the content of a YAML file, which `source` names in errors.
 
     Raises:
         UsageError: something in it is wrong. A line for each mistake.
     """
     wrong: list[Mistake] = []
     description = keys.read(Description, value, '', wrong)
-    lines = [keys.shown(source, bad.key.lstrip('.'), bad.value, bad.cure) for bad in wrong]
+    lines = [keys.message(source, bad.key.lstrip('.'), bad.value, bad.cure) for bad in wrong]
     model_dir = value.get('model_dir') if isinstance(value, dict) else None
     if isinstance(model_dir, str) and urls.is_url(model_dir):
         try:

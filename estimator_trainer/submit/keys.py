@@ -15,7 +15,7 @@ import dataclasses
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 LINE = r'[^\x00-\x1f\x7f]+'  # no line ends: these texts go into scripts
@@ -29,15 +29,18 @@ class Mistake(NamedTuple):
     cure: str
 
 
-def key(check, default=dataclasses.MISSING):
+Check = Callable[[Any, str, list[Mistake]], Any]
+
+
+def key(check: Check, default: Any = dataclasses.MISSING) -> Any:
     """A field with its check. One whose default is None may be given as null."""
     return dataclasses.field(default=default, metadata={'check': check})
 
 
-def must(holds: Callable[[Any], Any], cure: str):
+def must(holds: Callable[[Any], Any], cure: str) -> Check:
     """The check that `holds(value)` is true."""
 
-    def check(value, where, wrong):
+    def check(value: Any, where: str, wrong: list[Mistake]) -> Any:
         if not holds(value):
             wrong.append(Mistake(where, value, cure))
         return value
@@ -45,7 +48,7 @@ def must(holds: Callable[[Any], Any], cure: str):
     return check
 
 
-def text(pattern, cure):
+def text(pattern: str, cure: str) -> Check:
     return must(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), cure)
 
 
@@ -59,16 +62,16 @@ positive = must(lambda value: type(value) in (int, float) and 0 < value < math.i
 _option = text(f'-{LINE}', 'give an option such as --name=value')
 
 
-def whole(least, most=math.inf):
+def whole(least: int, most: float = math.inf) -> Check:
     bounds = f'from {least}' + (f' to {most}' if most < math.inf else '')
     return must(lambda value: type(value) is int and least <= value <= most, f'give a whole number {bounds}')
 
 
-def one_of(*choices):
+def one_of(*choices: str) -> Check:
     return must(lambda value: value in choices, f'give {", ".join(choices[:-1])} or {choices[-1]}')
 
 
-def options(value, where, wrong):
+def options(value: Any, where: str, wrong: list[Mistake]) -> tuple:
     """A list of command line options, each one word of a shell; () where one of them is wrong."""
     before = len(wrong)
     if isinstance(value, list):
@@ -79,35 +82,36 @@ def options(value, where, wrong):
     return tuple(value) if len(wrong) == before else ()
 
 
-def section(kind):
+def section(kind: type) -> Check:
     return lambda value, where, wrong: read(kind, {} if value is None else value, where, wrong)
 
 
-def read(kind, value, where, wrong):
-    """A mapping -> the dataclass `kind`; None where something is wrong."""
+def read(kind: type, value: Any, where: str, wrong: list[Mistake]) -> Any:
+    """Makes the dataclass `kind` of a mapping. None where something is wrong."""
     if not isinstance(value, Mapping):
         wrong.append(Mistake(where, value, 'give keys and values'))
         return None
     fields = {field.name: field for field in dataclasses.fields(kind) if 'check' in field.metadata}
-    found = {}
+    kept = {}
     for name, given in value.items():
         if name not in fields:
-            wrong.append(Mistake(f'{where}.{name}', given, near(name, fields)))
+            wrong.append(Mistake(f'{where}.{name}', given, nearest(name, fields)))
         elif given is not None or fields[name].default is not None:
-            found[name] = fields[name].metadata['check'](given, f'{where}.{name}', wrong)
+            kept[name] = fields[name].metadata['check'](given, f'{where}.{name}', wrong)
     for name, field in fields.items():
         if name not in value and field.default is dataclasses.MISSING:
             wrong.append(Mistake(f'{where}.{name}', None, 'is missing; see docs/engines/README.md'))
-    return None if wrong else kind(**found)
+    return None if wrong else kind(**kept)
 
 
-def near(name, known) -> str:
+def nearest(name: object, known: Iterable[str]) -> str:
+    """The cure for a key that is not known."""
     close = difflib.get_close_matches(str(name), list(known), n=1)
     return 'no such key' + (f'; did you mean {close[0]}?' if close else f'; known are {", ".join(known)}')
 
 
-def shown(source, name, value, cure) -> str:
-    """'job.yaml: roles.worker.count=0: give …'. Of a whole section only its key is shown."""
+def message(source: str, name: str, value: Any, cure: str) -> str:
+    """'job.yaml: roles.worker.count=0: give …'. The value of a whole section is left out."""
     is_section = dataclasses.is_dataclass(value) or bool(
         isinstance(value, tuple) and value and isinstance(value[0], tuple)
     )

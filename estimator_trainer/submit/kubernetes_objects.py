@@ -11,10 +11,12 @@ objects know of it:
 """
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from estimator_trainer import exit_codes
 from estimator_trainer.submit import kubernetes_pods as pods
-from estimator_trainer.submit.description import Description
+from estimator_trainer.submit.description import Description, RoleTasks
 from estimator_trainer.supervisor.policy.causes import restarts_alone
 from tf_config.resolvers import kubernetes as contract
 
@@ -41,7 +43,7 @@ def render(description: Description) -> dict:
     return {NETWORK: _yaml(network), JOB: needs + _yaml([kinds[kind](description)])}
 
 
-def submit(description: Description, folder, run) -> int:
+def submit(description: Description, folder: str | os.PathLike[str], run: Callable) -> int:
     """Lets kubectl apply the network and create the job, which must not be there yet. Its exit code."""
     code = run(['kubectl', 'apply', '-f', os.path.join(folder, NETWORK)]).returncode
     return code or run(['kubectl', 'create', '-f', os.path.join(folder, JOB)]).returncode
@@ -99,8 +101,8 @@ def _jobset(description: Description) -> dict:
     }
 
 
-def _child_job(description: Description, name: str, role) -> dict:
-    """The Job of one role. A gang's fails with its first pod; tasks apart are started again in it."""
+def _child_job(description: Description, name: str, role: RoleTasks) -> dict:
+    """The Job of one role. The Job of a gang fails with its first pod; a task that can restart alone does so in it."""
     apart = restarts_alone(name, description.asynchronous)
     limits = _by_index(description) if apart else {'backoffLimit': 0}
     return {
@@ -193,7 +195,7 @@ def _check(description: Description) -> None:
 
 def _check_mounts(description: Description) -> None:
     settings = description.kubernetes
-    mount = os.path.normpath(settings.mount) if settings.claim else None
+    mount = os.path.normpath(settings.mount) if settings.claim and settings.mount else ''
     if mount in ('/', pods.TMP):
         raise description.error('kubernetes.mount', 'is taken; give a folder of its own, such as /models')
     if description.in_store:
@@ -211,14 +213,14 @@ class _Row(tuple):
 
 
 def _yaml(documents: list) -> str:
-    """The same text for the same documents."""
+    """YAML of the documents, always the same text for the same documents."""
     import yaml  # which the description came through
 
     class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data):
+        def ignore_aliases(self, data: Any) -> bool:
             return True
 
-        def increase_indent(self, flow=False, indentless=False):
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             return super().increase_indent(flow, False)
 
     Dumper.add_representer(

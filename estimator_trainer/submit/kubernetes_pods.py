@@ -20,13 +20,13 @@ _DNS = ({'protocol': 'UDP', 'port': 53}, {'protocol': 'TCP', 'port': 53})
 
 
 def labels(description: Description, role: str | None = None) -> dict:
-    """Of all objects of the job; with `role`, of that role's pods."""
-    found = {'app.kubernetes.io/name': 'estimator-trainer', 'app.kubernetes.io/instance': description.name}
-    return {**found, 'app.kubernetes.io/component': role} if role else found
+    """The labels of all objects of the job; with `role`, those of the pods of that role."""
+    common = {'app.kubernetes.io/name': 'estimator-trainer', 'app.kubernetes.io/instance': description.name}
+    return {**common, 'app.kubernetes.io/component': role} if role else common
 
 
 def port(description: Description) -> int:
-    """The same in every pod: each has an address of its own."""
+    """The port, which is the same in every pod: each has an address of its own."""
     return description.base_port or BASE_PORT
 
 
@@ -42,7 +42,7 @@ def template(
     environ: dict,
     component: str | None = None,
     container: str = 'trainer',
-    **spec,
+    **spec: object,
 ) -> dict:
     """A pod template.
 
@@ -159,7 +159,7 @@ def _to_the_store(description: Description) -> list:
 
 
 def _endpoint_port(description: Description) -> int:
-    """Of the server that the description names in place of AWS's."""
+    """The port of the server that the description names instead of AWS's."""
     given = dict(description.environment)
     name = next((name for name in ('AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL') if given.get(name)), None)
     if name is None or description.extra != 's3':
@@ -187,7 +187,7 @@ def service(description: Description) -> dict:
 
 
 def _resources(description: Description, role: RoleTasks) -> dict:
-    """Asked for and bounded alike: tasks that wait for each other gain nothing from one that is faster.
+    """Requests and limits, which are equal: tasks that wait for each other gain nothing from one that is faster.
 
     The size of the scratch volume bounds it already; to ask for it finds a node that has the room.
     """

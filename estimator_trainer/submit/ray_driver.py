@@ -14,7 +14,8 @@ import os
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
@@ -22,7 +23,7 @@ from estimator_trainer.submit import description as descriptions
 from estimator_trainer.submit.ray_host import TaskActor
 from estimator_trainer.submit.remote import HostLost
 from estimator_trainer.submit.remote_supervisor import RemoteSupervisor
-from estimator_trainer.supervisor.processes.console import Console
+from estimator_trainer.this_process.console import Console
 from tf_config import streams
 
 START_SECS = 120  # for an actor to start and answer: Ray may have to start a process of Python first
@@ -30,12 +31,12 @@ LOST_SECS = 60  # without an answer; Ray itself takes about half of that to give
 
 
 class Question:
-    """A method of an actor, asked again and again, one call at a time."""
+    """A method of an actor that is called again and again, one call at a time."""
 
-    def __init__(self, ray, method):
+    def __init__(self, ray: Any, method: Any):
         self._ray, self._method, self._call, self._since = ray, method, None, 0.0
 
-    def ask(self, *args):
+    def ask(self, *args: object) -> Any:
         """The answer to the last call, None if it is not there yet. Never waits. Raises HostLost."""
         if self._call is None:
             self._call, self._since = self._method.remote(*args), time.monotonic()
@@ -51,11 +52,11 @@ class Question:
 class RayHost:
     """`remote.TaskHost`: an actor and the address that it gave."""
 
-    def __init__(self, ray, actor, address: str):
+    def __init__(self, ray: Any, actor: Any, address: str):
         self.address = address
         self._ray, self._actor = ray, actor
         self._end, self._training = Question(ray, actor.poll), Question(ray, actor.training)
-        self._known = {}
+        self._known: dict = {}
 
     def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
         return _answer(self._ray, self._actor.start.remote(argv, given, folder), START_SECS)
@@ -63,8 +64,8 @@ class RayHost:
     def poll(self) -> tuple[int, dict] | None:
         return self._end.ask()
 
-    def tell(self, signum: int) -> None:
-        self._actor.tell.remote(int(signum))
+    def send(self, signum: int) -> None:
+        self._actor.send.remote(int(signum))
 
     def training(self, model_dir: str) -> dict:
         self._known = self._training.ask(model_dir) or self._known
@@ -74,7 +75,7 @@ class RayHost:
 class RayCluster:
     """`remote_supervisor.HostPool`: one placement group for the whole run."""
 
-    def __init__(self, ray, description: descriptions.Description):
+    def __init__(self, ray: Any, description: descriptions.Description):
         self._ray = ray
         self._bundles = [bundle(role) for _, role in description.roles for _ in range(role.count)]
         self._group = ray.util.placement_group(self._bundles, strategy='PACK', name=description.name)
@@ -83,7 +84,7 @@ class RayCluster:
         return self._group.wait(0)  # whole seconds only: Ray cuts the rest off
 
     @contextlib.contextmanager
-    def hosts(self, names: Sequence[str]):
+    def hosts(self, names: Sequence[str]) -> Iterator[list[RayHost]]:
         ray = self._ray
         actors = []
         try:
@@ -129,8 +130,8 @@ def address(host: str, port: int) -> str:
     return f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
 
 
-def _answer(ray, call, secs: float):
-    """What a call of an actor's method gives. Raises OSError where the method did, HostLost where it is gone."""
+def _answer(ray: Any, call: Any, secs: float) -> Any:
+    """The result of a call of an actor's method. Raises OSError where the method did, HostLost where it is gone."""
     try:
         return ray.get(call, timeout=secs)
     except ray.exceptions.GetTimeoutError:
@@ -144,21 +145,21 @@ def _answer(ray, call, secs: float):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     try:
         if len(argv) != 1:
             raise UsageError(f'{" ".join(argv) or "no argument"}: name one job description')
         description = descriptions.load(argv[0])
         ray = _connect()
-        with Console.of(sys.stderr, os.environ) as console:
+        with Console.for_stream(sys.stderr, os.environ) as console:
             return RemoteSupervisor(description, RayCluster(ray, description), console, random.Random()).run()
     except UsageError as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
 
 
-def _connect():
-    """The library, connected to the cluster of this node."""
+def _connect() -> Any:
+    """The module `ray`, connected to the cluster of this node."""
     try:
         import ray
         import ray.util.scheduling_strategies

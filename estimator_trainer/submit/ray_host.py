@@ -1,19 +1,18 @@
-"""On the node of a task: an actor that runs the trainer as a process and answers for it.
+"""The actor of a task, on its node: runs the trainer as a process and answers for it.
 
 Nothing here imports ray, nor TensorFlow: the trainer may run in another environment, `python` of the job
 description, and gets nothing of the actor's but what `environment` leaves.
 """
 
 import os
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer.run_dir import protocol, training_file
-from estimator_trainer.submit import tied
-from estimator_trainer.supervisor.processes import ports, process
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.supervisor.processes import ports
+from estimator_trainer.this_process import parent_process
+from estimator_trainer.this_process.child_process import Child
 
 _OF_THE_ACTOR = ('PYTHON', 'RAY_', 'VIRTUAL_ENV', 'ESTIMATOR_TRAINER_')
 
@@ -35,12 +34,12 @@ class TaskActor:
 
     def __init__(self, name: str):
         self._name = name
-        self._claim = None
-        self._group: process.ProcessGroup | None = None
-        self._end = None
+        self._claim: ports.Claim | None = None
+        self._process: Child | None = None
+        self._end: tuple[int, dict] | None = None
         self._error_file = ''
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self._name
 
     def port(self) -> int:
@@ -55,26 +54,20 @@ class TaskActor:
         self._folder = tempfile.TemporaryDirectory(prefix='estimator_trainer-', ignore_cleanup_errors=True)
         self._error_file = os.path.join(self._folder.name, 'error.json')
         env = environment(os.environ, {**given, protocol.ERROR_FILE: self._error_file})
-        popen = subprocess.Popen(
-            [sys.executable, '-IS', tied.__file__, str(os.getpid()), *argv],
-            env=env,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._group = process.ProcessGroup(popen)
-        return popen.pid
+        self._process = Child(parent_process.tying(tuple(argv)), env=env, cwd=folder, ties=False)
+        return self._process.pid
 
     def poll(self) -> tuple[int, dict] | None:
         """None while it runs; else its exit code, or minus the number of the signal, and its error file."""
-        if self._end is None and (code := self._group.poll()) is not None:
+        if self._end is None and self._process and (code := self._process.poll()) is not None:
             self._end = code, protocol.read_json(self._error_file)
             self._folder.cleanup()
         return self._end
 
-    def tell(self, signum: int) -> None:
-        self._group.send(signal.Signals(signum))
+    def send(self, signum: int) -> None:
+        if self._process:
+            self._process.send(signum)
 
     def training(self, model_dir: str) -> dict:
         """What `training.json` holds, which the driver's machine need not see."""
-        return training_file.content(model_dir)
+        return RunFolder(model_dir).training

@@ -1,7 +1,10 @@
 """Ray: a job for its own client, which runs `ray_driver` on the cluster. Imports no ray."""
 
 import dataclasses
+import os
 import shlex
+from collections.abc import Callable
+from typing import Any
 
 from estimator_trainer.submit.description import Description
 
@@ -12,7 +15,7 @@ def render(description: Description) -> dict:
     """{file name: text}: the description, as the driver reads it, and the command that submits it.
 
     Raises:
-        UsageError: the roles make up no cluster, or something is wanted that Ray has not.
+        UsageError: the roles make up no cluster, or a key asks for something that Ray does not have.
     """
     import yaml  # which the description came through
 
@@ -37,7 +40,7 @@ def render(description: Description) -> dict:
     return {JOB: job, SCRIPT: script}
 
 
-def submit(description: Description, folder, run) -> int:
+def submit(description: Description, folder: str | os.PathLike[str], run: Callable) -> int:
     """Gives the folder to `ray job submit`, which shows the driver's log to its end. Its exit code."""
     return run(_client(description, str(folder))).returncode
 
@@ -58,8 +61,8 @@ def _client(description: Description, folder: str) -> list:
     ]
 
 
-def plain(value):
-    """A description as the YAML file has it, without what has its default."""
+def plain(value: Any) -> Any:
+    """A description as the YAML file has it, without the keys that have their defaults."""
     if dataclasses.is_dataclass(value):
         given = {
             field.name: getattr(value, field.name)

@@ -8,11 +8,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from estimator_trainer.monitoring.training_progress import TrainingFollower
 from estimator_trainer.run_dir import training_file
-from estimator_trainer.supervisor.launcher import CannotStart
 from estimator_trainer.supervisor.policy.causes import TaskEnd, TaskError
-from estimator_trainer.supervisor.policy.task_commands import TaskCommand
-from estimator_trainer.supervisor.reports import training_status
+from estimator_trainer.supervisor.policy.task_commands import CannotStart, TaskCommand
 
 POLL_SECS = 0.5
 
@@ -22,7 +21,7 @@ class HostLost(OSError):
 
 
 class TaskHost(Protocol):
-    """Where one task runs, seen from here. Each method may raise HostLost.
+    """The machine on which one task runs. Each method may raise HostLost.
 
     Attributes:
         address: 'host:port' for the task's server.
@@ -31,16 +30,16 @@ class TaskHost(Protocol):
     address: str
 
     def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
-        """Starts it; the number of its process. Raises OSError. Bounded."""
+        """Starts it within a bounded time, and returns the number of its process. Raises OSError."""
 
     def poll(self) -> tuple[int, dict] | None:
-        """How it ended, as far as is known: its code and what its error file holds. Never waits."""
+        """Returns its code and the content of its error file, if it is known to have ended. Never waits."""
 
-    def tell(self, signum: int) -> None:
+    def send(self, signum: int) -> None:
         """Sends a signal. Never waits."""
 
     def training(self, model_dir: str) -> dict:
-        """What was known of `training.json` there, a moment ago. Never waits."""
+        """Returns the content of `training.json` there, as it was a moment ago. Never waits."""
 
 
 class RemoteTask:
@@ -48,7 +47,7 @@ class RemoteTask:
 
     def __init__(self, command: TaskCommand, host: TaskHost, folder: str | None, life: int = 1):
         self.command, self.life, self._host = command, life, host
-        self.told: int | None = None
+        self._last_signal: int | None = None
         self._ended: tuple[int, dict] | None = None
         try:
             self.pid = host.start(command.argv, command.env, folder)
@@ -67,21 +66,21 @@ class RemoteTask:
                 self._ended = -signal.SIGKILL, {'message': str(error)}
         return self._ended[0] if self._ended else None
 
-    def tell(self, signum: signal.Signals) -> None:
-        self.told = signal.SIGTERM if signum == signal.SIGINT else signum  # a Ctrl-C is of the terminal here
-        self._send(self.told)
+    def send(self, signum: signal.Signals) -> None:
+        self._last_signal = signal.SIGTERM if signum == signal.SIGINT else signum  # a Ctrl-C is of the terminal here
+        self._send(self._last_signal)
 
     def kill(self) -> None:
         self._send(signal.SIGKILL)
 
-    def _send(self, signum: signal.Signals) -> None:
+    def _send(self, signum: int) -> None:
         if self._ended is None:
             with contextlib.suppress(HostLost):  # `poll` finds out
-                self._host.tell(signum)
+                self._host.send(signum)
 
     def end(self, code: int, secs: float) -> TaskEnd:
-        error = TaskError.of(self._ended[1]) if code else None
-        return TaskEnd(self.name, code, secs, self.told, error, self.life)
+        error = TaskError.from_record(self._ended[1]) if code and self._ended else None
+        return TaskEnd(self.name, code, secs, self._last_signal, error, self.life)
 
     def close(self) -> None:
         self.kill()
@@ -99,7 +98,7 @@ class RemoteLauncher:
         return RemoteTask(command, self.hosts[command.name], self.folder, life)
 
 
-class RemoteTrainingFollower(training_status.TrainingFollower):
+class RemoteTrainingFollower(TrainingFollower):
     """Looks at the training through the host of the chief.
 
     Attributes:
@@ -111,16 +110,16 @@ class RemoteTrainingFollower(training_status.TrainingFollower):
         self, host: TaskHost, model_dir: str, generation: str, stall_secs: float, now: float, saved: int | None
     ):
         super().__init__(model_dir, generation, stall_secs, now)
-        self._host, self.saved = host, saved
+        self._host, self._folder, self.saved = host, model_dir, saved
 
     def look_now(self) -> None:
         try:
-            found = training_file.TrainingStatus.of(self._host.training(self._model_dir))
+            training = training_file.TrainingStatus.parse(self._host.training(self._folder))
         except HostLost:
             return
-        if found is None:
+        if training is None:
             return
-        if found.checkpoint_step is not None:
-            self.saved = found.checkpoint_step
-        if found.generation == self._generation:
-            self.training = found
+        if training.checkpoint_step is not None:
+            self.saved = training.checkpoint_step
+        if training.generation == self._generation:
+            self.training = training

@@ -9,17 +9,16 @@ from typing import Protocol
 
 import tf_config
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage.mirror import run_folder
 from estimator_trainer.submit.description import TRAINER, Description
 from estimator_trainer.submit.remote import POLL_SECS, RemoteLauncher, RemoteTrainingFollower, TaskHost
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import restarts
 from estimator_trainer.supervisor.policy.causes import GangOutcome, restarts_alone
-from estimator_trainer.supervisor.policy.gang_limits import Limits
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
-from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
+from estimator_trainer.this_process.console import Console
 from estimator_trainer.this_process.signal_pipe import Signals
 
 ROOM_SECS = 600  # for nodes to be added
@@ -30,12 +29,12 @@ class HostPool(Protocol):
     """Where the hosts of gangs come from."""
 
     def has_room(self) -> bool:
-        """Whether there is, for all tasks at once. Never waits."""
+        """Whether there is room for all tasks at once. Never waits."""
 
     def hosts(self, names: Sequence[str]) -> contextlib.AbstractContextManager[Sequence[TaskHost]]:
-        """New hosts, one for each task; at the end they are gone, with all that runs there.
+        """Makes a host for each task within a bounded time. At the end they are gone, with all that runs there.
 
-        Raises HostLost. Bounded.
+        Raises HostLost.
         """
 
 
@@ -70,59 +69,58 @@ def commands(description: Description, addresses: Mapping[str, str], environ: Ma
 
 
 def scratch_dir(description: Description) -> str:
-    """Of a run in a store, on each machine. If there are several tasks, each has a folder in it."""
+    """The scratch folder, on each machine, of a run in a store. If there are several tasks, each has a folder in it."""
     return os.path.join(description.scratch_dir or '', description.name)
 
 
 def seen_dir(description: Description, chief: str) -> str:
-    """The folder in which the chief's machine has `training.json`."""
+    """The folder of `training.json` on the chief's machine."""
     if not description.in_store:
         return description.model_dir
     own = chief.replace(':', '-') if description.num_tasks > 1 else ''
     return run_folder(os.path.join(scratch_dir(description), own))
 
 
-class RemoteSupervisor(Supervisor):
+class RemoteSupervisor(Supervisor[Mapping[str, TaskHost]]):
     """Runs the job of `description` on hosts of `cluster`. Make one for each run."""
 
     def __init__(self, description: Description, cluster: HostPool, console: Console, rng: random.Random):
         description.check_roles()
-        limits = Limits(grace_secs=description.grace_secs)
+        limits = restarts.Limits(grace_secs=description.grace_secs)
         super().__init__(restarts.Rules(description.max_restarts), limits, description.asynchronous, console, rng)
         self._description, self._cluster, self._console = description, cluster, console
         self.workers = description.num_tasks
 
     def run(self) -> int:
-        """The exit code: 0, 128 + N after signal N to us, NO_PEER where there is no room, or the cause's."""
-        with Signals() as signals:
-            return self._gangs(signals)[0]
+        """Runs the job, and returns the exit code.
 
-    def _attempt(
-        self, place: Mapping[str, TaskHost], generation: str, signals: Signals
-    ) -> tuple[GangOutcome, training_file.TrainingStatus | None]:
+        It is 0, 128 + N after signal N to us, NO_PEER if there is no room, or the code of the cause.
+        """
+        with Signals() as signals:
+            return self._run_gangs(signals)[0]
+
+    def _make_gang(self, place: Mapping[str, TaskHost], generation: str) -> Gang:
         description = self._description
-        gang = commands(
-            description,
-            {name: host.address for name, host in place.items()},
-            {
-                **dict(description.environment),
-                'PYTHONUNBUFFERED': '1',
-                protocol.GENERATION: generation,
-                protocol.STARTED: f'{self._began_at:.3f}',
-            },
-        )
-        self._say('start: ' + ', '.join(f'{task.name} {task.address}' for task in gang))
-        chief = gang[0].name
+        environ = {
+            **dict(description.environment),
+            'PYTHONUNBUFFERED': '1',
+            protocol.GENERATION: generation,
+            protocol.STARTED: f'{self._began_at:.3f}',
+        }
+        tasks = commands(description, {name: host.address for name, host in place.items()}, environ)
+        self._say('start: ' + ', '.join(f'{task.name} {task.address}' for task in tasks))
+        chief = tasks[0].name
         stall_secs, now = self._limits.stall_timeout, time.monotonic()
-        watch = RemoteTrainingFollower(
+        self._follower = RemoteTrainingFollower(
             place[chief], seen_dir(description, chief), generation, stall_secs, now, self.checkpoint
         )
         launcher = RemoteLauncher(place, description.working_dir)
-        outcome = Gang(launcher, self._limits, self._console, self._alone, watch).run(gang, signals)
-        self.checkpoint = watch.saved
+        return Gang(tasks, launcher, self._limits, self._console, self._budgets, self._follower)
+
+    def _gang_ended(self, gang: Gang, outcome: GangOutcome) -> None:
+        self.checkpoint = self._follower.saved
         if not outcome.signum and outcome.end.cause is None:
             self._say(f'{outcome.end.kind.value}, after {len(self._decisions)} restart(s)')
-        return outcome, watch.training
 
     @contextlib.contextmanager
     def _place(self, signals: Signals) -> Iterator[Mapping[str, TaskHost]]:

@@ -24,13 +24,13 @@ _TEXT = 300  # characters: a line has to arrive whole among those of other nodes
 
 
 def folder(job: str, environ: Mapping[str, str]) -> pathlib.Path:
-    """The job's own on this node."""
+    """The folder of the job on this node."""
     where = environ.get('SLURM_TMPDIR') or environ.get('TMPDIR') or '/tmp'
     return pathlib.Path(where, f'estimator_trainer-{job}')
 
 
 def make_private(path: pathlib.Path) -> None:
-    """Raises OSError, also where the folder is somebody else's: in /tmp anybody can have made it before us."""
+    """Makes a folder that only this user can enter. Raises OSError if another user has made it before, as in /tmp."""
     path.mkdir(mode=0o700, exist_ok=True)
     status = path.lstat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -52,14 +52,14 @@ def run(job: str, attempt: str, scratch: str, command: Sequence[str], environ: M
 
 
 def tell(job: str, attempt: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """What the tasks of this node have said of their ends. Long texts are cut, and tracebacks left out."""
+    """Yields what the tasks of this node have said of their ends. Long texts are cut, and tracebacks left out."""
     for path in sorted((folder(job, environ) / attempt).glob(verdict.ERROR_FILES)):
         said = {name: value for name, value in protocol.read_json(str(path)).items() if name != 'traceback'}
         yield json.dumps({name: value[:_TEXT] if isinstance(value, str) else value for name, value in said.items()})
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     verb, job, attempt, last, *command = argv
     if verb == 'run':
         return run(job, attempt, last, command, environ)

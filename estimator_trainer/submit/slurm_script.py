@@ -16,12 +16,17 @@ ended. A second step collects that for the verdict, whose record is in the store
 
 import itertools
 import math
+import pathlib
 import re
 import shlex
+from collections.abc import Callable, Iterable
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import verdict
+from estimator_trainer.submit.description import Description, RoleTasks
+
+Component = tuple[int, RoleTasks]  # how many tasks, and what each of them needs
 
 _OPTIONS = (  # of the script's own
     '--open-mode --signal --requeue --no-requeue --ntasks -n --cpus-per-task -c --mem --mem-per-cpu '
@@ -36,7 +41,7 @@ _BREAK = ' \\\n  '
 _JOB = '--job="slurm-$SLURM_JOB_ID" '
 
 
-def render(description) -> dict:
+def render(description: Description) -> dict[str, str]:
     """The script, by its file name.
 
     Raises:
@@ -71,7 +76,7 @@ def render(description) -> dict:
     return {f'{description.name}.sbatch': '\n'.join(lines) + '\n'}
 
 
-def _notes(description) -> list:
+def _notes(description: Description) -> list[str]:
     """The folder in which tasks say how they ended, on the file system that all share."""
     return [
         f'logs={shlex.quote(f"{description.model_dir}/logs")}/slurm-$SLURM_JOB_ID',
@@ -81,8 +86,8 @@ def _notes(description) -> list:
     ]
 
 
-def _notes_of_store(description) -> list:
-    """The same, on this node, for what is collected there."""
+def _notes_of_store(description: Description) -> list[str]:
+    """A folder of this node, into which the second step collects how the tasks ended."""
     return [
         f'# The environment of the tasks needs estimator-trainer[{description.extra}].',
         f'logs=$(mktemp -d) && mkdir "$logs/$attempt" || exit {exit_codes.CANNOT_WRITE}',
@@ -91,8 +96,8 @@ def _notes_of_store(description) -> list:
     ]
 
 
-def _collect(description, components) -> list:
-    """What the tasks have said of their ends, from all nodes into $logs. If all is well, their folders are removed."""
+def _collect(description: Description, components: list[Component]) -> list[str]:
+    """Collects how the tasks ended from all nodes into $logs. If all is well, it removes their folders."""
     tell = f'{shlex.quote(description.python)} {_NODE} tell "$SLURM_JOB_ID" "$attempt" "$code"'
     steps = []
     for number in range(len(components)):
@@ -104,21 +109,22 @@ def _collect(description, components) -> list:
     return ['', '{', *steps, '} | split -l 1 -a 5 --additional-suffix=.error.json - "$logs/$attempt/"']
 
 
-def submit(description, folder, run) -> int:
-    """sbatch's exit code. It reads the script at once, so that `folder` may go afterwards."""
+def submit(description: Description, folder: pathlib.Path, run: Callable) -> int:
+    """Gives the script to sbatch, and returns its exit code. `folder` may go then: it has read the script."""
     return run(['sbatch', *(str(folder / name) for name in render(description))]).returncode
 
 
-def _components(roles) -> list:
-    """(how many tasks, a Role with their resources): neighbours that need the same are one component."""
+def _components(roles: Iterable[tuple[str, RoleTasks]]) -> list[Component]:
+    """The components of the job. Neighbouring roles that need the same resources are one component."""
     groups = [[role for _, role in group] for _, group in itertools.groupby(roles, lambda item: item[1].resources)]
     return [(sum(role.count for role in group), group[0]) for group in groups]
 
 
-def _directives(description, components) -> list:
+def _directives(description: Description, components: list[Component]) -> list[str]:
     extra = description.slurm.extra
     for option in extra:
-        name = re.match('--[^= ]*|-.', option)[0]
+        match = re.match('--[^= ]*|-.', option)
+        name = match[0] if match else option
         if any(own == name or own.startswith(name) and name.startswith('--') for own in _OPTIONS):  # or short for it
             raise description.error('slurm.extra', f"{name} is the script's own; leave it out")
     job = [f'--job-name={description.name}', f'--output={description.name}-%j.out', '--open-mode=append', '--requeue']
@@ -147,21 +153,21 @@ def _directives(description, components) -> list:
     return lines
 
 
-def _resources(role) -> list:
-    """Of one task; srun does not take them over from sbatch."""
+def _resources(role: RoleTasks) -> list[str]:
+    """The options for the resources of one task, which srun does not take over from sbatch."""
     return [f'--cpus-per-task={role.cores}', *([f'--gpus-per-task={role.gpus}'] if role.gpus else [])]
 
 
-def _task(description) -> str:
-    """What starts the command of a task, on its node."""
+def _task(description: Description) -> str:
+    """The words that start the command of a task on its node."""
     if not description.in_store:
         return f'bash -c {shlex.quote(_TASK)} "$logs/$attempt"'
     python, scratch = shlex.quote(description.python), shlex.quote(description.scratch_dir or '')
     return f'{python} {_NODE} run "$SLURM_JOB_ID" "$attempt" {scratch}'
 
 
-def _srun(description, components) -> str:
-    """The step. What every task runs is an array, since each component of the job has to be given it."""
+def _srun(description: Description, components: list[Component]) -> str:
+    """The step. The words that every task runs are in an array, because each component of the job needs them."""
     flags = ['--cluster_from=slurm', f'--roles={description.layout}']
     if description.base_port:
         flags.append(f'--base_port={description.base_port}')

@@ -10,22 +10,25 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.submit import description as descriptions
+from estimator_trainer.submit.description import Description
 
 _MARK = '# Written by estimator_trainer submit, which replaces this file when it is called again.'
 ENGINES = {'slurm': 'slurm_script', 'kubernetes': 'kubernetes_objects', 'ray': 'ray_job'}
 
 
 class _UsageParser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.exit(exit_codes.USAGE, f'{self.prog}: {message}\n')
 
 
-def _one_of(*words):
-    def read(text):
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
         if text in words:
             return text
         raise argparse.ArgumentTypeError(f'{text} is none of {", ".join(words)}{nearest(text, words)}')
@@ -33,7 +36,7 @@ def _one_of(*words):
     return read
 
 
-def _parser():
+def _parser() -> argparse.ArgumentParser:
     parser = _UsageParser(
         prog='python -m estimator_trainer submit',
         allow_abbrev=False,
@@ -52,7 +55,7 @@ def _parser():
     return parser
 
 
-def _write(folder, files):
+def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in files:
@@ -66,17 +69,17 @@ def _write(folder, files):
         raise UsageError(f'--out={folder}: {error.strerror}; give a folder that can be written') from None
 
 
-def _is_of_others(path) -> bool:
+def _is_of_others(path: pathlib.Path) -> bool:
     return path.exists() and _MARK not in path.read_text(encoding='utf-8', errors='replace').splitlines()[:2]
 
 
 def _marked(text: str) -> str:
-    """With a first line, or a second one in a script, that says that the file may be replaced."""
+    """The text with a first line, or a second one in a script, that says that the file may be replaced."""
     first, rest = text.split('\n', 1) if text.startswith('#!') else ('', text)
     return '\n'.join([*filter(None, [first]), _MARK, rest])
 
 
-def _render(files, out):
+def _render(files: Mapping[str, str], out: pathlib.Path | None) -> None:
     if out is not None:
         _write(out, files)
         print('\n'.join(str(out / name) for name in files))
@@ -86,7 +89,9 @@ def _render(files, out):
         print('\n'.join(f'# {name}\n{text}' for name, text in files.items()), end='')
 
 
-def _submit(engine, description, files, out, run):
+def _submit(
+    engine: Any, description: Description, files: Mapping[str, str], out: pathlib.Path | None, run: Callable
+) -> int:
     with contextlib.ExitStack() as stack:
         folder = out or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f'{description.name}-')))
         _write(folder, files)
@@ -101,8 +106,8 @@ def _submit(engine, description, files, out, run):
     return 128 - code if code < 0 else code
 
 
-def main(argv, run=subprocess.run) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+def main(argv: Sequence[str], run: Callable = subprocess.run) -> int:
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     args = _parser().parse_args(argv)
     engine = importlib.import_module(f'estimator_trainer.submit.{ENGINES[args.engine]}')
     try:

@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import socket
-import subprocess
 import sys
 import time
 
@@ -12,47 +11,40 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port, senders
-from estimator_trainer.run_dir import ownership
+from estimator_trainer.run_dir import log_folders, ownership
 from estimator_trainer.storage import stored_run as storage_run
-from estimator_trainer.supervisor import local_machine as machines
 from estimator_trainer.supervisor import local_supervisor, options
 from estimator_trainer.supervisor.policy import causes, task_commands
-from estimator_trainer.supervisor.processes import console, isolate, log_folders, ports
-from estimator_trainer.this_process import parent_process
+from estimator_trainer.supervisor.processes import ports
+from estimator_trainer.this_process import console, isolate
+from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
 CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine, and one with TensorFlow seconds
 
 
 def usable_cores() -> tuple[int, ...]:
-    """The cores this process may run on; on macOS just their number is true."""
+    """The cores on which this process may run. On macOS only their number is true."""
     if hasattr(os, 'sched_getaffinity'):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
 
 
 def check_flags(command: task_commands.TaskCommand, show: bool) -> int:
-    """Lets the trainer judge its flags. Its exit code; if not 0, it has said why.
+    """Lets the trainer judge its flags, and returns its exit code. If that is not 0, the trainer has said why.
 
     `show` passes on what it says in any case.
     """
-    parent = os.getpid()
     try:
-        done = subprocess.run(
-            command.argv,
-            env=command.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=CHECK_SECS,
-            preexec_fn=lambda: parent_process.tie_to_parent(parent),
-        )
-    except subprocess.TimeoutExpired:
+        with Child(command.argv, env=command.env, stdout=PIPE, stderr=PIPE) as child:
+            done = child.finish(CHECK_SECS)
+    except TookTooLong:
         print(f"the trainer's --dry_run did not end within {CHECK_SECS} s", file=sys.stderr)
         return exit_codes.FAILED
-    if done.returncode != exit_codes.OK or show:
-        sys.stdout.buffer.write(done.stdout)
-        sys.stderr.buffer.write(done.stderr)
-    return causes.TaskEnd('check', done.returncode, 0).exit_code
+    if done.code != exit_codes.OK or show:
+        sys.stdout.buffer.write(done.out)
+        sys.stderr.buffer.write(done.err)
+    return causes.TaskEnd('check', done.code, 0).exit_code
 
 
 def run(
@@ -62,11 +54,14 @@ def run(
     sending: senders.Senders,
     metrics: socket.socket | None,
 ) -> int:
-    """Runs the cluster, its first gang at the claimed ports. `metrics` listens at --metrics_port. Its exit code."""
-    out, err = console.of_this_process(os.environ, has_line=opts.trainer.config.progress != 'off')
-    machine = machines.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
+    """Runs the cluster, whose first gang has the claimed ports, and returns its exit code.
+
+    `metrics` listens at --metrics_port.
+    """
+    out, err = console.for_this_process(os.environ, has_line=opts.trainer.config.progress != 'off')
+    machine = local_supervisor.Machine(TRAINER, os.environ, usable_cores(), out, err, isolated.isolated, metrics)
     environ = task_commands.environment(os.environ, 'check', time.time(), isolated.isolated, opts.shape.workers)
-    gang = machines.gang(opts, machine, opts.shape.workers, claim.ports, environ)
+    gang = local_supervisor.gang_commands(opts, machine, opts.shape.workers, claim.ports, environ)
     if opts.own.program is None:  # a program cannot be asked
         code = check_flags(task_commands.flag_check(gang, quick=not opts.trainer.just_asks), opts.trainer.just_asks)
         if code != exit_codes.OK or opts.trainer.just_asks:
@@ -92,7 +87,7 @@ def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[trainer_config.
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command line `argv`, without program name. The exit code."""
+    """Runs the command line `argv`, which has no program name, and returns the exit code."""
     try:
         if options.wants_help(argv):
             print(options.help_text())
@@ -108,7 +103,7 @@ def main(argv: list[str]) -> int:
             asked, just_asks = opts.trainer.config, opts.trainer.just_asks
             if asked.metrics_port and opts.model_dir and not just_asks:
                 metrics = stack.enter_context(port.listen(asked.metrics_port))
-            sending = stack.enter_context(senders.of(() if just_asks else asked.track, opts.model_dir))
+            sending = stack.enter_context(senders.for_run(() if just_asks else asked.track, opts.model_dir))
             # After what needs the network out here, before a port is claimed.
             isolated = isolate.enter(opts.own.isolate, opts.trainer.data_in_store)
             claim = stack.enter_context(ports.claim(opts.shape.size))

@@ -1,4 +1,4 @@
-"""A run on this machine: its ports, its logs, what it shows and reports."""
+"""A run on this machine: the commands of its gangs, its ports, its logs, what it shows and reports."""
 
 import collections
 import contextlib
@@ -7,42 +7,69 @@ import os
 import pathlib
 import random
 import re
+import socket
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.monitoring import report_page, run_state, server
-from estimator_trainer.run_dir import checkpoint_file, metrics_log, protocol, removal, status_file, training_file
-from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
+from estimator_trainer.monitoring import progress_line, report_page, run_state, server
+from estimator_trainer.monitoring.training_progress import TrainingFollower
+from estimator_trainer.run_dir import file_names, log_folders, protocol, removal, run_starts, status_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.gang import Gang
-from estimator_trainer.supervisor.local_machine import Machine, gang
 from estimator_trainer.supervisor.options import Options
 from estimator_trainer.supervisor.policy import restarts, task_commands
 from estimator_trainer.supervisor.policy.causes import Cause, GangOutcome
-from estimator_trainer.supervisor.processes import last_line, log_folders, logs, oom, ports
-from estimator_trainer.supervisor.processes.local_launcher import LocalLauncher
-from estimator_trainer.supervisor.reports import (
-    earlier_starts,
-    progress_line,
-    report_file,
-    status,
-    training_status,
-    wording,
-)
-from estimator_trainer.supervisor.reports.attempt import Attempt
+from estimator_trainer.supervisor.processes import local_launcher, ports
+from estimator_trainer.supervisor.reports import report_file, wording
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
-from estimator_trainer.this_process import allocator
+from estimator_trainer.this_process import allocator, last_line
+from estimator_trainer.this_process.console import Console
 from estimator_trainer.this_process.signal_pipe import Signals
 
 _AVOIDED_ATTEMPTS = 100  # whose ports are not used again
+_COMPAT_RUN = (sys.executable, '-m', 'estimator_trainer.compat', 'run')
 
 
-class LocalSupervisor(Supervisor):
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """What a run on this machine works with."""
+
+    trainer: Sequence[str]  # its command, without flags
+    environ: Mapping[str, str]
+    cores: Sequence[int]
+    out: Console
+    err: Console
+    isolated: bool
+    metrics: socket.socket | None = None  # listens at --metrics_port
+
+
+def gang_commands(
+    opts: Options, machine: Machine, workers: int, claimed: Sequence[int], environ: Mapping[str, str]
+) -> list[task_commands.TaskCommand]:
+    """The commands of a gang with `workers` at the `claimed` ports."""
+    shape = dataclasses.replace(opts.shape, workers=workers)
+    flags = [*opts.words]
+    if workers != opts.shape.workers:
+        flags.append(f'--batch_size={opts.trainer.config.batch_size * opts.shape.workers // workers}')
+    if opts.trainer.config.metrics_port:  # the supervisor serves for all tasks
+        flags.append('--metrics_port=')
+    program = task_commands.Program(machine.trainer, flags)
+    if opts.own.program is not None:
+        switches = [f'--{name}' for name in ('tf1', 'horovod') if getattr(opts.own, name)]
+        program = task_commands.Program((*_COMPAT_RUN, *switches, opts.own.program), flags, is_trainer=False)
+    addresses = [f'127.0.0.1:{port}' for port in claimed]
+    affinity = opts.own.cpu_affinity and hasattr(os, 'sched_setaffinity')
+    return task_commands.commands(shape, addresses, program, environ, machine.cores, affinity)
+
+
+class LocalSupervisor(Supervisor[list[int]]):
     """Runs the cluster to its end on this machine. Its model_dir, if it has one here, is locked.
 
     Args:
-      claim: ports of the first gang; it is closed.
-      folder: of its logs.
+      claim: the ports of the first gang; it is closed.
+      folder: for the logs of the first gang.
     """
 
     def __init__(self, opts: Options, machine: Machine, rng: random.Random, claim: ports.Claim, folder: pathlib.Path):
@@ -51,54 +78,55 @@ class LocalSupervisor(Supervisor):
         self._claimed: ports.Claim | None = claim
         self._folder = folder
         self._terminal = machine.err if machine.err.has_line else machine.out  # the one that may have a last line
-        self._report = opts.model_dir and os.path.join(opts.model_dir, report_file.REPORT_FILE)
+        self._report = opts.model_dir and os.path.join(opts.model_dir, file_names.REPORT)
         self.workers = opts.shape.workers
         self.is_program = opts.own.program is not None
         self._earlier: list[dict] = []  # starts of the run before this one
-        self._attempts: list[Attempt] = []  # of this start, that have ended
+        self._attempts: list[restarts.Attempt] = []  # of this start, that have ended
         self._ports: collections.deque[list[int]] = collections.deque(maxlen=_AVOIDED_ATTEMPTS)
-        self._status = status.StatusFile(opts.model_dir, self._say)
-        before = training_file.read(opts.model_dir) if opts.model_dir else None
+        self._status = report_file.StatusFile(opts.model_dir, self._say)
         self.checkpoint = self._named_step()
-        if self.checkpoint is None and before:
+        if self.checkpoint is None and opts.model_dir and (before := RunFolder(opts.model_dir).training_status):
             self.checkpoint = before.checkpoint_step
         self._said_removed = False
-        self._started = 0  # the attempt whose start was told last
+        self._announced = ''  # the generation of which it was said that it has started
         self._pages = None
-        if opts.model_dir and report_page.wanted(opts.trainer.config.report, machine.environ):
+        if opts.model_dir and report_page.is_on(opts.trainer.config.report, machine.environ):
             self._pages = report_page.Pages(opts.model_dir, self._say)
-        self._last: dict = {}  # what status.json says, but for what changes by itself
-        self._shown: dict = {}  # what it said last
+        self._attempt: dict = {}  # what status.json says of an attempt from its beginning to its end
+        self._kills: int | None = None  # by the kernel, before the attempt
+        self._known: dict = {}  # what status.json says, except for its state and the time
+        self._written: dict = {}  # what it said last
 
     def run(self) -> int:
-        """Starts gangs until there is nothing more to do. The exit code."""
+        """Runs gangs until the run ends. Returns the exit code."""
         self._take_over()
         for console in (self._machine.out, self._machine.err):
             console.kept_in = f'the log files in {self._folder.parent}'
         with (
-            Signals(also=(PROFILE_SIGNAL,)) as signals,
+            Signals(also=(protocol.PROFILE_SIGNAL,)) as signals,
             last_line.erased_by_signals(self._terminal.without_line),
             self._serving(),
             self._pages or contextlib.nullcontext(),
         ):
-            return self._end(*self._gangs(signals))
+            return self._end(*self._run_gangs(signals))
 
     def _serving(self) -> contextlib.AbstractContextManager:
-        """Serves the metrics of the cluster, if that is wanted."""
+        """Serves the metrics of the cluster at --metrics_port."""
         model_dir = self._opts.model_dir
         if self._machine.metrics is None or model_dir is None:
             return contextlib.nullcontext()
-        return server.of_run(self._machine.metrics, lambda: run_state.of_cluster(model_dir, self._shown), self._say)
+        return server.of_run(self._machine.metrics, lambda: run_state.of_cluster(model_dir, self._written), self._say)
 
     def _named_step(self) -> int | None:
-        return checkpoint_file.named_step(self._opts.model_dir) if self._opts.model_dir else None
+        return RunFolder(self._opts.model_dir).named_step if self._opts.model_dir else None
 
     @contextlib.contextmanager
     def _place(self, signals: Signals) -> Iterator[list[int]]:
         """The ports of the next gang. Its folder of logs is in use."""
         claim, self._claimed = self._claimed or self._new_place(), None
         with claim, log_folders.in_use(self._folder):
-            self._remove_old_logs(self._folder)
+            self._remove_old_logs()
             yield claim.ports
 
     def _new_place(self) -> ports.Claim:
@@ -114,79 +142,81 @@ class LocalSupervisor(Supervisor):
             code = exit_codes.FAILED if isinstance(error, ports.NoPorts) else exit_codes.CANNOT_WRITE
             raise CannotGoOn(f'no restart: {error}', code) from None
 
-    def _attempt(
-        self, place: list[int], generation: str, signals: Signals
-    ) -> tuple[GangOutcome, training_file.TrainingStatus | None]:
-        opts, machine, number, folder = self._opts, self._machine, len(self._attempts) + 1, self._folder
+    def _make_gang(self, place: list[int], generation: str) -> Gang:
+        opts, machine = self._opts, self._machine
         self._ports.append(place)
         inherited = machine.environ
         if opts.trainer.config.allocator == 'auto':
             inherited = allocator.environment(inherited)
         environ = task_commands.environment(inherited, generation, self._began_at, machine.isolated, opts.shape.workers)
-        commands = gang(opts, machine, self.workers, place, environ)
-        addresses = {command.name: command.address for command in commands}
-        watch = training_status.TrainingFollower(
-            opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic()
+        self._kills = local_launcher.memory_kills()
+        self._attempt = {
+            'start': self._number,
+            'attempt': len(self._attempts) + 1,
+            'generation': generation,
+            'restarts': len(self._attempts),
+            'checkpoint_before': self.checkpoint,
+            'log_dir': str(self._folder),
+            'started': self._began_at,
+            'attempt_started': time.time(),
+            'pid': os.getpid(),
+        }
+        gang = Gang(
+            gang_commands(opts, machine, self.workers, place, environ),
+            local_launcher.LocalLauncher(self._folder, machine.out, machine.err, opts.log_bounds),
+            opts.limits,
+            machine.err,
+            self._budgets,
+            TrainingFollower(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic()),
+            lambda view: self._show_gang(gang, view),
+            opts.trainer.config.profile_tasks,
         )
+        return gang
 
-        started, kills, before = time.time(), oom.kills(), self.checkpoint
+    def _show_gang(self, gang: Gang, view: report_file.GangView, ended: bool = False) -> None:
+        if self._announced != self._attempt['generation']:  # every task has its process now
+            self._announced = self._attempt['generation']
+            pids = {task['name']: task['pid'] for task in view.tasks}
+            self._say(wording.start(gang.commands, pids, len(self._machine.cores), self._folder))
+        self._known = {
+            **self._attempt,
+            **report_file.training_fields(gang.follower.training, self.checkpoint),
+            'secs_left': None if ended else gang.follower.secs_left,
+            'tasks': report_file.task_fields(view, _addresses(gang)),
+        }
+        if not ended:  # what comes next is not known yet
+            self._show(report_file.state(view, gang.follower.training))
 
-        def show(view: status.View, over: bool = False) -> None:
-            if self._started < number:  # every task has its process now
-                self._started = number
-                pids = {task.name: task.pid for task in view.tasks}
-                self._say(wording.start(commands, pids, len(machine.cores), folder))
-            self._last = {
-                'start': self._number,
-                'attempt': number,
-                'generation': generation,
-                'restarts': number - 1,
-                'checkpoint_before': before,
-                **status.of_training(watch.training, self.checkpoint),
-                'secs_left': None if over else watch.secs_left,
-                'tasks': status.of_tasks(view, addresses),
-                'log_dir': str(folder),
-                'started': self._began_at,
-                'attempt_started': started,
-                'pid': os.getpid(),
-            }
-            if not over:  # what comes next is not known yet
-                self._show(status.state(view, watch.training))
-
-        launcher = LocalLauncher(folder, machine.out, machine.err, opts.log_bounds)
-        supervisor = Gang(
-            launcher, opts.limits, machine.err, self._alone, watch, show, opts.trainer.config.profile_tasks
-        )
-        outcome = supervisor.run(commands, signals)
-        attempt = Attempt(
-            number,
-            generation,
+    def _gang_ended(self, gang: Gang, outcome: GangOutcome) -> None:
+        addresses = _addresses(gang)
+        attempt = restarts.Attempt(
+            self._attempt['attempt'],
+            self._attempt['generation'],
             self.workers,
             addresses,
-            folder,
-            started,
+            self._folder,
+            self._attempt['attempt_started'],
             outcome,
-            watch.training,
-            before,
+            gang.follower.training,
+            self._attempt['checkpoint_before'],
             self._named_step(),
-            (oom.kills() or 0) - (kills or 0),
+            (local_launcher.memory_kills() or 0) - (self._kills or 0),
         )
         self._attempts.append(attempt)
         self.checkpoint = attempt.checkpoint
-        show(status.View(tasks=status.task_views(addresses, {}, (), outcome.ended)), over=True)
-        cause = outcome.end.cause
-        log = (
-            cause and cause.told_by and logs.path_of(folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
-        )
-        self._say(wording.closing(attempt, log, logs.tail(log) if log else ()))
-        return outcome, watch.training
+        tasks = report_file.task_states(addresses, {}, (), outcome.ended)
+        self._show_gang(gang, report_file.GangView(tasks=tasks), ended=True)
+        log, cause = None, outcome.end.cause
+        if cause and cause.evidence:
+            log = log_folders.path_of(self._folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
+        self._say(wording.closing(attempt, log, log_folders.tail(log) if log else ()))
 
-    def _ended_attempts(self) -> list[tuple[Attempt, restarts.Decision | None]]:
+    def _ended_attempts(self) -> list[tuple[restarts.Attempt, restarts.Decision | None]]:
         """The attempts that have ended, and what followed each."""
         return list(zip(self._attempts, self._decisions))
 
     def _adapt(self, cause: Cause) -> None:
-        """Goes on with fewer workers, if that is wanted, of use and possible."""
+        """Goes on with fewer workers, if --min_workers allows it and it helps."""
         opts = self._opts
         if opts.own.min_workers is None or not restarts.is_at_fault_again(self._history.failures):
             return
@@ -201,50 +231,53 @@ class LocalSupervisor(Supervisor):
     def _look(self) -> None:
         self._show(status_file.BACKING_OFF)
 
-    def _show(self, state: str, **more) -> None:
+    def _show(self, state: str, exit_code: int | None = None) -> None:
+        """Writes status.json and the last line of the terminal."""
         known = {}
-        if self._last:
-            known = {**self._last, 'attempts': report_file.attempts(self._ended_attempts()[-status.LATEST :])}
-        told = self._shown = {**known, 'state': state, 'exit_code': None, **more, 'time': time.time()}
-        self._status.write(told)
+        if self._known:
+            known = {**self._known, 'attempts': report_file.attempts(self._ended_attempts()[-report_file.LATEST :])}
+        status = self._written = {**known, 'state': state, 'exit_code': exit_code, 'time': time.time()}
+        self._status.write(status)
         if self._terminal.has_line:
             folder = self._opts.model_dir
-            last = metrics_log.last(os.path.join(folder, 'metrics.jsonl')) if folder else {}
-            parts = progress_line.of_cluster(told, last)
+            last = RunFolder(folder).newest_metrics if folder else {}
+            parts = progress_line.cluster_line(status, last)
             self._terminal.show((lambda width: progress_line.joined(parts, width)) if parts else None)
 
     @property
     def _number(self) -> int:
-        """Of this start of the run."""
+        """The number of this start of the run."""
         return self._earlier[-1]['start'] + 1 if self._earlier else 1
 
     def _take_over(self) -> None:
-        """Keeps what the files of the model_dir tell of earlier starts; report.json will tell of this one."""
+        """Keeps what the files of the model_dir say of earlier starts; report.json will be about this one."""
         if self._opts.model_dir is None or self._report is None:
             return
-        self._earlier = earlier_starts.read(self._opts.model_dir)
+        run = RunFolder(self._opts.model_dir)
+        starts = run_starts.starts(run.earlier_starts, run.report, run.status, run.training)
+        self._earlier = run_starts.newest(starts)
         if self._earlier:
-            file = status.JsonFile(os.path.join(self._opts.model_dir, earlier_starts.NAME), self._say)
-            file.write({earlier_starts.KEY: self._earlier})
+            file = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)
+            file.write({run_starts.KEY: self._earlier})
         with contextlib.suppress(OSError):
-            removal.file(self._report, removal.Named(re.escape(report_file.REPORT_FILE)))
+            removal.file(self._report, removal.Named(re.escape(file_names.REPORT)))
 
-    def _remove_old_logs(self, folder: pathlib.Path) -> None:
-        """Says so, once."""
+    def _remove_old_logs(self) -> None:
+        """Removes the oldest logs, and says so once."""
         keep = self._opts.log_bounds.attempts
-        removed = log_folders.remove_old(folder, keep)
+        removed = log_folders.remove_old(self._folder, keep)
         if removed and not self._said_removed:
             self._said_removed = True
             self._say(
-                f'{folder.parent}: the oldest logs are removed ({", ".join(removed)}), the newest {keep} '
+                f'{self._folder.parent}: the oldest logs are removed ({", ".join(removed)}), the newest {keep} '
                 'attempts stay (--keep_attempts)'
             )
 
     def _end(self, code: int, stopped: bool) -> int:
         """Says and writes how the run has ended. Returns `code`."""
-        attempts = self._ended_attempts()
-        document = report_file.document(code, self._began_at, time.time(), attempts, self._number, self._earlier)
-        status.JsonFile(self._report, self._say).write(document)
+        times = self._began_at, time.time()
+        document = report_file.document(code, *times, self._ended_attempts(), self._number, self._earlier)
+        report_file.JsonFile(self._report, self._say).write(document)
         state = status_file.STOPPED if stopped else status_file.FAILED if code else status_file.DONE
         self._show(state, exit_code=code)
         secs = time.monotonic() - self._began
@@ -255,3 +288,7 @@ class LocalSupervisor(Supervisor):
         report = protocol.shown(self._report, os.environ) if self._report else None
         self._say(wording.end(code, secs, len(self._attempts) - 1, report, left))
         return code
+
+
+def _addresses(gang: Gang) -> dict[str, str]:
+    return {command.name: command.address for command in gang.commands}

@@ -9,11 +9,9 @@ from estimator_trainer.config import flags, two_parts
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.supervisor import trainer_flags as trainers
-from estimator_trainer.supervisor.policy.gang_limits import SAVE_MARGIN_SECS, Limits
-from estimator_trainer.supervisor.policy.restarts import Rules
+from estimator_trainer.run_dir.log_folders import LogBounds
+from estimator_trainer.supervisor.policy.restarts import SAVE_MARGIN_SECS, Limits, Rules
 from estimator_trainer.supervisor.policy.task_commands import Shape
-from estimator_trainer.supervisor.processes.logs import LogBounds
 
 USAGE = """\
 usage: run_local_cluster.sh [flags] -- [trainer flags]
@@ -30,7 +28,7 @@ is 0, or that of the task that failed first in the last attempt.
 
 
 # A program alone has the system's allocator, and asks for no profiles.
-PROGRAM = trainers.TrainerFlags(TrainerConfig(report='off', allocator='system', profile_tasks='none'))
+PROGRAM = two_parts.TrainerFlags(TrainerConfig(report='off', allocator='system', profile_tasks='none'))
 _tasks = functools.partial(flag, group='Tasks')
 _restarts = functools.partial(flag, group='Restarts and bounds')
 _machine = functools.partial(flag, group='This machine')
@@ -192,7 +190,7 @@ class Options:
 
     own: ClusterFlags
     words: tuple[str, ...]
-    trainer: trainers.TrainerFlags
+    trainer: two_parts.TrainerFlags
     limits: Limits
     model_dir: str | None
     log_dir: str | None
@@ -237,7 +235,7 @@ def parse(argv: Sequence[str]) -> Options:
         grace_secs = Limits.grace_secs if own.grace_secs is None else own.grace_secs
         folder = own.log_dir or f'{os.path.splitext(os.path.basename(own.program))[0]}-cluster'
         return Options(own, words, PROGRAM, Limits(grace_secs, own.drain_secs, 0), folder, folder)
-    trainer = trainers.read(words)
+    trainer = two_parts.read_trainer_flags(words)
     log_dir = own.log_dir or (trainer.model_dir and os.path.join(trainer.model_dir, 'logs'))
     return Options(own, words, trainer, _limits(own, trainer.config), trainer.model_dir, log_dir)
 

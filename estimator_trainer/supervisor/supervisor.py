@@ -1,4 +1,4 @@
-"""A run: one gang after the other, until training is done or there is no use in going on."""
+"""The restarts of a run: one gang after the other, until training is done or another restart is in vain."""
 
 import contextlib
 import random
@@ -6,17 +6,19 @@ import secrets
 import selectors
 import signal
 import time
+from typing import Generic, TypeVar
 
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.run_dir.training_file import TrainingStatus
+from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import causes, restarts
 from estimator_trainer.supervisor.policy.causes import Cause, GangOutcome
-from estimator_trainer.supervisor.policy.gang_limits import Limits
-from estimator_trainer.supervisor.processes.console import Console
 from estimator_trainer.supervisor.reports import wording
+from estimator_trainer.this_process.console import Console
 from estimator_trainer.this_process.signal_pipe import Signals
 
-_LOOK_SECS = 2  # while nothing runs
+_LOOK_SECS = 2  # while no task runs
+Place = TypeVar('Place')
 
 
 class CannotGoOn(Exception):
@@ -28,19 +30,19 @@ class CannotGoOn(Exception):
 
 
 class StopSignal(Exception):
-    """A signal has told us to stop, while no task was running."""
+    """A signal has told us to stop while no task was running."""
 
     def __init__(self, signum: signal.Signals):
         super().__init__(signum)
         self.signum = signum
 
 
-class Supervisor:
-    """What a run does wherever its tasks run. A subclass knows the place.
+class Supervisor(Generic[Place]):
+    """Runs gangs, wherever their tasks run. A subclass knows the place.
 
     Attributes:
-      workers: that train in the next gang.
-      checkpoint: the step of the checkpoint that the next gang goes on from; None: none, as far as is known.
+      workers: how many workers train in the next gang.
+      checkpoint: the step of the checkpoint from which the next gang goes on. None: as far as is known, there is none.
       is_program: the tasks are not trainers.
     """
 
@@ -48,19 +50,25 @@ class Supervisor:
     checkpoint: int | None = None
     is_program = False
 
-    def __init__(self, rules: restarts.Rules, limits: Limits, asynchronous: bool, console: Console, rng: random.Random):
+    def __init__(
+        self, rules: restarts.Rules, limits: restarts.Limits, asynchronous: bool, console: Console, rng: random.Random
+    ):
         self._limits, self._say = limits, console.say
-        self._alone = restarts.Alone(rules, rng)
+        self._budgets = restarts.TaskRestartBudgets(rules, rng)
         self._history = restarts.History(rules, rng, lambda name: causes.restarts_alone(name, asynchronous))
         self._decisions: list[restarts.Decision | None] = []  # what followed each gang that has ended
         self._began, self._began_at = time.monotonic(), time.time()
 
-    def _place(self, signals: Signals) -> contextlib.AbstractContextManager:
-        """Where the tasks of the next gang run. Bounded. Raises CannotGoOn, StopSignal."""
+    def _place(self, signals: Signals) -> contextlib.AbstractContextManager[Place]:
+        """Finds, within a bounded time, where the tasks of the next gang run. Raises CannotGoOn, StopSignal."""
         raise NotImplementedError
 
-    def _attempt(self, place, generation: str, signals: Signals) -> tuple[GangOutcome, TrainingStatus | None]:
-        """Runs one gang: how it ended, and what was seen last of its training."""
+    def _make_gang(self, place: Place, generation: str) -> Gang:
+        """The next gang, which has not been started."""
+        raise NotImplementedError
+
+    def _gang_ended(self, gang: Gang, outcome: GangOutcome) -> None:
+        """Called when a gang has ended. Sets `checkpoint`."""
         raise NotImplementedError
 
     def _adapt(self, cause: Cause) -> None:
@@ -69,14 +77,15 @@ class Supervisor:
     def _look(self) -> None:
         """Called about every two seconds while no task runs."""
 
-    def _gangs(self, signals: Signals) -> tuple[int, bool]:
-        """Starts gangs until there is nothing more to do. The exit code, and whether a signal has stopped the run."""
+    def _run_gangs(self, signals: Signals) -> tuple[int, bool]:
+        """Runs gangs until the run ends. Returns the exit code, and whether a signal has stopped the run."""
         while True:
             try:
                 with self._place(signals) as place:
-                    generation = f'{len(self._decisions) + 1}-{secrets.token_hex(4)}'
-                    outcome, training = self._attempt(place, generation, signals)
-                code, decision = self._judge(outcome, training)
+                    gang = self._make_gang(place, f'{len(self._decisions) + 1}-{secrets.token_hex(4)}')
+                    outcome = gang.run(signals)
+                    self._gang_ended(gang, outcome)
+                code, decision = self._judge(outcome, gang.follower.training)
                 self._decisions.append(decision)
                 if decision is None or not decision.restart:
                     return code, outcome.signum is not None
@@ -88,7 +97,7 @@ class Supervisor:
                 return error.code, False
 
     def _judge(self, outcome: GangOutcome, training: TrainingStatus | None) -> tuple[int, restarts.Decision | None]:
-        """The exit code, if this is the end, and what follows a failure."""
+        """Decides what follows a gang, and the exit code if nothing does."""
         if outcome.signum:
             return causes.code_of_stopped(outcome, training.state if training else None), None
         cause, rules = outcome.end.cause, self._history.rules
@@ -110,7 +119,7 @@ class Supervisor:
             raise
 
     def _wait(self, secs: float, signals: Signals) -> None:
-        """Raises StopSignal as soon as there was a signal."""
+        """Waits so long. Raises StopSignal as soon as there was a signal."""
         until = time.monotonic() + secs
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)

@@ -47,7 +47,7 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_of_program(environ: Mapping[str, str]) -> dict[str, str]:
-    """The same for a program that does not call `tune`: its environment sets the thresholds if there is no jemalloc."""
+    """The environment of a program that does not call `tune`. It sets the thresholds if there is no jemalloc."""
     given = environment(environ)
     if 'malloc' in given.get('LD_PRELOAD', ''):
         return given

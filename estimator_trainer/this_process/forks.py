@@ -19,6 +19,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Iterator
 
 _NO_MORE_SECS = 1  # for a fork that is under way; a thread in one holds up nobody's end
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -28,32 +29,32 @@ _mutex = threading.Lock()
 _mask: set = set()  # signals that the thread which forks had blocked before; guarded by _mutex
 
 
-def in_child(function) -> None:
-    """From here on a forked child calls `function()` before anything else; the latest one first."""
+def in_child(function: Callable[[], object]) -> None:
+    """Makes every forked child call `function()` before anything else. The latest function is called first."""
     _functions.append(function)
 
 
-def forget(function) -> None:
+def forget(function: Callable[[], object]) -> None:
     """Takes `in_child` back. In a child nothing is left to take back."""
     with contextlib.suppress(ValueError):
         _functions.remove(function)
 
 
 @contextlib.contextmanager
-def none_meanwhile():
+def none_meanwhile() -> Iterator[None]:
     """No thread of this process forks within it. Must not fork itself, nor wait for anything."""
     with _mutex:
         yield
 
 
 def no_more() -> None:
-    """From here on no thread of this process forks: it ends, and would leave children behind. Those that call exec come
-    by no hook: see compat/patches/helper_processes.py."""
+    """Keeps all threads of this process from forking: it ends, and would leave children behind. A fork that calls exec
+    comes by no hook: see compat/patches/helper_processes.py."""
     _mutex.acquire(timeout=_NO_MORE_SECS)
 
 
 @contextlib.contextmanager
-def parent_only():
+def parent_only() -> Iterator[None]:
     """Around a call of the job's code. If the job forks (os.fork) and the child returns, raises or exits, the child
     ends here instead of running the trainer's code."""
     parent, raised = os.getpid(), None
@@ -66,7 +67,7 @@ def parent_only():
     end_child_of(parent, raised)
 
 
-def end_child_of(parent: int, error=None) -> None:
+def end_child_of(parent: int, error: BaseException | None = None) -> None:
     """Ends this process if it is not `parent` but a child of it, as the interpreter would after `error`."""
     if os.getpid() == parent:
         return
@@ -89,19 +90,19 @@ def _exit_code(error: BaseException) -> int:
     return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
 
 
-def _before():
+def _before() -> None:
     global _mask
     _mutex.acquire()
     _mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
 
 
-def _in_parent():
+def _in_parent() -> None:
     mask = _mask
     _mutex.release()
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _in_child():
+def _in_child() -> None:
     functions, _functions[:] = list(_functions), []
     try:
         with contextlib.ExitStack() as stack:  # all of them, whatever one raises

@@ -4,12 +4,13 @@ import logging
 import math
 import os
 import sys
+import time
 
 FORMAT, TIME = '%(asctime)s %(message)s', '%H:%M:%S'
 
 
 def set_up() -> None:
-    """From here on `logging.getLogger('estimator_trainer')` writes to stderr, and to nothing else."""
+    """Makes `logging.getLogger('estimator_trainer')` write to stderr, and to nothing else."""
     handler = Handler(sys.stderr)
     handler.setFormatter(logging.Formatter(FORMAT, TIME))
     logger = logging.getLogger('estimator_trainer')
@@ -34,6 +35,11 @@ def duration(seconds: float) -> str:
     return f'{minutes}m{seconds % 60:02}s' if minutes else f'{seconds}s'
 
 
+def day(seconds: float | None) -> str:
+    """'2026-11-22 23:24:36 UTC', for seconds since the epoch; – where they are not known."""
+    return '–' if not seconds else time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(seconds))
+
+
 def number(value: float | None) -> str:
     """About four digits: 0.9674, 12.35, 9,642, 1.2e-07."""
     if value is None:
@@ -50,7 +56,7 @@ def number(value: float | None) -> str:
 class Handler(logging.StreamHandler):
     """Writes lines above a progress bar, where there is one."""
 
-    def emit(self, record):
+    def emit(self, record: logging.LogRecord) -> None:
         tqdm = sys.modules.get('tqdm')
         if tqdm is None:
             super().emit(record)

@@ -1,10 +1,17 @@
-"""The process that has started this one."""
+"""The process that has started this one: a child that is tied to it does not outlive it.
+
+A process whose libraries have threads, such as TensorFlow's or Ray's, cannot safely run Python between fork and exec.
+It starts `tying(COMMAND)`, a program of its own, which ties itself and then becomes the command:
+
+    python -IS parent_process.py PARENT COMMAND [ARGUMENT ...]
+"""
 
 import ctypes
 import os
 import signal
 import sys
 
+NOT_FOUND = 127  # the exit code of a shell that does not find a command
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == 'linux' else None  # loaded before any fork
 
@@ -16,3 +23,22 @@ def tie_to_parent(parent: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before the line above
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def tying(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line that ties its process to this one and becomes `command`."""
+    return (sys.executable, '-IS', os.path.abspath(__file__), str(os.getpid()), *command)
+
+
+def main(parent: str, *argv: str) -> int:
+    """Becomes the command, and returns only if that is not possible."""
+    tie_to_parent(int(parent))
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        print(f'{argv[0]}: {error.strerror}', file=sys.stderr)
+    return NOT_FOUND
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))

@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterable
+from typing import Any
 
 from estimator_trainer.this_process import forks
 
@@ -17,9 +18,10 @@ STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # a terminal that is clos
 class SignalPipe:
     """While it is open, some signals do nothing but write their numbers. The main thread opens and closes it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._reader = self._writer = -1
-        self._old_fd, self._old = -1, {}  # what was there before; None: C code had set a handler
+        self._old_fd = -1
+        self._old: dict[int, Any] = {}  # the handlers from before; None: C code had set one
 
     def _open(self, signums: Iterable[int]) -> None:
         with forks.none_meanwhile():
@@ -70,12 +72,12 @@ class Signals(SignalPipe):
         super().__init__()
         self._also = also
 
-    def __enter__(self):
+    def __enter__(self) -> 'Signals':
         caught = [signum for signum in STOP if signal.getsignal(signum) is not signal.SIG_IGN]
         self._open((*caught, *self._also, signal.SIGCHLD))
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self._close()
         self._close_pipe()
 
@@ -87,5 +89,5 @@ class Signals(SignalPipe):
         return [signal.Signals(signum) for signum in self._read() if signum in (*STOP, *self._also)]
 
 
-def do_nothing(signum, frame):
+def do_nothing(signum: int, frame: object) -> None:
     """A handler must exist for the signal to be written; SIG_IGN would be inherited by the tasks."""

@@ -3,11 +3,10 @@
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from estimator_trainer import error_lines, exit_codes
-from estimator_trainer.supervisor.processes import process as processes
+from estimator_trainer.this_process.child_process import STDOUT, Child
 
 _LAST_LINES = 15
 _LAST_BYTES = 2**16
@@ -35,25 +34,10 @@ def run(
         RunFailed: it ended with another code than 0, or not within `timeout_secs`. Its whole process group has been
             killed.
     """
-    parent = os.getpid()
-    with open(log_path, 'w+', encoding='utf-8', errors='replace') as log:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=lambda: processes.tie_to_parent(parent),
-        )
-        try:
-            code = process.wait(timeout_secs)
-        except subprocess.TimeoutExpired:
-            raise RunFailed(f'{name}: not done after {timeout_secs:g} s (--timeout_secs)\n{tail(log_path)}') from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    with open(log_path, 'w') as log, Child(command, env=environment, stdout=log, stderr=STDOUT) as process:
+        code = process.wait(timeout_secs)
+    if code is None:
+        raise RunFailed(f'{name}: not done after {timeout_secs:g} s (--timeout_secs)\n{tail(log_path)}')
     if code != exit_codes.OK:
         ending = f'exit code {code}' if code > 0 else f'killed by signal {-code}'
         meaning = f' ({describe(code)})' if describe and code > 0 else ''

@@ -9,7 +9,8 @@ from estimator_trainer.data import prepared_sets
 from estimator_trainer.data.prepared_sets import Sizes
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import run_params
-from estimator_trainer.run_dir import checkpoint_file, config_file, protocol
+from estimator_trainer.run_dir import config_file, protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import dues, stop_words
 from estimator_trainer.training import plan as planning
 
@@ -47,7 +48,7 @@ def lines(plan: planning.Plan, url: str = '') -> list[str]:
         examples = job.num_train_examples
     steps = None
     if config.max_steps or examples or job.input_fn is not None:
-        batch, at = plan.global_batch_size, checkpoint_file.named_step(config.model_dir) or 0
+        batch, at = plan.global_batch_size, RunFolder(config.model_dir).named_step or 0
         shift = config_file.position_shift(config.model_dir, batch, at)
         steps = run_params.last_step(config.max_steps, config.epochs, examples, batch, shift)
     return [
@@ -144,7 +145,7 @@ def _start(plan, steps, url) -> str:
     if url:
         return f'start: where {url} has come to; that is looked at when the run starts'
     model_dir, rule = plan.config.model_dir, plan.stop_rule
-    step = checkpoint_file.named_step(model_dir)
+    step = RunFolder(model_dir).named_step
     if step is None:
         return 'start: at step 0; the model_dir holds no checkpoint'
     if steps is not None and step >= steps:

@@ -4,6 +4,7 @@ import logging
 import os
 
 from estimator_trainer.run_dir import metrics_log, protocol, training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import stop_words
 from tf_config import addresses
 
@@ -130,7 +131,7 @@ def say_why_early(why, step, params, batches) -> None:
 
 def say_idle_rule(plan, max_steps) -> None:
     """Training has reached its end, and the rule by which it stops early had too few evaluations to do so."""
-    evaluations = metrics_log.MetricsLog(os.path.join(plan.config.model_dir, 'eval', 'metrics.jsonl')).read()
+    evaluations = RunFolder(plan.config.model_dir).evaluation_lines
     said = stop_words.too_few(plan, evaluations, max_steps)
     if said:
         _log.warning('WARNING: %s', said)
@@ -143,7 +144,7 @@ def say_end(model_dir, step, why, metrics, has_exports) -> None:
         why: what ended training; None for a task that does not train.
         metrics: of the last checkpoint; None where this task has not evaluated it.
     """
-    results = f'{metrics_log.shown(metrics)}; ' if metrics else ''
+    results = f'{metrics_log.in_words(metrics)}; ' if metrics else ''
     model_dir = protocol.shown(model_dir, os.environ)
     exports = f', exports in {model_dir}/export' if metrics and has_exports else ''
     early = f' ({_ENDED_BY[why]})' if why in _ENDED_BY else ''

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import tqdm
 
-from estimator_trainer.run_dir import metrics_log, training_file
+from estimator_trainer.run_dir import file_names, metrics_log, training_file
 from estimator_trainer.this_process import log
 from estimator_trainer.this_process.log import duration
 from estimator_trainer.training.dues import in_call
@@ -31,7 +31,7 @@ class Reports:
     def __init__(self, setup, training, clock: Callable[[], float] = time.monotonic):
         self._setup, self._training, self._clock = setup, training, clock
         self._config, self._max_steps = setup.plan.config, setup.params.max_steps
-        self._metrics = metrics_log.MetricsLog(os.path.join(self._config.model_dir, 'metrics.jsonl'))
+        self._metrics = metrics_log.MetricsLog(os.path.join(self._config.model_dir, file_names.METRICS))
         self._bar: tqdm.tqdm | None = None
         self._loss: float | None = None  # of the last step
 

@@ -13,9 +13,10 @@ from estimator_trainer.evaluation import continuous_evaluation, early_stopping, 
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import job_data, loading, run_params
 from estimator_trainer.lifecycle import ending, peers
+from estimator_trainer.monitoring.profiles import profile_flags
 from estimator_trainer.monitoring.profiles import profiler as profilers
-from estimator_trainer.monitoring.profiles import wanted
-from estimator_trainer.run_dir import checkpoint_file, checkpoints, config_file, machine, protocol, training_file
+from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training import messages, parameter_server, runtime, waits
 from estimator_trainer.training.sync import agreed_start, all_reduce, coordination, first_batches
@@ -100,7 +101,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
 
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
     profiler = profilers.Profiler(
-        model_dir, plan.name, wanted.steps(config.profile_steps), plan.is_profiled, params.max_steps
+        model_dir, plan.name, profile_flags.steps(config.profile_steps), plan.is_profiled, params.max_steps
     )
     if plan.trains:
         watchdog.when_asked_to_profile(profiler.ask)
@@ -185,7 +186,7 @@ def _run_params(plan, dataset, initial_replicas) -> run_params.RunParams:
     config = plan.config
     examples = dataset.num_train if dataset else plan.job.num_train_examples
     batch = plan.global_batch_size
-    shift = config_file.position_shift(config.model_dir, batch, checkpoint_file.named_step(config.model_dir) or 0)
+    shift = config_file.position_shift(config.model_dir, batch, RunFolder(config.model_dir).named_step or 0)
     return run_params.RunParams(
         job=plan.job_params,
         batch_size=config.batch_size,

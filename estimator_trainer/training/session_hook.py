@@ -9,7 +9,7 @@ from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import warm_start
-from estimator_trainer.run_dir import checkpoint_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import dues, waits
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.reports import Reports
@@ -61,7 +61,7 @@ class SessionHook(tf.estimator.SessionRunHook):
         self._participant = None if agreement.in_step() is None else participant  # there are other tasks
         if self.saver:
             self.saver.begin()
-        if self._plan.is_chief and not checkpoint_file.are_there(self._plan.config.model_dir):
+        if self._plan.is_chief and not RunFolder(self._plan.config.model_dir).has_checkpoint:
             sentence = warm_start.sentence()
             if sentence:
                 _log.info('%s', sentence)

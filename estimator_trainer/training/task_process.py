@@ -6,7 +6,8 @@ import logging
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.run_dir import checkpoint_file, ownership
+from estimator_trainer.run_dir import ownership
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.this_process import forks
 from estimator_trainer.training import plan as planning
 from estimator_trainer.training import what_failed
@@ -31,7 +32,7 @@ def run(plan: planning.Plan) -> int:
             from estimator_trainer import compat
 
             if plan.trains:
-                watchdog.resumes_at(checkpoint_file.named_step(config.model_dir) or 0)
+                watchdog.resumes_at(RunFolder(config.model_dir).named_step or 0)
             compat.bring_up()
             if plan.job is None:
                 plan = planning.with_job(plan)

@@ -1,6 +1,5 @@
 """A child of a call: its lines, its end, and the end of its parent. The child is a small program, not the trainer."""
 
-import contextlib
 import os
 import pathlib
 import signal
@@ -14,6 +13,7 @@ import pytest
 from estimator_trainer.api import child_command
 from estimator_trainer.api.child_command import Ended
 from estimator_trainer.errors import DataDamaged, DatasetError, DatasetUnavailable, RunFailed, UsageError
+from tests.processes import gone, pid_in, until
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 60
@@ -99,31 +99,17 @@ def test_one_that_does_not_end_is_killed_in_time_or_by_a_second_ctrl_c(tmp_path,
 
 
 def test_it_does_not_outlive_its_parent(tmp_path):
-    """The start of each command, without what comes after the tie."""
-    script = tmp_path / 'parent.py'
-    script.write_text(
+    script = (
         'import os, sys\n'
         'from estimator_trainer.api import child_command\n'
-        'environ = child_command.environment(os.environ, sys.path)\n'
-        f'child_command.run(["--help"], 1, environ, start=({sys.executable!r}, {str(tmp_path / "tied.py")!r}))\n'
-    )
-    (tmp_path / 'tied.py').write_text(
-        'import os, runpy, sys, time\n'
-        'from estimator_trainer import __main__\n'
-        '__main__.main = lambda: (print(os.getpid(), flush=True), time.sleep(60))\n'
-        'runpy.run_module("estimator_trainer.api.tied_command", run_name="__main__")\n'
+        f'child_command.run([], 1, os.environ, start=("sh", "-c", "echo $$ > {tmp_path}/pid; exec sleep 600"))\n'
     )
     environ = {**os.environ, 'PYTHONPATH': str(ROOT)}
-    with subprocess.Popen([sys.executable, str(script)], env=environ, stdout=subprocess.PIPE, text=True) as parent:
-        child = int(parent.stdout.readline())
-        os.kill(child, 0)
+    with subprocess.Popen([sys.executable, '-c', script], env=environ) as parent:
+        child = pid_in(tmp_path / 'pid')
+        assert not gone(child)
         parent.kill()
-    end = time.monotonic() + BOUND_SECS
-    with contextlib.suppress(ProcessLookupError):
-        while time.monotonic() < end and pathlib.Path(f'/proc/{child}/stat').read_text().split()[2] != 'Z':
-            time.sleep(0.05)
-    with contextlib.suppress(FileNotFoundError):
-        assert pathlib.Path(f'/proc/{child}/stat').read_text().split()[2] == 'Z'
+    until(lambda: gone(child))
 
 
 def test_the_environment_of_a_child(tmp_path):

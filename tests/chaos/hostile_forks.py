@@ -11,7 +11,7 @@ import sys
 import time
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import file_names, protocol, training_file
 from tests.chaos import alone, faults, files, hostile_helpers
 from tests.chaos.case import EVERY_STEP, Case, Row
 from tests.chaos.faults import TRAINING
@@ -68,7 +68,7 @@ class Works:
             )
             _ended(row, stage, program, exit_codes.OK)
             row.expect(not error.exists(), 'there is an error file')
-            board = protocol.read_json(str(stage.model_dir / training_file.NAME))
+            board = protocol.read_json(str(stage.model_dir / file_names.TRAINING))
             row.expect(board.get('state') == training_file.ENDED, f'training.json says {board}')
             row.judge(stage, undisturbed.alone())
         return row
@@ -104,7 +104,7 @@ class KerasStops:
     def __call__(self, folder, undisturbed) -> Row:
         row, flags = Row(), (KERAS_JOB, f'--loop={self.loop}', '--param=helpers=fork', *EVERY_STEP)
         with Stage(folder) as stage:
-            board = stage.model_dir / training_file.NAME
+            board = stage.model_dir / file_names.TRAINING
             program = stage.trainer(*flags, '--param=answer_ms=300')
             faults.until(
                 lambda: (protocol.read_json(str(board)).get('step') or 0) >= STRIKE_STEP or program.poll() is not None,

@@ -9,7 +9,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs import input_fns, run_params
-from estimator_trainer.run_dir import checkpoint_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from tests.differential import rewriting
 from tests.differential.data import RECORD
 from tests.differential.settings import BATCH_SIZE, SAVE_STEPS, SEED, SUMMARY_STEPS
@@ -23,7 +23,7 @@ def train(job, folder, max_steps, warm_start=False) -> None:
     Args:
         warm_start: whether `out/kernel` begins as in RECORD.earlier.
     """
-    start = checkpoint_file.named_step(folder) or 0
+    start = RunFolder(folder).named_step or 0
     params = run_params.RunParams({**job.params}, BATCH_SIZE, 1, 1, BATCH_SIZE, max_steps, None, SEED, start)
     run_config = tf.estimator.RunConfig(
         folder,

@@ -12,7 +12,7 @@ import tensorflow as tf
 from estimator_trainer import main as trainer
 from estimator_trainer.evaluation import evaluation
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.run_dir import training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from tests.differential import compare, oracle, outcome, registry, rewriting, workers
 from tests.differential.data import RECORD
 from tests.differential.jobs import types
@@ -139,7 +139,7 @@ def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):
             calls += RECORD.calls
             if code != 0 and not any(disturbed):
                 raise RuntimeError(f'the trainer ends with {code}: {" | ".join(lines[-3:])}')
-        why = training_file.content(folder).get('why')
+        why = RunFolder(folder).training.get('why')
         return outcome.of_folder(folder, read, calls, why, says, RECORD.runs)
 
 

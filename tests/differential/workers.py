@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-from estimator_trainer.run_dir import training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from tests.differential import compare, outcome
 from tests.differential.registry import CASES
 from tests.differential.settings import BATCH_SIZE, DIFFERS, EQUAL, SAVE_STEPS, SEED, SINGLE, SKIPPED, SUMMARY_STEPS
@@ -67,5 +67,5 @@ def _trained(case, steps_per_call):
         lines = (done.stdout + done.stderr).splitlines()
         if done.returncode:
             raise RuntimeError(f'the cluster ends with {done.returncode}: {" | ".join(lines[-3:])}')
-        why = training_file.content(f'{folder}/run').get('why')
+        why = RunFolder(f'{folder}/run').training.get('why')
         return outcome.of_folder(f'{folder}/run', [], [], why, lines)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from estimator_trainer.run_dir import training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 nbclient = pytest.importorskip('nbclient')
 nbformat = pytest.importorskip('nbformat')
@@ -64,7 +65,7 @@ def test_a_notebook(tmp_path, monkeypatch):
     def interrupt():
         end = time.monotonic() + BOUND_SECS
         while time.monotonic() < end and not trained.is_set():
-            status = training_file.read(str(tmp_path / 'run'))
+            status = RunFolder(str(tmp_path / 'run')).training_status
             if status and status.state == training_file.TRAINING and (status.step or 0) > 0:
                 os.kill(client.km.provisioner.pid, signal.SIGINT)
                 return

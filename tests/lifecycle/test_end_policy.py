@@ -93,9 +93,9 @@ def test_a_second_signal_ends_at_once(phase, signals, exit_code):
 
 def test_the_first_signal_is_kept():
     state = end_policy.after_signal(TaskState(TRAINING, since=0), TERM, 3)
-    assert (state.signum, state.hung_up, state.told_at, state.insisted) == (TERM, False, 3, False)
+    assert (state.signum, state.hung_up, state.stop_asked_at, state.insisted) == (TERM, False, 3, False)
     state = end_policy.after_signal(state, INT, 4)
-    assert (state.signum, state.hung_up, state.told_at, state.insisted) == (TERM, False, 3, True)
+    assert (state.signum, state.hung_up, state.stop_asked_at, state.insisted) == (TERM, False, 3, True)
 
 
 def test_sighup_counts_as_sigterm_and_keeps_its_name():

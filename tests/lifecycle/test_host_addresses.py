@@ -2,11 +2,11 @@
 
 import socket
 import threading
-import time
 
 import pytest
 
 from estimator_trainer.lifecycle.host_addresses import Addresses
+from tests.processes import until
 
 
 class NameServer:
@@ -32,13 +32,6 @@ class Time:
         return self.now
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, 'waited in vain'
-        time.sleep(0.005)
-
-
 def names():
     server, clock = NameServer(), Time()
     return server, clock, Addresses(server, clock)
@@ -47,48 +40,48 @@ def names():
 def test_a_name_is_resolved_in_the_background_and_once():
     server, _, known = names()
     server.back.clear()
-    assert known.of('a:1') == known.of('a:1') == []
+    assert known.lookup('a:1') == known.lookup('a:1') == []
     server.back.set()
-    wait_for(lambda: known.of('a:1'))
-    assert known.of('a:1') == [(socket.AF_INET, ('127.0.0.1', 1))]
-    assert [known.of('a:1') for _ in range(5)] and server.asked == ['a']
+    until(lambda: known.lookup('a:1'))
+    assert known.lookup('a:1') == [(socket.AF_INET, ('127.0.0.1', 1))]
+    assert [known.lookup('a:1') for _ in range(5)] and server.asked == ['a']
 
 
 def test_an_address_needs_no_name_server():
     server, _, known = names()
-    assert known.of('127.0.0.1:7') == [(socket.AF_INET, ('127.0.0.1', 7))]
+    assert known.lookup('127.0.0.1:7') == [(socket.AF_INET, ('127.0.0.1', 7))]
     known.renew('127.0.0.1:7')
     assert server.asked == []
 
 
 def test_a_name_server_that_is_away_takes_nothing_back_and_is_not_asked_all_the_time():
     server, clock, known = names()
-    known.of('a:1')
-    wait_for(lambda: known.of('a:1'))
-    server.fails, before = True, known.of('a:1')
+    known.lookup('a:1')
+    until(lambda: known.lookup('a:1'))
+    server.fails, before = True, known.lookup('a:1')
     for clock.now in range(1, 21):
         known.renew('a:1')
-        wait_for(lambda: known._threads == 0)
-    assert known.of('a:1') == before and server.asked == ['a'] * 5  # at 0, 5, 10, 15 and 20 s
+        until(lambda: known._threads == 0)
+    assert known.lookup('a:1') == before and server.asked == ['a'] * 5  # at 0, 5, 10, 15 and 20 s
 
 
 def test_few_threads_wait_for_a_name_server():
     server, _, known = names()
     server.back.clear()
     for number in range(50):
-        assert known.of(f'host{number}:1') == []
+        assert known.lookup(f'host{number}:1') == []
     assert sum(thread.name == 'names' for thread in threading.enumerate()) <= 4
     server.back.set()
-    wait_for(lambda: all(known.of(f'host{number}:1') for number in range(50)))
-    wait_for(lambda: 'names' not in {thread.name for thread in threading.enumerate()})
+    until(lambda: all(known.lookup(f'host{number}:1') for number in range(50)))
+    until(lambda: 'names' not in {thread.name for thread in threading.enumerate()})
 
 
 @pytest.mark.parametrize('name', ['a..b:1', f'{"x" * 64}:1', 'a', 'a:b'])
 def test_a_name_that_is_none(name):
     known = Addresses()
-    assert known.of(name) == []
-    wait_for(lambda: known._threads == 0)
-    assert known.of(name) == []
+    assert known.lookup(name) == []
+    until(lambda: known._threads == 0)
+    assert known.lookup(name) == []
 
 
 def test_without_threads_a_name_is_asked_for_later(monkeypatch):
@@ -99,7 +92,7 @@ def test_without_threads_a_name_is_asked_for_later(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, 'start', none_left)
-        assert known.of('a:1') == []
+        assert known.lookup('a:1') == []
     clock.now = 5
-    known.of('a:1')
-    wait_for(lambda: known.of('a:1'))
+    known.lookup('a:1')
+    until(lambda: known.lookup('a:1'))

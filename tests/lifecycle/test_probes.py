@@ -13,7 +13,8 @@ import pytest
 
 from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.probes import Answer
-from tests.lifecycle.test_host_addresses import names, wait_for
+from tests.lifecycle.test_host_addresses import names
+from tests.processes import until
 
 SETTINGS = b'\0\0\0\x04\0\0\0\0\0'
 PING = b'\0\0\x08\x06\0\0\0\0\0' + bytes(8)
@@ -101,7 +102,7 @@ def test_who_answers(sends, close, yes):
     with server(*sends, close=close) as (address, heard):
         (answer,) = asked(address, secs=5 if yes or close else NO_TIME)
         assert answer is (GREETS if yes else SILENT)
-        wait_for(lambda: heard)  # a silent server may be late
+        until(lambda: heard)  # a silent server may be late
         assert heard[0].startswith(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + SETTINGS)
 
 
@@ -227,7 +228,7 @@ def test_a_prober_asks_the_name_server_until_the_peer_greets_and_then_no_more():
     with server(SETTINGS, close=False) as (address, _):
         name = f'peer:{address.rpartition(":")[2]}'
         assert prober([name]) == {name: SILENT}  # it is not known yet
-        wait_for(lambda: known.of(name))
+        until(lambda: known.lookup(name))
         assert prober([name]) == {name: GREETS}
     resolves.fails = True
     for clock.now in range(10, 60, 10):
@@ -241,9 +242,9 @@ def test_a_prober_of_peers_that_may_move_asks_again():
     with server(SETTINGS, close=False) as (address, _):
         name = f'peer:{address.rpartition(":")[2]}'
         prober([name])
-        wait_for(lambda: known.of(name))
+        until(lambda: known.lookup(name))
         assert prober([name]) == {name: GREETS}
     for clock.now in (10, 20):
         assert prober([name]) == {name: REFUSES}
-        wait_for(lambda: known._threads == 0)
+        until(lambda: known._threads == 0)
     assert resolves.asked == ['peer'] * 3

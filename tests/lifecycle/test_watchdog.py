@@ -10,7 +10,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 import types
 
 import pytest
@@ -19,6 +18,7 @@ from estimator_trainer.lifecycle import clock, ending, peers, signal_inbox
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import protocol, training_file
+from tests.processes import until
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
@@ -302,13 +302,6 @@ def test_without_a_board_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Task(TRAINING).watchdog.finish(training_file.ENDED)
     assert os.listdir(tmp_path) == []
-
-
-def until(condition):
-    deadline = time.monotonic() + BOUND_SECS
-    while not condition():
-        assert time.monotonic() < deadline, 'waited in vain'
-        time.sleep(0.01)
 
 
 @pytest.fixture

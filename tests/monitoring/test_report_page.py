@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from estimator_trainer.config.two_parts import read_trainer_flags
 from estimator_trainer.monitoring import report_page
-from estimator_trainer.supervisor import trainer_flags
 
 
 def writer(script):
@@ -86,22 +86,23 @@ def test_the_end_may_come_while_the_process_of_a_page_starts(tmp_path, monkeypat
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, 'Popen', starts_slowly)
     script = '__import__("signal").pause()'
-    with report_page.Pages(str(tmp_path), pytest.fail, 0.001, short_secs=0, writer=writer(script)) as pages:
+    pages = report_page.Pages(str(tmp_path), pytest.fail, 0.001, short_secs=0, writer=writer(script))
+    with pages:
         assert started.wait(60)
     assert not pages._thread.is_alive()
 
 
 def test_when_a_page_is_wanted(monkeypatch):
-    assert report_page.wanted('auto', {})
-    assert not report_page.wanted('off', {})
-    assert not report_page.wanted('auto', {'ESTIMATOR_TRAINER_REPORT': 'off'})
+    assert report_page.is_on('auto', {})
+    assert not report_page.is_on('off', {})
+    assert not report_page.is_on('auto', {'ESTIMATOR_TRAINER_REPORT': 'off'})
     monkeypatch.setattr(report_page, 'NEEDED', ('json', 'a_package_that_nobody_has'))
-    assert report_page.missing() == ['a_package_that_nobody_has'] and not report_page.wanted('auto', {})
+    assert report_page.missing() == ['a_package_that_nobody_has'] and not report_page.is_on('auto', {})
 
 
 def test_the_supervisor_knows_the_flag():
     assert (
-        trainer_flags.read(['--report=off']).config.report == 'off' and trainer_flags.read([]).config.report == 'auto'
+        read_trainer_flags(['--report=off']).config.report == 'off' and read_trainer_flags([]).config.report == 'auto'
     )
 
 

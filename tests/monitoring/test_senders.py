@@ -1,6 +1,5 @@
 """The processes beside a run: what they are told, what they say, and that none holds up or outlives the run."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,9 +8,10 @@ import types
 
 import pytest
 
+from estimator_trainer.config.two_parts import read_trainer_flags
 from estimator_trainer.monitoring import senders
 from estimator_trainer.monitoring.trackers import HPARAMS, WANDB, Target
-from estimator_trainer.supervisor import trainer_flags
+from tests.processes import gone, until
 
 TARGETS = (Target(WANDB),)
 LATER = 'the next start sends it, and so does: python -m estimator_trainer track '
@@ -41,7 +41,7 @@ def test_one_that_hangs_is_left_and_killed(tmp_path, monkeypatch, code, last_sec
         running.follow(said.append)
         running.last(code)
         process = running._processes[TARGETS[0]]
-    assert process.returncode == -signal.SIGKILL
+    assert process.poll() == -signal.SIGKILL
     assert said == [f'WARNING: wandb: not everything is sent yet; {LATER}{tmp_path}']
 
 
@@ -97,30 +97,17 @@ def test_none_outlives_its_run(tmp_path):
     ) as run:
         sender_pid = int(run.stdout.readline())
         lock = tmp_path / 'track' / '.tensorboard-hparams.lock'
-        until = time.monotonic() + 60
-        while not lock.exists():  # it is tied to the run before it takes its lock
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        until(lock.exists)  # it is tied to the run before it takes its lock
         run.kill()
         run.wait()
-    while os.path.exists(f'/proc/{sender_pid}') and _state(sender_pid) != 'Z':
-        assert time.monotonic() < until, 'it lives'
-        time.sleep(0.02)
-
-
-def _state(pid):
-    try:
-        with open(f'/proc/{pid}/stat') as file:
-            return file.read().rpartition(')')[2].split()[0]
-    except OSError:
-        return 'Z'
+    until(lambda: gone(sender_pid))
 
 
 def test_a_wrong_flag_starts_none(tmp_path):
-    with senders.of(['mlfow:x'], str(tmp_path)) as running:
+    with senders.for_run(['mlfow:x'], str(tmp_path)) as running:
         assert running._processes == {}
 
 
 def test_the_supervisor_knows_the_flag():
-    assert tuple(trainer_flags.read(['--track=wandb', '--track=mlflow:x']).config.track) == ('wandb', 'mlflow:x')
-    assert tuple(trainer_flags.read([]).config.track) == ()
+    assert tuple(read_trainer_flags(['--track=wandb', '--track=mlflow:x']).config.track) == ('wandb', 'mlflow:x')
+    assert tuple(read_trainer_flags([]).config.track) == ()

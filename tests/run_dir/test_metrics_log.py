@@ -72,7 +72,7 @@ def test_no_file(path):
 
 def test_shown():
     metrics = {'loss': 0.12346, 'accuracy': 1, 'nan': float('nan'), 'list': [1], 'text': 'x'}
-    assert metrics_log.shown(metrics) == 'accuracy 1.0000, loss 0.1235, nan is not finite'
+    assert metrics_log.in_words(metrics) == 'accuracy 1.0000, loss 0.1235, nan is not finite'
 
 
 def test_a_resumed_run_starts_a_new_line(path):

@@ -12,7 +12,7 @@ pytest.importorskip('obstore')
 from estimator_trainer.config import trainer_config  # noqa: E402
 from estimator_trainer.run_dir import protocol  # noqa: E402
 from estimator_trainer.storage import child, signals  # noqa: E402
-from estimator_trainer.storage.lease import Unneeded  # noqa: E402
+from estimator_trainer.storage.lease import NoLease  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
 
 ASKED = """
@@ -25,9 +25,9 @@ signal.pause()
 
 
 def test_the_signal_for_a_profile_is_passed_on_and_ends_nothing():
-    with signals.Told(grace_secs=1) as told:
-        assert child._run([sys.executable, '-c', ASKED], dict(os.environ), lambda: False, told) == 7
-    assert told._deadline is None and not told.time_is_up()
+    with signals.SignalRelay(grace_secs=1) as relay:
+        assert child._run([sys.executable, '-c', ASKED], dict(os.environ), lambda: False, relay) == 7
+    assert relay._deadline is None and not relay.time_is_up()
 
 
 IGNORES = 'import signal, sys; sys.exit(3 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else 0)'
@@ -37,33 +37,33 @@ IGNORES = 'import signal, sys; sys.exit(3 if signal.getsignal(signal.SIGHUP) is 
 def test_a_signal_that_was_ignored_stays_ignored_by_the_child_too(handler, code):
     before = signal.signal(signal.SIGHUP, handler)
     try:
-        with signals.Told(grace_secs=1) as told:
+        with signals.SignalRelay(grace_secs=1) as relay:
             if handler is signal.SIG_IGN:
                 os.kill(os.getpid(), signal.SIGHUP)
-            assert child._run([sys.executable, '-c', IGNORES], dict(os.environ), lambda: False, told) == code
-            assert not told.pending
+            assert child._run([sys.executable, '-c', IGNORES], dict(os.environ), lambda: False, relay) == code
+            assert not relay.pending
         assert signal.getsignal(signal.SIGHUP) is handler
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
 def test_what_is_waited_for_returns_or_raises_what_it_does():
-    with signals.Told(grace_secs=1) as told:
-        assert told.wait_for(lambda: 'result') == 'result'
+    with signals.SignalRelay(grace_secs=1) as relay:
+        assert relay.wait_for(lambda: 'result') == 'result'
         with pytest.raises(ZeroDivisionError):
-            told.wait_for(lambda: 1 / 0)
-        told.check()
+            relay.wait_for(lambda: 1 / 0)
+        relay.check()
 
 
 def test_nothing_begins_after_a_signal():
-    with signals.Told(grace_secs=1) as told, pytest.raises(signals.Stopped):
+    with signals.SignalRelay(grace_secs=1) as relay, pytest.raises(signals.Stopped):
         os.kill(os.getpid(), signal.SIGTERM)
-        told.wait_for(lambda: pytest.fail('begins'))
+        relay.wait_for(lambda: pytest.fail('begins'))
 
 
 def test_the_child_learns_which_flags_were_given():
     given = trainer_config.parse(['trainer', '--model_dir=s3://bucket/run', '--epochs=1', '--grace_secs=40'])
-    environ = child.environment({'PATH': '/bin'}, given, '/scratch/run', Share(), Unneeded())
+    environ = child.environment({'PATH': '/bin'}, given, '/scratch/run', Share(), NoLease())
     assert environ['PATH'] == '/bin'
     assert json.loads(environ[protocol.STORE])['flags'] == {
         'model_dir': 's3://bucket/run',
@@ -78,6 +78,6 @@ def test_the_child_learns_which_flags_were_given():
 
 def test_a_task_of_several_machines_learns_that_its_folder_is_a_copy():
     given = trainer_config.parse(['trainer', '--model_dir=s3://bucket/run', '--epochs=1'])
-    environ = child.environment({}, given, '/scratch/run', Share('worker:1', 'worker'), Unneeded())
+    environ = child.environment({}, given, '/scratch/run', Share('worker:1', 'worker'), NoLease())
     assert protocol.copied_url('/scratch/run', environ) == 's3://bucket/run'
     assert protocol.copied_url('/another/run', environ) is None

@@ -206,7 +206,7 @@ def test_a_worker_sends_its_profiles_alone(tmp_path, remote, chief):
     from estimator_trainer.storage import lease, mirror, scratch_state
 
     sends = mirror.Mirror(
-        remote, lease.Unneeded(), machine.scratch, scratch_state.ScratchState(machine.scratch, URL), None, 3, WORKER
+        remote, lease.NoLease(), machine.scratch, scratch_state.ScratchState(machine.scratch, URL), None, 3, WORKER
     )
     machine.write('checkpoint', 'model_checkpoint_path: "model.ckpt-10"\n')
     machine.write('plugins/profile/steps-1-2/worker-1.xplane.pb', 'profile')

@@ -5,7 +5,7 @@ import pytest
 from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import names, pace, stored_ending
+from estimator_trainer.storage import names, send_speed, stored_ending
 from estimator_trainer.storage.sender import Patience, RunEnd
 from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
@@ -127,21 +127,23 @@ def test_the_trainer_gets_a_part_of_the_grace_period():
 
 
 def test_the_first_checkpoint_says_how_long_it_took_to_send_and_a_slow_one_is_warned_of():
-    said = pace.Pace(grace_secs=25, to_save=15)
-    assert said.of(pace.SentCheckpoint('model.ckpt-1', 4_000_000, 0.5)) == (
+    said = send_speed.SendSpeed(grace_secs=25, to_save=15)
+    assert said.of(send_speed.SentCheckpoint('model.ckpt-1', 4_000_000, 0.5)) == (
         'model.ckpt-1 was sent in 0.5 s (4.0 MB); SIGTERM leaves at least 10 s for that',
         False,
     )
-    assert said.of(pace.SentCheckpoint('model.ckpt-2', 4_000_000, 0.5)) == (None, False)
-    line, is_warning = said.of(pace.SentCheckpoint('model.ckpt-3', 4_000_000, 40))
+    assert said.of(send_speed.SentCheckpoint('model.ckpt-2', 4_000_000, 0.5)) == (None, False)
+    line, is_warning = said.of(send_speed.SentCheckpoint('model.ckpt-3', 4_000_000, 40))
     assert is_warning and '--grace_secs=100 would be enough' in line
-    assert said.of(pace.SentCheckpoint('model.ckpt-4', 4_000_000, 45)) == (None, False)  # it was said
-    assert said.of(pace.SentCheckpoint('model.ckpt-5', 4_000_000, 90))[1]
+    assert said.of(send_speed.SentCheckpoint('model.ckpt-4', 4_000_000, 45)) == (None, False)  # it was said
+    assert said.of(send_speed.SentCheckpoint('model.ckpt-5', 4_000_000, 90))[1]
 
 
 def test_what_sigterm_can_send_is_told_by_the_speed_of_the_fetch():
-    assert pace.expectation(25, 15, 0, 0.1) == 'after SIGTERM 15 s to save and 10 s to send'
-    assert pace.expectation(25, 15, 50_000_000, 5).endswith('10 s to send, about 100 MB at the speed of the fetch')
+    assert send_speed.expectation(25, 15, 0, 0.1) == 'after SIGTERM 15 s to save and 10 s to send'
+    assert send_speed.expectation(25, 15, 50_000_000, 5).endswith(
+        '10 s to send, about 100 MB at the speed of the fetch'
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import types
 import pytest
 
 from estimator_trainer import exit_codes
-from estimator_trainer.storage.lease import Unneeded
-from estimator_trainer.storage.pace import Pace
+from estimator_trainer.storage.lease import NoLease
+from estimator_trainer.storage.send_speed import SendSpeed
 from estimator_trainer.storage.sender import Sender
 from estimator_trainer.storage.snapshot import Unsteady
 from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
@@ -54,7 +54,7 @@ def said(caplog):
 def play(during, ended=True, max_unpushed_secs=100):
     """The sender of a run, when it has nothing to do any more, and its clock."""
     clock = Clock()
-    sender = Sender(Mirror(during), Unneeded(), max_unpushed_secs, Pace(25, 15), clock)
+    sender = Sender(Mirror(during), NoLease(), max_unpushed_secs, SendSpeed(25, 15), clock)
     sender._over = clock
     if ended:
         sender.send_the_rest()
@@ -65,7 +65,7 @@ def play(during, ended=True, max_unpushed_secs=100):
 def test_a_run_that_ends_within_a_pass_is_sent_at_once():
     sender = types.SimpleNamespace()
     mirror = Mirror(during=lambda mirror: sender.of.send_the_rest())
-    sender.of = Sender(mirror, Unneeded(), 100, Pace(25, 15), clock=lambda: 0)  # no time passes
+    sender.of = Sender(mirror, NoLease(), 100, SendSpeed(25, 15), clock=lambda: 0)  # no time passes
     with sender.of:
         sender.of._thread.join(20)
         assert sender.of.all_sent and mirror.passes == 2

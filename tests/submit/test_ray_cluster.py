@@ -2,7 +2,6 @@
 
 import pathlib
 import subprocess
-import types
 
 import pytest
 
@@ -10,6 +9,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
 from estimator_trainer.submit import ray_driver, ray_job, remote_supervisor
 from estimator_trainer.submit.remote import HostLost
+from tests import fakes
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
@@ -118,42 +118,10 @@ def test_the_driver_wants_one_description(argv, capsys):
     assert 'name one job description' in capsys.readouterr().err
 
 
-class FakeRay:
-    """Calls whose answers come when the test says so. An answer that is an exception is raised."""
-
-    class exceptions:
-        class GetTimeoutError(Exception):
-            pass
-
-        class RayActorError(Exception):
-            pass
-
-        class RayTaskError(Exception):
-            cause = None
-
-    def __init__(self):
-        self.answers, self.calls = {}, 0
-        self.method = types.SimpleNamespace(remote=self._remote)
-
-    def _remote(self, *args):
-        self.calls += 1
-        return self.calls
-
-    def wait(self, calls, timeout):
-        return [call for call in calls if call in self.answers], []
-
-    def get(self, call, timeout):
-        if call not in self.answers:
-            raise self.exceptions.GetTimeoutError
-        if isinstance(self.answers[call], Exception):
-            raise self.answers[call]
-        return self.answers[call]
-
-
 class TestQuestion:
     def test_one_call_at_a_time(self):
-        fake = FakeRay()
-        question = ray_driver.Question(fake, fake.method)
+        fake = fakes.Ray()
+        question = ray_driver.Question(fake, fake)
         assert question.ask() is question.ask() is None
         assert fake.calls == 1
         fake.answers[1] = (0, {})
@@ -162,25 +130,23 @@ class TestQuestion:
         assert fake.calls == 2
 
     def test_a_node_that_does_not_answer_is_lost(self, monkeypatch):
-        fake = FakeRay()
-        question = ray_driver.Question(fake, fake.method)
+        fake = fakes.Ray()
+        question = ray_driver.Question(fake, fake)
         assert question.ask() is None
         monkeypatch.setattr(ray_driver, 'LOST_SECS', -1)
         with pytest.raises(HostLost, match='has not answered'):
             question.ask()
 
     def test_an_actor_that_has_died_is_lost(self):
-        fake = FakeRay()
+        fake = fakes.Ray()
         fake.answers[1] = fake.exceptions.RayActorError('The actor died.\nand a page of the log of its raylet')
         with pytest.raises(HostLost, match=r'^The actor died\.$'):
-            ray_driver.Question(fake, fake.method).ask()
+            ray_driver.Question(fake, fake).ask()
 
 
 def test_what_cannot_be_started_says_why():
-    fake = FakeRay()
-    host = ray_driver.RayHost(
-        fake, types.SimpleNamespace(poll=fake.method, training=fake.method, start=fake.method), 'a:1'
-    )
+    fake = fakes.Ray()
+    host = ray_driver.RayHost(fake, fake, 'a:1')
     fake.answers[1] = fake.exceptions.RayTaskError('a traceback')
     fake.answers[1].cause = NotADirectoryError(20, 'Not a directory', '/no/such')
     with pytest.raises(OSError, match='Not a directory.*/no/such'):

@@ -11,7 +11,7 @@ import tempfile
 import launch
 import pytest
 
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import file_names, protocol
 from tests.chaos import faults, files
 from tests.chaos.stage import JOB, SAVING
 from tests.submit import engines
@@ -68,7 +68,7 @@ def raylets(job) -> int:
 
 
 def wait_for_step(model_dir, step, driver) -> None:
-    board = os.path.join(model_dir, training_file.NAME)
+    board = os.path.join(model_dir, file_names.TRAINING)
     faults.until(
         lambda: (protocol.read_json(board).get('step') or 0) >= step or driver.poll() is not None,
         f'no step {step}',

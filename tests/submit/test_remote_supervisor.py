@@ -19,10 +19,11 @@ from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import description as descriptions
 from estimator_trainer.submit import ray_host, remote, remote_supervisor
 from estimator_trainer.supervisor.policy import restarts
-from estimator_trainer.supervisor.processes.console import Console
+from estimator_trainer.this_process.console import Console
+from tests.fakes import Changed, LocalCluster
+from tests.processes import gone, pid_in, until
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 120
 # $who is the task, $attempt the gang. `lives` counts the starts of a task in one gang.
 TRAINER = """#!/bin/sh
 cd {folder}
@@ -45,41 +46,6 @@ wait_for() {{
 }}
 {body}
 """
-
-
-class LocalHost:
-    """`remote.TaskHost` in this process."""
-
-    def __init__(self, name):
-        self._host = ray_host.TaskActor(name)
-        self.address = f'127.0.0.1:{self._host.port()}'
-
-    def __getattr__(self, name):
-        return getattr(self._host, name)
-
-    def close(self):
-        with contextlib.suppress(AttributeError):  # never started
-            self._host.tell(signal.SIGKILL)
-            self._host._group._popen.wait(BOUND_SECS)
-
-
-class LocalCluster:
-    """`remote_supervisor.HostPool`. `wrap`: (number of the gang, name, host) -> host."""
-
-    def __init__(self, wrap=lambda gang, name, host: host, room=lambda: True):
-        self.gangs, self._wrap, self.has_room = 0, wrap, room
-        self.names = []
-
-    @contextlib.contextmanager
-    def hosts(self, names):
-        self.gangs += 1
-        self.names = list(names)
-        hosts = [LocalHost(name) for name in names]
-        try:
-            yield [self._wrap(self.gangs, name, host) for name, host in zip(names, hosts)]
-        finally:
-            for host in hosts:
-                host.close()
 
 
 @pytest.fixture
@@ -192,17 +158,16 @@ def test_a_new_checkpoint_gives_the_restarts_back(run):
     [ $who = worker:0 ] && exit 195
     sleep 600"""
 
-    class Watching(LocalHost):
-        def __init__(self, host, gang):
-            self._host, self.address, self._gang = host._host, host.address, gang
+    def watched(gang, name, host):
+        def training(model_dir):
+            board = host.training(model_dir)
+            if board.get('checkpoint_step') == gang:
+                pathlib.Path(model_dir, f'seen-{gang}').touch()
+            return board
 
-        def training(self, model_dir):
-            found = self._host.training(model_dir)
-            if found.get('checkpoint_step') == self._gang:
-                pathlib.Path(model_dir, f'seen-{self._gang}').touch()
-            return found
+        return Changed(host, training=training)
 
-    cluster = LocalCluster(lambda gang, name, host: Watching(host, gang))
+    cluster = LocalCluster(watched)
     assert run(body, cluster, max_restarts=1)[0] == 0
     assert cluster.gangs == 4
 
@@ -223,14 +188,12 @@ def test_an_evaluator_is_restarted_alone(run, tmp_path):
 
 
 def test_a_lost_node_restarts_the_gang(run):
-    class Lost(LocalHost):
-        def __init__(self, host):
-            self._host, self.address = host._host, host.address
+    def poll():
+        raise remote.HostLost('the node was unplugged')
 
-        def poll(self):
-            raise remote.HostLost('the node was unplugged')
-
-    cluster = LocalCluster(lambda gang, name, host: Lost(host) if (gang, name) == (1, 'worker:1') else host)
+    cluster = LocalCluster(
+        lambda gang, name, host: Changed(host, poll=poll) if (gang, name) == (1, 'worker:1') else host
+    )
     code, said = run('[ $attempt = 2 ] || sleep 600', cluster)
     assert (code, cluster.gangs) == (0, 2)
     assert 'the node was unplugged' in said
@@ -248,8 +211,8 @@ class Unreachable(LocalCluster):
         if self._times:
             self._times -= 1
             raise remote.HostLost('no answer')
-        with super().hosts(names) as found:
-            yield found
+        with super().hosts(names) as hosts:
+            yield hosts
 
 
 def test_room_on_a_node_that_has_just_been_lost_costs_no_restart(run):
@@ -279,18 +242,23 @@ def test_no_room(run, monkeypatch):
     assert 'no room for all 2 task(s)' in said
 
 
-def test_a_signal_stops_all_tasks_and_they_may_save(run, tmp_path):
-    class Signalling(LocalHost):
-        def __init__(self, host):
-            self._host, self.address, self._sent = host._host, host.address, False
+def signalling(folder, task, condition):
+    """A cluster that sends SIGTERM to this process, once, when `condition()` holds as a task is polled."""
 
-        def poll(self):
-            if not self._sent and len(list(tmp_path.glob('here-*'))) == 2:
-                self._sent = True
+    def change(gang, name, host):
+        def poll():
+            if condition() and not (folder / 'sent').exists():
                 os.kill(os.getpid(), signal.SIGTERM)
-            return self._host.poll()
+                (folder / 'sent').touch()
+            return host.poll()
 
-    cluster = LocalCluster(lambda gang, name, host: Signalling(host) if name == 'worker:0' else host)
+        return Changed(host, poll=poll) if name == task else host
+
+    return LocalCluster(change)
+
+
+def test_a_signal_stops_all_tasks_and_they_may_save(run, tmp_path):
+    cluster = signalling(tmp_path, 'worker:0', lambda: len(list(tmp_path.glob('here-*'))) == 2)
     code, _ = run(
         """
     trap 'touch saved-$who; exit 143' TERM
@@ -303,17 +271,7 @@ def test_a_signal_stops_all_tasks_and_they_may_save(run, tmp_path):
 
 
 def test_a_signal_while_a_failed_gang_is_stopped_leaves_it_at_that(run, tmp_path):
-    class Signalling(LocalHost):
-        def __init__(self, host):
-            self._host, self.address = host._host, host.address
-
-        def poll(self):
-            if (tmp_path / 'stopping').exists() and not (tmp_path / 'sent').exists():
-                os.kill(os.getpid(), signal.SIGTERM)
-                (tmp_path / 'sent').touch()
-            return self._host.poll()
-
-    cluster = LocalCluster(lambda gang, name, host: Signalling(host) if name == 'worker:1' else host)
+    cluster = signalling(tmp_path, 'worker:1', (tmp_path / 'stopping').exists)
     code, _ = run(
         """
     [ $who = worker:0 ] && wait_for ready && exit 143
@@ -383,11 +341,11 @@ class TestHost:
             f'mv {tmp_path}/child.new {tmp_path}/child; wait'
         )
         host.start(['sh', '-c', script], {}, None)
-        child = int(wait_for(lambda: (tmp_path / 'child').read_text()))
-        host.tell(signal.SIGTERM)
-        assert wait_for(host.poll)[0] == 143
+        child = pid_in(tmp_path / 'child')
+        host.send(signal.SIGTERM)
+        assert until(host.poll)[0] == 143
         assert (tmp_path / 'helper').read_text() == 'alive\n'
-        wait_for(lambda: not alive(child))  # what is left is killed when the task has ended
+        until(lambda: gone(child))  # what is left is killed when the task has ended
 
     def test_a_task_does_not_outlive_its_actor(self, tmp_path):
         program = (
@@ -406,25 +364,6 @@ class TestHost:
             start_new_session=True,
         ) as actor:
             task = int(actor.stdout.readline())
-            wait_for(lambda: pathlib.Path(f'/proc/{task}/comm').read_text() == 'sleep\n')
+            until(lambda: pathlib.Path(f'/proc/{task}/comm').read_text() == 'sleep\n')
             actor.kill()
-            wait_for(lambda: not alive(task))
-
-
-def alive(pid):
-    try:
-        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] != 'Z'
-    except OSError:
-        return False
-
-
-def wait_for(look):
-    """The first true value of `look`, which may raise OSError until then."""
-    deadline = time.monotonic() + BOUND_SECS
-    while True:
-        with contextlib.suppress(OSError):
-            found = look()
-            if found:
-                return found
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+            until(lambda: gone(task))

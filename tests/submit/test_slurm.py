@@ -9,7 +9,7 @@ import launch
 import pytest
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import file_names, protocol
 from tests.chaos import faults, files
 from tests.chaos.stage import JOB, SAVING
 from tests.submit import engines
@@ -108,7 +108,7 @@ class Job:
 
     def wait_for_step(self, step) -> None:
         """Until that step has been finished."""
-        board = str(self.model_dir / training_file.NAME)
+        board = str(self.model_dir / file_names.TRAINING)
         self.until(lambda: (protocol.read_json(board).get('step') or 0) >= step, f'step {step}', START_SECS)
 
     def wait(self, secs) -> dict:

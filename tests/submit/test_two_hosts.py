@@ -7,7 +7,7 @@ import launch
 import pytest
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir import file_names, protocol
 from tests.chaos import faults, files
 from tests.chaos.stage import Stage
 from tests.submit.hosts import ADDRESSES, Hosts
@@ -22,7 +22,7 @@ def wait_for_step(number, stage):
     """Until the run has finished that step."""
 
     def reached():
-        step = protocol.read_json(str(stage.model_dir / training_file.NAME)).get('step') or 0
+        step = protocol.read_json(str(stage.model_dir / file_names.TRAINING)).get('step') or 0
         return step >= number or any(program.poll() is not None for program in stage.programs)
 
     try:

@@ -6,7 +6,7 @@ obstore = pytest.importorskip('obstore')
 
 from estimator_trainer import exit_codes  # noqa: E402
 from estimator_trainer.storage import connection, names, store  # noqa: E402
-from estimator_trainer.submit import verdict, verdict_record  # noqa: E402
+from estimator_trainer.submit import verdict  # noqa: E402
 
 URL = 's3://bucket/run'
 
@@ -72,4 +72,4 @@ def test_a_spoiled_record_is_none(opened, tmp_path):
 
 
 def test_the_step_where_nothing_was_saved(opened):
-    assert verdict_record.InStore('slurm-7', opened).saved_step() == 0
+    assert verdict.InStore('slurm-7', opened).saved_step() == 0

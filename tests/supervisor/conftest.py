@@ -2,24 +2,22 @@
 bound the supervisor is killed, and the kernel takes its tasks along."""
 
 import contextlib
-import dataclasses
-import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
+from tests.processes import Run
+
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 120
 
 COMMAND = """
 import os, sys
 from estimator_trainer.supervisor import cluster_command, gang
-from estimator_trainer.supervisor.processes import console
+from estimator_trainer.this_process import console
 cluster_command.TRAINER = ('sh', 'trainer.sh')
 gang.CAUSE_SECS = float(os.environ.get('CAUSE_SECS', gang.CAUSE_SECS))
 gang.STACKS_SECS = float(os.environ.get('STACKS_SECS', gang.STACKS_SECS))
@@ -56,17 +54,8 @@ for_ever() { exec sleep 600; }
 """
 
 
-@dataclasses.dataclass
-class Run:
-    """A run of the command, in its own process."""
-
-    folder: pathlib.Path
-    popen: subprocess.Popen
-
-    def finish(self):
-        out, err = self.popen.communicate(timeout=BOUND_SECS)
-        self.out, self.err, self.code = out.decode(), err.decode(), self.popen.returncode
-        return self
+class ClusterRun(Run):
+    """A run of the command. Its model_dir is `model`."""
 
     def said(self, text):
         """The lines of the supervisor's that hold `text`."""
@@ -75,22 +64,16 @@ class Run:
 
     @property
     def report(self):
-        return self.json('report.json')
+        return self.json('model/report.json')
 
     @property
     def status(self):
-        return self.json('status.json')
-
-    def json(self, name):
-        try:
-            return json.loads((self.folder / 'model' / name).read_text())
-        except FileNotFoundError:
-            return None
+        return self.json('model/status.json')
 
 
 @pytest.fixture
 def cluster(tmp_path):
-    """cluster('shell script', '--flag', …) -> Run, in tmp_path, with the model_dir `model`."""
+    """cluster('shell script', '--flag', …) -> ClusterRun, in tmp_path, with the model_dir `model`."""
     (tmp_path / 'model').mkdir()
     with contextlib.ExitStack() as runs:
 
@@ -109,20 +92,12 @@ def cluster(tmp_path):
             )
             runs.enter_context(popen)
             runs.callback(popen.kill)
-            return Run(tmp_path, popen)
+            return ClusterRun(tmp_path, popen)
 
         yield start
 
 
 @pytest.fixture
-def until():
-    """until(condition) waits for a true `condition()`, and returns what it returned."""
-
-    def wait(condition):
-        deadline = time.monotonic() + BOUND_SECS
-        while not (result := condition()):
-            assert time.monotonic() < deadline, 'waited in vain'
-            time.sleep(0.01)
-        return result
-
-    return wait
+def one_worker(cluster):
+    """As `cluster`, for a cluster of one worker without an evaluator."""
+    return lambda script, *flags, **more: cluster(script, '--workers=1', '--noevaluator', *flags, **more)

@@ -87,7 +87,8 @@ def test_a_log_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
 
 ISOLATION = """
 import collections
-from estimator_trainer.supervisor.processes import isolate, ports
+from estimator_trainer.supervisor.processes import ports
+from estimator_trainer.this_process import isolate
 def enter(mode, data):
     if mode == 'on':
         raise isolate.CannotIsolate('--isolate=on: not here')

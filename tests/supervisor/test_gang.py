@@ -1,8 +1,7 @@
-"""The supervisor with shell children. It runs in a process of its own, so every test is bounded:
-at the bound it is killed, and the kernel takes its children along."""
+"""A gang of fake tasks, and one of shell children, whose supervisor runs in a process of its own: at a bound that
+process is killed, and the kernel takes its children along."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -11,20 +10,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from estimator_trainer.supervisor import launcher
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy import task_commands
-from estimator_trainer.supervisor.policy.gang_limits import Limits
-from estimator_trainer.supervisor.processes import local_launcher, process
-from estimator_trainer.supervisor.processes.console import Console
-from estimator_trainer.this_process import signal_pipe
+from estimator_trainer.supervisor.policy.causes import EndedBy, GangEndKind
+from estimator_trainer.supervisor.policy.restarts import Limits
+from estimator_trainer.supervisor.processes import local_launcher
+from tests import fakes
+from tests.fakes import Task
+from tests.processes import Run, gone, pid_in, until
 
 ROOT = pathlib.Path(__file__).parents[2]
-BOUND_SECS = 120
 FOREVER = 'exec sleep 600'
 
 SUPERVISE = """
@@ -32,45 +30,25 @@ import json, os, pathlib, sys
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.this_process import signal_pipe
-from estimator_trainer.supervisor.processes import console
-from estimator_trainer.supervisor.processes.console import Console
-from estimator_trainer.supervisor.policy.gang_limits import Limits
+from estimator_trainer.this_process import console
+from estimator_trainer.this_process.console import Console
+from estimator_trainer.supervisor.policy.restarts import Limits
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.processes.local_launcher import LocalLauncher
-tasks, folder, grace_secs, drain_secs = json.loads(sys.argv[1])
+tasks, folder, grace_secs = json.loads(sys.argv[1])
 gang = [task_commands.TaskCommand(name, tuple(argv), dict(os.environ),
-                     trains=name.startswith(('chief', 'worker')), cores=tuple(cores),
-                     serves_for_ever='server.join' in argv[-1])
+                     trains=name.startswith(('chief', 'worker')), cores=tuple(cores))
         for name, argv, cores in tasks]
 console.DRAIN_SECS = 60  # a test reads all there is, on a slow machine too
 out, err = Console(1, False), Console(2, False)
 launcher = LocalLauncher(pathlib.Path(folder), out, err)
-runner = Gang(launcher, Limits(grace_secs, drain_secs), err)
+runner = Gang(gang, launcher, Limits(grace_secs), err)
 with out, err, signal_pipe.Signals(also=(protocol.PROFILE_SIGNAL,)) as caught:
-    outcome = runner.run(gang, caught)
+    outcome = runner.run(caught)
 (pathlib.Path(folder) / 'outcome').write_text(json.dumps({
-    'why': outcome.end.kind.name,
-    'cause': outcome.end.cause and outcome.end.cause.name,
-    'how': {task.name: task.how.value for task in outcome.ended},
-    'late': outcome.end.late,
-    'codes': {task.name: task.code for task in outcome.ended}}))
+    'why': outcome.end.kind.name, 'codes': {task.name: task.code for task in outcome.ended}}))
 sys.exit(outcome.end.exit_code)
 """
-
-
-@dataclasses.dataclass
-class Run:
-    """A supervisor in its own process."""
-
-    folder: pathlib.Path
-    popen: subprocess.Popen
-
-    def finish(self):
-        out, err = self.popen.communicate(timeout=BOUND_SECS)
-        self.out, self.err, self.code = out.decode(), err.decode(), self.popen.returncode
-        outcome = self.folder / 'outcome'
-        self.outcome = json.loads(outcome.read_text()) if outcome.exists() else None
-        return self
 
 
 @pytest.fixture
@@ -78,13 +56,13 @@ def start(tmp_path):
     """start({'worker:0': 'shell script', …}) -> Run. Tasks run in tmp_path."""
     with contextlib.ExitStack() as runs:
 
-        def start(tasks, grace_secs=10, drain_secs=60, cores=(), ignored=()):
+        def start(tasks, grace_secs=10, cores=(), ignored=()):
             commands = [
                 [name, script if isinstance(script, list) else ['sh', '-c', script], list(cores)]
                 for name, script in tasks.items()
             ]
             popen = subprocess.Popen(
-                [sys.executable, '-c', SUPERVISE, json.dumps([commands, str(tmp_path), grace_secs, drain_secs])],
+                [sys.executable, '-c', SUPERVISE, json.dumps([commands, str(tmp_path), grace_secs])],
                 cwd=tmp_path,
                 env={**os.environ, 'PYTHONPATH': str(ROOT)},
                 stdin=subprocess.DEVNULL,
@@ -102,43 +80,117 @@ def start(tmp_path):
         yield start
 
 
-@pytest.fixture
-def quiet():
-    """A console that shows nothing."""
-    return Console(None, False)
+def outcome_of(tasks, limits=Limits(), sent=(), serve_for_ever=()):
+    """How a gang of fake tasks ends to which these signals are sent, and what is said."""
+    console, signals = fakes.Console(), fakes.Signals()
+    signals.sent += sent
+    gang = Gang(fakes.commands(tasks, serve_for_ever), fakes.Launcher(tasks), limits, console)
+    return gang.run(signals), console.text
 
 
-def until(condition):
-    """Waits for a true `condition()`, and returns what it returned."""
-    deadline = time.monotonic() + BOUND_SECS
-    while not (result := condition()):
-        assert time.monotonic() < deadline, 'waited in vain'
-        time.sleep(0.01)
-    return result
+def codes(outcome):
+    return {task.name: task.code for task in outcome.ended}
 
 
-def pid_in(path):
-    """The number in a file, once it is there; scripts write it with `echo $$ > path`."""
-    until(lambda: path.exists() and path.read_text().endswith('\n'))
-    return int(path.read_text())
+def test_a_failure_kills_the_others():
+    outcome, said = outcome_of({'worker:0': Task(), 'worker:1': Task(3), 'evaluator:0': Task()})
+    assert (outcome.end.exit_code, outcome.end.cause.name) == (3, 'worker:1')
+    assert codes(outcome) == {'worker:1': 3, 'worker:0': -9, 'evaluator:0': -9}
+    assert outcome.ended[1].how is EndedBy.KILLED
+    assert 'worker:1 ended with exit code 3' in said
+    assert 'killing worker:0, evaluator:0' in said
 
 
-def gone(pid):
-    """No such process, or a zombie that nobody has collected yet."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'Z'
-    return False
+def test_a_stop_in_good_order_stops_the_others():
+    outcome, said = outcome_of({'worker:0': Task(), 'worker:1': Task(143)})
+    assert (outcome.end.exit_code, outcome.end.cause.name) == (143, 'worker:1')
+    assert codes(outcome) == {'worker:1': 143, 'worker:0': -15}
+    assert outcome.ended[1].how is EndedBy.STOPPED
+    assert 'stopping worker:0 (SIGTERM' in said
+
+
+def test_a_death_by_signal_is_a_failure():
+    outcome, _ = outcome_of({'worker:0': Task(), 'worker:1': Task(-9)})
+    assert (outcome.end.exit_code, outcome.end.cause.name) == (137, 'worker:1')
+
+
+def test_who_ignores_sigterm_is_killed_after_the_grace():
+    tasks = {'worker:0': Task(deaf=[signal.SIGTERM]), 'worker:1': Task(143)}
+    outcome, said = outcome_of(tasks, Limits(grace_secs=0.02))
+    assert outcome.end.exit_code == 143
+    assert codes(outcome) == {'worker:1': 143, 'worker:0': -9}
+    assert 'killing worker:0' in said
+
+
+@pytest.mark.parametrize('signum, code', [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_is_forwarded(signum, code):
+    """As Ctrl-C, or as SIGTERM."""
+    outcome, said = outcome_of({'worker:0': Task()}, Limits(grace_secs=10), sent=[signum])
+    assert (outcome.end.exit_code, outcome.end.kind, outcome.signum) == (code, GangEndKind.SIGNALLED, signum)
+    assert codes(outcome) == {'worker:0': -2 if signum == signal.SIGINT else -15}
+    assert outcome.ended[0].how is EndedBy.STOPPED
+    if signum == signal.SIGINT:
+        assert 'received Ctrl-C; stopping worker:0 (Ctrl-C, SIGKILL after 10 s; a second Ctrl-C kills' in said
+        assert 'SIGTERM' not in said
+
+
+def test_a_second_ctrl_c_kills_at_once():
+    sent = [signal.SIGINT, signal.SIGTERM, signal.SIGINT]  # the second is no Ctrl-C, and changes nothing
+    task = Task(deaf=[signal.SIGINT])
+    outcome, _ = outcome_of({'worker:0': task}, Limits(grace_secs=600), sent)
+    assert (outcome.end.exit_code, codes(outcome)) == (130, {'worker:0': -9})
+    assert task.received == [signal.SIGINT, signal.SIGKILL]
+
+
+def test_what_goes_on_after_training_is_given_a_bound():
+    tasks = {'worker:0': Task(0), 'ps:0': Task(), 'evaluator:0': Task(0)}
+    outcome, said = outcome_of(tasks, Limits(drain_secs=0.2))
+    assert (outcome.end.exit_code, outcome.end.kind, outcome.end.late) == (1, GangEndKind.NOT_DRAINED, ('ps:0',))
+    assert 'waiting for ps:0 to end, at most 0.2 s (--drain_secs)' in said
+    assert 'stopping ps:0' in said
+
+
+def test_who_serves_for_ever_is_stopped_when_all_others_are_done():
+    tasks = {name: Task(0) for name in ('chief:0', 'worker:0')}
+    tasks |= {'ps:0': Task(), 'ps:1': Task(), 'evaluator:0': Task(0, polls=5)}
+    outcome, said = outcome_of(tasks, serve_for_ever=['ps:0', 'ps:1'])
+    assert (outcome.end.exit_code, outcome.end.kind, outcome.end.late) == (0, GangEndKind.DONE, ())
+    assert {task.how for task in outcome.ended if task.name.startswith('ps')} == {EndedBy.STOPPED}
+    assert 'waiting for evaluator:0 to end' in said
+    assert 'all other tasks are done, and ps:0, ps:1 would wait for ever; stopping ps:0, ps:1' in said
+
+
+def test_who_serves_for_ever_and_hears_no_order_is_killed_and_the_gang_is_done():
+    tasks = {'chief:0': Task(0), 'ps:0': Task(deaf=[signal.SIGTERM])}
+    outcome, _ = outcome_of(tasks, Limits(grace_secs=0.02), serve_for_ever=['ps:0'])
+    assert (outcome.end.exit_code, outcome.end.kind, codes(outcome)['ps:0']) == (0, GangEndKind.DONE, -9)
+
+
+def test_an_evaluator_that_does_not_end_is_late_and_who_serves_for_ever_is_not():
+    tasks = {'chief:0': Task(0), 'ps:0': Task(), 'evaluator:0': Task()}
+    end = outcome_of(tasks, Limits(drain_secs=0.02), serve_for_ever=['ps:0'])[0].end
+    assert (end.exit_code, end.kind, end.late) == (1, GangEndKind.NOT_DRAINED, ('evaluator:0',))
+
+
+def test_the_end_of_who_serves_for_ever_is_a_failure_while_others_run():
+    end = outcome_of({'chief:0': Task(), 'ps:0': Task(7)}, serve_for_ever=['ps:0'])[0].end
+    assert (end.exit_code, end.kind, end.cause.name) == (7, GangEndKind.FAILED, 'ps:0')
+
+
+def test_a_task_that_cannot_be_started_ends_those_that_were():
+    tasks = {'worker:0': Task(), 'worker:1': FileNotFoundError('No such file or directory'), 'worker:2': Task()}
+    outcome, _ = outcome_of(tasks)
+    assert [(end.name, end.code) for end in outcome.ended] == [('worker:1', 1), ('worker:0', -9)]
+    cause = outcome.end.cause
+    assert (cause.name, cause.code, cause.ended.never_started) == ('worker:1', 1, True)
+    assert 'No such file or directory' in cause.ended.error.message
 
 
 def test_all_end_with_0(start):
     run = start({'worker:0': 'echo hello', 'worker:1': 'printf "a\\nb" >&2', 'ps:0': ':'}).finish()
     assert run.code == 0
-    assert run.outcome['why'] == 'DONE'
-    assert run.outcome['codes'] == {'worker:0': 0, 'worker:1': 0, 'ps:0': 0}
+    assert run.json('outcome')['why'] == 'DONE'
+    assert run.json('outcome')['codes'] == {'worker:0': 0, 'worker:1': 0, 'ps:0': 0}
     assert run.out == '[worker:0] hello\n'
     assert run.err.startswith('[worker:1] a\n[worker:1] b\n')
     assert (run.folder / 'worker-0.out').read_text() == 'hello\n'
@@ -156,49 +208,13 @@ def test_stdin_is_empty(start):
     assert start({'worker:0': 'cat'}).finish().code == 0
 
 
-def test_a_failure_kills_the_others(start):
-    run = start({'worker:0': FOREVER, 'worker:1': 'exit 3', 'evaluator:0': FOREVER}).finish()
-    assert run.code == 3
-    assert run.outcome['cause'] == 'worker:1'
-    assert run.outcome['codes'] == {'worker:1': 3, 'worker:0': -9, 'evaluator:0': -9}
-    assert run.outcome['how']['worker:0'] == 'killed by the supervisor'
-    assert 'worker:1 ended with exit code 3' in run.err
-    assert 'killing worker:0, evaluator:0' in run.err
-
-
-def test_a_stop_in_good_order_stops_the_others(start):
-    run = start({'worker:0': FOREVER, 'worker:1': 'exit 143'}).finish()
-    assert run.code == 143
-    assert run.outcome['cause'] == 'worker:1'
-    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': -15}
-    assert run.outcome['how']['worker:0'] == 'stopped by the supervisor'
-    assert 'stopping worker:0 (SIGTERM' in run.err
-
-
-def test_a_death_by_signal_is_a_failure(start):
-    run = start({'worker:0': FOREVER, 'worker:1': 'kill -9 $$'}).finish()
-    assert run.code == 137
-    assert run.outcome['cause'] == 'worker:1'
-
-
 def test_a_task_that_ends_well_does_not_end_the_others(start, tmp_path):
     os.mkfifo(tmp_path / 'go')
     run = start({'worker:0': 'echo $$ > pid', 'worker:1': 'read line < go'})
     pid = pid_in(tmp_path / 'pid')
     until(lambda: gone(pid))
     (tmp_path / 'go').write_text('\n')
-    assert run.finish().outcome['codes'] == {'worker:0': 0, 'worker:1': 0}
-
-
-def test_who_ignores_sigterm_is_killed_after_the_grace(start, tmp_path):
-    os.mkfifo(tmp_path / 'ready')
-    run = start(
-        {'worker:0': f'trap "" TERM; echo > ready; {FOREVER}', 'worker:1': 'read line < ready; exit 143'},
-        grace_secs=0.2,
-    ).finish()
-    assert run.code == 143
-    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': -9}
-    assert 'killing worker:0' in run.err
+    assert run.finish().json('outcome')['codes'] == {'worker:0': 0, 'worker:1': 0}
 
 
 def test_who_heeds_sigterm_has_time_to_end(start, tmp_path):
@@ -210,7 +226,7 @@ def test_who_heeds_sigterm_has_time_to_end(start, tmp_path):
         }
     ).finish()
     assert run.out == '[worker:0] saved\n'
-    assert run.outcome['codes'] == {'worker:1': 143, 'worker:0': 143}
+    assert run.json('outcome')['codes'] == {'worker:1': 143, 'worker:0': 143}
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='needs PR_SET_PDEATHSIG')
@@ -225,33 +241,6 @@ def test_kill_9_of_the_supervisor_takes_every_task_along(start, tmp_path):
         until(lambda: gone(pid))
 
 
-@pytest.mark.parametrize('signum, code', [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_is_forwarded(start, tmp_path, signum, code):
-    """As Ctrl-C, or as SIGTERM."""
-    run = start({'worker:0': f'echo $$ > pid; {FOREVER}'})
-    pid_in(tmp_path / 'pid')
-    run.popen.send_signal(signum)
-    assert run.finish().code == code
-    assert run.outcome['why'] == 'SIGNALLED'
-    assert run.outcome['codes'] == {'worker:0': -2 if signum == signal.SIGINT else -15}
-    assert run.outcome['how'] == {'worker:0': 'stopped by the supervisor'}
-    if signum == signal.SIGINT:
-        assert 'received Ctrl-C; stopping worker:0 (Ctrl-C, SIGKILL after 10 s; a second Ctrl-C kills' in run.err
-        assert 'SIGTERM' not in run.err
-
-
-def test_a_second_ctrl_c_kills_at_once(start, tmp_path):
-    stubborn = 'trap "echo > termed" INT; echo $$ > pid; while :; do sleep .01; done'
-    run = start({'worker:0': stubborn}, grace_secs=600)
-    pid_in(tmp_path / 'pid')
-    run.popen.send_signal(signal.SIGINT)
-    until((tmp_path / 'termed').exists)
-    run.popen.send_signal(signal.SIGTERM)  # not Ctrl-C: changes nothing
-    run.popen.send_signal(signal.SIGINT)
-    assert run.finish().code == 130
-    assert run.outcome['codes'] == {'worker:0': -9}
-
-
 def test_a_signal_ignored_from_the_start_stays_ignored(start, tmp_path):
     os.mkfifo(tmp_path / 'go')
     run = start({'worker:0': 'echo $$ > pid; read line < go'}, ignored=[signal.SIGHUP])
@@ -259,45 +248,6 @@ def test_a_signal_ignored_from_the_start_stays_ignored(start, tmp_path):
     run.popen.send_signal(signal.SIGHUP)
     (tmp_path / 'go').write_text('\n')
     assert run.finish().code == 0
-
-
-def test_what_goes_on_after_training_is_given_a_bound(start):
-    worker = 'until [ -s pid ]; do sleep .01; done; while kill -0 $(cat pid); do sleep .01; done'  # it is collected
-    evaluator = 'echo $$ > new; mv new pid'
-    run = start({'worker:0': worker, 'ps:0': FOREVER, 'evaluator:0': evaluator}, drain_secs=0.2).finish()
-    assert run.code == 1
-    assert (run.outcome['why'], run.outcome['late']) == ('NOT_DRAINED', ['ps:0'])
-    assert 'at most 0.2 s (--drain_secs)' in run.err
-    assert 'stopping ps:0' in run.err
-
-
-SERVES = f'# server.join\n{FOREVER}'
-
-
-def test_who_serves_for_ever_is_stopped_when_all_others_are_done(start):
-    tasks = {'chief:0': ':', 'worker:0': ':', 'ps:0': SERVES, 'ps:1': SERVES, 'evaluator:0': 'sleep .3'}
-    run = start(tasks).finish()
-    assert (run.code, run.outcome['why'], run.outcome['late']) == (0, 'DONE', [])
-    assert {run.outcome['how'][name] for name in ('ps:0', 'ps:1')} == {'stopped by the supervisor'}
-    assert 'waiting for evaluator:0 to end' in run.err or 'evaluator:0' not in run.err
-    assert 'all other tasks are done, and ps:0, ps:1 would wait for ever; stopping ps:0, ps:1' in run.err
-
-
-def test_who_serves_for_ever_and_hears_no_order_is_killed_and_the_gang_is_done(start):
-    deaf = '# server.join\ntrap "" TERM; touch deaf; while :; do sleep .01; done'
-    worker = 'until [ -e deaf ]; do sleep .01; done'
-    run = start({'chief:0': worker, 'ps:0': deaf}, grace_secs=0.2).finish()
-    assert (run.code, run.outcome['why'], run.outcome['codes']['ps:0']) == (0, 'DONE', -9)
-
-
-def test_an_evaluator_that_does_not_end_is_late_and_who_serves_for_ever_is_not(start):
-    run = start({'chief:0': ':', 'ps:0': SERVES, 'evaluator:0': FOREVER}, drain_secs=0.2).finish()
-    assert (run.code, run.outcome['why'], run.outcome['late']) == (1, 'NOT_DRAINED', ['evaluator:0'])
-
-
-def test_the_end_of_who_serves_for_ever_is_a_failure_while_others_run(start):
-    run = start({'chief:0': FOREVER, 'ps:0': '# server.join\nexit 7'}).finish()
-    assert (run.code, run.outcome['why'], run.outcome['cause']) == (7, 'FAILED', 'ps:0')
 
 
 def test_an_evaluator_may_end_after_training(start):
@@ -322,18 +272,6 @@ def test_a_grandchild_is_killed_with_its_task(start, tmp_path):
     until(lambda: gone(pid))
 
 
-def test_a_leader_that_ends_while_it_is_asked_does_not_leave_its_group_behind(tmp_path, monkeypatch):
-    script = 'sleep 600 & echo $! > pid'
-    popen = subprocess.Popen(['sh', '-c', script], cwd=tmp_path, start_new_session=True)
-    group, ended = process.ProcessGroup(popen), process.has_ended
-    until(lambda: ended(popen))
-    monkeypatch.setattr(process, 'has_ended', lambda popen: False)  # it was asked a moment before
-    assert group.poll() is None
-    monkeypatch.setattr(process, 'has_ended', ended)
-    assert group.poll() == 0
-    until(lambda: gone(pid_in(tmp_path / 'pid')))
-
-
 @pytest.mark.skipif(not shutil.which('setsid'), reason='needs setsid')
 def test_a_process_that_left_the_group_cannot_hold_the_run_up(start, tmp_path):
     run = start(
@@ -349,35 +287,20 @@ def test_a_process_that_left_the_group_cannot_hold_the_run_up(start, tmp_path):
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_task_that_cannot_be_started_ends_those_that_were(tmp_path, quiet):
-    first = task_commands.TaskCommand('worker:0', ('sh', '-c', FOREVER), os.environ)
-    gang = [
-        first,
-        dataclasses.replace(first, name='worker:1', argv=('/no/such/program',)),
-        dataclasses.replace(first, name='worker:2'),
-    ]
-    runner = Gang(local_launcher.LocalLauncher(tmp_path, quiet, quiet), Limits(), quiet)
-    with signal_pipe.Signals() as caught:
-        outcome = runner.run(gang, caught)
-    assert [(end.name, end.code) for end in outcome.ended] == [('worker:1', 1), ('worker:0', -9)]
-    cause = outcome.end.cause
-    assert (cause.name, cause.code, cause.ended.never_started) == ('worker:1', 1, True)
-    assert 'No such file or directory' in cause.ended.error.message
-
-
-def test_a_log_that_cannot_be_made_is_a_task_that_cannot_be_started(tmp_path, quiet):
+def test_a_log_that_cannot_be_made_is_a_task_that_cannot_be_started(tmp_path):
     (tmp_path / 'worker-0.err').touch()
     command = task_commands.TaskCommand('worker:0', ('true',), os.environ)
     with selectors.DefaultSelector() as selector:
-        with pytest.raises(launcher.CannotStart, match='worker-0.err'):
-            local_launcher.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
+        with pytest.raises(task_commands.CannotStart, match='worker-0.err'):
+            local_launcher.LocalLauncher(tmp_path, fakes.Console(), fakes.Console()).start(command, 0, 1, selector)
         assert not selector.get_map()
 
 
-def test_what_a_task_wrote_last_is_not_lost(tmp_path, quiet):
+def test_what_a_task_wrote_last_is_not_lost(tmp_path):
     command = task_commands.TaskCommand('worker:0', ('sh', '-c', 'echo last words'), os.environ)
     with selectors.DefaultSelector() as selector:
-        running = local_launcher.LocalLauncher(tmp_path, quiet, quiet).start(command, 0, 1, selector)
+        launcher = local_launcher.LocalLauncher(tmp_path, fakes.Console(), fakes.Console())
+        running = launcher.start(command, 0, 1, selector)
         until(lambda: running.poll() is not None)
         running.close()  # before the pipe was ever read
     assert (tmp_path / 'worker-0.out').read_text() == 'last words\n'
@@ -406,6 +329,6 @@ while not until.exists():
     until(lambda: all((tmp_path / f'heard-{n}.ready').exists() for n in range(2)))
     run.popen.send_signal(signal.SIGUSR2)
     run.finish()
-    assert run.code == 0 and set(run.outcome['codes'].values()) == {0}
+    assert run.code == 0 and set(run.json('outcome')['codes'].values()) == {0}
     assert 'received SIGUSR2, which asks worker:0 for a profile (--profile_tasks=chief)' in run.err
     assert not (tmp_path / 'heard-1').exists()

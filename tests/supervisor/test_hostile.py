@@ -4,6 +4,8 @@ import signal
 
 import pytest
 
+from tests.processes import until
+
 BOUND_SECS = 120
 
 TALKATIVE = """
@@ -18,7 +20,7 @@ def line(who, attempt):
 
 
 @pytest.mark.parametrize('signum, expected', [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_console_that_nobody_reads_holds_up_nothing(cluster, until, signum, expected):
+def test_a_console_that_nobody_reads_holds_up_nothing(cluster, signum, expected):
     """Both streams are pipes that are never read: a killed worker is still followed by a restart, which is stopped."""
     run = cluster(
         TALKATIVE
@@ -45,8 +47,8 @@ def test_a_console_that_nobody_reads_holds_up_nothing(cluster, until, signum, ex
             assert log.read_text() == f'{line(f"worker:{who}", attempt)}\n' * LINES
 
 
-def test_a_reader_who_comes_late_is_told_what_is_left_out(cluster, until):
-    run = cluster(TALKATIVE + 'talk; here $who; wait_for go', '--workers=1', '--noevaluator')
+def test_a_reader_who_comes_late_is_told_what_is_left_out(one_worker):
+    run = one_worker(TALKATIVE + 'talk; here $who; wait_for go')
     until(lambda: (run.folder / 'here-worker:0').exists())
     (run.folder / 'here-go').touch()
     run.finish()
@@ -57,11 +59,9 @@ def test_a_reader_who_comes_late_is_told_what_is_left_out(cluster, until):
     assert f'they are in the log files in {run.folder}/model/logs' in run.out
 
 
-def test_a_log_and_the_attempts_are_bounded(cluster):
-    run = cluster(
+def test_a_log_and_the_attempts_are_bounded(one_worker):
+    run = one_worker(
         TALKATIVE + '[ $attempt = 1 ] || talk; echo the end; [ $attempt = 4 ] || exit 196',
-        '--workers=1',
-        '--noevaluator',
         '--max_log_mb=1',
         '--keep_attempts=2',
     ).finish()

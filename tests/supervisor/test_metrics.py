@@ -5,19 +5,19 @@ import re
 
 import pytest
 
+from tests.processes import until
+
 pytest.importorskip('prometheus_client', reason='prometheus-client is not installed')
 
 
-def test_the_supervisor_serves_for_all_tasks(cluster, until):
-    run = cluster(
+def test_the_supervisor_serves_for_all_tasks(one_worker):
+    run = one_worker(
         """
         echo "$*" > args
         board training 5 null
         [ $attempt = 1 ] && exit 196
         wait_for scraped
         """,
-        '--workers=1',
-        '--noevaluator',
         trainer_flags=('--model_dir=model', '--metrics_port=0'),
     )
     told = iter(lambda: run.popen.stderr.readline().decode(), '')

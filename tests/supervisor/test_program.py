@@ -10,9 +10,8 @@ import sys
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.supervisor import local_machine as machines
-from estimator_trainer.supervisor import options
-from estimator_trainer.supervisor.processes import console
+from estimator_trainer.supervisor import local_supervisor, options
+from estimator_trainer.this_process import console
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 60
@@ -117,10 +116,10 @@ def parsed(tmp_path, *flags):
 def test_the_command_of_each_task(tmp_path):
     opts = parsed(tmp_path, '--workers=2', '--ps=1', '--', '--batch_size=8')
     silent = console.Console(None, False)
-    machine = machines.Machine(('trainer',), {}, (0, 1), silent, silent, False, python=('python',))
-    gang = machines.gang(opts, machine, 2, [1, 2, 3, 4], {})
+    machine = local_supervisor.Machine(('trainer',), {}, (0, 1), silent, silent, False)
+    gang = local_supervisor.gang_commands(opts, machine, 2, [1, 2, 3, 4], {})
     assert {task.argv for task in gang} == {
-        ('python', '-m', 'estimator_trainer.compat', 'run', f'{tmp_path}/my.py', '--batch_size=8')
+        (sys.executable, '-m', 'estimator_trainer.compat', 'run', f'{tmp_path}/my.py', '--batch_size=8')
     }
     assert [task.name for task in gang if task.serves_for_ever] == ['ps:0']
     tasks = [json.loads(task.env['TF_CONFIG'])['task'] for task in gang]

@@ -6,6 +6,12 @@ import signal
 
 import pytest
 
+from estimator_trainer.supervisor.policy.causes import GangEndKind
+from estimator_trainer.supervisor.policy.restarts import Rules
+from tests import fakes
+from tests.fakes import Task
+from tests.processes import until
+
 PERMANENT = [64, 65, 66, 70, 71, 74, 2]
 ONE = ('--workers=1', '--noevaluator')
 
@@ -54,30 +60,32 @@ def test_a_failure_restarts_the_whole_gang_elsewhere(cluster):
     assert run.said('restart 1 of 3 in 0.0 s, from the beginning: worker:1, SIGKILL')
 
 
-def test_a_run_that_is_part_of_a_longer_one_hands_its_beginning_on(cluster):
+def test_a_run_that_is_part_of_a_longer_one_hands_its_beginning_on(one_worker):
     script = 'echo $ESTIMATOR_TRAINER_STARTED $ESTIMATOR_TRAINER_ISOLATED$ESTIMATOR_TRAINER_GENERATION'
-    run = cluster(
-        script,
-        '--workers=1',
-        '--noevaluator',
-        ESTIMATOR_TRAINER_STARTED='12.5',
-        ESTIMATOR_TRAINER_ISOLATED='1',
-        ESTIMATOR_TRAINER_GENERATION='theirs',
+    run = one_worker(
+        script, ESTIMATOR_TRAINER_STARTED='12.5', ESTIMATOR_TRAINER_ISOLATED='1', ESTIMATOR_TRAINER_GENERATION='theirs'
     ).finish()
     assert re.fullmatch(r'\[worker:0\] 12\.5 1-\w+\n', run.out)
 
 
 @pytest.mark.parametrize('code', PERMANENT)
-def test_a_permanent_code_is_not_retried(cluster, code):
-    run = cluster(f'exit {code}', '--workers=1', '--noevaluator').finish()
-    assert run.code == code
+def test_a_permanent_code_is_not_retried(code):
+    supervisor = fakes.Supervisor({'worker:0': Task(code)})
+    assert supervisor.run() == code
+    assert len(supervisor.outcomes) == 1
+    assert f'no restart: exit code {code} is permanent' in supervisor.console.text
+
+
+def test_a_run_that_is_not_retried(one_worker):
+    run = one_worker('exit 64').finish()
+    assert run.code == 64
     assert len(run.report['attempts']) == 1
-    assert run.said(f'no restart: exit code {code} is permanent')
+    assert run.said('no restart: exit code 64 is permanent')
     assert run.status['state'] == 'failed'
 
 
-def test_when_the_restarts_are_spent_the_code_says_so(cluster):
-    run = cluster('exit 196', '--workers=1', '--noevaluator', '--max_restarts=2').finish()
+def test_when_the_restarts_are_spent_the_code_says_so(one_worker):
+    run = one_worker('exit 196', '--max_restarts=2').finish()
     assert run.code == 197
     assert len(run.report['attempts']) == 3
     assert [attempt['decision'] for attempt in run.report['attempts']] == [
@@ -91,15 +99,23 @@ def test_when_the_restarts_are_spent_the_code_says_so(cluster):
     assert run.report['meaning'] == 'failed more often than --max_restarts allows'
 
 
-def test_without_restarts_the_code_is_that_of_the_cause(cluster):
-    run = cluster('kill -9 $$', '--workers=1', '--noevaluator', '--max_restarts=0').finish()
-    assert run.code == 137
-    assert run.said('no restart: --max_restarts=0')
+def test_without_restarts_the_code_is_that_of_the_cause():
+    supervisor = fakes.Supervisor({'worker:0': Task(-9)}, rules=Rules(max_restarts=0))
+    assert supervisor.run() == 137
+    assert 'no restart: --max_restarts=0' in supervisor.console.text
 
 
-def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
+def test_a_restart_begins_anew_with_all_tasks():
+    tasks = {'worker:0': Task(), 'worker:1': Task(-9)}
+    supervisor = fakes.Supervisor(tasks, {'worker:0': Task(0), 'worker:1': Task(0)})
+    assert supervisor.run() == 0
+    assert [outcome.end.kind for outcome in supervisor.outcomes] == [GangEndKind.FAILED, GangEndKind.DONE]
+    assert 'restart 1 of 3 in 0.0 s, from the beginning: worker:1, SIGKILL' in supervisor.console.text
+
+
+def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(one_worker):
     """Gang 1 leaves step 80, which is damaged; gang 2 falls back to 40; each of the next saves further."""
-    run = cluster(
+    run = one_worker(
         """
         set -- 80 40 60 80
         [ $attempt = 5 ] && exit 0
@@ -108,8 +124,6 @@ def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
         echo "model_checkpoint_path: \\"model.ckpt-$1\\"" > model/checkpoint
         exit 196
         """,
-        '--workers=1',
-        '--noevaluator',
         '--max_restarts=2',
     ).finish()
     assert run.code == 0, run.err
@@ -119,15 +133,13 @@ def test_after_a_fall_back_progress_counts_from_the_older_checkpoint(cluster):
     assert run.said('restart 2 of 2 in') and run.said('from the checkpoint at step 40')
 
 
-def test_a_new_checkpoint_gives_the_restarts_back(cluster):
-    run = cluster(
+def test_a_new_checkpoint_gives_the_restarts_back(one_worker):
+    run = one_worker(
         """
         [ $attempt = 5 ] && exit 0
         board training $((attempt * 10 + 3)) $((attempt * 10))
         exit 196
         """,
-        '--workers=1',
-        '--noevaluator',
         '--max_restarts=1',
     ).finish()
     assert run.code == 0, run.err
@@ -138,23 +150,21 @@ def test_a_new_checkpoint_gives_the_restarts_back(cluster):
     assert run.said('3 steps are lost: step 23 was done, the last checkpoint is of step 20')
 
 
-def test_checkpoints_of_others_give_nothing_back(cluster):
-    run = cluster(
+def test_checkpoints_of_others_give_nothing_back(one_worker):
+    run = one_worker(
         """
         ESTIMATOR_TRAINER_GENERATION=another
         board training $((attempt * 10)) $((attempt * 10))
         exit 196
         """,
-        '--workers=1',
-        '--noevaluator',
         '--max_restarts=1',
     ).finish()
     assert run.code == 197
 
 
-def test_an_exception_is_tried_once_again(cluster):
+def test_an_exception_is_tried_once_again(one_worker):
     script = 'board training 7 5; error 1 7 "ValueError: no" null'
-    run = cluster(script, '--workers=1', '--noevaluator').finish()
+    run = one_worker(script).finish()
     assert run.code == 1
     assert len(run.report['attempts']) == 2
     assert run.said('no restart: the same exception again')
@@ -314,8 +324,8 @@ def test_a_stalled_gang_shows_its_stacks_and_is_restarted(cluster):
 
 
 @pytest.mark.parametrize('signum, code', [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_the_back_off_at_once(cluster, until, signum, code):
-    run = cluster('exit 196', '--workers=1', '--noevaluator', '--backoff_secs=50')
+def test_a_signal_ends_the_back_off_at_once(one_worker, signum, code):
+    run = one_worker('exit 196', '--backoff_secs=50')
     until(lambda: run.status and run.status['state'] == 'backing_off')
     assert [(task['pid'], task['state']) for task in run.status['tasks']] == [(None, 'failed')]
     run.popen.send_signal(signum)
@@ -325,7 +335,7 @@ def test_a_signal_ends_the_back_off_at_once(cluster, until, signum, code):
     assert (run.status['state'], run.status['exit_code']) == ('stopped', code)
 
 
-def test_a_signal_while_the_gang_runs_is_not_followed_by_a_restart(cluster, until):
+def test_a_signal_while_the_gang_runs_is_not_followed_by_a_restart(cluster):
     run = cluster("trap 'exit 143' TERM; here $who; while :; do sleep .02; done", '--noevaluator')
     until(lambda: (run.folder / 'here-worker:1').exists())
     until(lambda: (run.folder / 'here-worker:0').exists())
@@ -348,7 +358,7 @@ def test_a_signal_while_the_gang_runs_is_not_followed_by_a_restart(cluster, unti
         ),
     ],
 )
-def test_a_second_ctrl_c_says_what_is_on_the_disk(cluster, until, script, code, says):
+def test_a_second_ctrl_c_says_what_is_on_the_disk(cluster, script, code, says):
     run = cluster(
         f"trap 'here told' INT; {script}\nhere $who; while :; do sleep .02; done", '--workers=1', '--noevaluator'
     )
@@ -363,7 +373,7 @@ def test_a_second_ctrl_c_says_what_is_on_the_disk(cluster, until, script, code, 
     assert run.said('a second Ctrl-C kills them at once')
 
 
-def test_a_signal_while_the_gang_is_being_stopped_is_heard_too(cluster, until):
+def test_a_signal_while_the_gang_is_being_stopped_is_heard_too(cluster):
     run = cluster(
         """
         [ $who = worker:1 ] && wait_for worker:0 && exit 143
@@ -418,10 +428,10 @@ def test_a_batch_that_does_not_divide_keeps_the_workers(cluster):
     assert run.said('shares the global batch of 15 evenly')
 
 
-def test_a_second_supervisor_is_refused(cluster, until):
-    run = cluster('here $who; for_ever', '--workers=1', '--noevaluator')
+def test_a_second_supervisor_is_refused(one_worker):
+    run = one_worker('here $who; for_ever')
     until(lambda: (run.folder / 'here-worker:0').exists())
-    second = cluster('exit 0', '--workers=1', '--noevaluator').finish()
+    second = one_worker('exit 0').finish()
     assert second.code == 64
     assert second.err == (
         'error: --model_dir=model: another run_local_cluster.sh '
@@ -429,10 +439,10 @@ def test_a_second_supervisor_is_refused(cluster, until):
     )
     run.popen.kill()
     run.finish()
-    assert cluster('exit 0', '--workers=1', '--noevaluator').finish().code == 0
+    assert one_worker('exit 0').finish().code == 0
 
 
-def test_the_status_while_it_runs(cluster, until):
+def test_the_status_while_it_runs(cluster):
     run = cluster(
         """
         [ $who = worker:0 ] && board training 30 20
@@ -456,14 +466,14 @@ def test_the_status_while_it_runs(cluster, until):
     assert run.report['attempts'][0]['steps_lost'] == 0
 
 
-def test_an_old_report_does_not_outlive_its_run(cluster, until, tmp_path):
+def test_an_old_report_does_not_outlive_its_run(one_worker, tmp_path):
     (tmp_path / 'model' / 'report.json').write_text('{}')
-    run = cluster('here $who; for_ever', '--workers=1', '--noevaluator')
+    run = one_worker('here $who; for_ever')
     until(lambda: (run.folder / 'here-worker:0').exists())
     assert run.report is None
 
 
-def test_the_report_has_every_start_of_the_run(cluster, until):
+def test_the_report_has_every_start_of_the_run(cluster):
     """The first start is told to stop, the second is killed with its supervisor, the third is done."""
     save = 'echo \'model_checkpoint_path: "model.ckpt-20"\' > model/checkpoint'
     run = cluster(f"trap 'exit 143' TERM; board training 30 20; {save}; here $who; while :; do sleep .02; done", *ONE)
@@ -490,14 +500,14 @@ def test_the_report_has_every_start_of_the_run(cluster, until):
     assert [attempt['attempt'] for attempt in run.status['attempts']] == [1, 2]
 
 
-def test_a_status_that_cannot_be_written_stops_nothing(cluster):
-    run = cluster('rm -r model', '--workers=1', '--noevaluator').finish()
+def test_a_status_that_cannot_be_written_stops_nothing(one_worker):
+    run = one_worker('rm -r model').finish()
     assert run.code == 0, run.err
     assert run.said('report.json cannot be written: No such file or directory; the run goes on')
 
 
-def test_without_a_model_dir_it_runs_all_the_same(cluster):
-    run = cluster('[ $attempt = 2 ] && exit 0; kill -9 $$', '--workers=1', '--noevaluator', trainer_flags=()).finish()
+def test_without_a_model_dir_it_runs_all_the_same(one_worker):
+    run = one_worker('[ $attempt = 2 ] && exit 0; kill -9 $$', trainer_flags=()).finish()
     assert run.code == 0, run.err
     folders = [line.rpartition(' ')[2] for line in run.said('logs in')]
     assert [folder.rpartition('/')[2] for folder in folders] == ['attempt-1', 'attempt-2']

@@ -2,12 +2,14 @@
 
 import fcntl
 import json
+import time
 
 import pytest
 
-from estimator_trainer.run_dir import locks, metrics_log
-from estimator_trainer.tools.report.run_verdict import Alive
-from estimator_trainer.tools.status import line, status_command, status_now
+from estimator_trainer.run_dir import locks
+from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.run_dir.run_verdict import Holders
+from estimator_trainer.tools.status import line, status_command
 
 NOW = 1_700_000_100.0
 LINES = [
@@ -36,9 +38,15 @@ STATUS = {
 EVALUATION = {'kind': 'eval', 'step': 900, 'time': NOW - 5, 'accuracy': 0.952, 'loss': 0.1932}
 
 
-def now(**known) -> status_now.Now:
-    empty = {'training': {}, 'status': {}, 'report': {}, 'config': {}, 'lines': [], 'evaluation': {}}
-    return status_now.Now(**{**empty, 'alive': Alive(), 'at': NOW, **known})
+def run_of(**known) -> RunFolder:
+    """A run with these attributes, and nothing else."""
+    run = RunFolder('/nowhere')
+    vars(run).update(known)
+    return run
+
+
+def say(run) -> str:
+    return line.line(run, 'run', NOW)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +56,9 @@ def now(**known) -> status_now.Now:
             {
                 'training': TRAINING,
                 'status': STATUS,
-                'lines': LINES,
-                'evaluation': EVALUATION,
-                'alive': Alive(True, True),
+                'last_metrics': LINES,
+                'newest_evaluation': EVALUATION,
+                'holders': Holders(True, True),
             },
             'run trains: step 950 of 4,000 (23 %), loss 1.500, 4,480 examples/s, 34s left; 2 of 3 tasks alive '
             '(evaluator:0 is restarting), 1 restart; checkpoint at step 900; '
@@ -58,23 +66,26 @@ def now(**known) -> status_now.Now:
             3,
         ),
         (
-            {'training': TRAINING, 'lines': LINES, 'alive': Alive(trainer=True)},
+            {'training': TRAINING, 'last_metrics': LINES, 'holders': Holders(trainer=True)},
             'run trains: step 950 of 4,000 (23 %), loss 1.500, 4,480 examples/s, 30s left; checkpoint at step 900',
             3,
         ),
-        ({'status': {'state': 'starting'}, 'alive': Alive(cluster=True)}, 'run starts', 3),
+        ({'status': {'state': 'starting'}, 'holders': Holders(cluster=True)}, 'run starts', 3),
         (
             {
                 'training': TRAINING,
-                'lines': [{**each, 'input_wait_secs': 0.25, 'peer_wait_secs': 0.01} for each in LINES],
-                'alive': Alive(trainer=True),
+                'last_metrics': [{**each, 'input_wait_secs': 0.25, 'peer_wait_secs': 0.01} for each in LINES],
+                'holders': Holders(trainer=True),
             },
             'run trains: step 950 of 4,000 (23 %), loss 1.500, 4,480 examples/s, 30s left; '
             'waits for input 25 % of the time; checkpoint at step 900',
             3,
         ),
         (
-            {'training': {**TRAINING, 'state': 'ended', 'step': 4000, 'why': 'max_steps'}, 'evaluation': EVALUATION},
+            {
+                'training': {**TRAINING, 'state': 'ended', 'step': 4000, 'why': 'max_steps'},
+                'newest_evaluation': EVALUATION,
+            },
             'run is done: all steps are trained. Step 4,000 of 4,000 (100 %); '
             'evaluation at step 900: accuracy 0.9520, loss 0.1932',
             0,
@@ -117,23 +128,22 @@ def now(**known) -> status_now.Now:
     ],
 )
 def test_lines(known, said, code):
-    seen = now(**known)
-    assert line.of(seen, 'run') == said
-    assert line.exit_code(line.judge(seen)) == code
+    run = run_of(**known)
+    assert say(run) == said
+    assert line.exit_code(run.verdict(NOW)) == code
 
 
 def test_how_often_a_run_was_started():
     """Where the restarts are told; of a run that has ended those of all its starts."""
-    lives = {'training': TRAINING, 'status': {**STATUS, 'start': 3}, 'alive': Alive(True, True)}
-    assert '; 2 of 3 tasks alive (evaluator:0 is restarting), start 3, 1 restart; checkpoint' in line.of(
-        now(**lives), 'run'
-    )
+    lives = {'training': TRAINING, 'status': {**STATUS, 'start': 3}, 'holders': Holders(True, True)}
+    said = say(run_of(**lives))
+    assert '; 2 of 3 tasks alive (evaluator:0 is restarting), start 3, 1 restart; checkpoint' in said
     ended = {**TRAINING, 'state': 'ended', 'step': 4000, 'why': 'max_steps'}
     earlier = [{'started': 1.0, 'secs': 30.0, 'restarts': 2, 'attempts': []}, {'started': 50.0, 'restarts': 0}]
     report = {'exit_code': 0, 'started': 90.0, 'ended': NOW, 'secs': 75, 'restarts': 0, 'attempts': []}
-    said = line.of(now(training=ended, report={**report, 'start': 3, 'earlier_starts': earlier}), 'run')
+    said = say(run_of(training=ended, report={**report, 'start': 3, 'earlier_starts': earlier}))
     assert said.endswith('Step 4,000 of 4,000 (100 %); 3 starts, 2 restarts; after 1m45s in all')
-    said = line.of(now(training=ended, report=report), 'run')
+    said = say(run_of(training=ended, report=report))
     assert said.endswith('Step 4,000 of 4,000 (100 %); after 1m15s')
 
 
@@ -141,8 +151,9 @@ def test_a_trial_that_was_pruned():
     ended = {**TRAINING, 'state': 'ended', 'why': 'early_stopping'}
     stop = {'metric': 'accuracy', 'step': 950, 'why': 'pruned by the sweep'}
     said = 'run was ended early at step 950: pruned by the sweep. Step 950 of 4,000 (23 %)'
-    assert line.of(now(training=ended, stop=stop), 'run') == said
-    assert line.exit_code(line.judge(now(training=ended, stop=stop))) == 0
+    run = run_of(training=ended, stop=stop)
+    assert say(run) == said
+    assert line.exit_code(run.verdict(NOW)) == 0
 
 
 @pytest.mark.parametrize(
@@ -171,38 +182,36 @@ def test_the_folder_of_a_sweep(tmp_path, capsys, state, held, said, code):
     )
 
 
-def test_a_lock_that_is_held_is_life(tmp_path):
+def test_a_lock_that_is_held_is_life(tmp_path, capsys):
     path = tmp_path / '.trainer.lock'
     assert not locks.is_held(path)
     path.write_text('1')
-    assert not locks.is_held(path)
+    assert not locks.is_held(path) and status_command.main([str(tmp_path)]) == 64
     with open(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert locks.is_held(path) and status_now.read(str(tmp_path)).alive.trainer
-    assert not locks.is_held(path)
-
-
-def test_the_end_of_a_long_file(tmp_path):
-    path = tmp_path / 'metrics.jsonl'
-    path.write_text(''.join(json.dumps({'step': step, 'loss': 0.5}) + '\n' for step in range(10_000)) + '{"step": 1')
-    lines = metrics_log.tail(str(path))
-    assert 1000 < len(lines) < 10_000 and lines[-1] == {'step': 9999, 'loss': 0.5}
+        assert locks.is_held(path) and status_command.main([str(tmp_path)]) == 3
+    assert not locks.is_held(path) and capsys.readouterr().out == f'{tmp_path} starts\n'
 
 
 def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
-    states = iter([*(now(training={**TRAINING, 'step': step}, alive=Alive(True)) for step in (1, 1, 2)),
-                   now(training={**TRAINING, 'state': 'ended', 'why': 'max_steps'})])  # fmt: skip
+    states = [{**TRAINING, 'step': step, 'time': time.time()} for step in (1, 1, 2)]
+    states.append({**TRAINING, 'state': 'ended', 'why': 'max_steps'})
     waits = []
-    monkeypatch.setattr(status_now, 'read', lambda path: next(states))
-    monkeypatch.setattr(status_command.time, 'sleep', waits.append)
-    assert status_command.main(['run', '--follow', '--every_secs=0.5']) == 0
-    said = capsys.readouterr().out.splitlines()
+
+    def next_state(secs=None):
+        waits.append(secs)
+        (tmp_path / 'training.json').write_text(json.dumps(states.pop(0)))
+
+    next_state()
+    monkeypatch.setattr(status_command.time, 'sleep', next_state)
+    assert status_command.main([str(tmp_path), '--follow', '--every_secs=0.5']) == 0
+    said = [text.replace(str(tmp_path), 'run') for text in capsys.readouterr().out.splitlines()]
     assert [text.split(',')[0].split(' of ')[0] for text in said] == [
         'run trains: step 1',
         'run trains: step 2',
         'run is done: all steps are trained. Step 950',
     ]
-    assert waits == [0.5] * 3
+    assert waits[1:] == [0.5] * 3
 
 
 @pytest.mark.parametrize(

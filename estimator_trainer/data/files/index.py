@@ -15,7 +15,6 @@ import os
 import random
 import re
 import secrets
-import subprocess
 import sys
 import time
 import zipfile
@@ -29,6 +28,8 @@ from estimator_trainer.data.remote import whole_copies
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.run_dir import removal
+from estimator_trainer.this_process import parent_process
+from estimator_trainer.this_process.child_process import PIPE, Child
 
 _log = logging.getLogger('estimator_trainer')
 _VERSION = 2  # of the rule that says where records begin
@@ -144,33 +145,24 @@ def _make_in_parallel(paths, file_format, has_header, folder) -> None:
     helpers = []
     try:
         for share in shares:
-            pipe = subprocess.PIPE
-            helpers.append(subprocess.Popen([*command, folder or ''], env=environ, stdin=pipe, stdout=pipe))
+            tied = parent_process.tying((*command, folder or ''))
+            helpers.append(Child(tied, env=environ, stdin=PIPE, stdout=PIPE, ties=False))
+            # A command line has no room for thousands of names. The helper reads all of them before it answers.
             with contextlib.suppress(BrokenPipeError):  # it has ended: its files are left to us
-                _give(helpers[-1], share)
+                helpers[-1].give(b'\0'.join(map(os.fsencode, share)))
         _wait(helpers, sizes, total)
     finally:
         for helper in helpers:
-            helper.kill()
-            helper.wait()
-            helper.stdout.close()
-
-
-def _give(helper, paths) -> None:
-    """A command line has no room for thousands of names. The helper reads all of them before it answers."""
-    with helper.stdin as stdin:
-        stdin.write(b'\0'.join(map(os.fsencode, paths)))
+            helper.close()
 
 
 def _wait(helpers, sizes, total) -> None:
     """Until the helpers have ended. A damaged file takes as long as a whole one, so this needs no bound of its own."""
     done, said, rests = set(), time.monotonic(), dict.fromkeys(helpers, b'')
-    for helper in helpers:
-        os.set_blocking(helper.stdout.fileno(), False)
     while any(helper.poll() is None for helper in helpers):
         before = len(done)
         for helper in helpers:
-            *names, rests[helper] = (rests[helper] + (helper.stdout.read() or b'')).split(b'\0')
+            *names, rests[helper] = (rests[helper] + (helper.read(helper.stdout) or b'')).split(b'\0')
             done.update(names)
         if len(done) > before:
             preparing.advance(len(done) - before)

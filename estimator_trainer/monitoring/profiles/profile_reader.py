@@ -3,8 +3,9 @@
 import contextlib
 import os
 import pathlib
-import subprocess
 import sys
+
+from estimator_trainer.this_process import child_process
 
 _SECS = 300  # a profile of 76 MB took 32 s of a core
 _ROOT = pathlib.Path(__file__).parents[3]  # the folder that holds the package
@@ -26,7 +27,7 @@ class ProfileReader:
 
     def __init__(self, command=_COMMAND):
         self._command, self._killed = command, False
-        self._process: subprocess.Popen | None = None
+        self._process: child_process.Child | None = None
 
     def read(self, path: str) -> list[str]:
         """Writes the trace beside the profile, and says in three lines where the time of the steps went, and where
@@ -40,14 +41,11 @@ class ProfileReader:
         if self._killed:
             raise CannotReadProfile(_OVER)
         try:
-            self._process = subprocess.Popen(
+            self._process = child_process.Child(
                 [*self._command, f'--parent={os.getpid()}', path],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors='replace',
-                start_new_session=True,  # it is no helper process of the job
+                stdout=child_process.PIPE,
+                stderr=child_process.PIPE,
+                ties=False,  # it ties itself to its --parent
                 cwd=_ROOT,  # the job may have changed the current folder
             )
         except OSError as error:
@@ -56,16 +54,14 @@ class ProfileReader:
             self._process.kill()
         with self._process as process:
             try:
-                said, wrong = process.communicate(timeout=_SECS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise CannotReadProfile(f'it took longer than {_SECS} s') from None
+                output = process.finish(_SECS)
+            except child_process.TookTooLong as error:
+                raise CannotReadProfile(str(error)) from None
         if self._killed:
             raise CannotReadProfile(_OVER)
-        if process.returncode:
-            lines = wrong.strip().splitlines()
-            raise CannotReadProfile(lines[-1] if lines else f'its process ended with {process.returncode}')
-        return said.splitlines()
+        if output.code:
+            raise CannotReadProfile(output.last_line)
+        return output.out.decode(errors='replace').splitlines()
 
     def kill(self) -> None:
         """Ends the process. From here on none is started."""

@@ -10,7 +10,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.monitoring.profiles import event_names, profile_reader, schedule
-from estimator_trainer.monitoring.profiles.wanted import Steps
+from estimator_trainer.monitoring.profiles.profile_flags import Steps
 from estimator_trainer.run_dir import removal
 
 _log = logging.getLogger('estimator_trainer')

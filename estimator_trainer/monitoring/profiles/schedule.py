@@ -1,6 +1,6 @@
 """After which calls of TensorFlow a profile begins and ends. Pure."""
 
-from estimator_trainer.monitoring.profiles.wanted import Steps
+from estimator_trainer.monitoring.profiles.profile_flags import Steps
 
 ASKED_STEPS = 20  # of a profile that a signal asks for
 

@@ -23,8 +23,8 @@ class TaskError:
     follows: bool = False  # it stopped because another task was told to
 
     @classmethod
-    def of(cls, value: Mapping) -> 'TaskError | None':
-        """From the file's content, which a job may have spoiled; None for {}."""
+    def from_record(cls, value: Mapping) -> 'TaskError | None':
+        """Reads the content of the file, which a job may have spoiled. None for {}."""
         if not value:
             return None
         step, peer, traceback = value.get('step'), value.get('peer'), value.get('traceback')
@@ -37,8 +37,8 @@ class TaskError:
         )
 
     @classmethod
-    def of_output(cls, lines: Sequence[str]) -> 'TaskError | None':
-        """From the last lines of what a program has printed; None without a traceback of Python's at the end."""
+    def from_output(cls, lines: Sequence[str]) -> 'TaskError | None':
+        """Reads the last lines that a program has printed. None without a traceback of Python's at their end."""
         starts = [number for number, line in enumerate(lines) if line.startswith('Traceback (most recent call last)')]
         if not starts:
             return None
@@ -48,7 +48,7 @@ class TaskError:
 
 
 class EndedBy(enum.Enum):
-    """Whose doing the end of a task was."""
+    """Who ended a task."""
 
     BY_ITSELF = 'by itself'
     STOPPED = 'stopped by the supervisor'
@@ -63,7 +63,7 @@ class TaskEnd:
     name: str
     code: int  # its exit code, or minus the number of the signal that ended it
     secs: float  # since the gang was started
-    told: int | None = None  # the last signal that we had sent it
+    last_signal: int | None = None  # the last one that the supervisor had sent it
     error: TaskError | None = None
     life: int = 1  # 2: it had been restarted alone once
     never_started: bool = False
@@ -83,25 +83,31 @@ class TaskEnd:
     def how(self) -> EndedBy:
         if self.never_started:
             return EndedBy.NEVER_STARTED
-        if self.told in ORDERS and self.code in (0, -self.told, *GOOD_ORDER):
+        if self.last_signal in ORDERS and self.code in (0, -self.last_signal, *GOOD_ORDER):
             return EndedBy.STOPPED
-        if self.told is not None and self.code == -self.told:
+        if self.last_signal is not None and self.code == -self.last_signal:
             return EndedBy.KILLED
         return EndedBy.BY_ITSELF
 
 
+def never_started(name: str, life: int, secs: float, error: OSError) -> TaskEnd:
+    """The end of a task that could not be started, `secs` after the start of the gang."""
+    record = TaskError(f'cannot be started: {error}')
+    return TaskEnd(name, exit_codes.FAILED, secs, error=record, life=life, never_started=True, began=secs)
+
+
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """What a gang failed of."""
+    """Why a gang failed."""
 
     name: str  # of the task; '' if none is to blame
     code: int  # as a shell gives it
     ended: TaskEnd | None = None  # how that task ended; None if it had not
-    reporter: TaskEnd | None = None  # who missed it
+    reporter: TaskEnd | None = None  # how the task ended that missed it
 
     @property
-    def told_by(self) -> TaskEnd | None:
-        """The end that tells of it; None if none does."""
+    def evidence(self) -> TaskEnd | None:
+        """The end that says most about the cause; None if there is none."""
         return self.ended or self.reporter
 
 
@@ -117,7 +123,7 @@ class GangEndKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class GangEnd:
-    """The decision that a gang is over, and what led to it."""
+    """The decision to end a gang, and its reason."""
 
     kind: GangEndKind
     cause: Cause | None = None  # FAILED, STALLED
@@ -134,13 +140,13 @@ class GangEnd:
 
     @property
     def at_fault(self) -> TaskEnd | None:
-        """How the task ended that is to blame; None if no task is, or if it had not ended."""
+        """How the task ended that is to blame. None if no task is to blame, or if it had not ended."""
         return self.cause.ended if self.cause else None
 
 
 @dataclasses.dataclass(frozen=True)
 class GangOutcome:
-    """What a gang came to."""
+    """How a gang ended."""
 
     end: GangEnd
     ended: tuple[TaskEnd, ...]  # every task, each of its lives, in the order they were seen to end
@@ -149,14 +155,14 @@ class GangOutcome:
 
 
 def first_failure(failures: Iterable[TaskEnd]) -> TaskEnd:
-    """Of tasks found ended at the same time, none of them with 0, the one that failed first as far as can be told.
+    """The likely first failure among tasks that ended with non-zero codes in one poll. The order is:
 
     1. A death by signal, which takes others along with any code.
     2. A code that says the task itself is at fault.
     3. "Restart me": stalled, not saved, and codes that we do not know.
-    4. A stop in good order: somebody else may have asked for it.
-    5. One that followed another task's.
-    6. A lost peer, which is somebody else's failure.
+    4. A stop in good order: another process may have asked for it.
+    5. A stop that followed another task's.
+    6. A lost peer, which is the failure of another task.
 
     Ties go to the first in `failures`, which is not empty.
     """
@@ -186,7 +192,7 @@ def follows(task: TaskEnd) -> bool:
 
 
 def is_good_order(task: TaskEnd | None) -> bool:
-    """Whether it was told to stop, by whomever, and has saved what there was to save."""
+    """Whether it was told to stop, and has saved what there was to save."""
     return task is not None and task.code in GOOD_ORDER
 
 
@@ -200,11 +206,11 @@ def restarts_alone(name: str, asynchronous: bool) -> bool:
 
 
 def settled(end: GangEnd, ended: Sequence[TaskEnd]) -> GangEnd:
-    """`end`, now that all have ended: one that followed another gives the blame to that one."""
+    """Returns `end`, once all tasks have ended. A task that only followed another one hands the blame to that one."""
     if end.at_fault is None or not follows(end.at_fault):
         return end
-    told = next((task for task in ended if is_good_order(task) and not follows(task)), None)
-    return end if told is None else dataclasses.replace(end, cause=Cause(told.name, told.exit_code, told))
+    first = next((task for task in ended if is_good_order(task) and not follows(task)), None)
+    return end if first is None else dataclasses.replace(end, cause=Cause(first.name, first.exit_code, first))
 
 
 def can_save(at_fault: TaskEnd | None, failures: Iterable[TaskEnd], alone: Container[str]) -> bool:
@@ -228,17 +234,17 @@ def cause_of(failures: Iterable[TaskEnd], dead: Sequence[TaskEnd] = ()) -> Cause
     peer = first.error.peer if is_symptom(first) and first.error else None
     if peer is None or peer == first.name:
         return Cause(first.name, first.exit_code, first)
-    for theirs in dead:
-        if theirs.name == peer and theirs.code != 0 and not is_symptom(theirs):
-            return Cause(peer, theirs.exit_code, theirs, reporter=first)
+    for end in dead:
+        if end.name == peer and end.code != 0 and not is_symptom(end):
+            return Cause(peer, end.exit_code, end, reporter=first)
     return Cause(peer, first.exit_code, reporter=first)
 
 
 def code_of_stopped(outcome: GangOutcome, state: str | None) -> int:
-    """The exit code of a run that was told to stop: 128 + the signal, or NOT_SAVED if steps were lost by that.
+    """The exit code of a run that was told to stop: 128 + the signal, or NOT_SAVED if the stop has cost steps.
 
     Args:
-      state: what its chief has said last of the training, in training.json.
+      state: the last one that the chief has written into training.json.
     """
     assert outcome.signum is not None
     last = {task.name: task for task in outcome.ended}

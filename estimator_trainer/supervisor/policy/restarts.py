@@ -2,12 +2,16 @@
 
 import dataclasses
 import enum
+import pathlib
 import random
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.policy.causes import Cause
+from estimator_trainer.run_dir.training_file import TrainingStatus
+from estimator_trainer.supervisor.policy.causes import Cause, EndedBy, GangOutcome
 
+SAVE_MARGIN_SECS = 5  # a trainer's own bound for saving ends so much before it is killed
 BACKOFF_CAP_SECS = 60
 JITTER = 0.5  # at most so much longer, so that gangs which failed together come back one by one
 
@@ -17,7 +21,7 @@ USAGE_LIKE = frozenset((exit_codes.USAGE, exit_codes.DAMAGED, exit_codes.NO_DATA
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How often and how soon. The same numbers for the gang and for each task restarted alone."""
+    """How often and how soon a gang is restarted, and each task that is restarted alone."""
 
     max_restarts: int = 3
     window_secs: float = 3600  # a machine that fails this rarely is worth going on with
@@ -30,8 +34,17 @@ class Rules:
 
 
 @dataclasses.dataclass(frozen=True)
+class Limits:
+    """How long the tasks of a gang may take, in seconds."""
+
+    grace_secs: float = 30  # from SIGTERM to SIGKILL; SAVE_MARGIN_SECS more than the trainer's --grace_secs
+    drain_secs: float = 600  # for ps and evaluator, when training is done
+    stall_timeout: float = 1800  # without a step, as the trainer's --step_timeout_secs; 0: for ever
+
+
+@dataclasses.dataclass(frozen=True)
 class Failure:
-    """One failure of the gang, as far as it matters for what comes next."""
+    """One failure of the gang, with what a decision needs to know of it."""
 
     at: float  # seconds of a clock that never goes back
     code: int  # of the cause, as a shell gives it
@@ -41,6 +54,50 @@ class Failure:
     workers: int = 1  # of the gang
     never_started: bool = False
     alone: bool = False  # a task that had been restarted alone as often as allowed
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempt:
+    """One gang, from start to end."""
+
+    number: int
+    generation: str
+    workers: int
+    addresses: Mapping[str, str]  # by name of task
+    folder: pathlib.Path  # of its logs
+    started: float  # seconds since the epoch
+    outcome: GangOutcome
+    training: TrainingStatus | None = None  # as it was seen last
+    checkpoint_before: int | None = None  # step of the checkpoint that it began with
+    checkpoint_named: int | None = None  # by the file `checkpoint`, after it
+    oom_kills: int = 0  # of the kernel in our control group, meanwhile
+
+    @property
+    def checkpoint(self) -> int | None:
+        """The step of the checkpoint from which the next attempt goes on. None: as far as is known, there is none.
+
+        It may be lower than `checkpoint_before`: this attempt has then set aside damaged ones.
+        """
+        written = self.training.checkpoint_step if self.training else None
+        known = (self.checkpoint_named, written, self.checkpoint_before)
+        return next((step for step in known if step is not None), None)
+
+    @property
+    def step(self) -> int | None:
+        """The last step that was seen to be done. None: no step was."""
+        return self.training.step if self.training else None
+
+    @property
+    def steps_lost(self) -> int | None:
+        """How many steps were done, but not saved."""
+        return None if self.step is None else max(0, self.step - (self.checkpoint or 0))
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the task at fault may have been killed for want of memory."""
+        ended = self.outcome.end.at_fault
+        killed = ended is not None and ended.code == -signal.SIGKILL and ended.how is EndedBy.BY_ITSELF
+        return killed and self.oom_kills > 0
 
 
 class Reason(enum.Enum):
@@ -80,7 +137,7 @@ def progressed(failures: Sequence[Failure], number: int) -> bool:
 
 
 def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Decision:
-    """What follows the last of `failures`; each of the others was followed by a restart.
+    """Decides what follows the last of `failures`. Each of the others was followed by a restart.
 
     1. A permanent code ends the run with that code.
     2. So does an exception that comes again at the same step, or without a new checkpoint since.
@@ -131,7 +188,7 @@ class History:
         self.failures = [Failure(**failure) for failure in earlier]
 
     def decide(self, cause: Cause, now: float, checkpoint: int, workers: int = 1) -> Decision:
-        """What follows the failure of a gang for this cause."""
+        """Decides what follows the failure of a gang for this cause."""
         error = cause.ended.error if cause.ended else None
         failure = Failure(
             at=now,
@@ -147,16 +204,16 @@ class History:
         return decide(self.failures, self.rules, self._rng)
 
 
-class Alone:
-    """Restarts of single tasks while the others go on, each task on an account of its own."""
+class TaskRestartBudgets:
+    """Restarts of single tasks while the others go on. Each task has a budget of its own."""
 
     def __init__(self, rules: Rules, rng: random.Random):
         self._rules, self._rng = rules, rng
         self.max_restarts = rules.max_restarts
-        self._made: dict[str, list[float]] = {}  # task -> times of its restarts
+        self._made: dict[str, list[float]] = {}  # the times of the restarts of each task
 
     def decide(self, name: str, code: int, now: float) -> Decision:
-        """What follows the end of task `name` with `code`; a restart is put on its account."""
+        """Decides what follows the end of task `name` with `code`. A restart is charged to its budget."""
         made = self._made.setdefault(name, [])
         made[:] = [at for at in made if now - at < self._rules.window_secs]
         if code in USAGE_LIKE:
@@ -188,6 +245,6 @@ def is_at_fault_again(failures: Sequence[Failure]) -> bool:
 
 
 def fewer_workers(workers: int, min_workers: int, global_batch: int) -> int | None:
-    """The next smaller number of workers that share `global_batch` evenly; None: there is none."""
+    """The next smaller number of workers that share `global_batch` evenly. None: there is none."""
     numbers = range(workers - 1, min_workers - 1, -1)
     return next((number for number in numbers if global_batch % number == 0), None)

@@ -1,7 +1,12 @@
-"""What to start: the shape of a cluster becomes one command for each task. Pure."""
+"""What is started: the shape of a cluster becomes one command for each task. And what the supervisor asks of a
+`Launcher`, which starts them on this machine or elsewhere. Pure.
+"""
 
 import dataclasses
+import selectors
+import signal
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import tf_config
 from estimator_trainer.monitoring import report_page
@@ -41,6 +46,64 @@ class TaskCommand:
     address: str = ''
 
 
+class CannotStart(OSError):
+    """A task cannot be started, or its log cannot be written."""
+
+
+class StartedTask(Protocol):
+    """A task that was started.
+
+    Attributes:
+      life: counts its starts within the gang, from 1.
+    """
+
+    command: TaskCommand
+    life: int
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None:
+        """Returns its exit code, -N if signal N ended it, or None while it runs. Never waits."""
+
+    def send(self, signum: signal.Signals) -> None:
+        """Sends a signal. Never waits."""
+
+    def end(self, code: int, secs: float) -> causes.TaskEnd:
+        """Closes everything, once it has ended with `code`, and says how it ended. `secs`: since the gang's start."""
+
+    def kill(self) -> None:
+        """Kills what is left of it, at once."""
+
+    def close(self) -> None:
+        """Kills what is left of it and closes everything."""
+
+
+class Launcher(Protocol):
+    """Starts the tasks of one gang.
+
+    Attributes:
+      look_secs: so often tasks have to be looked at, because their ends wake nobody; infinity where they do.
+    """
+
+    @property
+    def look_secs(self) -> float: ...
+
+    def start(self, command: TaskCommand, number: int, life: int, selector: selectors.BaseSelector) -> StartedTask:
+        """Starts a task within a bounded time.
+
+        Args:
+          number: of the task within the gang, for the colour of its name.
+          selector: may be given descriptors, with an object whose `read(fd)` is then called.
+
+        Raises:
+          CannotStart: nothing of it is left.
+        """
+
+
 def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
     """Equal, disjoint shares of `cores`, one for each task; all empty if there are too few.
 
@@ -54,7 +117,7 @@ def core_shares(cores: Iterable[int], tasks: int) -> list[tuple[int, ...]]:
 def environment(
     environ: Mapping[str, str], generation: str, started: float, isolated: bool, workers: int
 ) -> dict[str, str]:
-    """What all tasks of one gang inherit.
+    """The environment that all tasks of one gang inherit.
 
     Args:
       environ: ours. If it says when the run was started, we are part of a longer one.
@@ -73,49 +136,59 @@ def environment(
     return inherited
 
 
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What every task of a gang runs.
+
+    Attributes:
+      command: without flags.
+      flags: the user's. They come after ours, so that they win.
+      is_trainer: whether it knows the flags of the trainer.
+    """
+
+    command: Sequence[str]
+    flags: Sequence[str] = ()
+    is_trainer: bool = True
+
+
 def commands(
     shape: Shape,
     addresses: Sequence[str],
-    trainer: Sequence[str],
-    trainer_flags: Sequence[str],
+    program: Program,
     environ: Mapping[str, str],
     cores: Iterable[int],
     affinity: bool,
-    is_program: bool = False,
 ) -> list[TaskCommand]:
     """One TaskCommand for each task, in task order.
 
     Args:
       shape: what to build.
       addresses: 'host:port' of each task, in task order.
-      trainer: the trainer's command, without flags; or that of a program in its place.
-      trainer_flags: the user's; they come after ours, so that they win.
       environ: what the tasks inherit, except for TF_CONFIG.
       cores: those this machine lets us use.
-      affinity: pin each training task to its share of `cores`. Parameter servers and the
-        evaluator are never pinned.
-      is_program: it knows no flags of the trainer.
+      affinity: whether each training task is pinned to its share of `cores`. Parameter servers and the evaluator are
+        never pinned.
     """
     cluster = tf_config.make(shape.workers, shape.ps, shape.evaluator, addresses)
-    cores = tuple(cores)
+    cores, is_trainer = tuple(cores), program.is_trainer
     training = tuple(cluster.training_tasks)
     threads = max(1, len(cores) // len(training))
     shares = dict(zip(training, core_shares(cores if affinity else (), len(training))))
-    ours = () if is_program else (f'--intra_op_threads={threads}',)
-    argv = (*trainer, *ours, *trainer_flags)
+    ours = (f'--intra_op_threads={threads}',) if is_trainer else ()
+    argv = (*program.command, *ours, *program.flags)
     return [
         TaskCommand(
             name=str(task),
             argv=argv,
             env={
                 **environ,
-                'TF_CONFIG': tf_config.render(_as_a_program_sees_it(cluster, task) if is_program else cluster, task),
+                'TF_CONFIG': tf_config.render(cluster if is_trainer else _as_a_program_sees_it(cluster, task), task),
                 'PYTHONUNBUFFERED': '1',  # a line is seen when it is printed
             },
             trains=task in shares,
             cores=shares.get(task, ()),
             alone=causes.restarts_alone(str(task), shape.asynchronous),
-            serves_for_ever=is_program and task.role == 'ps',  # those of the trainer end when the workers have left
+            serves_for_ever=not is_trainer and task.role == 'ps',  # the trainer's end when the workers have left
             address=cluster.address(task),
         )
         for task in cluster.tasks

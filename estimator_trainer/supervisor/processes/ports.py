@@ -23,7 +23,7 @@ _IANA_EPHEMERAL = (49152, 65535)  # also what macOS uses
 
 
 class NoPorts(OSError):
-    """There are not as many ports to be had as were asked for, or they cannot be locked."""
+    """There are fewer free ports than are needed, or they cannot be locked."""
 
 
 def ephemeral_range() -> tuple[int, int]:
@@ -54,7 +54,7 @@ def candidates(ephemeral: tuple[int, int], offset: int) -> Iterator[int]:
 
 
 def is_free(port: int) -> bool:
-    """Can `port` be bound on every IPv4 and, where the machine has it, IPv6 address?"""
+    """Whether `port` can be bound on every IPv4 address and, where the machine has IPv6, on every IPv6 address."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as v4:
             v4.bind(('0.0.0.0', port))
@@ -72,12 +72,12 @@ def is_free(port: int) -> bool:
 class Claim:
     """Ports that are ours until `close()`."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.ports: list[int] = []
         self._locks = contextlib.ExitStack()
 
     def add(self, port: int, folder: pathlib.Path) -> bool:
-        """Locks `port` and keeps it if it is free. False: somebody else has it."""
+        """Locks `port` and keeps it if it is free. False: another process has it."""
         with contextlib.ExitStack() as stack:
             lock = stack.enter_context(locks.Lock(folder / f'{port}.lock', 0o600))
             if not lock.take() or not is_free(port):
@@ -89,10 +89,10 @@ class Claim:
     def close(self) -> None:
         self._locks.close()
 
-    def __enter__(self):
+    def __enter__(self) -> 'Claim':
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
 

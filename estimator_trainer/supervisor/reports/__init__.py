@@ -1,1 +1,1 @@
-"""What the supervisor reads of training, and what it says and writes about a run."""
+"""What the supervisor says about a run (`wording`), and what it writes into the model_dir (`report_file`)."""

@@ -1,6 +1,7 @@
-"""report.json in the model_dir: what happened in a run, after it. Pure: data in, JSON out.
+"""status.json and report.json in the model_dir: how a run is while it runs, and what happened in it.
 
-A run may be started several times. All but `earlier_starts` is of the last start.
+`run_dir/status_file.py` describes status.json. A run may be started several times; in report.json everything but
+`earlier_starts` is about the last start:
 
     start                     its number, from 1
     exit_code, meaning        of the run
@@ -18,20 +19,26 @@ A run may be started several times. All but `earlier_starts` is of the last star
                               name, life, code, signal, meaning, how, message; began_secs, secs:
                               when this life began and ended, since the gang was started
       decision, delay_secs    what followed a failure; null without
-    earlier_starts            as in earlier_starts.py
+    earlier_starts            as in run_dir/run_starts.py
 
 What is not known is null.
 """
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.policy.causes import TaskEnd
-from estimator_trainer.supervisor.policy.restarts import Decision
+from estimator_trainer.run_dir import file_names, protocol, status_file, training_file
+from estimator_trainer.run_dir.training_file import TrainingStatus
+from estimator_trainer.supervisor.policy.causes import EndedBy, TaskEnd
+from estimator_trainer.supervisor.policy.restarts import Attempt, Decision
 from estimator_trainer.supervisor.reports import wording
-from estimator_trainer.supervisor.reports.attempt import Attempt
 
-REPORT_FILE = 'report.json'
+LATEST = 20  # attempts in status.json
+_ERROR = 'error: '  # in the last line of a command
+_EVERY_SECS = 2
+_CHANGES = ('state', 'attempt', 'restarts', 'checkpoint_step', 'tasks')
 
 
 def document(
@@ -42,7 +49,7 @@ def document(
     start: int = 1,
     earlier: Sequence[Mapping] = (),
 ) -> dict:
-    """report.json. `start`: the number of this start; `earlier`: the starts before it."""
+    """The content of report.json. `start`: the number of this start; `earlier`: the starts before it."""
     return {
         'start': start,
         'exit_code': code,
@@ -57,7 +64,7 @@ def document(
 
 
 def attempts(pairs: Sequence[tuple[Attempt, Decision | None]]) -> list[dict]:
-    """The attempts that have ended."""
+    """The list `attempts` of both files: those that have ended."""
     return [_attempt(attempt, decision) for attempt, decision in pairs]
 
 
@@ -90,7 +97,7 @@ def _cause(attempt: Attempt) -> dict | None:
     cause = attempt.outcome.end.cause
     if cause is None:
         return None
-    error = cause.told_by.error if cause.told_by else None
+    error = cause.evidence.error if cause.evidence else None
     return {
         'task': cause.name or None,
         'code': cause.code,
@@ -115,3 +122,125 @@ def _task(task: TaskEnd) -> dict:
         'how': task.how.value,
         'message': task.error.message if task.error else None,
     }
+
+
+def failure_reason(report: Mapping, code: int, last_lines: Sequence[str]) -> str:
+    """Why a command failed that ended with `code`, in one line.
+
+    Args:
+      report: its report.json, that of an earlier start, or {}.
+      last_lines: the last lines that it wrote.
+    """
+    attempts = report.get('attempts') if report.get('exit_code') == code else None
+    cause = attempts[-1].get('cause') if isinstance(attempts, list) and attempts else None
+    reason = (cause or {}).get('message') or (cause or {}).get('text')
+    if not reason:
+        errors = [line.partition(_ERROR)[2] for line in last_lines if _ERROR in line]
+        reason = (errors or [line.strip() for line in last_lines if line.strip()] or [''])[-1]
+    return reason or exit_codes.describe(code)
+
+
+@dataclasses.dataclass(frozen=True)
+class GangView:
+    """How a gang is at one moment."""
+
+    stopping: bool = False
+    draining: bool = False  # training is done
+    tasks: tuple[dict, ...] = ()  # name, pid and state of each, as `task_states` gives them
+
+
+def task_states(
+    names: Iterable[str], running: Mapping[str, int], restarting: Iterable[str], ended: Iterable[TaskEnd]
+) -> tuple[dict, ...]:
+    """The name, the pid and the state of the tasks `names`, in this order.
+
+    A task is not started, running, restarting, done, stopped or failed.
+
+    Args:
+      running: their process numbers, by name.
+      restarting: the tasks that will be restarted alone.
+      ended: in the order of their ends; the last end of each task counts.
+    """
+    restarting, last = set(restarting), {task.name: task for task in ended}
+
+    def state(name: str) -> str:
+        if name in running:
+            return 'running'
+        if name in restarting:
+            return 'restarting'
+        if name not in last:
+            return 'not started'
+        if last[name].code == 0:
+            return 'done'
+        return 'failed' if last[name].how in (EndedBy.BY_ITSELF, EndedBy.NEVER_STARTED) else 'stopped'
+
+    return tuple({'name': name, 'pid': running.get(name), 'state': state(name)} for name in names)
+
+
+def state(view: GangView, training: TrainingStatus | None) -> str:
+    """The state of a gang that runs."""
+    if view.stopping:
+        return status_file.STOPPING
+    if view.draining:
+        return status_file.EVALUATING
+    return {
+        training_file.TRAINING: status_file.TRAINING,
+        training_file.EVALUATING: status_file.EVALUATING,
+        training_file.ENDED: status_file.EVALUATING,
+        training_file.STOPPED: status_file.STOPPING,
+    }.get(training.state if training else '', status_file.STARTING)
+
+
+def training_fields(training: TrainingStatus | None, checkpoint_step: int | None) -> dict:
+    """The fields of status.json that come from training.json. `checkpoint_step`: as far as is known without it."""
+    if training is None:
+        training = TrainingStatus('')
+    known = training.checkpoint_step
+    return {
+        'step': training.step,
+        'max_steps': training.max_steps,
+        'checkpoint_step': checkpoint_step if known is None else known,
+        'examples_per_sec': training.examples_per_sec,
+    }
+
+
+def task_fields(view: GangView, addresses: Mapping[str, str]) -> list[dict]:
+    """The list `tasks` of status.json."""
+    return [{**task, 'address': addresses.get(task['name'])} for task in view.tasks]
+
+
+class JsonFile:
+    """A file in the model_dir that may be missed, but must not stop the run.
+
+    Args:
+      path: None if nothing is to be written.
+      say: called once with the reason if the file cannot be written.
+    """
+
+    def __init__(self, path: str | None, say: Callable[[str], None]):
+        self._path, self._say = path, say
+
+    def write(self, value: Mapping) -> None:
+        if self._path is None:
+            return
+        try:
+            protocol.write_json(self._path, value)
+        except OSError as error:
+            self._say(f'{self._path} cannot be written: {error.strerror}; the run goes on')
+            self._say = lambda text: None
+
+
+class StatusFile:
+    """Writes status.json at changes, and about every two seconds."""
+
+    def __init__(self, folder: str | None, say: Callable[[str], None]):
+        self._file = JsonFile(folder and os.path.join(folder, file_names.STATUS), say)
+        self._written: dict = {}
+
+    def write(self, status: dict) -> None:
+        """Writes `status` if it is due. The current time is in status['time']."""
+        old = self._written
+        same = old and all(old[key] == status[key] for key in _CHANGES)
+        if not same or status['time'] - old['time'] >= _EVERY_SECS or status['time'] < old['time']:
+            self._file.write(status)
+            self._written = status

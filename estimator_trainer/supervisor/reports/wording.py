@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.supervisor.policy.causes import Cause, TaskEnd
-from estimator_trainer.supervisor.policy.restarts import Decision, Reason, Rules
+from estimator_trainer.supervisor.policy.restarts import Attempt, Decision, Reason, Rules
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
-from estimator_trainer.supervisor.reports.attempt import Attempt
 
 CTRL_C = 'Ctrl-C'
 
 
 def start(gang: Sequence[TaskCommand], pids: Mapping[str, int | None], cores: int, log_dir: object) -> str:
-    """One line: tasks, addresses, PIDs, cores, log folder. `pids`: by name of task; None for one that is not there."""
+    """One line: tasks, addresses, PIDs, cores, log folder. `pids`: by name of task; None: it has no process."""
     tasks = ', '.join(f'{task.name} {task.address} ({_pid(pids.get(task.name))})' for task in gang)
     pins = '; '.join(f'{t.name} on {_ranges(t.cores)}' for t in gang if t.cores)
     return f'start: {tasks}; {cores} cores, {pins or "not pinned"}; logs in {log_dir}'
@@ -39,8 +38,8 @@ def symptom(task: TaskEnd, secs: float) -> str:
     return f'{how(task)}; waiting for whoever is to blame, at most {secs:g} s'
 
 
-def alone(task: TaskEnd, decision: Decision, max_restarts: int) -> str:
-    """What comes of a task that the others can do without; '' if nothing is to be said."""
+def task_restart(task: TaskEnd, decision: Decision, max_restarts: int) -> str:
+    """What follows the end of a task that the others can do without. '' if nothing is to be said."""
     if decision.restart:
         return f'{how(task)}; restarting it alone, {decision.number} of {max_restarts}, in {decision.delay:.1f} s'
     if decision.reason is Reason.SPENT:
@@ -73,7 +72,7 @@ def how(task: TaskEnd) -> str:
 
 
 def cause(what: Cause) -> str:
-    """What a gang failed of, in one phrase."""
+    """Why a gang failed, in one phrase."""
     if what.ended:
         missed = f' (missed by {what.reporter.name})' if what.reporter else ''
         return how(what.ended) + missed
@@ -84,7 +83,7 @@ def cause(what: Cause) -> str:
 
 
 def brief(what: Cause) -> str:
-    """The same in fewer words: 'worker:1, exit code 1: ValueError: …'."""
+    """Why a gang failed, in fewer words: 'worker:1, exit code 1: ValueError: …'."""
     task = what.ended
     if task is None or task.never_started:
         return cause(what)
@@ -135,12 +134,11 @@ def no_shrinking(why: Cause, min_workers: int, global_batch: int) -> str:
 
 
 def closing(attempt: Attempt, log: object, tail: Sequence[str]) -> str:
-    """How an attempt ended: who failed, how, what became of the others, what was lost.
+    """How an attempt ended: which task failed and how, how the other tasks ended, and which steps are lost.
 
     Args:
-      attempt: that has ended.
-      log: path of the stderr log of the task at fault, if there is one.
-      tail: its last lines.
+      log: the path of the stderr log of the task at fault, if there is one.
+      tail: the last lines of that log.
     """
     end = attempt.outcome.end
     lines = []
@@ -160,14 +158,14 @@ def closing(attempt: Attempt, log: object, tail: Sequence[str]) -> str:
 
 
 def on_disk(checkpoint: int | None) -> str:
-    """What a run that was stopped has left."""
+    """What the same command will do after a run that was stopped."""
     if checkpoint is None:
         return 'there is no checkpoint, so the same command begins anew'
     return f'the same command goes on from the checkpoint at step {checkpoint}'
 
 
 def end(code: int, secs: float, restarts: int, report_path: str | None, left: str = '') -> str:
-    """The very last line. `left`: what a run that was stopped has left, if that is known."""
+    """The very last line. `left`: what `on_disk` says, if the run was stopped."""
     often = f', {restarts} restart(s)' if restarts else ''
     where = f'; report in {report_path}' if report_path else ''
     what = exit_codes.describe(code)
@@ -178,8 +176,8 @@ def end(code: int, secs: float, restarts: int, report_path: str | None, left: st
 
 
 def _details(attempt: Attempt, why: Cause, log: object, tail: Sequence[str]) -> list[str]:
-    told_by = why.told_by
-    if told_by is None:
+    task = why.evidence
+    if task is None:
         return [f'the stacks of all tasks are in {attempt.folder}']
     lines = []
     if attempt.out_of_memory:
@@ -187,19 +185,18 @@ def _details(attempt: Attempt, why: Cause, log: object, tail: Sequence[str]) -> 
             'the kernel has killed a process of this control group for want of memory (oom_kill): '
             'give it more, or lower --batch_size'
         )
-    if told_by.message and not told_by.never_started:
-        lines.append(f'{told_by.name} says: {told_by.message}')
-    if told_by.error and told_by.error.traceback:
-        return [*lines, 'end of its traceback:', *(f'  | {line}' for line in told_by.error.traceback)]
-    if told_by.never_started:
+    if task.message and not task.never_started:
+        lines.append(f'{task.name} says: {task.message}')
+    if task.error and task.error.traceback:
+        return [*lines, 'end of its traceback:', *(f'  | {line}' for line in task.error.traceback)]
+    if task.never_started:
         return lines
-    shown = [f'  | {line}' for line in tail] or ['  (it is empty)']
-    return [*lines, f'last lines of {log}:', *shown]
+    return [*lines, f'last lines of {log}:', *([f'  | {line}' for line in tail] or ['  (it is empty)'])]
 
 
 def _fate(task: TaskEnd) -> str:
-    """What became of a task that was not the first to fail."""
-    return how(task) if task.told is None else f'{how(task)}, {task.how.value}'
+    """How a task ended that was not the first to fail."""
+    return how(task) if task.last_signal is None else f'{how(task)}, {task.how.value}'
 
 
 def _pid(pid: int | None) -> str:

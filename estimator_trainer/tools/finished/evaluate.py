@@ -47,5 +47,5 @@ def _evaluate(values, here) -> dict:
         _log.info('evaluation of %s', here.shown(found.prefix))
         metrics = dict(found.evaluator.evaluate(found.prefix))
     step = int(metrics.pop('global_step'))
-    _log.info('evaluation at step %d: %s', step, metrics_log.shown(metrics))
+    _log.info('evaluation at step %d: %s', step, metrics_log.in_words(metrics))
     return {**{name: metrics_log.plain(value) for name, value in sorted(metrics.items())}, 'global_step': step}

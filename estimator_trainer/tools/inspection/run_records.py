@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import TrainerConfig
-from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.metrics_log import MetricsLog
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.inspection.facts import EvaluationMetrics, OwnRun
 
 LARGEST_EVENTS = 256 << 20
@@ -89,7 +89,7 @@ def own_run(root: str) -> tuple[OwnRun | None, str]:
         config.get('dataset') or '',
         _command(config['flags'], root),
         config,
-        training_file.content(root),
+        RunFolder(root).training,
         lines[-1] if lines else {},
     )
     return run, ''

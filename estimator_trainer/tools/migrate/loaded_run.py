@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import os
 import shlex
 from collections.abc import Callable
@@ -12,9 +11,7 @@ from estimator_trainer import jobs
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import input_fns, job_data, loading, run_params
-from estimator_trainer.run_dir import config_file
-
-CONFIG = 'config.json'
+from estimator_trainer.run_dir import config_file, file_names, protocol
 
 
 class LoadedRun(NamedTuple):
@@ -36,19 +33,19 @@ def read_config(model_dir: str) -> dict:
     """
     if not os.path.isdir(model_dir):
         raise UsageError(f'--model_dir={model_dir}: there is no such folder; name the model_dir of a run.')
-    path = os.path.join(model_dir, CONFIG)
     try:
-        with open(path, encoding='utf-8') as file:
-            config = json.load(file)
-        missing = {'job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'} - set(config)
+        config = protocol.read_object(os.path.join(model_dir, file_names.CONFIG))
+        missing = config_file.KEYS - config.keys()
         if missing:
             raise ValueError(f'{", ".join(sorted(missing))} is not there')
     except OSError as error:
         raise UsageError(
-            f'--model_dir={model_dir}: {CONFIG}: {error.strerror}; name the model_dir of a run of this trainer.'
+            f'--model_dir={model_dir}: config.json: {error.strerror}; name the model_dir of a run of this trainer.'
         ) from error
-    except (ValueError, TypeError) as error:
-        raise UsageError(f'--model_dir={model_dir}: its {CONFIG} cannot be read ({error}); mend it.') from error
+    except ValueError as error:
+        raise UsageError(
+            f'--model_dir={model_dir}: its {file_names.CONFIG} cannot be read ({error}); mend it.'
+        ) from error
     return config
 
 

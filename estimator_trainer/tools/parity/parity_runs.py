@@ -1,9 +1,10 @@
 """Starts the runs of a parity test, one after the other and bounded, and reads what they wrote."""
 
-import json
 import os
 
 from estimator_trainer import exit_codes
+from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools import bounded
 from estimator_trainer.tools.parity.run_list import PlannedRun
 
@@ -20,26 +21,18 @@ def start(run: PlannedRun, timeout_secs: float) -> None:
 
 def losses(model_dir: str) -> dict:
     """step -> loss, of metrics.jsonl; NaN where the line has none."""
-    lines = _lines(os.path.join(model_dir, 'metrics.jsonl'))
+    lines = (line for block in RunFolder(model_dir).metrics() for line in block.lines)
     return {line['step']: _number(line.get('loss')) for line in lines if line.get('kind') == 'train'}
 
 
 def evaluation(model_dir: str) -> dict:
     """metric -> value of the last evaluation, numbers only."""
-    lines = _lines(os.path.join(model_dir, 'eval', 'metrics.jsonl'))
+    line = RunFolder(model_dir).newest_evaluation
     return {
         name: value
-        for name, value in (lines[-1] if lines else {}).items()
-        if isinstance(value, (int, float)) and name not in ('step', 'time')
+        for name, value in line.items()
+        if isinstance(value, (int, float)) and name not in metrics_log.NOT_METRICS
     }
-
-
-def _lines(path) -> list:
-    try:
-        with open(path, encoding='utf-8') as file:
-            return [json.loads(line) for line in file]
-    except FileNotFoundError:
-        return []
 
 
 def _number(value) -> float:

@@ -4,6 +4,7 @@ import glob
 import os
 
 from estimator_trainer.run_dir import checkpoints
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.migrate import loaded_run as migrate_run
 from estimator_trainer.tools.migrate import variable_names, weights
 
@@ -34,9 +35,9 @@ def by_step(model_dir: str, names_in_keras) -> dict:
 
     A weight that a checkpoint lacks is left out.
     """
-    found = {}
-    for path in glob.glob(os.path.join(glob.escape(model_dir), 'model.ckpt-*.index')):
-        prefix = path[: -len('.index')]
+    arrays_by_step = {}
+    for checkpoint in RunFolder(model_dir).checkpoints:
+        prefix = os.path.join(model_dir, checkpoint.name)
         if checkpoints.is_of_objects(prefix):
             arrays = weights.from_keras(prefix)
         else:
@@ -45,5 +46,7 @@ def by_step(model_dir: str, names_in_keras) -> dict:
                 for name, array in weights.from_estimator(prefix).items()
                 if name in names_in_keras
             }
-        found[checkpoints.step_of(prefix)] = {name: arrays[name] for name in names_in_keras.values() if name in arrays}
-    return found
+        arrays_by_step[checkpoints.step_of(prefix)] = {
+            name: arrays[name] for name in names_in_keras.values() if name in arrays
+        }
+    return arrays_by_step

@@ -13,13 +13,10 @@ from collections.abc import Callable, Iterable
 from multiprocessing import connection
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.policy.task_commands import TaskCommand
-from estimator_trainer.supervisor.processes.logs import Lines
-from estimator_trainer.supervisor.processes.process import Process
+from estimator_trainer.this_process.child_process import PIPE, Child
 from estimator_trainer.this_process.signal_pipe import Signals
 
 _LOOK_SECS = 0.5
-_READ_BYTES = 64 << 10
 _LAST_LINES = 15
 _ERROR = 'error: '
 
@@ -59,7 +56,7 @@ def run(
 
         children = [begin(0)]
         while children:
-            descriptors = [descriptor for child in children for descriptor in child.open]
+            descriptors = [descriptor for child in children for descriptor in child.open_pipes]
             ready = connection.wait([signals, *descriptors], _LOOK_SECS)
             stop_if_told(signals)
             for child in tuple(children):
@@ -86,26 +83,24 @@ class _Child:
         self._name = f'process {number + 1}'
         self._prefix = f'[{self._name}] ' if named else ''
         env = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
-        self._process = Process(TaskCommand(self._name, argv, env))
-        self.open = {self._process.stdout: Lines(), self._process.stderr: Lines()}
+        self._process = Child(argv, env=env, stdout=PIPE, stderr=PIPE)
         self._heard_at = time.monotonic()
         self._last = collections.deque(maxlen=_LAST_LINES)
+
+    @property
+    def open_pipes(self) -> tuple[int, ...]:
+        return self._process.open_pipes
 
     def take(self, ready: Iterable, show: Callable[[str], None]) -> list[dict]:
         """Shows what it has written to stderr, and returns what it has reported. Never waits."""
         reports = []
-        for descriptor in set(ready).intersection(self.open):
-            try:
-                data = os.read(descriptor, _READ_BYTES)
-            except BlockingIOError:
-                continue
+        for descriptor in set(ready).intersection(self.open_pipes):
             self._heard_at = time.monotonic()
-            lines = self.open[descriptor].feed(data) if data else self.open.pop(descriptor).close()
+            lines = self._process.read_lines(descriptor)
             if descriptor == self._process.stdout:
                 reports += map(json.loads, lines)
                 continue
-            for line in lines:
-                text = line.decode(errors='replace')
+            for text in lines:
                 self._last.append(text)
                 show(text if text.startswith(_ERROR) else self._prefix + text)
         return reports
@@ -117,7 +112,7 @@ class _Child:
             Ended: it has failed, or has said nothing for `timeout_secs`.
         """
         code = self._process.poll()
-        ended = code is not None and not self.open  # what it has written is read first
+        ended = code is not None and not self.open_pipes  # what it has written is read first
         if ended and code == exit_codes.OK:
             return True
         if ended:

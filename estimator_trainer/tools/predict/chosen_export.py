@@ -6,6 +6,7 @@ import os
 import pathlib
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 _MODEL = 'saved_model.pb'
 _CHECKSUMS = ('variables', 'variables.index')  # has a checksum of each variable, so that nobody reads the large files
@@ -23,21 +24,24 @@ def find(export: str, model_dir: str) -> str:
     """
     if export:
         folder = os.path.abspath(os.path.expanduser(export))
-        found = folder if _is_saved_model(folder) else _newest(folder)
-        if found is None:
+        newest = folder if _is_saved_model(folder) else _newest(folder)
+        if newest is None:
             raise UsageError(
                 f'--export={export}: is no SavedModel and holds none: there is no {_MODEL} in it, nor in a folder in '
                 'it that is named by a time. Name a folder like MODEL_DIR/export/final/1700000000.'
             )
-        return found
-    folder = os.path.join(os.path.abspath(os.path.expanduser(model_dir)), 'export')
-    found = _best(os.path.join(folder, 'best')) or _newest(os.path.join(folder, 'final'))
-    if found is None:
+        return newest
+    run = RunFolder(os.path.expanduser(model_dir))
+    best = run.file(f'export/best/{run.best.get("saved_model")}')  # another one is of an export that was interrupted
+    final = [run.file(each.path) for each in run.exports if each.kind == 'final']
+    candidates = [best, *reversed(final)]
+    chosen = next(filter(_is_saved_model, candidates), None)
+    if chosen is None:
         raise UsageError(
             f'--model_dir={model_dir}: holds no SavedModel in export/best or export/final. Train with --export=best '
             'or --export=final and a job that has a serving_input_fn, or name a SavedModel with --export.'
         )
-    return found
+    return chosen
 
 
 def fingerprint(folder: str) -> str:
@@ -72,13 +76,3 @@ def _newest(folder) -> str | None:
     except OSError:
         return None
     return os.path.join(folder, max(names, key=int)) if names else None
-
-
-def _best(folder) -> str | None:
-    """The one that best.json names: another one is of an export that was interrupted."""
-    try:
-        with open(os.path.join(folder, 'best.json'), encoding='utf-8') as file:
-            best = os.path.join(folder, json.load(file)['saved_model'])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return best if _is_saved_model(best) else None

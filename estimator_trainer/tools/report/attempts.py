@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.reports import earlier_starts
+from estimator_trainer.run_dir import run_starts
+from estimator_trainer.run_dir.protocol import objects, real
 from estimator_trainer.tools.report.lanes import (
     ENDED,
     FAILED,
@@ -32,24 +33,24 @@ def begin(attempt: Mapping, began: float, title: str) -> Event:
     return Event(began, f'{title} began{with_whom}, from {where}.')
 
 
-def tell(attempt: Mapping, lanes: dict[str, Lane], events: list[Event], title: str, first: bool) -> None:
+def add(attempt: Mapping, lanes: dict[str, Lane], events: list[Event], title: str, first: bool) -> None:
     """Adds what one attempt was to `lanes` and `events`.
 
     Args:
         title: 'Attempt 2'.
         first: nothing of the run was before it.
     """
-    began = _number(attempt.get('started'))
+    began = real(attempt.get('started'))
     if began is None:
         return
     events.append(begin(attempt, began, title))
     ends: dict[str, float] = {}
     for name in sorted(attempt.get('addresses') or (), key=_order):
         lanes.setdefault(name, Lane(name))
-    for task in filter(lambda task: isinstance(task, dict), attempt.get('tasks') or ()):
-        name, life, at = str(task.get('name')), task.get('life', 1), began + (_number(task.get('secs')) or 0)
+    for task in objects(attempt.get('tasks')):
+        name, life, at = str(task.get('name')), task.get('life', 1), began + (real(task.get('secs')) or 0)
         lane = lanes.setdefault(name, Lane(name))
-        since = _number(task.get('began_secs'))
+        since = real(task.get('began_secs'))
         start = began + since if since is not None else ends.get(name, began)
         lane.bars.append(Bar(start, at, RUNS))
         lane.marks.append(Mark(start, START if first and life == 1 else RESTART))
@@ -59,18 +60,18 @@ def tell(attempt: Mapping, lanes: dict[str, Lane], events: list[Event], title: s
         ends[name] = at
         if task.get('code') and task.get('how') == 'by itself' and not _is_cause(task, attempt):
             events.append(Event(at, f'{name} {_how(task)}.', _kind(task) != STOPPED, _details(task, attempt)))
-    _end_of_attempt(attempt, began + (_number(attempt.get('secs')) or 0), events, title)
+    _end_of_attempt(attempt, began + (real(attempt.get('secs')) or 0), events, title)
 
 
 def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
     """Start, attempt, workers, when it began, how long it took, from which step to which, steps lost, how it ended and
     the folder of its logs, of each attempt that has ended; [] where one is all there is.
 
-    `starts`: as RunFiles.gang_starts.
+    `starts`: as RunFolder.starts.
     """
-    found = [(start, each) for start in starts for each in start['attempts']]
+    every = [(start, each) for start in starts for each in start['attempts']]
     rows = []
-    for start, each in found if len(found) > 1 else ():
+    for start, each in every if len(every) > 1 else ():
         began, secs, folder = each.get('started'), each.get('secs'), each.get('log_dir')
         first, step = each.get('checkpoint_before'), each.get('step')
         rows.append(
@@ -78,8 +79,8 @@ def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
                 str(start['start']),
                 str(each.get('attempt', '–')),
                 whole(each.get('workers')),
-                day(began if type(began) in (int, float) else None),
-                duration(secs) if type(secs) in (int, float) else '–',
+                day(real(began)),
+                duration(secs) if real(secs) is not None else '–',
                 whole(0 if first is None and step is not None else first),  # of a program neither is known
                 whole(step),
                 whole(each.get('steps_lost')),
@@ -90,9 +91,9 @@ def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
     return rows
 
 
-def traceback(told: Mapping) -> tuple[str, ...]:
-    """The lines of a traceback that a task has recorded."""
-    lines = told.get('traceback')
+def traceback(record: Mapping) -> tuple[str, ...]:
+    """The lines of the traceback in what a task has recorded of its end."""
+    lines = record.get('traceback')
     return tuple(map(str, lines)) if isinstance(lines, list) else ()
 
 
@@ -102,18 +103,18 @@ def _end_of_attempt(attempt: Mapping, at: float, events: list[Event], title: str
         return
     said = []
     if isinstance(cause, dict):
-        task = next((t for t in attempt.get('tasks') or () if isinstance(t, dict) and _is_cause(t, attempt)), None)
+        task = next((task for task in objects(attempt.get('tasks')) if _is_cause(task, attempt)), None)
         first = f'{cause.get("task")} {_how(task)}' if task else str(cause.get('text'))
         if cause.get('message'):
             said.append(f'It says: {cause["message"]}')
         if cause.get('out_of_memory'):
             said.append('The kernel has killed a process for want of memory.')
-        at_cause = attempt['started'] + (_number(task.get('secs')) or 0) if task else at
+        at_cause = attempt['started'] + (real(task.get('secs')) or 0) if task else at
         text = f'{first}. This was the first failure of the attempt.'
         events.append(Event(at_cause, text, True, tuple(said), traceback(cause)))
     why = {
         'stalled': f'{title} was ended: no step was finished for too long',
-        earlier_starts.LOST: f'{title} ended with its supervisor, which was killed or whose machine went down',
+        run_starts.LOST: f'{title} ended with its supervisor, which was killed or whose machine went down',
         'signalled': f'The run was told to stop ({attempt.get("signal")})',
         'not drained': 'Training was done, but not all tasks ended in time',
     }.get(str(attempt.get('why')), f'{title} ended')
@@ -122,11 +123,11 @@ def _end_of_attempt(attempt: Mapping, at: float, events: list[Event], title: str
     what = 'how many steps are lost is not known'
     if type(lost) is int:
         what = f'{lost:,} {"step is" if lost == 1 else "steps are"} lost' if lost else 'no step is lost'
-    delay = _number(attempt.get('delay_secs'))
+    delay = real(attempt.get('delay_secs'))
     then = f'. The tasks were started again {delay:.1f} s later' if delay is not None else ''
     if delay is None and attempt.get('decision'):
         then = f'. No restart: {attempt["decision"]}'
-    bad = bool(lost) or (delay is None and bool(attempt.get('decision'))) or attempt['why'] == earlier_starts.LOST
+    bad = bool(lost) or (delay is None and bool(attempt.get('decision'))) or attempt['why'] == run_starts.LOST
     events.append(Event(at, f'{why}: {what}{after}{then}.', bad))
 
 
@@ -136,7 +137,7 @@ def _ending(attempt: Mapping) -> str:
         return f'told to stop ({attempt.get("signal")})'
     if why == 'stalled':
         return 'no step was finished for too long'
-    if why == earlier_starts.LOST:
+    if why == run_starts.LOST:
         return 'its supervisor was killed'
     if isinstance(cause, dict):
         return f'{cause.get("text")}{": " if cause.get("message") else ""}{cause.get("message") or ""}'
@@ -150,7 +151,7 @@ def _kind(task: Mapping) -> str:
         return STOPPED
     if task.get('how') in ('stopped by the supervisor', 'killed by the supervisor'):
         return STOPPED
-    return KILLED if task.get('signal') or task.get('how') == earlier_starts.WITH_SUPERVISOR else FAILED
+    return KILLED if task.get('signal') or task.get('how') == run_starts.WITH_SUPERVISOR else FAILED
 
 
 def _how(task: Mapping) -> str:
@@ -180,7 +181,3 @@ def _order(name: str) -> tuple:
     role, _, index = name.partition(':')
     roles = ('chief', 'worker', 'ps', 'evaluator')
     return roles.index(role) if role in roles else 9, int(index) if index.isdigit() else 0
-
-
-def _number(value) -> float | None:
-    return float(value) if type(value) in (int, float) else None

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from estimator_trainer.tools.report import summary
-from estimator_trainer.tools.report.run_facts import RunFiles
-from estimator_trainer.tools.report.sections import shown
+from estimator_trainer.tools.report.run_files import RunFiles
+from estimator_trainer.tools.report.sections import in_words
 from estimator_trainer.tools.report.words import duration, number, whole
 
 _OF_THE_PLACE = ('model_dir', 'param', 'hosts', 'rank', 'base_port')
@@ -26,9 +26,9 @@ def names(paths: Sequence[str]) -> list[str]:
     """A short name for each path, unlike the others: as many of its last parts as are needed."""
     parts = [path.rstrip('/').split('/') for path in paths]
     for count in range(1, max(map(len, parts), default=1) + 1):
-        found = ['/'.join(each[-count:]) for each in parts]
-        if len(set(found)) == len(found):
-            return found
+        ends = ['/'.join(each[-count:]) for each in parts]
+        if len(set(ends)) == len(ends):
+            return ends
     return [f'{"/".join(each)} ({place + 1})' for place, each in enumerate(parts)]
 
 
@@ -36,13 +36,13 @@ def title(runs: Sequence[RunFiles], sweep: Mapping) -> str:
     """`sweep`: sweep.json, {} where the runs are not the trials of one."""
     if not sweep:
         return f'{len(runs)} runs compared'
-    return f'Sweep {os.path.basename(os.path.dirname(runs[0].shown))}: {len(runs)} trials'
+    return f'Sweep {os.path.basename(os.path.dirname(runs[0].address))}: {len(runs)} trials'
 
 
 def metrics(runs: Sequence[RunFiles]) -> list[str]:
     """The metrics of evaluations that any of the runs has."""
-    found = {name: None for run in runs for name in summary.metrics(summary.main_evaluations(run))}
-    return sorted(found, key=lambda name: (name in ('loss', 'average_loss'), name))[:MOST_METRICS]
+    names = {name: None for run in runs for name in summary.metrics(summary.main_evaluations(run))}
+    return sorted(names, key=lambda name: (name in ('loss', 'average_loss'), name))[:MOST_METRICS]
 
 
 def finals(runs: Sequence[RunFiles]) -> Table:
@@ -57,7 +57,7 @@ def finals(runs: Sequence[RunFiles]) -> Table:
         rows.append(
             (
                 run.name,
-                summary.judge(run).kind,
+                run.judged.kind,
                 whole(run.last_step),
                 *map(number, last),
                 number(run.train.last('loss')),
@@ -69,39 +69,43 @@ def finals(runs: Sequence[RunFiles]) -> Table:
     return Table(head, tuple(rows), _best(runs, of_evaluations, values))
 
 
-def _best(runs, of_evaluations, values) -> frozenset:
+def _best(
+    runs: Sequence[RunFiles], of_evaluations: list[str], values: list[list[float | None]]
+) -> frozenset[tuple[int, int]]:
     """Where the runs are of one job and the way of a metric is known: best.json says it, and a loss is better lower."""
     if len({run.config.get('job') for run in runs}) > 1:
         return frozenset()
     modes = {run.best['metric']: run.best.get('mode') for run in runs if run.best.get('metric')}
-    found = set()
+    best = set()
     for column, name in enumerate(of_evaluations):
         mode = modes.get(name, 'min' if name in ('loss', 'average_loss') else None)
         known = [(row[column], place) for place, row in enumerate(values) if row[column] is not None]
         if mode in ('min', 'max') and len(known) > 1:
             value = (min if mode == 'min' else max)(known)[0]
-            found |= {(place, 3 + column) for each, place in known if each == value}
-    return frozenset(found)
+            best |= {(place, 3 + column) for each, place in known if each == value}
+    return frozenset(best)
 
 
 def differences(runs: Sequence[RunFiles]) -> Table:
     """Flags, params, versions and the like that are not the same in all runs: a row for each of them, or a row for each
     run where the runs are more than the differences and many."""
-    told: list[dict[str, str]] = []
+    facts: list[dict[str, str]] = []
     for run in runs:
-        mine = {f'--{name}': shown(value) for name, value in run.flags.items() if name not in _OF_THE_PLACE}
+        own = {f'--{name}': in_words(value) for name, value in run.flags.items() if name not in _OF_THE_PLACE}
         for part, prefix in (('params', 'param '), ('versions', 'version of '), ('machine', 'machine: ')):
             values = run.config.get(part)
-            mine |= (
-                {f'{prefix}{name}': shown(value) for name, value in values.items()} if isinstance(values, dict) else {}
+            own |= (
+                {f'{prefix}{name}': in_words(value) for name, value in values.items()}
+                if isinstance(values, dict)
+                else {}
             )
         for name in ('strategy', 'global_batch_size', 'num_replicas'):
             if name in run.config:
-                mine[name.replace('_', ' ')] = shown(run.config[name])
-        told.append(mine)
-    every = {name: None for mine in told for name in mine}
-    differ = [name for name in every if len({mine.get(name) for mine in told}) > 1]
-    cells = {name: _short([mine.get(name, '–') for mine in told]) for name in differ}
+                own[name.replace('_', ' ')] = in_words(run.config[name])
+        facts.append(own)
+    every = {name: None for own in facts for name in own}
+    differ = [name for name in every if len({own.get(name) for own in facts}) > 1]
+    cells = {name: _short([own.get(name, '–') for own in facts]) for name in differ}
     if len(runs) > max(_MANY, len(differ)):
         rows = tuple((run.name, *(cells[name][place] for name in differ)) for place, run in enumerate(runs))
         return Table(('run', *differ), rows if differ else ())

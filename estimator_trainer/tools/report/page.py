@@ -8,21 +8,12 @@ import jinja2
 import markupsafe
 
 from estimator_trainer.config import urls
+from estimator_trainer.run_dir import file_names
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools import drawing
-from estimator_trainer.tools.report import (
-    attempts,
-    comparison,
-    plots,
-    run_files,
-    sections,
-    summary,
-    sweeps,
-    timeline,
-    times,
-    words,
-)
+from estimator_trainer.tools.report import attempts, comparison, plots, sections, summary, timeline, times, words
 from estimator_trainer.tools.report.curves import Log
-from estimator_trainer.tools.report.run_facts import RunFiles
+from estimator_trainer.tools.report.run_files import RunFiles
 
 _FOLDER = pathlib.Path(__file__).parent
 _MOST_CURVES = 12  # of the metrics of evaluations
@@ -49,17 +40,17 @@ def page(runs: Sequence[RunFiles], out: str) -> str:
 
 
 def _of_run(run: RunFiles, out: str) -> dict:
-    line, parts, settings = timeline.of(run), times.of(run), sections.settings(run)
+    story, parts, settings = timeline.timeline(run), times.parts(run), sections.settings(run)
     base = _way(run, out)
     return {
         'run': run,
-        'verdict': summary.judge(run),
+        'verdict': run.judged,
         'tiles': summary.tiles(run),
         'curves': _curves(run),
-        'timeline': line,
-        'lanes': plots.lanes('timeline', line) if line else '',
-        'hidden_lanes': len(line.lanes) - len(plots.shown_lanes(line)) if line else 0,
-        'attempts': attempts.table(run.gang_starts),
+        'timeline': story,
+        'lanes': plots.lanes('timeline', story) if story else '',
+        'hidden_lanes': len(story.lanes) - len(plots.drawn_lanes(story)) if story else 0,
+        'attempts': attempts.table(run.starts),
         'most_attempts': attempts.MOST_ROWS,
         'parts': parts,
         'total': sum(part.secs for part in parts),
@@ -79,21 +70,21 @@ def _of_run(run: RunFiles, out: str) -> dict:
 
 def _curves(run: RunFiles) -> list[tuple[str, markupsafe.Markup]]:
     """(title, plot) of each metric."""
-    found, signs = [], _signs(run)
+    curves, signs = [], _signs(run)
     evaluations, last = summary.main_evaluations(run), _last_step([run])
     losses = _lines(run.train, 'loss', 'training') + _lines(evaluations, 'loss', 'evaluation', 1)
-    found.append(('Loss', plots.curves('loss', 'loss', losses, signs, last)))
+    curves.append(('Loss', plots.curves('loss', 'loss', losses, signs, last)))
     for name in [name for name in summary.metrics(evaluations) if name != 'loss'][:_MOST_CURVES]:
         lines = [
             line
             for number, (folder, log) in enumerate(run.evaluations.items())
             for line in _lines(log, name, name if log is evaluations else f'{name}, {folder}', number)
         ]
-        found.append((name.replace('_', ' ').capitalize(), plots.curves(_id(name), name, lines, signs, last)))
+        curves.append((name.replace('_', ' ').capitalize(), plots.curves(_id(name), name, lines, signs, last)))
     rate = _lines(run.train, 'examples_per_sec', 'examples/s') or _lines(run.train, 'global_step/sec', 'steps/s')
     if rate:
-        found.append((rate[0].label.capitalize(), plots.curves('rate', rate[0].label, rate, (), last)))
-    return [(title, plot) for title, plot in found if plot]
+        curves.append((rate[0].label.capitalize(), plots.curves('rate', rate[0].label, rate, (), last)))
+    return [(title, plot) for title, plot in curves if plot]
 
 
 def _last_step(runs: Sequence[RunFiles]) -> float:
@@ -104,7 +95,7 @@ def _last_step(runs: Sequence[RunFiles]) -> float:
 
 def _signs(run: RunFiles) -> list[plots.StepMarks]:
     signs = []
-    kept = tuple(each.step for each in run.checkpoints if each.step is not None and not each.damaged)
+    kept = tuple(each.step for each in run.checkpoints if each.step is not None and not each.is_damaged)
     if kept:
         signs.append(plots.StepMarks('checkpoints that are kept', kept, drawing.COLOURS[3], ticks=True))
     best, final = run.best.get('step'), None
@@ -130,12 +121,12 @@ def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
         logs = [summary.main_evaluations(run) for run in runs]
         curves.append((f'Evaluation: {name}', _overlaid(runs, name, logs, 'eval')))
     curves.append(('Examples/s', _overlaid(runs, 'examples_per_sec', [run.train for run in runs])))
-    sweep = run_files.sweep_of(runs)
+    sweep = _sweep(runs)
     return {
         'title': comparison.title(runs, sweep),
-        'best': sweeps.best_trial(sweep),
+        'best': words.best_trial(sweep),
         'runs': runs,
-        'verdicts': [summary.judge(run) for run in runs],
+        'verdicts': [run.judged for run in runs],
         'many': len(runs) > _MANY,
         'finals': comparison.finals(runs),
         'differences': comparison.differences(runs),
@@ -144,7 +135,16 @@ def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
     }
 
 
-def _overlaid(runs, name: str, logs, prefix: str = 'train') -> markupsafe.Markup:
+def _sweep(runs: Sequence[RunFiles]) -> dict:
+    """sweep.json of the sweep whose trials these are; {} where they are not of one."""
+    folders = {os.path.dirname(run.path) for run in runs}
+    sweep = RunFolder(folders.pop()).object(file_names.SWEEP) if len(folders) == 1 else {}
+    return sweep if isinstance(sweep.get('trials'), list) else {}
+
+
+def _overlaid(
+    runs: Sequence[RunFiles], name: str, logs: Sequence[Log | None], prefix: str = 'train'
+) -> markupsafe.Markup:
     lines = [line for number, (run, log) in enumerate(zip(runs, logs)) for line in _lines(log, name, run.name, number)]
     ylabel = 'examples/s' if name == 'examples_per_sec' else name
     return plots.curves(f'{prefix}-{_id(name)}', ylabel, lines, (), _last_step(runs))
@@ -158,8 +158,8 @@ def _page_of(run: RunFiles, out: str) -> str:
 
 def _way(run: RunFiles, out: str) -> str:
     """From the page to the model_dir: a relative path, '' if the page lies in it, or a URL."""
-    if urls.is_url(run.shown) or urls.is_url(out):
-        return '' if os.path.dirname(out) == run.shown else run.shown
+    if urls.is_url(run.address) or urls.is_url(out):
+        return '' if os.path.dirname(out) == run.address else run.address
     way = os.path.relpath(run.path, os.path.dirname(os.path.abspath(out)))
     return '' if way == os.curdir else way
 

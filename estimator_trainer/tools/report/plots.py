@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from estimator_trainer.tools import drawing
 from estimator_trainer.tools.report import lanes as kinds
-from estimator_trainer.tools.report.series import Points
+from estimator_trainer.tools.report.curves import Points
 from estimator_trainer.tools.report.words import duration
 
 _WIDE, _NARROW = (10.6, 3.0), (4.5, 3.0)  # inches
@@ -97,41 +97,40 @@ def _spans_decades(lines: Sequence[Curve]) -> bool:
 
 def lanes(name: str, line: kinds.Timeline) -> markupsafe.Markup:
     """The timeline: a lane for each task."""
-    shown = shown_lanes(line)
+    drawn = drawn_lanes(line)
     times = _time_locator(line.ended - line.began)
 
     def draw(axes: Axes, wide: bool) -> None:
-        for place, lane in enumerate(shown):
+        for place, lane in enumerate(drawn):
             for kind, height, colour in ((kinds.RUNS, 0.42, drawing.PALE), (kinds.TRAINS, 0.2, drawing.COLOURS[0])):
                 spans = [(bar.began - line.began, bar.ended - bar.began) for bar in lane.bars if bar.kind == kind]
                 axes.broken_barh(spans, (place - height / 2, height), color=colour, linewidth=0)
         for kind, (marker, colour, size, words) in _MARKS.items():
-            found = [
+            places = [
                 (mark.at - line.began, place)
-                for place, lane in enumerate(shown)
+                for place, lane in enumerate(drawn)
                 for mark in lane.marks
                 if mark.kind == kind
             ]
-            if found:
-                at, places = zip(*found)
-                axes.plot(at, places, marker, color=colour, markersize=size, label=words, clip_on=False)
+            if places:
+                axes.plot(*zip(*places), marker, color=colour, markersize=size, label=words, clip_on=False)
         axes.broken_barh([], (0, 0), color=drawing.PALE, label='process runs')
         axes.broken_barh([], (0, 0), color=drawing.COLOURS[0], label='steps are trained')
-        axes.set(xlabel='time since the first start', ylim=(len(shown) - 0.4, -0.6))
+        axes.set(xlabel='time since the first start', ylim=(len(drawn) - 0.4, -0.6))
         margin = 0.015 * max(line.ended - line.began, 1)
         axes.set_xlim(-margin, line.ended - line.began + margin)
-        axes.set_yticks(range(len(shown)), [lane.name for lane in shown])
+        axes.set_yticks(range(len(drawn)), [lane.name for lane in drawn])
         axes.tick_params('y', length=0)
         axes.xaxis.set_major_locator(ticker.MultipleLocator(times if wide else 2 * times))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: duration(value) if value else '0'))
         axes.grid(axis='x')
         axes.spines['left'].set_visible(False)
 
-    height = 0.42 * len(shown) + 1.3
+    height = 0.42 * len(drawn) + 1.3
     return _both(name, 'timeline of the tasks; the list below tells the same', draw, True, height)
 
 
-def shown_lanes(line: kinds.Timeline) -> list[kinds.Lane]:
+def drawn_lanes(line: kinds.Timeline) -> list[kinds.Lane]:
     """Of very many tasks those that failed or restarted, and the first ones."""
     if len(line.lanes) <= _MOST_LANES:
         return list(line.lanes)
@@ -143,8 +142,8 @@ def shown_lanes(line: kinds.Timeline) -> list[kinds.Lane]:
 
 
 def _time_locator(secs: float) -> float:
-    wanted = max(secs, 1) / 9
-    return next((step for step in _TIMES if step >= wanted), _DAY * max(1, round(wanted / _DAY)))
+    least = max(secs, 1) / 9
+    return next((step for step in _TIMES if step >= least), _DAY * max(1, round(least / _DAY)))
 
 
 def _both(
@@ -153,12 +152,12 @@ def _both(
     parts = []
     for form, (width, usual), columns in (('wide', _WIDE, 7), ('narrow', _NARROW, 3)):
         with drawing.style():
-            drawn = figure.Figure(figsize=(width, height or usual), layout='constrained')
-            axes = drawn.subplots()
+            plot = figure.Figure(figsize=(width, height or usual), layout='constrained')
+            axes = plot.subplots()
             draw(axes, form == 'wide')
             if legend:
-                drawn.legend(loc='outside lower center', ncols=columns, handlelength=2.2, columnspacing=1.4)
-        svg = drawing.as_svg(drawn, f'{name}-{form}', label)
+                plot.legend(loc='outside lower center', ncols=columns, handlelength=2.2, columnspacing=1.4)
+        svg = drawing.as_svg(plot, f'{name}-{form}', label)
         parts.append(f'<div class="{form}-plot">{svg}</div>')
     return markupsafe.Markup('\n'.join(parts))
 

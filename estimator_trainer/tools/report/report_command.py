@@ -2,13 +2,15 @@
 
 import dataclasses
 import os
+from collections.abc import Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring.report_page import NAME, NEEDED, missing
-from estimator_trainer.run_dir import files, files_of_others
+from estimator_trainer.run_dir import file_names, files, files_of_others
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.sweep import sweep_page
@@ -23,7 +25,7 @@ other Estimator programs, and those of which files are missing or damaged; chang
 folder it compares the trials. A MODEL_DIR and --out may be in a store (s3://, gs://, az://).
 """
 
-_OF_SWEEP = ('sweep.json', 'study.db')
+_OF_SWEEP = (file_names.SWEEP, file_names.STUDY)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +39,7 @@ class ReportFlags:
     )
 
 
-def main(argv) -> int:
+def main(argv: Sequence[str]) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, USAGE, or that of a file that cannot be
     read or written."""
     return command_line.run(
@@ -45,23 +47,23 @@ def main(argv) -> int:
     )
 
 
-def _report(values, words) -> int:
+def _report(values: ReportFlags, words: Sequence[str]) -> int:
     paths = [*words, *values.model_dir]
     if not paths:
         raise UsageError('name the model_dir of a run, or several.')
     if missing():
         raise UsageError(f'the page needs {" and ".join(missing())}: pip install {" ".join(NEEDED)}')
     out = values.out or (os.path.join(paths[0], NAME) if len(paths) == 1 else NAME)
-    trials = {path: found for path in paths if (found := _trials(path)) is not None}
+    trials = {path: folders for path in paths if (folders := _trials(path)) is not None}
     if len(paths) == 1 and trials and not values.out:
         out = os.path.join(paths[0], sweep_page.NAME)
     paths = [each for path in paths for each in trials.get(path, [path])]
-    with local_copies.LocalCopies() as here:
-        page = os.path.expanduser(here.file(out, '--out'))
+    with local_copies.LocalCopies() as copies:
+        page = os.path.expanduser(copies.file(out, '--out'))
         if os.path.isdir(page):
             raise UsageError(f'--out={out}: is a folder; name a file.')
-        size = write([here.run(path, 'MODEL_DIR', needs.of_report) for path in paths], page, paths, out)
-        here.send()
+        size = write([copies.run(path, 'MODEL_DIR', needs.of_report) for path in paths], page, paths, out)
+        copies.send()
     print(f'{out if urls.is_url(out) else page}: {size / 1e6:.2f} MB')
     return exit_codes.OK
 
@@ -75,18 +77,18 @@ def _trials(path: str) -> list[str] | None:
     root = os.path.expanduser(path)
     if urls.is_url(path) or not any(os.path.exists(os.path.join(root, name)) for name in _OF_SWEEP):
         return None
-    found = [os.path.join(path, name) for name in sorted(os.listdir(root), key=lambda name: (len(name), name))]
-    found = [each for each in found if os.path.exists(os.path.join(os.path.expanduser(each), 'config.json'))]
-    if not found:
+    names = sorted(RunFolder(root).entries, key=lambda name: (len(name), name))
+    begun = [os.path.join(path, name) for name in names if os.path.exists(os.path.join(root, name, file_names.CONFIG))]
+    if not begun:
         raise UsageError(f'{path}: is the folder of a sweep, none of whose trials has begun yet.')
-    return found
+    return begun
 
 
-def write(folders, out: str, shown=(), address: str = '') -> int:
+def write(folders: Sequence[str], out: str, addresses: Sequence[str] = (), address: str = '') -> int:
     """Writes the page of these model_dirs, whole or not at all. Its size in bytes.
 
     Args:
-        shown: the path or URL of each, as the page names it; () for `folders`.
+        addresses: the path or URL of each, as the page names it; () for `folders`.
         address: the path or URL that the page gets; '' for `out`.
 
     Raises:
@@ -96,12 +98,12 @@ def write(folders, out: str, shown=(), address: str = '') -> int:
     from estimator_trainer.tools.report import comparison, run_files
 
     files_of_others.refuse_page(out)
-    shown = [urls.normal(each) if urls.is_url(each) else os.path.abspath(each) for each in shown or folders]
-    runs = zip(folders, comparison.names(shown), shown)
-    files_of_runs = [run_files.read(folder, name, shown=each) for folder, name, each in runs]
+    addresses = [urls.normal(each) if urls.is_url(each) else os.path.abspath(each) for each in addresses or folders]
+    named = zip(folders, comparison.names(addresses), addresses)
+    runs = [run_files.read(folder, name, address=each) for folder, name, each in named]
     from estimator_trainer.tools.report import page  # draws with a library that takes seconds to import
 
-    text = page.page(files_of_runs, address or out)
+    text = page.page(runs, address or out)
     with files.replacing(out) as temporary, files.create(temporary) as file:
         file.write(text)
     return len(text.encode())

@@ -1,201 +1,152 @@
-"""Reads a model_dir, as far as it can be read. Changes nothing."""
+"""A run as its page shows it: what `RunFolder` reads, and its curves and variables."""
 
-import contextlib
-import glob
-import json
+import functools
 import os
-import re
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, protocol, training_file
-from estimator_trainer.supervisor.reports import earlier_starts, report_file
-from estimator_trainer.tools.report import event_file, metrics_file, spans, variables
-from estimator_trainer.tools.report.curves import Log
-from estimator_trainer.tools.report.run_facts import ListedCheckpoint, ListedExport, ListedFile, RunFiles
-from estimator_trainer.tools.report.run_verdict import Alive
+from estimator_trainer.run_dir import events, file_names, metrics_log, protocol, run_starts
+from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.run_dir.run_verdict import Verdict
+from estimator_trainer.tools.report import variables
+from estimator_trainer.tools.report.curves import Log, Stretches
 
-_EVENTS = 'events.out.tfevents.*'
-_INDEX = re.compile(r'(?P<name>.+)\.index')
-_SIGNS = ('config.json', 'training.json', 'metrics.jsonl', 'status.json', 'report.json', 'checkpoint', 'graph.pbtxt')
-_LARGEST_EVENTS = 1 << 30  # of all files of one folder
-_MOST_LOGS = 400
+_SIGNS = (file_names.CONFIG, file_names.TRAINING, file_names.METRICS, file_names.STATUS, file_names.REPORT)
+_MORE_SIGNS = (file_names.POINTER, file_names.GRAPH, 'eval')
+_LARGEST_EVENTS_BYTES = 1 << 30  # of all files of one folder
 _MOST_STARTS = 300
+_EVENTS_AT_ONCE = 20_000
+_TAGS = {'loss_1': 'loss'}  # an Estimator of TensorFlow 1 writes the loss under either name
 
 
-def read(model_dir: str, name: str = '', now: float | None = None, shown: str = '') -> RunFiles:
-    """Reads a run.
+class RunFiles(RunFolder):
+    """One model_dir. What is missing or damaged is empty, and `problems` say so.
 
     Args:
-        name, shown: as of RunFiles; '' for those that the path gives.
-        now: seconds since the epoch; None: the clock's.
+        model_dir: a path of this machine; `~` is the home folder.
+        name: a short name, unlike those of other runs on the same page; '' for the name of the folder.
+        now: when it is read, seconds since the epoch; None: by the clock.
+        address: how the page names the folder: by its path, or by the URL of which it is a copy; '' for the path.
+
+    Attributes:
+        name, address: as given.
+        read_at: `now`.
+    """
+
+    def __init__(self, model_dir: str, name: str = '', now: float | None = None, address: str = ''):
+        super().__init__(os.path.expanduser(model_dir))
+        self.address = address or self.path
+        self.name = name or os.path.basename(self.path) or self.path
+        self.read_at = time.time() if now is None else now
+
+    @functools.cached_property
+    def event_starts(self) -> list[float]:
+        """When processes began to train, seconds since the epoch, as the names of their files of events say."""
+        return sorted({float(began) for path in self.events() if (began := events.began(path))})[-_MOST_STARTS:]
+
+    @functools.cached_property
+    def train(self) -> Log:
+        """metrics.jsonl, or the events of a run without it."""
+        begins = [began for attempt in self.attempts for began, _ in run_starts.chief_lives(attempt)]
+        now = protocol.real(self.status.get('attempt_started'))
+        starts = {*begins, *self.event_starts, *([] if now is None else [now])}
+        return self._log('', self.events() or self.events('train'), sorted(starts))
+
+    @functools.cached_property
+    def evaluations(self) -> dict[str, Log]:
+        """Folder -> its metrics.jsonl, or its events; without the folders in which nothing was measured."""
+        logs = {folder: self._log(folder, self.events(folder)) for folder in self.evaluation_folders}
+        return {folder: log for folder, log in logs.items() if len(log)}
+
+    @functools.cached_property
+    def table(self) -> variables.CheckpointVariables | None:
+        """The variables of the newest checkpoint that can be read."""
+        for checkpoint in reversed(self.checkpoints):
+            folder = self.file(file_names.DAMAGED) if checkpoint.is_damaged else self.path
+            try:
+                return variables.read(os.path.join(folder, checkpoint.name))
+            except (ValueError, OSError, IndexError) as error:
+                self.problems.append(f'{checkpoint.name}.index cannot be read: {error}.')
+        return None
+
+    @property
+    def last_step(self) -> int | None:
+        """The last global step that is known to be finished."""
+        step = self.training.get('step')
+        return step if type(step) is int else self.train.last_step
+
+    @property
+    def judged(self) -> Verdict:
+        """How the run is, at the time of the page."""
+        return self.verdict(self.read_at)
+
+    def _log(self, folder: str, paths: list[str], starts: Sequence[float] = ()) -> Log:
+        log, path = Log(stretches=Stretches(starts)), os.path.join(folder, file_names.METRICS)
+        try:
+            for block in metrics_log.blocks(self.file(path)):
+                log.add(block.lines, block.damaged + block.is_cut)
+            if log.damaged:
+                self.problems.append(f'{path}: {log.damaged:,} of its lines cannot be read; they are left out.')
+            size = sum(map(os.path.getsize, paths))
+            if not len(log) and size > _LARGEST_EVENTS_BYTES:
+                place = folder or 'the folder'
+                self.problems.append(f'The files of events in {place} are not read: they have {size >> 20:,} MiB.')
+            elif not len(log):
+                return self._log_of_events(folder, paths, starts)
+        except OSError as error:
+            self.problems.append(f'{error.filename or path} cannot be read: {error.strerror}.')
+        return log
+
+    def _log_of_events(self, folder: str, paths: list[str], starts: Sequence[float]) -> Log:
+        log, lines = Log(stretches=Stretches(starts)), []
+        for path in sorted(paths, key=lambda path: (events.began(path), path)):
+            try:
+                for event in events.read(path):
+                    lines.append(_line(event))
+                    if len(lines) >= _EVENTS_AT_ONCE:
+                        log.add(lines)
+                        lines = []
+            except ValueError as error:
+                self.problems.append(f'{os.path.join(folder, os.path.basename(path))}: {error}.')
+        log.add(lines)
+        return log
+
+
+def _line(event: events.Scalars) -> dict[str, Any]:
+    """An event as a line of metrics.jsonl."""
+    return {
+        **{_TAGS.get(tag, tag): value for tag, value in event.values.items()},
+        'step': event.step,
+        'time': event.time,
+    }
+
+
+def read(model_dir: str, name: str = '', now: float | None = None, address: str = '') -> RunFiles:
+    """Reads all of a run. The arguments are those of RunFiles.
 
     Raises:
         UsageError: there is no such folder, or nothing of a run in it.
         OSError: the folder cannot be listed.
     """
-    root = os.path.abspath(os.path.expanduser(model_dir))
-    if not os.path.isdir(root):
+    run = RunFiles(model_dir, name, now, address)
+    if not os.path.isdir(run.path):
         raise UsageError(f'{model_dir}: there is no such folder; name the model_dir of a run.')
-    names = sorted(os.listdir(root))
-    events = glob.glob(f'{glob.escape(root)}/{_EVENTS}')
-    indexed = [each for each in names if each.endswith('.index')]
-    if not (set(_SIGNS) & set(names) or events or indexed or os.path.isdir(os.path.join(root, 'eval'))):
+    has_signs = not {*_SIGNS, *_MORE_SIGNS}.isdisjoint(run.entries)
+    if not (has_signs or run.events() or run.has_checkpoint):
         raise UsageError(f'{model_dir}: holds no run: none of {", ".join(_SIGNS[:4])}, no checkpoint and no events.')
-    run = RunFiles(root, shown or root, name or os.path.basename(root) or root, time.time() if now is None else now)
-    for field, path in (
-        ('config', 'config.json'),
-        ('training', training_file.NAME),
-        ('status', 'status.json'),
-        ('report', report_file.REPORT_FILE),
-        ('earlier', earlier_starts.NAME),
-        ('best', 'export/best/best.json'),
-        ('stop', 'eval/stop.json'),
-        ('wrong', 'eval/wrong.json'),
+    for attribute in (
+        'config',
+        'training',
+        'status',
+        'report',
+        'best',
+        'stop',
+        'wrong_answers',
+        'train',
+        'evaluations',
+        'table',
     ):
-        setattr(run, field, _object(run, path))
-    run.starts = sorted({float(began) for each in events if (began := event_file.began(each))})[-_MOST_STARTS:]
-    run.train = _log(run, '', events or glob.glob(f'{glob.escape(root)}/train/{_EVENTS}'), spans.starts(run))
-    for folder in _evaluation_folders(root):
-        log = _log(run, folder, glob.glob(f'{glob.escape(os.path.join(root, folder))}/{_EVENTS}'))
-        if len(log):
-            run.evaluations[folder] = log
-    run.checkpoints = _checkpoints(root) + _checkpoints(os.path.join(root, 'damaged'), damaged=True)
-    run.exports = _exports(root, run.best)
-    run.logs = _logs(root)
-    run.alive = Alive(
-        locks.is_held(os.path.join(root, '.trainer.lock')),
-        locks.is_held(os.path.join(root, '.cluster.lock')),
-        locks.is_held(os.path.join(root, 'eval', '.lock')),
-    )
-    _read_variables(run)
+        getattr(run, attribute)  # so that `problems` names every file that cannot be read
     return run
-
-
-def sweep_of(runs: Sequence[RunFiles]) -> dict:
-    """sweep.json of the sweep whose trials these are; {} where they are not of one."""
-    folders = {os.path.dirname(run.path) for run in runs}
-    found = protocol.read_json(os.path.join(folders.pop(), 'sweep.json')) if len(folders) == 1 else {}
-    return found if isinstance(found.get('trials'), list) else {}
-
-
-def _object(run: RunFiles, path: str) -> dict:
-    try:
-        with open(os.path.join(run.path, path), encoding='utf-8') as file:
-            value = json.load(file)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        run.notes.append(f'{path} cannot be read: {error.strerror}.')
-        return {}
-    except ValueError as error:
-        run.notes.append(f'{path} is damaged: it is no JSON ({error}).')
-        return {}
-    if not isinstance(value, dict):
-        run.notes.append(f'{path} is damaged: it holds no object.')
-        return {}
-    return value
-
-
-def _log(run: RunFiles, folder: str, events: list[str], starts: Sequence[float] = ()) -> Log:
-    path = os.path.join(folder, 'metrics.jsonl')
-    log = Log()
-    try:
-        log = metrics_file.read(os.path.join(run.path, path), starts)
-        if log.damaged:
-            run.notes.append(f'{path}: {log.damaged:,} of its lines cannot be read; they are left out.')
-        if len(log) or not events:
-            return log
-        path = folder or 'the folder'
-        size = sum(os.path.getsize(each) for each in events)
-        if size > _LARGEST_EVENTS:
-            run.notes.append(f'The files of events in {path} are not read: they have {size >> 20:,} MiB.')
-            return log
-        log, notes = event_file.read(events, starts)
-        run.notes += [f'{os.path.join(folder, note)}.' for note in notes]
-    except OSError as error:
-        run.notes.append(f'{error.filename or path} cannot be read: {error.strerror}.')
-    return log
-
-
-def _evaluation_folders(root: str) -> list[str]:
-    found = [*glob.glob(f'{glob.escape(root)}/eval*'), *glob.glob(f'{glob.escape(root)}/keras/eval*')]
-    return sorted(os.path.relpath(each, root) for each in found if os.path.isdir(each))
-
-
-def _checkpoints(folder: str, damaged: bool = False) -> list[ListedCheckpoint]:
-    found = []
-    with contextlib.suppress(OSError):
-        sizes: dict[str, int] = {}
-        changed: dict[str, float] = {}
-        names = os.listdir(folder)
-        for index in filter(None, map(_INDEX.fullmatch, names)):
-            sizes[index['name']] = 0
-        for name in names:
-            base = re.sub(r'\.(?:index|meta|data-\d+-of-\d+)$', '', name)
-            if base in sizes:
-                with contextlib.suppress(OSError):
-                    stat = os.stat(os.path.join(folder, name))
-                    sizes[base] += stat.st_size
-                    if name.endswith('.index'):  # written last
-                        changed[base] = stat.st_mtime
-        for name, size in sizes.items():
-            step = re.search(r'-(\d+)$', name)
-            found.append(ListedCheckpoint(name, int(step[1]) if step else None, size, changed.get(name, 0.0), damaged))
-    return sorted(found, key=lambda each: (-1 if each.step is None else each.step, each.name))
-
-
-def _exports(root: str, best: dict) -> list[ListedExport]:
-    found = []
-    for path in sorted(glob.glob(f'{glob.escape(root)}/export/*/*')):
-        if not os.path.isdir(path) or not os.path.basename(path).isdigit():
-            continue
-        kind, when = os.path.basename(os.path.dirname(path)), float(os.path.basename(path))
-        told = best if kind == 'best' and best.get('saved_model') == os.path.basename(path) else {}
-        step, value = told.get('step'), told.get('value')
-        found.append(
-            ListedExport(
-                os.path.relpath(path, root),
-                kind,
-                when if when < 1e11 else when / 1000,
-                _bytes(path),
-                step if type(step) is int else None,
-                str(told.get('metric', '')),
-                value if isinstance(value, float) else None,
-            )
-        )
-    return found
-
-
-def _bytes(folder: str) -> int:
-    size = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                size += os.path.getsize(os.path.join(where, name))
-    return size
-
-
-def _logs(root: str) -> list[ListedFile]:
-    found = []
-    for path in sorted(glob.glob(f'{glob.escape(root)}/logs/*/*'), key=_natural):
-        with contextlib.suppress(OSError):
-            size = os.path.getsize(path)
-            if size and os.path.isfile(path):
-                found.append(ListedFile(os.path.relpath(path, root), size))
-    return found[-_MOST_LOGS:]
-
-
-def _natural(path: str) -> list:
-    return [int(part) if part.isdigit() else part for part in re.split(r'(\d+)', path)]
-
-
-def _read_variables(run: RunFiles) -> None:
-    for each in reversed(run.checkpoints):
-        folder = os.path.join(run.path, 'damaged') if each.damaged else run.path
-        try:
-            run.table = variables.read(os.path.join(folder, each.name))
-            return
-        except (ValueError, OSError, IndexError) as error:
-            run.notes.append(f'{each.name}.index cannot be read: {error}.')

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from estimator_trainer.tools.report import spans
-from estimator_trainer.tools.report.run_facts import RunFiles
-from estimator_trainer.tools.report.stretches import Stretch
+from estimator_trainer.tools.report.curves import Stretch
+from estimator_trainer.tools.report.run_files import RunFiles
 
 
 class Part(NamedTuple):
@@ -19,7 +19,7 @@ class Part(NamedTuple):
     text: str
 
 
-_WAITS = {  # what metrics.jsonl may tell of every report
+_WAITS = {  # what metrics.jsonl may say of every report
     'input_wait_secs': ('waiting for input', 'time in which a step had to wait for its batch (chief)'),
     'peer_wait_secs': (
         'waiting for workers',
@@ -28,44 +28,38 @@ _WAITS = {  # what metrics.jsonl may tell of every report
 }
 
 
-def of(run: RunFiles) -> list[Part]:
+def parts(run: RunFiles) -> list[Part]:
     """The parts, which add up to the time of the run; [] where too little is known."""
-    pace, found, whole = secs_per_step(run), spans.of(run), spans.wall(run)
-    if not pace or not found or not whole:
+    usual_secs, every, wall = secs_per_step(run), spans.spans(run), spans.wall(run)
+    if not usual_secs or not every or not wall:
         return []
-    starting = max(0.0, found[0].began - whole[0])  # of the supervisor
-    training = failing = 0.0
-    after = max(0.0, whole[1] - found[-1].ended)
+    starting = max(0.0, every[0].began - wall.began)  # of the supervisor
+    training = failing = waiting = away = 0.0
+    after = max(0.0, wall.ended - every[-1].ended)
     steps = again = lines = 0
-    for span in found:
-        inside = [each for each in run.train.stretches.found if span.holds(each)]
-        began, ended, trained = _trained(span, inside, pace, _interval(run))
+    for span in every:
+        inside = [each for each in run.train.stretches.all if span.holds(each)]
+        began, ended, trained = _trained(span, inside, usual_secs, _interval(run))
         lines, again = lines + sum(each.lines for each in inside), again + sum(each.again for each in inside)
         starting, training, steps = starting + began - span.began, training + ended - began, steps + trained
-        if span.failed:
-            failing += span.ended - ended
-        else:
-            after += span.ended - ended
-    waiting = away = 0.0
-    for before, following in zip(found, found[1:]):
+        failing += span.ended - ended if span.failed else 0.0
+        after += 0.0 if span.failed else span.ended - ended
+    for before, following in zip(every, every[1:]):
         if before.window == following.window:
             waiting += max(0.0, following.began - before.ended)
         elif before.ended < following.began:
             ended = min(max(before.ended, before.window.ended), following.began)
             began = max(min(following.began, following.window.began), ended)
-            after, away, starting = (
-                after + ended - before.ended,
-                away + began - ended,
-                starting + following.began - began,
-            )
+            after, away = after + ended - before.ended, away + began - ended
+            starting += following.began - began
     lost = sum(each['steps_lost'] for each in run.attempts if type(each.get('steps_lost')) is int)
     lost = min(max(lost, again), steps)
-    usual = min(training, steps * pace)
+    usual = min(training, steps * usual_secs)
     share = lines / run.train.lines if run.train.lines else 0.0  # the file may have lines of an earlier cluster
     usual, pauses, waits = _without_waits(run, usual, training - usual, share)
     with_input, for_peers = ('', '') if waits else (', which includes their input', ', waiting for peers or data')
     again_secs = usual * lost / steps if steps else 0.0
-    parts = [
+    every_part = [
         Part('starting', starting, 'importing TensorFlow, reading data, building the graph, finding the other tasks'),
         Part('steps', usual - again_secs, f'{steps - lost:,} steps at their usual pace{with_input}'),
         Part('steps that were lost', again_secs, f'{lost:,} steps that were trained, not saved, and trained again'),
@@ -80,20 +74,24 @@ def of(run: RunFiles) -> list[Part]:
         Part('between two starts', away, 'from the end of a start of the run until it was started again'),
         Part('after the last step', after, 'the last evaluation and the exports, and the end of the tasks'),
     ]
-    return [part for part in parts if part.secs >= 0.05]
+    return [part for part in every_part if part.secs >= 0.05]
 
 
-def _trained(span: spans.Span, inside: list[Stretch], pace: float, interval: int) -> tuple[float, float, int]:
-    """When a span's steps began and ended, and how many there were. `interval`: steps between two reports."""
+def _trained(span: spans.Span, inside: list[Stretch], usual_secs: float, interval: int) -> tuple[float, float, int]:
+    """When a span's steps began and ended, and how many there were.
+
+    Args:
+        usual_secs: of a step.
+        interval: steps between two reports.
+    """
     if not inside:  # it ended before its first report
         steps = span.trained or 0
-        began = max(span.began, span.ended - steps * pace)
-        return began, span.ended, steps
+        return max(span.began, span.ended - steps * usual_secs), span.ended, steps
     first = span.first if span.first is not None and span.first <= inside[0].first else inside[0].first - interval
     before = inside[0].first - max(0, first)
     steps = before + sum(each.last - each.first for each in inside)
     steps += sum(max(0, b.first - a.last) for a, b in zip(inside, inside[1:]))
-    began = max(span.began, inside[0].began - before * pace)
+    began = max(span.began, inside[0].began - before * usual_secs)
     return began, max(began, min(inside[-1].ended, span.ended)), steps
 
 
@@ -102,7 +100,7 @@ def _without_waits(run: RunFiles, usual: float, pauses: float, share: float) -> 
 
     A wait as long as that of most reports is part of the usual pace. `share`: of the reports that count.
     """
-    found = []
+    waits = []
     for field, (name, text) in _WAITS.items():
         series = run.train.series.get(field)
         if series is None or not series.count:
@@ -111,16 +109,16 @@ def _without_waits(run: RunFiles, usual: float, pauses: float, share: float) -> 
         as_usual = min(total, float(np.median(series.points().values)) * series.count * share, usual)
         beyond = min(max(0.0, total - as_usual), pauses)
         usual, pauses = usual - as_usual, pauses - beyond
-        found.append(Part(name, as_usual + beyond, text))
-    return usual, pauses, found
+        waits.append(Part(name, as_usual + beyond, text))
+    return usual, pauses, waits
 
 
 def secs_per_step(run: RunFiles) -> float | None:
     """The usual seconds of a step: the median of the time between reports of one process, by step. Where no process has
     reported twice, as the processes have measured it."""
-    points, found = run.train.clock.points(), run.train.stretches.found
+    points = run.train.clock.points()
     advances, waits = np.diff(points.steps), np.diff(points.values)
-    stretch = np.searchsorted([each.began for each in found], points.values, side='right')
+    stretch = np.searchsorted([each.began for each in run.train.stretches.all], points.values, side='right')
     good = (advances > 0) & (waits > 0) & (np.diff(stretch) == 0)
     if good.any():
         return float(np.median(waits[good] / advances[good]))

@@ -1,13 +1,14 @@
-"""Numbers and times as people read them. Pure."""
+"""Numbers, times and the best trial of a sweep as people read them. Pure."""
 
-import time
+from collections.abc import Mapping
+from typing import Any
 
-from estimator_trainer.this_process.log import duration, number
+from estimator_trainer.this_process.log import day, duration, number
 
-__all__ = ['clock', 'day', 'duration', 'number', 'share', 'size', 'whole']
+__all__ = ['best_trial', 'clock', 'day', 'duration', 'number', 'share', 'size', 'whole']
 
 
-def whole(value) -> str:
+def whole(value: Any) -> str:
     """A step or a count; – where it is not known."""
     return f'{value:,}' if type(value) is int else '–'
 
@@ -21,17 +22,27 @@ def size(count: float) -> str:
     return f'{count:,.1f} TB'
 
 
-def share(part: float, whole: float) -> str:
-    percent = 100 * part / whole if whole > 0 else 0
+def share(part: float, total: float) -> str:
+    percent = 100 * part / total if total > 0 else 0
     return f'{percent:.0f} %' if percent >= 10 or percent == 0 else f'{percent:.1f} %'
-
-
-def day(seconds: float | None) -> str:
-    """'2026-11-22 23:24:36 UTC': a page is read elsewhere, and later."""
-    return '–' if not seconds else time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(seconds))
 
 
 def clock(seconds: float, since: float) -> str:
     """Time since the start of a run: '+1m07s'; with a fraction below ten seconds."""
     after = seconds - since
     return f'+{after:.1f}s' if 0 <= after < 10 else f'+{duration(max(after, 0))}'
+
+
+def best_trial(sweep: Mapping[str, Any]) -> str:
+    """The best trial of a sweep, in a sentence or two; '' without one. `sweep`: sweep.json, {} without one."""
+    best = sweep.get('best')
+    if not isinstance(best, dict):
+        return ''
+    params = best.get('params')
+    values = ', '.join(
+        f'{name} {number(value) if isinstance(value, float) else value}'
+        for name, value in (params if isinstance(params, dict) else {}).items()
+    )
+    what = f'{sweep.get("metric")} {number(best.get("value"))} at step {whole(best.get("step"))}'
+    export = f' Its export: {best["export"]}.' if best.get('export') else ''
+    return f'The best is trial {best.get("trial")}: {what}{", with " + values if values else ""}.{export}'

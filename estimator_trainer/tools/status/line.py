@@ -1,114 +1,144 @@
-"""How a run is, in one line. Pure."""
+"""How a run, or a sweep, is in one line. Pure, but for the files that `RunFolder` reads."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from estimator_trainer import exit_codes
-from estimator_trainer.supervisor.reports import earlier_starts, progress_line
-from estimator_trainer.supervisor.reports.progress_line import LinePart
-from estimator_trainer.tools.report import run_verdict
-from estimator_trainer.tools.report.run_verdict import Verdict
-from estimator_trainer.tools.report.words import duration, number
-from estimator_trainer.tools.status.status_now import Now
+from estimator_trainer.monitoring import progress_line
+from estimator_trainer.monitoring.progress_line import LinePart
+from estimator_trainer.run_dir import metrics_log, run_starts, training_file
+from estimator_trainer.run_dir.protocol import objects, real, whole
+from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.run_dir.run_verdict import ALIVE, DONE, LOST, PRUNED, Verdict
+from estimator_trainer.tools.report.words import best_trial, duration, number
 
-ALIVE, UNKNOWN = 3, 4  # exit codes of `status` alone
-_NOT_METRICS = ('kind', 'step', 'time')
+ALIVE_CODE, UNKNOWN_CODE = 3, 4  # exit codes of `status` alone
+MEANINGS = {
+    exit_codes.OK: 'the run is done',
+    ALIVE_CODE: 'it lives: it starts, trains, evaluates or waits before a restart',
+    UNKNOWN_CODE: 'it is gone, and its files do not say why; the same command resumes',
+    exit_codes.USAGE: 'a mistake in the command, or no run in the folder; or the run ended with 64',
+}
 _LEAST_WAIT = 0.05  # of the time
-_PACE_LINES = 10  # of metrics.jsonl, over which the time left is measured
+_MOST_LINES = 10  # of metrics.jsonl, over which the speed is measured
+_STATES_OF_TRIALS = ('done', 'pruned', 'failed', 'running')
+_ENDS_OF_SWEEPS = {
+    'done': ('is done', exit_codes.OK),
+    'stopped': ('was stopped; the same command goes on', exit_codes.TERMINATED),
+    'failed': ('has failed', exit_codes.FAILED),
+}
 
 
-def judge(now: Now) -> Verdict:
-    return run_verdict.of(now.training, now.status, now.report, now.alive, now.at, now.stop)
+def exit_code(verdict: Verdict) -> int:
+    """The exit code of the command: ALIVE_CODE while the run lives; else the run's own code, or UNKNOWN_CODE."""
+    if verdict.kind == ALIVE:
+        return ALIVE_CODE
+    return UNKNOWN_CODE if verdict.code is None else verdict.code
 
 
-def exit_code(found: Verdict) -> int:
-    """Of the command: ALIVE while the run lives; else the run's own code, or UNKNOWN."""
-    if found.kind == run_verdict.ALIVE:
-        return ALIVE
-    return UNKNOWN if found.code is None else found.code
-
-
-def of(now: Now, name: str, width: int | None = None) -> str:
+def line(run: RunFolder, name: str, now: float, width: int | None = None) -> str:
     """The line, of at most `width` characters, such as
 
     runs/two trains: step 220 of 400 (55 %), loss 0.1871, 4,480 examples/s, 12s left; 3 of 3 tasks alive, 1 restart;
     checkpoint at step 200; evaluation at step 200: accuracy 0.9520, loss 0.1932
+
+    Args:
+        now: seconds since the epoch.
     """
-    found = judge(now)
-    alive = found.kind == run_verdict.ALIVE
-    last = now.lines[-1] if now.lines else {}
-    parts = progress_line.steps(now.training, last, secs_left(now) if alive else None, runs=alive)
-    if now.status and (alive or found.kind == run_verdict.LOST):
-        told_of = now.status.get('tasks') if now.alive.cluster else None
-        parts += progress_line.tasks(told_of, now.status.get('restarts'), now.status.get('start'))
-    gangs = earlier_starts.of({}, now.report, {}, {}) if not alive else []
-    if gangs:
-        parts += progress_line.ended(gangs[-1]['start'], int(_sum(gangs, 'restarts')))
-    told: list[str] = _waits(now.lines[-_PACE_LINES:]) if alive else []
-    checkpoint = now.training.get('checkpoint_step')
-    if type(checkpoint) is int and found.kind not in (run_verdict.DONE, run_verdict.PRUNED):
-        told.append(f'checkpoint at step {checkpoint:,}')
-    told.append(_evaluation(now.evaluation))
-    if gangs and _sum(gangs, 'secs'):
-        told.append(f'after {duration(_sum(gangs, "secs"))}{" in all" if gangs[-1]["start"] > 1 else ""}')
-    parts += [LinePart(text, 0, progress_line.LATER + number_) for number_, text in enumerate(filter(None, told))]
+    verdict = run.verdict(now)
+    alive = verdict.kind == ALIVE
+    last = run.last_metrics[-1] if run.last_metrics else {}
+    parts = progress_line.steps(run.training, last, secs_left(run, now) if alive else None, runs=alive)
+    if run.status and (alive or verdict.kind == LOST):
+        tasks = run.status.get('tasks') if run.holders.cluster else None
+        parts += progress_line.tasks(tasks, run.status.get('restarts'), run.status.get('start'))
+    starts = [] if alive else run_starts.starts({}, run.report, {}, {})
+    if starts:
+        parts += progress_line.ended(starts[-1]['start'], int(_sum(starts, 'restarts')))
+    facts = _waits(run.last_metrics[-_MOST_LINES:]) if alive else []
+    checkpoint = whole(run.training.get('checkpoint_step'))
+    if checkpoint is not None and verdict.kind not in (DONE, PRUNED):
+        facts.append(f'checkpoint at step {checkpoint:,}')
+    facts.append(_evaluation(run.newest_evaluation))
+    if starts and _sum(starts, 'secs'):
+        facts.append(f'after {duration(_sum(starts, "secs"))}{" in all" if starts[-1]["start"] > 1 else ""}')
+    parts += [LinePart(text, 0, progress_line.LATER + place) for place, text in enumerate(filter(None, facts))]
     if alive:
-        state = now.status.get('state') if now.alive.cluster else now.training.get('state')
-        return progress_line.joined([progress_line.head(f'{name} {found.text}', str(state)), *parts], width)
+        state = run.status.get('state') if run.holders.cluster else run.training.get('state')
+        return progress_line.joined([progress_line.head(f'{name} {verdict.text}', str(state)), *parts], width)
     numbers = progress_line.joined(parts)
-    return (
-        f'{name} {found.text}. {numbers[0].upper()}{numbers[1:]}'[:width] if numbers else f'{name} {found.text}'[:width]
-    )
+    return f'{name} {verdict.text}{f". {numbers[0].upper()}{numbers[1:]}" if numbers else ""}'[:width]
 
 
-def _sum(starts: Sequence[Mapping], field: str) -> float:
-    return sum(each[field] for each in starts if type(each.get(field)) in (int, float))
+def secs_left(run: RunFolder, now: float) -> float | None:
+    """Of training: as the supervisor has measured it, else by the last lines of metrics.jsonl. None: not known."""
+    measured, most = real(run.status.get('secs_left')), whole(run.training.get('max_steps'))
+    if run.holders.cluster and measured is not None:
+        return measured
+    lines = [line for line in run.last_metrics[-_MOST_LINES:] if _has_step_and_time(line)]
+    if run.training.get('state') != training_file.TRAINING or most is None or len(lines) < 2:
+        return None
+    steps, secs = lines[-1]['step'] - lines[0]['step'], lines[-1]['time'] - lines[0]['time']
+    since = now - lines[-1]['time']
+    if steps <= 0 or secs <= 0 or since > 60 + 10 * secs:
+        return None
+    return max(0.0, (most - lines[-1]['step']) * secs / steps - since)
 
 
-def _waits(lines) -> list[str]:
+def _sum(starts: Sequence[Mapping[str, Any]], field: str) -> float:
+    return sum(real(start.get(field)) or 0 for start in starts)
+
+
+def _waits(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """The shares of the time since the first of these lines that the steps have waited, where they count."""
-    if len(lines) < 2 or not all(_has_pace(line) for line in lines):
+    if len(lines) < 2 or not all(map(_has_step_and_time, lines)):
         return []
-    secs, found = lines[-1]['time'] - lines[0]['time'], []
+    secs, texts = lines[-1]['time'] - lines[0]['time'], []
     for field, words in (('input_wait_secs', 'for input'), ('peer_wait_secs', 'for workers')):
         waited = sum(line[field] for line in lines[1:] if type(line.get(field)) is float)
         if secs > 0 and waited >= _LEAST_WAIT * secs:
-            found.append(f'waits {words} {min(100, round(100 * waited / secs))} % of the time')
-    return found
+            texts.append(f'waits {words} {min(100, round(100 * waited / secs))} % of the time')
+    return texts
 
 
-def secs_left(now: Now) -> float | None:
-    """Of training: as the supervisor has measured it, else by the last lines of metrics.jsonl."""
-    told, most = now.status.get('secs_left'), now.training.get('max_steps')
-    if now.alive.cluster and type(told) in (int, float):
-        return float(told)
-    if now.training.get('state') != 'training' or type(most) is not int or len(now.lines) < 2:
-        return None
-    lines = [line for line in now.lines[-_PACE_LINES:] if _has_pace(line)]
-    if len(lines) < 2:
-        return None
-    steps, secs = lines[-1]['step'] - lines[0]['step'], lines[-1]['time'] - lines[0]['time']
-    if steps <= 0 or secs <= 0 or now.at - lines[-1]['time'] > 60 + 10 * secs:
-        return None
-    return max(0.0, (most - lines[-1]['step']) * secs / steps - (now.at - lines[-1]['time']))
+def _has_step_and_time(line: Mapping[str, Any]) -> bool:
+    return whole(line.get('step')) is not None and real(line.get('time')) is not None
 
 
-def _has_pace(line: Mapping) -> bool:
-    return type(line.get('step')) is int and type(line.get('time')) in (int, float)
-
-
-def _evaluation(line: Mapping) -> str:
-    shown = [
+def _evaluation(line: Mapping[str, Any]) -> str:
+    texts = [
         f'{name} {number(value)}'
         for name, value in sorted(line.items())
-        if name not in _NOT_METRICS and isinstance(value, float)
+        if name not in metrics_log.NOT_METRICS and isinstance(value, float)
     ]
-    step = line.get('step')
-    return f'evaluation at step {step:,}: {", ".join(shown[:4])}' if shown and type(step) is int else ''
+    step = whole(line.get('step'))
+    return f'evaluation at step {step:,}: {", ".join(texts[:4])}' if texts and step is not None else ''
 
 
-MEANINGS = {
-    exit_codes.OK: 'the run is done',
-    ALIVE: 'it lives: it starts, trains, evaluates or waits before a restart',
-    UNKNOWN: 'it is gone, and its files do not say why; the same command resumes',
-    exit_codes.USAGE: 'a mistake in the command, or no run in the folder; or the run ended with 64',
-}
+def exit_code_of_sweep(sweep: Mapping[str, Any], alive: bool) -> int:
+    """The exit code of the command for a sweep.
+
+    Args:
+        sweep: sweep.json, {} before it is written.
+        alive: its lock is held.
+    """
+    state = str(sweep.get('state'))
+    if alive:
+        return ALIVE_CODE
+    return _ENDS_OF_SWEEPS[state][1] if state in _ENDS_OF_SWEEPS else UNKNOWN_CODE
+
+
+def line_of_sweep(sweep: Mapping[str, Any], alive: bool, name: str) -> str:
+    """The line of a sweep, such as
+
+    runs/sweep is done: 12 trials, 8 done, 4 pruned. The best is trial 12: accuracy 0.9120 at step 375, …
+
+    Args:
+        sweep, alive: as of `exit_code_of_sweep`.
+    """
+    gone = ('is gone: it was killed; the same command goes on',)
+    how = 'runs its trials' if alive else _ENDS_OF_SWEEPS.get(str(sweep.get('state')), gone)[0]
+    trials = objects(sweep.get('trials'))
+    counts = [(sum(trial.get('state') == state for trial in trials), state) for state in _STATES_OF_TRIALS]
+    words = ', '.join(f'{count} {state}' for count, state in counts if count)
+    return f'{name} {how}{f": {len(trials)} trials, {words}" if trials else ""}. {best_trial(sweep)}'.rstrip()

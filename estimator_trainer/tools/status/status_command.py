@@ -5,15 +5,18 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TextIO
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import file_names, locks
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.status import line, status_now, sweep
+from estimator_trainer.tools.status import line
 
 USAGE = f"""\
 usage: python -m estimator_trainer status MODEL_DIR|--model_dir=MODEL_DIR [--follow]
@@ -24,8 +27,8 @@ a store (s3://, gs://, az://), and changes none.
 
 Exit codes:
   {exit_codes.OK:3}  {line.MEANINGS[exit_codes.OK]}
-  {line.ALIVE:3}  {line.MEANINGS[line.ALIVE]}
-  {line.UNKNOWN:3}  {line.MEANINGS[line.UNKNOWN]}
+  {line.ALIVE_CODE:3}  {line.MEANINGS[line.ALIVE_CODE]}
+  {line.UNKNOWN_CODE:3}  {line.MEANINGS[line.UNKNOWN_CODE]}
   {exit_codes.USAGE:3}  {line.MEANINGS[exit_codes.USAGE]}
   any other code is that of the run, such as 143: it was stopped, and the same command resumes
 """
@@ -52,55 +55,64 @@ class StatusFlags:
     )
 
 
-def main(argv) -> int:
+def main(argv: Sequence[str]) -> int:
     """Runs the command line `argv`, without program name. The exit code, as USAGE lists them."""
     return command_line.run(
         argv, USAGE, StatusFlags, lambda: _status(*flags.parse_with_words(StatusFlags, ['status', *argv]))
     )
 
 
-def _status(values, words) -> int:
+def _status(values: StatusFlags, words: Sequence[str]) -> int:
     paths = [*words, *values.model_dir]
     if len(paths) != 1:
         raise UsageError(f'{" ".join(paths) or "status"}: name one model_dir.')
-    show = _Shown(sys.stdout, redraw=values.follow and sys.stdout.isatty())
+    show = _Writer(sys.stdout, redraw=values.follow and sys.stdout.isatty())
     pause = max(values.every_secs, _STORE_SECS) if urls.is_url(paths[0]) else values.every_secs
-    with local_copies.LocalCopies() as here, contextlib.closing(show):
-        folder = here.run(paths[0], 'MODEL_DIR', needs.of_status)
+    with local_copies.LocalCopies() as copies, contextlib.closing(show):
+        folder = copies.run(paths[0], 'MODEL_DIR', needs.of_status)
         while True:
             text, code = _look(folder, paths[0])
             show(text)
-            if not values.follow or code != line.ALIVE:
+            if not values.follow or code != line.ALIVE_CODE:
                 return code
             time.sleep(pause)
-            here.refresh(folder)
+            copies.refresh(folder)
 
 
 def _look(folder: str, name: str) -> tuple[Callable[[int | None], str], int]:
     """(columns) -> the line, and the exit code. `name`: of the run, for the line."""
-    found = sweep.read(folder)
-    if found:
-        return lambda width: sweep.line(found, name)[:width], sweep.exit_code(found, line.ALIVE, line.UNKNOWN)
-    now = status_now.read(folder)
-    return lambda width: line.of(now, name, width), line.exit_code(line.judge(now))
+    run, now = RunFolder(os.path.expanduser(folder)), time.time()
+    if os.path.exists(run.file(file_names.STUDY)):
+        sweep, alive = run.object(file_names.SWEEP), locks.is_held(run.file(file_names.SWEEP_LOCK))
+        return lambda width: line.line_of_sweep(sweep, alive, name)[:width], line.exit_code_of_sweep(sweep, alive)
+    refuse_where_no_run_is(run, folder)
+    return lambda width: line.line(run, name, now, width), line.exit_code(run.verdict(now))
 
 
-class _Shown:
+def refuse_where_no_run_is(run: RunFolder, name: str) -> None:
+    """Raises UsageError: there is no such folder, or no run of this trainer in it. `name`: of the folder."""
+    if not os.path.isdir(run.path):
+        raise UsageError(f'{name}: there is no such folder; name the model_dir of a run.')
+    if not (run.training or run.status or run.report or run.config or run.last_metrics or run.holders):
+        raise UsageError(f'{name}: holds no run of this trainer; `inspect` says what it holds.')
+
+
+class _Writer:
     """Writes a line when it differs from the one before; on a terminal over that one."""
 
-    def __init__(self, stream, redraw: bool):
+    def __init__(self, stream: TextIO, redraw: bool):
         self._stream, self._redraw, self._last, self._full = stream, redraw, '', ''
 
     def __call__(self, text: Callable[[int | None], str]) -> None:
         """`text` gives the line for a number of columns; None: all of it."""
-        self._full = shown = text(None)
+        self._full = written = text(None)
         if self._redraw:
-            shown = text((os.get_terminal_size(self._stream.fileno()).columns or 80) - 1)
-        if shown == self._last:
+            written = text((os.get_terminal_size(self._stream.fileno()).columns or 80) - 1)
+        if written == self._last:
             return
-        self._stream.write(f'\r\x1b[K{shown}' if self._redraw else f'{shown}\n')
+        self._stream.write(f'\r\x1b[K{written}' if self._redraw else f'{written}\n')
         self._stream.flush()
-        self._last = shown
+        self._last = written
 
     def close(self) -> None:
         if self._redraw and self._last:

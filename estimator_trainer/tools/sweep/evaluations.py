@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import metrics_log
 
 
 class Score(NamedTuple):
@@ -23,7 +24,7 @@ def of_lines(lines: Sequence[dict], metric: str) -> list[Score]:
     for step in sorted(by_step):
         line = by_step[step]
         if metric not in line:
-            names = ', '.join(sorted(set(line) - {'kind', 'step', 'time'}))
+            names = ', '.join(sorted(set(line) - metrics_log.NOT_METRICS))
             raise UsageError(
                 f'--metric={metric}: the evaluation does not give it; it has {names}. Name one of these, and another '
                 '--model_dir.'

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import IO
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir import metrics_log
 
-_NOT_METRICS = ('kind', 'step', 'time')
 _LINE = re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z \S+=\S+$')
 
 
@@ -39,7 +39,7 @@ def lines_of(evaluations: Iterable[dict]) -> list[str]:
     for line in evaluations:
         at = datetime.datetime.fromtimestamp(line.get('time') or 0, datetime.timezone.utc)
         stamp = at.isoformat(timespec='milliseconds').replace('+00:00', 'Z')
-        numbers = {name: value for name, value in line.items() if name not in _NOT_METRICS}
+        numbers = {name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS}
         found += [
             f'{stamp} {name}={value!r}'
             for name, value in numbers.items()

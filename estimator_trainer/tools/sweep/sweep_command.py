@@ -13,7 +13,8 @@ from estimator_trainer.config import two_parts, urls
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.run_dir import metrics_log, ownership, protocol
+from estimator_trainer.run_dir import file_names, ownership, protocol
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.cluster_command import usable_cores
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.this_process import log
@@ -36,7 +37,6 @@ on. At the end: a table, the best trial and its export, and sweep.json.
 
 For the trainer flags: python -m estimator_trainer --help
 """
-LOCK = '.sweep.lock'
 _NEVER = 10**9  # evaluations: the trial does not stop by itself
 _PACKAGE = 'optuna'
 
@@ -163,7 +163,7 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
         plans.trainer_flags(config),
     )
     folder = config.model_dir
-    with ownership.lock(folder, LOCK) as lock:
+    with ownership.lock(folder, file_names.SWEEP_LOCK) as lock:
         ownership.take(lock, folder, 'runs a sweep there')
         plans.keep(plan, folder)
         from estimator_trainer.tools.sweep import study as studies  # takes a second
@@ -176,22 +176,17 @@ def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
     rule, base = _flags_of_trials(values, plan, found, len(cores))
 
     def start(model_dir, params, share):
-        command = trial_process.command(
-            model_dir,
-            [*base, *found.flags(params)],
-            share,
-            os.environ,
-            (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}'),
-        )
-        return trial_process.Child(command, model_dir)
+        own = (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}')
+        command = trial_process.command(model_dir, [*base, *found.flags(params)], own)
+        return trial_process.TrialProcess(command, model_dir, share, trial_process.environment(os.environ))
 
     def keep(state='running'):
         protocol.write_json(
-            os.path.join(folder, sweep_report.NAME),
+            os.path.join(folder, file_names.SWEEP),
             sweep_report.document(state, plan, study.trials(), folder, found.flags),
         )
 
-    protocol.remove_unfinished(os.path.join(folder, sweep_report.NAME))
+    protocol.remove_unfinished(os.path.join(folder, file_names.SWEEP))
     with contextlib.closing(katib.Writer(values.katib_metrics)) as metrics:
         for one in study.trials():
             if one.state is not trials.TrialStatus.RUNNING:  # of the others the sweep tells
@@ -231,15 +226,14 @@ def _flags_of_trials(values, plan, found, cores: int) -> tuple:
 
 
 def _lines(folder, number) -> list:
-    path = os.path.join(trials.folder_of(folder, number), 'eval', 'metrics.jsonl')
-    return metrics_log.MetricsLog(path).read()
+    return RunFolder(trials.folder_of(folder, number)).evaluation_lines
 
 
 def _say_end(plan, all_trials, found, out) -> None:
     folder = found.config.model_dir
     print(sweep_report.table(all_trials, plan), file=out)
     print(sweep_report.conclusion(all_trials, plan, folder, found.flags), file=out)
-    print(f'all trials: {os.path.join(folder, sweep_report.NAME)}', file=out)
+    print(f'all trials: {os.path.join(folder, file_names.SWEEP)}', file=out)
     written = sweep_page.write(folder, [trials.folder_of(folder, one.number) for one in all_trials])
     if written:
         print(f'page: {written}', file=out)

@@ -5,10 +5,10 @@ import os
 
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, protocol
 
 NAME = 'plan.json'
-_LATER = ('study.db', 'sweep.json', 'sweep.html')  # what a sweep writes after it
+_LATER = (file_names.STUDY, file_names.SWEEP, 'sweep.html')  # what a sweep writes after it
 _FREE = (
     *('model_dir', 'progress', 'report', 'track', 'metrics_port', 'dry_run'),
     *('log_every_steps', 'save_summary_steps', 'allow_config_change'),
@@ -76,7 +76,7 @@ def keep(plan: SweepPlan, folder: str) -> None:
     path = os.path.join(folder, NAME)
     new = {**dataclasses.asdict(plan), 'param_space': list(plan.param_space)}
     if not os.path.exists(path):
-        if os.path.exists(os.path.join(folder, 'config.json')):
+        if os.path.exists(os.path.join(folder, file_names.CONFIG)):
             raise UsageError(f'--model_dir={folder}: holds a run of the trainer; name another folder for the sweep.')
         for name in _LATER:
             if os.path.lexists(os.path.join(folder, name)):

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.this_process.log import duration
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep.evaluations import Score
@@ -13,7 +14,6 @@ from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 from tf_config import tables
 
-NAME = 'sweep.json'
 _NUMBERED = ('final', 'best')  # exports, the one that the metric is of first
 
 
@@ -127,13 +127,9 @@ def document(
 
 def export_of(model_dir: str) -> str | None:
     """The newest SavedModel of a trial: the one of the end of training, which the metric is of, or else the best."""
-    for kind in _NUMBERED:
-        folder = os.path.join(model_dir, 'export', kind)
-        if os.path.isdir(folder):
-            versions = [name for name in os.listdir(folder) if name.isdigit()]
-            if versions:
-                return os.path.join(folder, max(versions, key=int))
-    return None
+    exports = {export.kind: export for export in RunFolder(model_dir).exports}  # the newest of each kind
+    newest = next((exports[kind] for kind in _NUMBERED if kind in exports), None)
+    return os.path.join(model_dir, newest.path) if newest else None
 
 
 def _in_short(trial: Trial) -> str:

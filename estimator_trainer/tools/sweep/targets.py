@@ -4,14 +4,13 @@ import contextlib
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import declaration, flag_words, trainer_config, urls
 from estimator_trainer.errors import UsageError, nearest
-from estimator_trainer.this_process import parent_process
+from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
 from estimator_trainer.tools.sweep import space as spaces
 from estimator_trainer.tools.sweep.space import Parameter, Space
 
@@ -138,25 +137,20 @@ def _expanded(trainer_flags: Sequence[str]) -> list[str]:
 
 
 def _facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[dict, tuple[str, str]]:
-    parent = os.getpid()
     environ = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
     try:
-        done = subprocess.run(
-            [*_JOB_CHECK, json.dumps(texts), *trainer_flags],
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors='replace',
-            timeout=_CHECK_SECS,
-            preexec_fn=lambda: parent_process.tie_to_parent(parent),
-        )
-    except subprocess.TimeoutExpired:
+        with Child([*_JOB_CHECK, json.dumps(texts), *trainer_flags], env=environ, stdout=PIPE, stderr=PIPE) as child:
+            done = child.finish(_CHECK_SECS)
+    except TookTooLong:
         raise CheckFailed(exit_codes.FAILED, f'error: the job was not loaded within {_CHECK_SECS} s.') from None
-    if done.returncode != exit_codes.OK:
-        code = done.returncode if done.returncode > 0 else 128 - done.returncode
-        raise CheckFailed(code, done.stderr.strip() or f'error: the job cannot be loaded: {exit_codes.describe(code)}')
+    if done.code != exit_codes.OK:
+        code = done.code if done.code > 0 else 128 - done.code
+        raise CheckFailed(
+            code,
+            done.err.decode(errors='replace').strip()
+            or f'error: the job cannot be loaded: {exit_codes.describe(code)}',
+        )
     with contextlib.suppress(ValueError, IndexError, KeyError, TypeError):
-        facts = json.loads(done.stdout.splitlines()[-1])  # the job may have printed something before
+        facts = json.loads(done.out.splitlines()[-1])  # the job may have printed something before
         return dict(facts['params']), tuple(facts['best'])
     raise CheckFailed(exit_codes.FAILED, 'error: the process that loads the job has said nothing of its params.')

@@ -5,58 +5,54 @@ process lets it have: it pins the task to them, and gives it as many threads.
 """
 
 import collections
-import contextlib
-import os
 import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.supervisor.policy.task_commands import TaskCommand
-from estimator_trainer.supervisor.processes.logs import Lines
-from estimator_trainer.supervisor.processes.process import Process
-from estimator_trainer.supervisor.reports import report_file as reports
+from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.supervisor.reports import report_file
+from estimator_trainer.this_process import child_process
 
 _SUPERVISOR = (sys.executable, '-m', 'estimator_trainer', 'cluster', '--workers=1', '--noevaluator')
-_READ_BYTES = 64 << 10
 _LAST_LINES = 20
-_ERROR = 'error: '
 
 
 def command(
     model_dir: str,
     trainer_flags: Sequence[str],
-    cores: Sequence[int],
-    environ: Mapping[str, str],
     supervisor_flags: Sequence[str] = (),
     supervisor: Sequence[str] = _SUPERVISOR,
-) -> TaskCommand:
-    """How a trial is started, pinned to `cores`, if there are any."""
-    environ = {name: value for name, value in environ.items() if name not in ('TF_CONFIG', *protocol.VARIABLES)}
-    argv = (*supervisor, *supervisor_flags, '--', *trainer_flags, f'--model_dir={model_dir}')
-    return TaskCommand(os.path.basename(model_dir), argv, environ, cores=tuple(cores))
+) -> tuple[str, ...]:
+    """The command line of a trial."""
+    return (*supervisor, *supervisor_flags, '--', *trainer_flags, f'--model_dir={model_dir}')
 
 
-class Child:
-    """A trial's process, started. It does not outlive this process, and neither does its task.
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a trial, without the variables that tell a task of a cluster its place."""
+    return {name: value for name, value in environ.items() if name not in ('TF_CONFIG', *protocol.VARIABLES)}
+
+
+class TrialProcess:
+    """The process of a trial, started and pinned to `cores`, if there are any. It does not outlive this process, and
+    neither does its task.
 
     Raises (on creation):
         OSError: it cannot be started.
     """
 
-    def __init__(self, started: TaskCommand, model_dir: str):
+    def __init__(self, argv: Sequence[str], model_dir: str, cores: Sequence[int], environ: Mapping[str, str]):
         self._model_dir = model_dir
         self._began = time.monotonic()
         self._last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
-        self._process = Process(started)
-        self._open = {self._process.stdout: Lines(), self._process.stderr: Lines()}
+        pipe = child_process.PIPE
+        self._process = child_process.Child(argv, env=environ, stdout=pipe, stderr=pipe, cores=cores)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
         """What becomes readable when it has something to say, or ends."""
-        return tuple(self._open)
+        return self._process.open_pipes
 
     @property
     def secs(self) -> float:
@@ -64,11 +60,8 @@ class Child:
 
     def read(self) -> None:
         """Takes what it has said. Never waits."""
-        for descriptor in tuple(self._open):
-            with contextlib.suppress(BlockingIOError):
-                data = os.read(descriptor, _READ_BYTES)
-                lines = self._open[descriptor].feed(data) if data else self._open.pop(descriptor).close()
-                self._last.extend(line.decode(errors='replace') for line in lines)
+        for descriptor in self._process.open_pipes:
+            self._last.extend(self._process.read_lines(descriptor))
 
     def poll(self) -> int | None:
         """Its exit code as a shell gives it, once it has ended."""
@@ -80,7 +73,7 @@ class Child:
         self._process.send(signal.SIGTERM)
 
     def kill(self) -> None:
-        self._process.send(signal.SIGKILL)
+        self._process.kill()
 
     def close(self) -> None:
         """Kills what is left of it, its task with it."""
@@ -89,20 +82,4 @@ class Child:
 
     def cause(self, code: int) -> str:
         """Why it has ended with `code`, in one line."""
-        return cause_of(protocol.read_json(os.path.join(self._model_dir, reports.REPORT_FILE)), code, self._last)
-
-
-def cause_of(report: Mapping, code: int, last_lines: Sequence[str]) -> str:
-    """Why a trial has failed.
-
-    Args:
-        report: its report.json, or that of an earlier start, or {}.
-        last_lines: that its process has written.
-    """
-    attempts = report.get('attempts') if report.get('exit_code') == code else None
-    cause = attempts[-1].get('cause') if isinstance(attempts, list) and attempts else None
-    said = (cause or {}).get('message') or (cause or {}).get('text')
-    if not said:
-        errors = [line.partition(_ERROR)[2] for line in last_lines if _ERROR in line]
-        said = (errors or [line.strip() for line in last_lines if line.strip()] or [''])[-1]
-    return said or exit_codes.describe(code)
+        return report_file.failure_reason(RunFolder(self._model_dir).report, code, self._last)

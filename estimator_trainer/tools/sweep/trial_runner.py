@@ -11,13 +11,14 @@ from multiprocessing import connection
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.run_dir import locks, metrics_log, ownership, training_file
+from estimator_trainer.run_dir import file_names, locks, metrics_log
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.this_process.signal_pipe import Signals
 from estimator_trainer.tools.sweep import evaluations, sweep_report, trial
 from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
-from estimator_trainer.tools.sweep.trial_process import Child
+from estimator_trainer.tools.sweep.trial_process import TrialProcess
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks at the evaluations
@@ -39,7 +40,7 @@ class Sweep:
     Args:
         study: study.Study.
         rule: with which the trials may be ended from outside; None: they are not pruned.
-        start: (model_dir, params, cores) -> Child.
+        start: (model_dir, params, cores) -> TrialProcess.
         cores: those this process may use.
         evaluated: told (trial's number, lines) of the lines of eval/metrics.jsonl that are new.
         changed: called when a trial has begun or ended.
@@ -52,7 +53,7 @@ class Sweep:
         bounds: SweepBounds,
         study,
         rule: early_stopping.EarlyStopping | None,
-        start: Callable[[str, Mapping, Sequence[int]], Child],
+        start: Callable[[str, Mapping, Sequence[int]], TrialProcess],
         cores: Sequence[int],
         evaluated: Callable[[int, Sequence[dict]], None] = lambda number, lines: None,
         changed: Callable[[], None] = lambda: None,
@@ -144,7 +145,7 @@ class Sweep:
             self._end(running, code)
 
     def _judge(self, running: '_Running') -> None:
-        training = training_file.content(running.model_dir)
+        training = RunFolder(running.model_dir).training
         lines = running.read_lines()
         if not lines or not isinstance(training.get('max_steps'), int):
             return
@@ -199,7 +200,7 @@ class _Running:
 
     trial: Trial
     model_dir: str
-    child: Child
+    child: TrialProcess
     judge: evaluations.Judge
     cores: tuple[int, ...]
     told: int = 0
@@ -208,7 +209,7 @@ class _Running:
 
     def read_lines(self) -> list[dict]:
         """eval/metrics.jsonl, which is read when it has grown."""
-        path = os.path.join(self.model_dir, 'eval', 'metrics.jsonl')
+        path = os.path.join(self.model_dir, file_names.EVALUATIONS)
         with contextlib.suppress(FileNotFoundError):
             size = os.stat(path).st_size
             if size != self._size:
@@ -222,7 +223,7 @@ def wait_until_free(model_dir: str, secs: float = _LEFT_SECS) -> None:
     Raises:
         UsageError: somebody still has the model_dir.
     """
-    for name in (ownership.SUPERVISOR_LOCK, ownership.TRAINER_LOCK):
+    for name in (file_names.SUPERVISOR_LOCK, file_names.TRAINER_LOCK):
         path = os.path.join(model_dir, name)
         if not os.path.exists(path):
             continue

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 
 from estimator_trainer.monitoring.trackers import Target
-from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.track import adapters, tracker, unsent
 from estimator_trainer.tools.track import tracking_state as states
 from estimator_trainer.tools.track.tracker import EntryDeleted, TrackerRefused, TrackerUnavailable
@@ -178,6 +178,6 @@ def _bounded(secs: float) -> Iterator[None]:
 
 def ended_at(model_dir: str, now: float) -> float:
     """When a run that has ended did so, as far as its files say."""
-    report = protocol.read_json(os.path.join(model_dir, 'report.json'))
-    training = training_file.content(model_dir)
-    return next((value for value in (report.get('ended'), training.get('time')) if type(value) in (int, float)), now)
+    run = RunFolder(model_dir)
+    times = (run.report.get('ended'), run.training.get('time'))
+    return next((value for value in times if type(value) in (int, float)), now)

@@ -11,12 +11,11 @@ from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import protocol, run_verdict
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.report import run_verdict
-from estimator_trainer.tools.status import line
-from estimator_trainer.tools.status import status_now as status_reading
+from estimator_trainer.tools.status.status_command import refuse_where_no_run_is
 from estimator_trainer.tools.track import sending, tracking_state
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
 
@@ -73,12 +72,13 @@ def _track(values, words) -> int:
         raise UsageError(f'{" ".join(paths) or "track"}: name one model_dir.')
     with local_copies.LocalCopies() as here, contextlib.ExitStack() as held:
         given = here.run(paths[0], 'MODEL_DIR', needs.of_tracking, writes=True)
-        now = status_reading.read(given)  # is there a run?
         folder = os.path.abspath(os.path.expanduser(given))
+        run = RunFolder(folder)
+        refuse_where_no_run_is(run, given)
         if not os.path.exists(os.path.join(folder, 'config.json')):
             raise UsageError(f'{paths[0]}: has no config.json; only runs of this trainer can be sent.')
         targets = _targets(folder, values.to)
-        if urls.is_url(paths[0]) and now.alive:
+        if urls.is_url(paths[0]) and run.holders:
             _refuse_what_the_run_sends(folder, targets)
         senders = {
             target: sending.TrackerSender(
@@ -91,11 +91,10 @@ def _track(values, words) -> int:
             for target in targets
         }
         while True:
-            now = status_reading.read(folder)
-            found = line.judge(now)
-            last = not values.follow or found.kind != run_verdict.ALIVE
+            kind = RunFolder(folder).verdict(time.time()).kind
+            last = not values.follow or kind != run_verdict.ALIVE
             at = sending.ended_at(folder, time.time())
-            failed = [_send(*each, _STATUS[found.kind] if last else None, at) for each in senders.items()]
+            failed = [_send(*each, _STATUS[kind] if last else None, at) for each in senders.items()]
             if last:
                 return exit_codes.FAILED if any(failed) else exit_codes.OK
             time.sleep(_EVERY_SECS)

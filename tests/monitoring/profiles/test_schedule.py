@@ -1,7 +1,7 @@
 """profiles.schedule: where profiles begin and end, and where calls have to end for them."""
 
+from estimator_trainer.monitoring.profiles.profile_flags import Steps
 from estimator_trainer.monitoring.profiles.schedule import ASKED_STEPS, Schedule, border_of
-from estimator_trainer.monitoring.profiles.wanted import Steps
 
 
 def test_the_wanted_steps():

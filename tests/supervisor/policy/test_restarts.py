@@ -6,23 +6,12 @@ import pytest
 
 from estimator_trainer.supervisor.policy import restarts
 from estimator_trainer.supervisor.policy.restarts import Failure, Reason, Rules
+from tests.fakes import Chance
+
+SHORTEST, LONGEST = Chance(min), Chance(max)
 
 
-class Shortest:
-    """Chance that never adds anything."""
-
-    @staticmethod
-    def uniform(low, high):
-        return low
-
-
-class Longest:
-    @staticmethod
-    def uniform(low, high):
-        return high
-
-
-def decide(*failures, rules=Rules(), rng=Shortest):
+def decide(*failures, rules=Rules(), rng=SHORTEST):
     return restarts.decide(failures, rules, rng)
 
 
@@ -67,9 +56,9 @@ def test_the_delay_doubles_up_to_a_minute():
 
 
 def test_the_delay_has_jitter_and_is_bounded_all_the_same():
-    assert decide(Failure(0, 193), rng=Longest).delay == 1.5
+    assert decide(Failure(0, 193), rng=LONGEST).delay == 1.5
     rules = Rules(max_restarts=100, backoff_secs=50)
-    assert decide(Failure(0, 193), rules=rules, rng=Longest).delay == 60
+    assert decide(Failure(0, 193), rules=rules, rng=LONGEST).delay == 60
     delays = {decide(Failure(0, 193), rng=random.Random(seed)).delay for seed in range(20)}
     assert len(delays) == 20 and all(1 <= delay <= 1.5 for delay in delays)
 
@@ -161,27 +150,27 @@ def test_a_task_that_cannot_be_started_has_the_whole_budget():
 
 
 def test_each_single_task_has_an_account_of_its_own():
-    alone = restarts.Alone(Rules(max_restarts=2), Shortest)
-    first = [alone.decide('evaluator:0', 137, at) for at in (0, 1, 2)]
+    budgets = restarts.TaskRestartBudgets(Rules(max_restarts=2), SHORTEST)
+    first = [budgets.decide('evaluator:0', 137, at) for at in (0, 1, 2)]
     assert [(d.restart, d.number, d.delay) for d in first[:2]] == [(True, 1, 1), (True, 2, 2)]
     assert (first[2].reason, first[2].exit_code) == (Reason.SPENT, 137)
-    assert alone.decide('worker:0', 137, 2).number == 1
-    assert alone.decide('evaluator:0', 137, 3600).number == 2  # the first is forgotten
+    assert budgets.decide('worker:0', 137, 2).number == 1
+    assert budgets.decide('evaluator:0', 137, 3600).number == 2  # the first is forgotten
 
 
 @pytest.mark.parametrize('code', [1, 70, 71, 74, 130, 137, 143, 193, 196])
 def test_a_single_task_is_restarted_after_almost_any_code(code):
-    assert restarts.Alone(Rules(), Shortest).decide('evaluator:0', code, 0).restart
+    assert restarts.TaskRestartBudgets(Rules(), SHORTEST).decide('evaluator:0', code, 0).restart
 
 
 @pytest.mark.parametrize('code', [64, 65, 66])
 def test_but_not_after_those_that_another_life_does_not_change(code):
-    decision = restarts.Alone(Rules(), Shortest).decide('evaluator:0', code, 0)
+    decision = restarts.TaskRestartBudgets(Rules(), SHORTEST).decide('evaluator:0', code, 0)
     assert decision.reason is Reason.PERMANENT
 
 
 def test_nor_where_restarts_are_off():
-    decision = restarts.Alone(Rules(max_restarts=0), Shortest).decide('evaluator:0', 137, 0)
+    decision = restarts.TaskRestartBudgets(Rules(max_restarts=0), SHORTEST).decide('evaluator:0', 137, 0)
     assert decision.reason is Reason.NEVER
 
 

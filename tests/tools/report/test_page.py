@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from estimator_trainer.tools import drawing
-from estimator_trainer.tools.report import comparison, metrics_file, report_command
+from estimator_trainer.tools.report import comparison, report_command
 from tests.tools.report import model_dirs
 
 
@@ -185,9 +185,8 @@ def test_a_checkpoint_that_is_damaged(tmp_path, capsys):
     assert 'model.ckpt-100.index cannot be read' in Page((folder / 'report.html').read_text()).text
 
 
-def test_a_page_is_bounded(tmp_path, capsys, monkeypatch):
+def test_a_page_is_bounded(tmp_path, capsys):
     """However many lines and evaluations there are."""
-    monkeypatch.setattr(metrics_file, '_BLOCK', 1 << 18)
     folder = model_dirs.alone(tmp_path / 'run', steps=20_000, every=1)
     evaluation = '{"kind": "eval", "step": %d, "time": 1700000000.5, "accuracy": 0.%d, "loss": 0.3}\n'
     (folder / 'eval/metrics.jsonl').write_text(''.join(evaluation % (step, step) for step in range(1, 3000)))

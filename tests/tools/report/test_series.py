@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from estimator_trainer.tools.report import metrics_file
-from estimator_trainer.tools.report.series import Series
-from estimator_trainer.tools.report.stretches import Stretches
+from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.tools.report.curves import Series, Stretches
+from estimator_trainer.tools.report.run_files import RunFiles
 
 
 def test_a_short_curve_is_kept_as_it_is():
@@ -52,7 +52,7 @@ def test_stretches_end_at_a_pause_and_at_a_step_back():
     found.add(np.array([10, 20, 30]), np.array([0.0, 1.0, 2.0]))
     found.add(np.array([20, 30]), np.array([3.0, 4.0]))  # a restart from step 10
     found.add(np.array([40, 50]), np.array([100.0, 101.0]))  # a pause
-    assert [(each.began, each.ended, each.first, each.last, each.lines) for each in found.found] == [
+    assert [(each.began, each.ended, each.first, each.last, each.lines) for each in found.all] == [
         (0.0, 2.0, 10, 30, 3),
         (3.0, 4.0, 20, 30, 2),
         (100.0, 101.0, 40, 50, 2),
@@ -63,7 +63,7 @@ def test_stretches_end_at_a_pause_and_at_a_step_back():
 def test_stretches_end_where_a_process_began():
     found = Stretches(starts=[99.5])
     found.add(np.arange(10, 60, 10), np.array([98.0, 99, 100, 101, 102]))
-    assert [(each.first, each.last, each.again) for each in found.found] == [(10, 20, 0), (30, 50, 0)]
+    assert [(each.first, each.last, each.again) for each in found.all] == [(10, 20, 0), (30, 50, 0)]
 
 
 def test_stretches_do_not_depend_on_the_blocks():
@@ -73,7 +73,7 @@ def test_stretches_do_not_depend_on_the_blocks():
     whole.add(steps, times)
     for start in range(0, 200, 3):
         parts.add(steps[start : start + 3], times[start : start + 3])
-    assert whole.found == parts.found and len(whole.found) == 2
+    assert whole.all == parts.all and len(whole.all) == 2
 
 
 LINES = [
@@ -87,7 +87,7 @@ LINES = [
 def test_metrics_file(tmp_path, damage):
     path = tmp_path / 'metrics.jsonl'
     path.write_bytes(''.join(json.dumps(line) + '\n' for line in LINES).encode() + damage + b'{"step": 40, "time": 9')
-    log = metrics_file.read(str(path))
+    log = RunFiles(str(tmp_path)).train
     assert (log.lines, log.damaged) == (3, {0: 1, 14: 2}.get(len(damage), 5))
     loss = log.series['loss'].points()
     assert loss.steps.tolist() == [10, 30] and loss.values.tolist() == [2.0, 1.25]
@@ -96,14 +96,17 @@ def test_metrics_file(tmp_path, damage):
     assert (log.began, log.ended, log.last_step) == (1.5, 3.5, 30)
 
 
-def test_metrics_file_of_many_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics_file, '_BLOCK', 100)
-    path = tmp_path / 'metrics.jsonl'
-    path.write_text(''.join(json.dumps({'step': step, 'time': step, 'loss': step}) + '\n' for step in range(500)))
-    log = metrics_file.read(str(path))
-    assert log.lines == 500 and log.damaged == 0
-    assert log.series['loss'].points().values.tolist() == list(range(500))
+def test_metrics_file_of_many_blocks(tmp_path):
+    path, blocks = tmp_path / 'metrics.jsonl', 3
+    steps = range(blocks * metrics_log.BLOCK_BYTES // 1000)
+    path.write_text(
+        ''.join(f'{{"step": {step}, "time": {step}, "loss": {step}, "x": "{"x" * 950}"}}\n' for step in steps)
+    )
+    run = RunFiles(str(tmp_path))
+    assert len(list(run.metrics())) >= blocks
+    assert run.train.lines == len(steps) and run.train.damaged == 0
+    assert run.train.series['loss'].points().values.tolist() == list(steps) and 'x' not in run.train.series
 
 
 def test_no_metrics_file(tmp_path):
-    assert len(metrics_file.read(str(tmp_path / 'metrics.jsonl'))) == 0
+    assert len(RunFiles(str(tmp_path)).train) == 0

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.report import attempts, lanes, run_files, run_verdict, sections, summary, timeline, times
-from estimator_trainer.tools.report.run_verdict import Alive
+from estimator_trainer.run_dir import run_verdict
+from estimator_trainer.run_dir.run_verdict import Holders
+from estimator_trainer.tools.report import attempts, lanes, run_files, sections, summary, timeline, times
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN
 
@@ -13,12 +14,12 @@ NOW = BEGAN + 1_000_000
 
 
 def parts(run) -> dict:
-    return {part.name: round(part.secs, 1) for part in times.of(run)}
+    return {part.name: round(part.secs, 1) for part in times.parts(run)}
 
 
 def test_a_run_alone(tmp_path):
     run = run_files.read(str(model_dirs.alone(tmp_path / 'run')), now=NOW)
-    line = timeline.of(run)
+    line = timeline.timeline(run)
     assert [lane.name for lane in line.lanes] == ['trainer']
     assert [event.text for event in line.events] == [
         'The trainer began, and reported step 10 first.',
@@ -26,7 +27,7 @@ def test_a_run_alone(tmp_path):
         'The run ended (max_steps) at step 100.',
     ]
     assert parts(run) == {'starting': 2.0, 'steps': 10.0, 'after the last step': 2.0}
-    assert summary.judge(run) == run_verdict.Verdict('done', 'is done: all steps are trained', 0)
+    assert run.judged == run_verdict.Verdict('done', 'is done: all steps are trained', 0)
     assert [(tile.label, tile.value) for tile in summary.tiles(run)] == [
         ('step', '100'),
         ('accuracy', '0.9000'),
@@ -39,7 +40,7 @@ def test_a_run_alone(tmp_path):
 
 def test_a_cluster_with_kills(tmp_path):
     run = run_files.read(str(model_dirs.cluster(tmp_path / 'run')), now=NOW)
-    line = timeline.of(run)
+    line = timeline.timeline(run)
     assert [lane.name for lane in line.lanes] == ['worker:0', 'worker:1', 'evaluator:0']
     assert [(round(event.at - BEGAN, 1), event.text, event.bad) for event in line.events] == [
         (0.0, 'Attempt 1 began with 2 workers, from the beginning.', False),
@@ -71,16 +72,16 @@ def test_a_cluster_with_kills(tmp_path):
     assert sum(found.values()) == pytest.approx(32.5, abs=0.3)
     assert found['waiting to restart'] == 1.5 and found['failures'] == 2.0 and found['after the last step'] == 8.5
     assert found['steps that were lost'] == pytest.approx(1.7, abs=0.2)
-    assert summary.judge(run).kind == 'done'
+    assert run.judged.kind == 'done'
     assert summary.tiles(run)[-1] == summary.Tile('restarts', '1', 'of all tasks; 1 of single ones')
 
 
 def test_a_run_that_failed(tmp_path):
     run = run_files.read(str(model_dirs.cluster(tmp_path / 'run', code=1)), now=NOW)
-    said = summary.judge(run)
+    said = run.judged
     assert (said.kind, said.code) == ('failed', 1)
     assert said.text.endswith('. worker:0 says: ValueError: no')
-    last = timeline.of(run).events[-2:]
+    last = timeline.timeline(run).events[-2:]
     assert 'No restart: the same exception again' in last[0].text and last[1].bad
 
 
@@ -100,7 +101,7 @@ def test_a_cluster_that_lives(tmp_path):
             'tasks': [{'name': 'worker:0', 'state': 'running'}, {'name': 'worker:1', 'state': 'not started'}],
         },
     )
-    line = timeline.of(run_files.read(str(folder), now=NOW))
+    line = timeline.timeline(run_files.read(str(folder), now=NOW))
     assert [(bar.began - BEGAN, bar.ended - BEGAN) for bar in line.lanes[0].bars][:2] == [(0, 10.5), (12.5, 30)]
     assert 'worker:1 was killed by SIGKILL' in line.events[1].text
 
@@ -122,7 +123,7 @@ def test_a_cluster_that_was_started_again(tmp_path):
     last = {**report, 'start': 3, 'attempts': [{**first, 'checkpoint_before': 30, 'step': 67}, {**second, 'step': 100}]}
     model_dirs.write(folder / 'report.json', {**last, 'earlier_starts': earlier})
     run = run_files.read(str(folder), now=NOW)
-    said = [event.text for event in timeline.of(run).events]
+    said = [event.text for event in timeline.timeline(run).events]
     assert [text for text in said if text.startswith(('Start', 'The run'))] == [
         'Start 1, attempt 1 began with 2 workers, from the beginning.',
         'The run was told to stop (SIGTERM): no step is lost; the last checkpoint is of step 30.',
@@ -136,7 +137,7 @@ def test_a_cluster_that_was_started_again(tmp_path):
         'Start 3, attempt 2 began with 2 workers, from the checkpoint at step 50.',
         'Start 3 ended after 32s and 1 restart of all tasks: done (exit code 0).',
     ]
-    rows = attempts.table(run.gang_starts)
+    rows = attempts.table(run.starts)
     assert [(*row[:2], *row[4:]) for row in rows] == [
         ('1', '1', '50s', '0', '30', '0', 'told to stop (SIGTERM)', 'attempt-1'),
         ('2', '1', '1m00s', '30', '40', '10', 'its supervisor was killed', '–'),
@@ -144,48 +145,48 @@ def test_a_cluster_that_was_started_again(tmp_path):
         ('3', '2', '20s', '50', '100', '0', 'done', '–'),
     ]
     assert rows[0][2:4] == ('2', '2023-11-14 21:58:20 UTC')
-    marks = [mark.kind for mark in timeline.of(run).lanes[0].marks if mark.kind in (lanes.START, lanes.RESTART)]
+    marks = [mark.kind for mark in timeline.timeline(run).lanes[0].marks if mark.kind in (lanes.START, lanes.RESTART)]
     assert marks == [lanes.START, lanes.RESTART, lanes.RESTART, lanes.RESTART]
 
 
 def test_one_attempt_needs_no_table(tmp_path):
     folder = model_dirs.cluster(tmp_path / 'run')
     report = json.loads((folder / 'report.json').read_text())
-    assert len(attempts.table(run_files.read(str(folder), now=NOW).gang_starts)) == 2
+    assert len(attempts.table(run_files.read(str(folder), now=NOW).starts)) == 2
     model_dirs.write(folder / 'report.json', {**report, 'attempts': report['attempts'][:1]})
-    assert attempts.table(run_files.read(str(folder), now=NOW).gang_starts) == []
-    assert attempts.table(run_files.read(str(model_dirs.alone(tmp_path / 'alone')), now=NOW).gang_starts) == []
+    assert attempts.table(run_files.read(str(folder), now=NOW).starts) == []
+    assert attempts.table(run_files.read(str(model_dirs.alone(tmp_path / 'alone')), now=NOW).starts) == []
 
 
 @pytest.mark.parametrize(
     'state, alive, age, kind, words',
     [
-        ('training', Alive(trainer=True), 1000, 'alive', 'trains'),
-        ('training', Alive(), 5, 'alive', 'trains'),
-        ('training', Alive(), 1000, 'lost', 'is gone: no process has the model_dir'),
-        ('evaluating', Alive(trainer=True), 0, 'alive', 'evaluates and exports; training is over'),
-        ('ended', Alive(evaluator=True), 0, 'alive', 'evaluates and exports; training is over'),
-        ('ended', Alive(), 0, 'done', 'is done: it stopped early'),
-        ('stopped', Alive(), 0, 'stopped', 'was told to stop, and saved; the same command resumes'),
-        (None, Alive(), 0, 'unknown', 'has no training.json'),
+        ('training', Holders(trainer=True), 1000, 'alive', 'trains'),
+        ('training', Holders(), 5, 'alive', 'trains'),
+        ('training', Holders(), 1000, 'lost', 'is gone: no process has the model_dir'),
+        ('evaluating', Holders(trainer=True), 0, 'alive', 'evaluates and exports; training is over'),
+        ('ended', Holders(evaluator=True), 0, 'alive', 'evaluates and exports; training is over'),
+        ('ended', Holders(), 0, 'done', 'is done: it stopped early'),
+        ('stopped', Holders(), 0, 'stopped', 'was told to stop, and saved; the same command resumes'),
+        (None, Holders(), 0, 'unknown', 'has no training.json'),
     ],
 )
 def test_verdicts_of_a_process_alone(state, alive, age, kind, words):
     training = {'state': state, 'time': NOW - age, 'why': 'early_stopping'} if state else {}
-    found = run_verdict.of(training, {}, {}, alive, NOW)
+    found = run_verdict.judge(training, {}, {}, alive, NOW)
     assert found.kind == kind and words in found.text
 
 
 def test_a_report_of_an_earlier_run_does_not_count():
     report = {'exit_code': 1, 'ended': NOW - 10_000, 'attempts': []}
     training = {'state': 'ended', 'why': 'max_steps', 'time': NOW - 5_000}
-    assert run_verdict.of(training, {}, report, Alive(), NOW).kind == 'done'
-    assert run_verdict.of({**training, 'time': NOW - 10_001}, {}, report, Alive(), NOW).kind == 'failed'
+    assert run_verdict.judge(training, {}, report, Holders(), NOW).kind == 'done'
+    assert run_verdict.judge({**training, 'time': NOW - 10_001}, {}, report, Holders(), NOW).kind == 'failed'
 
 
 def test_a_supervisor_that_was_killed():
     status = {'state': 'training', 'time': NOW - 100}
-    found = run_verdict.of({'state': 'training', 'time': NOW - 100}, status, {}, Alive(), NOW)
+    found = run_verdict.judge({'state': 'training', 'time': NOW - 100}, status, {}, Holders(), NOW)
     assert found.kind == 'lost' and 'its supervisor was killed' in found.text
 
 
@@ -227,10 +228,10 @@ def test_a_run_alone_that_failed(tmp_path):
     told = model_dirs.training('training', 50, 100, BEGAN + 8)
     model_dirs.write(folder / 'training.json', {**told, 'exit': left})
     run = run_files.read(str(folder), now=NOW)
-    said = summary.judge(run)
+    said = run.judged
     assert (said.kind, said.code) == ('failed', 70)
     assert said.text.endswith('(the loss or a weight is NaN or infinite): the loss is nan at step 51')
-    line = timeline.of(run)
+    line = timeline.timeline(run)
     assert [mark.kind for mark in line.lanes[0].marks if mark.kind in (lanes.START, lanes.FAILED)] == [
         lanes.START,
         lanes.FAILED,
@@ -246,5 +247,7 @@ def test_a_trial_that_was_pruned(tmp_path):
     model_dirs.write(folder / 'training.json', model_dirs.training('ended', 50, 100, BEGAN + 8, 'early_stopping'))
     model_dirs.write(folder / 'eval/stop.json', {'metric': 'accuracy', 'step': 50, 'why': 'pruned by the sweep'})
     run = run_files.read(str(folder), now=NOW)
-    assert summary.judge(run).kind == 'pruned'
-    assert 'Training was ended early at step 50: pruned by the sweep.' in [e.text for e in timeline.of(run).events]
+    assert run.judged.kind == 'pruned'
+    assert 'Training was ended early at step 50: pruned by the sweep.' in [
+        e.text for e in timeline.timeline(run).events
+    ]

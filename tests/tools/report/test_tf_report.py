@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.tools.report import event_file, variables
+from estimator_trainer.tools.report import variables
+from estimator_trainer.tools.report.run_files import RunFiles
 
 ROOT = pathlib.Path(__file__).parents[3]
 RUN = """
@@ -59,13 +60,15 @@ def test_events(tmp_path):
         writer.close()
     with tf.summary.create_file_writer(str(tmp_path)).as_default():
         tf.summary.scalar('accuracy', 0.5, step=30)
-    paths = [str(path) for path in tmp_path.iterdir()]
-    log, notes = event_file.read(paths)
-    assert notes == [] and log.series['loss'].points().values.tolist() == [2.5, 5.0]
+    paths = RunFiles(str(tmp_path)).events()
+    run = RunFiles(str(tmp_path))
+    log = run.train
+    assert run.problems == [] and log.series['loss'].points().values.tolist() == [2.5, 5.0]
     assert log.series['accuracy'].last == (30, 0.5)
     with open(min(paths), 'ab') as file:
         file.write(b'torn')
-    assert 'ends within a record' in event_file.read(paths)[1][0]
+    torn = RunFiles(str(tmp_path))
+    assert len(torn.train) and 'ends within a record' in torn.problems[0]
 
 
 def test_a_real_run(tmp_path):

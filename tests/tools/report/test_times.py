@@ -61,7 +61,7 @@ def alone(folder, starts, reports, ended):
 def shares(folder, now=BEGAN + 1e6) -> dict:
     """The parts in seconds, after a look whether they add up."""
     run = run_files.read(str(folder), now=now)
-    found = {part.name: part.secs for part in times.of(run)}
+    found = {part.name: part.secs for part in times.parts(run)}
     assert sum(found.values()) == pytest.approx(summary.seconds(run), rel=0.01)
     return {name: round(secs, 1) for name, secs in found.items()}
 
@@ -222,4 +222,4 @@ def test_where_nothing_is_known(tmp_path):
     folder = model_dirs.alone(tmp_path / 'run')
     model_dirs.write(folder / 'metrics.jsonl', [])
     run = run_files.read(str(folder), now=BEGAN + 1e6)
-    assert times.of(run) == [] and spans.of(run) == []
+    assert times.parts(run) == [] and spans.spans(run) == []

@@ -3,7 +3,8 @@ import signal
 
 import pytest
 
-from estimator_trainer.tools.sweep import katib, sweep_report, trial_process
+from estimator_trainer.supervisor.reports import report_file
+from estimator_trainer.tools.sweep import katib, sweep_report
 from estimator_trainer.tools.sweep import trial as trials
 from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
 from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
@@ -110,4 +111,4 @@ def test_katib():
     ],
 )
 def test_the_cause_of_a_failure(said, code, last, expected):
-    assert trial_process.cause_of(said, code, last) == expected
+    assert report_file.failure_reason(said, code, last) == expected

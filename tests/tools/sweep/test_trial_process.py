@@ -3,14 +3,13 @@
 import os
 from multiprocessing import connection
 
-import pytest
-
-from estimator_trainer.tools.sweep import trial_process as children
+from estimator_trainer.tools.sweep import trial_process
+from tests.processes import gone, until
 
 
 def child(tmp_path, script, cores=()):
-    command = children.command(str(tmp_path), ['--a=1'], cores, os.environ, supervisor=('sh', '-c', script, 'sh'))
-    return children.Child(command, str(tmp_path))
+    command = trial_process.command(str(tmp_path), ['--a=1'], supervisor=('sh', '-c', script, 'sh'))
+    return trial_process.TrialProcess(command, str(tmp_path), cores, os.environ)
 
 
 def end_of(started):
@@ -46,17 +45,14 @@ def test_nothing_of_it_is_left(tmp_path):
     connection.wait(started.descriptors, 10)
     started.close()
     (line,) = started._last
-    with pytest.raises(ProcessLookupError):
-        while True:  # a killed process is one until its parent, init, has looked at it
-            os.kill(int(line), 0)
-            if (path := f'/proc/{int(line)}/stat') and open(path).read().split()[2] == 'Z':
-                raise ProcessLookupError
+    until(lambda: gone(int(line)))
 
 
-def test_the_environment_of_another_cluster_is_not_passed_on(tmp_path):
-    command = children.command(
-        str(tmp_path), [], (), {'TF_CONFIG': '{}', 'HOME': '/x', 'ESTIMATOR_TRAINER_GENERATION': '1'}
-    )
-    assert command.env == {'HOME': '/x'}
+def test_the_command_of_a_trial(tmp_path):
     flags = ('--workers=1', '--noevaluator', '--', f'--model_dir={tmp_path}')
-    assert command.argv[2:] == ('estimator_trainer', 'cluster', *flags)
+    assert trial_process.command(str(tmp_path), [])[2:] == ('estimator_trainer', 'cluster', *flags)
+
+
+def test_the_environment_of_another_cluster_is_not_passed_on():
+    given = {'TF_CONFIG': '{}', 'HOME': '/x', 'ESTIMATOR_TRAINER_GENERATION': '1'}
+    assert trial_process.environment(given) == {'HOME': '/x'}
