@@ -36,55 +36,55 @@ class Evidence(NamedTuple):
     path: str
 
 
-def advise(of: Evidence) -> list[Advice]:
+def advise(known: Evidence) -> list[Advice]:
     """The advice for a run, or for a folder that holds exports only."""
-    if not of.checkpoints:
-        return [_serve(of)] if of.exports else []
-    return [_resume(of), _evaluate(of), _serve(of), _migrate(of)]
+    if not known.checkpoints:
+        return [_serve(known)] if known.exports else []
+    return [_resume(known), _evaluate(known), _serve(known), _migrate(known)]
 
 
-def _resume(of: Evidence) -> Advice:
-    stop = _obstacle(of)
+def _resume(known: Evidence) -> Advice:
+    stop = _obstacle(known)
     if stop:
         return Advice('resume', NO, stop)
-    at = f'step {of.best.step}' if of.best.step is not None else 'the checkpoint'
+    at = f'step {known.best.step}' if known.best.step is not None else 'the checkpoint'
     back = ''
-    if of.whole_folder and (of.elsewhere or of.named != of.best.name):
+    if known.whole_folder and (known.elsewhere or known.named != known.best.name):
         back = (
-            f' First write `model_checkpoint_path: "{of.best.name}"` into the file `checkpoint`: it names '
-            f'{of.elsewhere or of.named or "none"} now, and training would fail or begin at step 0.'
+            f' First write `model_checkpoint_path: "{known.best.name}"` into the file `checkpoint`: it names '
+            f'{known.elsewhere or known.named or "none"} now, and training would fail or begin at step 0.'
         )
-    if of.own:
-        end = of.own.state.get('state') == 'ended'
+    if known.own:
+        end = known.own.state.get('state') == 'ended'
         more = ' The run has ended: give it more --max_steps or --epochs.' if end else ''
-        return Advice('resume', YES, f'This command goes on from {at}: {of.own.command}.{more}')
-    if of.kind.family == kinds.OBJECTS:
+        return Advice('resume', YES, f'This command goes on from {at}: {known.own.command}.{more}')
+    if known.kind.family == kinds.OBJECTS:
         return Advice('resume', PROGRAM, f'tf.train.Checkpoint(...).restore of the program goes on from {at}.{back}')
     lost = (
-        f' Its graph has operations that TensorFlow here lacks ({_some(of.graph.unknown)}); `assess` says what of the '
-        'program needs a change.'
-        if of.graph and of.graph.unknown
+        f' Its graph has operations that TensorFlow here lacks ({_some(known.graph.unknown)}); `assess` says what of '
+        'the program needs a change.'
+        if known.graph and known.graph.unknown
         else ''
     )
     return Advice(
         'resume',
         PROGRAM,
-        f'Run the program with this model_dir under {_RUN}; train goes on from {at}. input_fn and {_needed(of.kind)} '
-        f'are not in the files.{back}{lost}',
+        f'Run the program with this model_dir under {_RUN}; train goes on from {at}. input_fn and '
+        f'{_needed(known.kind)} are not in the files.{back}{lost}',
     )
 
 
-def _evaluate(of: Evidence) -> Advice:
-    stop = _obstacle(of)
+def _evaluate(known: Evidence) -> Advice:
+    stop = _obstacle(known)
     if stop:
         return Advice('evaluate', NO, stop)
-    if of.own:
+    if known.own:
         return Advice(
             'evaluate',
             YES,
             'The command of `resume` evaluates what has not been evaluated, and trains if steps are left.',
         )
-    if of.kind.family == kinds.OBJECTS:
+    if known.kind.family == kinds.OBJECTS:
         return Advice('evaluate', PROGRAM, 'The model and its data are in the program.')
     return Advice(
         'evaluate',
@@ -93,12 +93,12 @@ def _evaluate(of: Evidence) -> Advice:
     )
 
 
-def _obstacle(of: Evidence) -> str:
-    if of.best is None:
+def _obstacle(known: Evidence) -> str:
+    if known.best is None:
         return 'No checkpoint is whole.'
-    if of.kind.family == kinds.TREES:
+    if known.kind.family == kinds.TREES:
         return 'tensorflow-estimator 2.15, the last version, has no boosted trees.'
-    if of.kind.family == kinds.CONTRIB:
+    if known.kind.family == kinds.CONTRIB:
         return (
             'tf.contrib.learn is gone, and tf.estimator names the variables otherwise. tf.train.load_checkpoint reads '
             'the weights by name; a warm start with var_name_to_prev_var_name takes them over.'
@@ -106,27 +106,27 @@ def _obstacle(of: Evidence) -> str:
     return ''
 
 
-def _serve(of: Evidence) -> Advice:
-    good = [export for export in of.exports if not export.damage and not export.unknown]
+def _serve(known: Evidence) -> Advice:
+    good = [export for export in known.exports if not export.damage and not export.unknown]
     if good:
         # best is what the trainer takes too
         chosen = max(good, key=lambda export: ('/best/' in f'/{export.path}/', export.path))
         names = [each.name for each in chosen.signatures]
         named = '' if {'predict', 'serving_default'} & set(names) or not names else f' --signature={names[0]}'
-        where = shlex.quote(of.path if chosen.path == '.' else f'{of.path}/{chosen.path}')
+        where = shlex.quote(known.path if chosen.path == '.' else f'{known.path}/{chosen.path}')
         return Advice(
             'serve',
             YES,
             f'`python -m estimator_trainer predict --export={where}{named}` with --files and --out predicts whole '
             'files; TensorFlow Serving takes the folder as it is.',
         )
-    if of.exports:
-        first = of.exports[-1]
+    if known.exports:
+        first = known.exports[-1]
         why = first.damage or f'it has operations that TensorFlow here lacks: {_some(first.unknown)}'
         return Advice('serve', NO, f'{"It is damaged" if first.path == "." else first.path}: {why}.')
-    if of.best is None:
+    if known.best is None:
         return Advice('serve', NO, 'There is no export, and no checkpoint is whole.')
-    if of.own:
+    if known.own:
         return Advice(
             'serve',
             PROGRAM,
@@ -140,49 +140,49 @@ def _serve(of: Evidence) -> Advice:
     )
 
 
-def _migrate(of: Evidence) -> Advice:
-    stop = _obstacle(of)
+def _migrate(known: Evidence) -> Advice:
+    stop = _obstacle(known)
     if stop:
         return Advice('migrate', NO, stop)
-    if of.own and of.own.loop != 'estimator':
+    if known.own and known.own.loop != 'estimator':
         return Advice(
             'migrate',
             YES,
-            f"It is a run of {of.own.loop} already. `migrate --from_keras` makes an Estimator's checkpoint of it.",
+            f"It is a run of {known.own.loop} already. `migrate --from_keras` makes an Estimator's checkpoint of it.",
         )
-    if of.own:
-        job = of.own.job
+    if known.own:
+        job = known.own.job
         condition = '' if ':' not in job else f', if the job {job} has make_model or makes a canned Estimator'
         return Advice(
             'migrate',
             PROGRAM if condition else YES,
-            f'`python -m estimator_trainer migrate --model_dir={shlex.quote(of.path)} --to=FOLDER` makes files of '
+            f'`python -m estimator_trainer migrate --model_dir={shlex.quote(known.path)} --to=FOLDER` makes files of '
             f'Keras of it{condition}.',
         )
-    if of.kind.family == kinds.KERAS:
+    if known.kind.family == kinds.KERAS:
         return Advice(
             'migrate',
             PROGRAM,
             'The Keras model is in the program: build it there, and load the weights with '
             'tf.train.Checkpoint(model=model).',
         )
-    if of.kind.family == kinds.OBJECTS:
+    if known.kind.family == kinds.OBJECTS:
         return Advice('migrate', PROGRAM, 'Restore it into the model of the program, and save that as .keras.')
-    if of.kind.family != kinds.CANNED:
+    if known.kind.family != kinds.CANNED:
         return Advice(
             'migrate',
             NO,
             '`migrate` takes linear, DNN, combined and baseline Estimators, and runs of this trainer whose job has '
             'make_model.',
         )
-    if any('shared_embedding' in variable.name for variable in of.best.variables):
+    if any('shared_embedding' in variable.name for variable in known.best.variables):
         return Advice('migrate', NO, '`migrate` does not know columns that share an embedding.')
     return Advice(
         'migrate',
         PROGRAM,
         'The program needs a function that gives the Estimator, and one that gives a tf.data.Dataset. `python -m '
         'estimator_trainer migrate --program=FILE.py:FUNCTION --input_fn=FUNCTION '
-        f'--model_dir={shlex.quote(of.path)} --to=FOLDER` then makes a model of Keras 3, or says what has no '
+        f'--model_dir={shlex.quote(known.path)} --to=FOLDER` then makes a model of Keras 3, or says what has no '
         'equal there.',
     )
 

@@ -2,28 +2,7 @@
 
 from typing import Any, NamedTuple
 
-
-class Variable(NamedTuple):
-    """A variable of a checkpoint.
-
-    Attributes:
-        name: in the graph. A checkpoint of objects tells it beside the key.
-        shape: of the whole variable.
-        bytes: that the checkpoint stores for it.
-        slices: in how many slices it is stored.
-        key: in the checkpoint, where that is not the name.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    bytes: int
-    slices: int = 1
-    key: str = ''
-
-    @property
-    def shown_shape(self) -> str:
-        return 'x'.join(map(str, self.shape)) or 'scalar'
+from estimator_trainer.tools.inspection.variables import Variable
 
 
 class Checkpoint(NamedTuple):

@@ -3,8 +3,9 @@
 import pytest
 
 from estimator_trainer.tools.inspection import advice, kinds
-from estimator_trainer.tools.inspection.facts import Checkpoint, OwnRun, Variable
+from estimator_trainer.tools.inspection.facts import Checkpoint, OwnRun
 from estimator_trainer.tools.inspection.kinds import Kind
+from estimator_trainer.tools.inspection.variables import Variable
 
 PATH = 'old runs/one'
 
