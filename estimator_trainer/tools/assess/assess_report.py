@@ -1,12 +1,12 @@
 """An assessment as text and as JSON."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from estimator_trainer.tools.assess import old_names
 from estimator_trainer.tools.assess.findings import OLD_IMPORT, POINTS, Assessment, CodeFinding
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, RUNS
+from estimator_trainer.tools.reporting import some, wrapped
 
 TITLES = {BLOCKS: 'Blocks', NEEDS: 'Needs a change', RUNS: 'Runs as it is'}
 OLD_TITLE = 'Needs `import tensorflow.compat.v1 as tf`'
@@ -15,7 +15,6 @@ EFFORT_NOTE = (
     + ', '.join(f'{effort} {points}' for effort, points in POINTS.items())
     + '. They compare programs with each other; they are no hours.'
 )
-_WIDTH = 110
 _PLACES = 5  # that the text names of each part
 _NAMES = 8
 
@@ -93,14 +92,14 @@ def _groups(findings: Sequence[CodeFinding]) -> list[Group]:
 
 def text(found: Assessment) -> str:
     """The report for a terminal."""
-    shown = [verdict(found), '', *_wrapped(summary(found))]
+    shown = [verdict(found), '', *wrapped(summary(found))]
     for title, _, groups in sections(found):
         shown += ['', f'{title}:']
         for group in groups:
-            shown += _wrapped([_some(group.names, _NAMES)], '  ', '    ')
-            shown += _wrapped([f'at {places(group.places)}'], '    ', '      ')
-            shown += _wrapped([f'here: {group.here}'] if group.here else [], '    ', '      ')
-            shown += _wrapped([f'Keras 3 ({group.effort}): {group.keras}'], '    ', '      ')
+            shown += wrapped([some(group.names, _NAMES)], '  ', '    ')
+            shown += wrapped([f'at {places(group.places)}'], '    ', '      ')
+            shown += wrapped([f'here: {group.here}'] if group.here else [], '    ', '      ')
+            shown += wrapped([f'Keras 3 ({group.effort}): {group.keras}'], '    ', '      ')
     return '\n'.join(shown)
 
 
@@ -111,19 +110,7 @@ def places(each: Sequence[str], most: int = _PLACES) -> str:
         path, _, line = place.rpartition(':')
         shown.append(line if path == last else place)
         last = path
-    return _some([*shown, *each[most:]], most)
-
-
-def _wrapped(texts: Sequence[str], first: str = '', others: str = '') -> list[str]:
-    wrap = textwrap.TextWrapper(
-        _WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
-    )
-    return [line for each in texts for line in wrap.wrap(each)]
-
-
-def _some(words: Sequence[str], most: int) -> str:
-    rest = f' and {len(words) - most} more' if len(words) > most else ''
-    return ', '.join(words[:most]) + rest
+    return some([*shown, *each[most:]], most)
 
 
 def to_json(found: Assessment) -> dict[str, Any]:

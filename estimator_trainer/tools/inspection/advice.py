@@ -6,6 +6,7 @@ from typing import NamedTuple
 from estimator_trainer.tools.inspection import kinds
 from estimator_trainer.tools.inspection.facts import Checkpoint, Export, Graph, OwnRun
 from estimator_trainer.tools.inspection.kinds import Kind
+from estimator_trainer.tools.reporting import some
 
 YES, PROGRAM, NO = 'yes', 'with its program', 'no'
 _RUN = '`python -m estimator_trainer.compat run PROGRAM`'
@@ -61,7 +62,7 @@ def _resume(known: Evidence) -> Advice:
     if known.kind.family == kinds.OBJECTS:
         return Advice('resume', PROGRAM, f'tf.train.Checkpoint(...).restore of the program goes on from {at}.{back}')
     lost = (
-        f' Its graph has operations that TensorFlow here lacks ({_some(known.graph.unknown)}); `assess` says what of '
+        f' Its graph has operations that TensorFlow here lacks ({some(known.graph.unknown, 3)}); `assess` says what of '
         'the program needs a change.'
         if known.graph and known.graph.unknown
         else ''
@@ -122,7 +123,7 @@ def _serve(known: Evidence) -> Advice:
         )
     if known.exports:
         first = known.exports[-1]
-        why = first.damage or f'it has operations that TensorFlow here lacks: {_some(first.unknown)}'
+        why = first.damage or f'it has operations that TensorFlow here lacks: {some(first.unknown, 3)}'
         return Advice('serve', NO, f'{"It is damaged" if first.path == "." else first.path}: {why}.')
     if known.best is None:
         return Advice('serve', NO, 'There is no export, and no checkpoint is whole.')
@@ -193,8 +194,3 @@ def _needed(kind: Kind) -> str:
         if kind.family in (kinds.CANNED, kinds.RNN) and 'baseline' not in kind.parts
         else 'the model'
     )
-
-
-def _some(names: tuple[str, ...]) -> str:
-    rest = f' and {len(names) - 3} more' if len(names) > 3 else ''
-    return ', '.join(names[:3]) + rest

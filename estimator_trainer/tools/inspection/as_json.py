@@ -35,7 +35,8 @@ def document(findings: Findings, sentence: str) -> dict[str, Any]:
             'optimizers': findings.optimizers,
             'graph': files.graph
             and {
-                **_without(files.graph, 'columns', 'head'),
+                **_without(files.graph, 'columns', 'head', 'variables'),
+                'variables': list(map(tuple, files.graph.variables)),  # as lists, which programs read by now
                 'columns': [{'part': part, 'column': name, 'kind': kind} for (part, name), kind in columns],
             },
             'exports': [_without(each, 'columns', 'head') for each in files.exports],

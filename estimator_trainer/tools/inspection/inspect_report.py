@@ -2,45 +2,41 @@
 
 import datetime
 import os
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from estimator_trainer.tools.inspection import kinds, layers, optimizers_of_run, roles
 from estimator_trainer.tools.inspection.checkpoint import CHECKSUMS, NO_INDEX
 from estimator_trainer.tools.inspection.facts import EvaluationMetrics, Export
 from estimator_trainer.tools.inspection.folder_findings import Findings
-from tf_config import tables
+from estimator_trainer.tools.reporting import section, table, wrapped
 
-_WIDTH = 110
 _ROWS = 40  # of a table, unless all are asked for
 _HIGHER = ('accuracy', 'auc', 'precision', 'recall', 'f1')  # metrics of which more is better
 
 
 def text(findings: Findings, everything: bool = False) -> str:
     """The report for a terminal. `everything` lists every variable."""
-    lines = [*_wrapped(sentence(findings))]
+    lines = wrapped([sentence(findings)])
     if findings.files.damage:
-        lines += ['', 'Damage:', *_points(findings.files.damage)]
+        lines += section('Damage', findings.files.damage)
         if findings.files.best and findings.files.best.name != findings.place.named:
-            lines += _points([f'The newest checkpoint that is whole is {findings.files.best.name}.'])
-    lines += _section(
-        'How this is known', [*(findings.kind.why if findings.variables else ()), *_graph_lines(findings)]
-    )
+            lines += wrapped([f'The newest checkpoint that is whole is {findings.files.best.name}.'], '  ', '    ')
+    lines += section('How this is known', [*(findings.kind.why if findings.variables else ()), *_graph_lines(findings)])
     if everything:
         lines += _table('Variables', _variable_rows(findings), None)
     else:
         lines += _table(f'Weights ({_weights(findings)})', _layer_rows(findings), _ROWS)
-    lines += _section('Optimizers', _optimizer_lines(findings))
+    lines += section('Optimizers', _optimizer_lines(findings))
     lines += _table('Checkpoints', _checkpoint_rows(findings), _ROWS)
     for export in findings.files.exports:
-        lines += _section(_export_title(export), _export_lines(export))
-    lines += _section('Evaluations', _evaluation_lines(findings.files.evaluations))
-    lines += _section('Run of this trainer', _own_lines(findings))
-    lines += _section('Notes', findings.files.notes)
+        lines += section(_export_title(export), _export_lines(export))
+    lines += section('Evaluations', _evaluation_lines(findings.files.evaluations))
+    lines += section('Run of this trainer', _own_lines(findings))
+    lines += section('Notes', findings.files.notes)
     if findings.advice:
         lines += ['', 'What can be done here:']
         for each in findings.advice:
-            lines += _wrapped(f'{each.what:9} {each.answer}. {each.reason}', '  ', '    ')
+            lines += wrapped([f'{each.what:9} {each.answer}. {each.reason}'], '  ', '    ')
     return '\n'.join(lines)
 
 
@@ -276,28 +272,18 @@ def _own_lines(findings: Findings) -> list[str]:
     return said
 
 
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return ['', f'{title}:', *_points(lines)] if lines else []
-
-
-def _points(lines: Iterable[str]) -> list[str]:
-    return [wrapped for line in lines for wrapped in _wrapped(line, '  ', '    ')]
-
-
 def _table(title: str, rows: Iterable[tuple[str, ...]], most: int | None) -> list[str]:
     rows = list(rows)
     if len(rows) < 2:
         return []
     left = len(rows) - 1 - most if most else 0
     rows = rows[: most + 1] if most else rows
-    lines = [f'  {line}' for line in tables.aligned(rows)]
-    return ['', f'{title}:', *lines, *([f'  and {left} more; --variables lists all variables'] if left > 0 else [])]
-
-
-def _wrapped(line: str, first: str = '', others: str = '') -> list[str]:
-    return textwrap.wrap(
-        line, _WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
-    )
+    return [
+        '',
+        f'{title}:',
+        *table(rows),
+        *([f'  and {left} more; --variables lists all variables'] if left > 0 else []),
+    ]
 
 
 def _mb(size: int) -> str:
