@@ -3,24 +3,24 @@
 import math
 from typing import Any
 
-from estimator_trainer.tools.inspection.folder_findings import Findings
+from estimator_trainer.tools.inspection import advice
+from estimator_trainer.tools.inspection.facts import Findings
 
 
 def document(findings: Findings, sentence: str) -> dict[str, Any]:
     """The report as JSON has it."""
-    files = findings.files
     roles = {id(each.variable): each for each in findings.roles}
-    columns = files.graph.columns.items() if files.graph else ()
+    columns = findings.graph.columns.items() if findings.graph else ()
     return _plain(
         {
             'path': findings.place.root,
             'what': sentence,
             'kind': findings.kind,
-            'step': files.described.step if files.described else None,
-            'checkpoint': files.described.name if files.described else None,
-            'newest_whole_checkpoint': files.best.name if files.best else None,
+            'step': findings.described.step if findings.described else None,
+            'checkpoint': findings.described.name if findings.described else None,
+            'newest_whole_checkpoint': findings.best.name if findings.best else None,
             'named_checkpoint': findings.place.named or None,
-            'checkpoints': [_without(each, 'variables') for each in files.checkpoints],
+            'checkpoints': [_without(each, 'variables') for each in findings.checkpoints],
             'variables': [{**each._asdict(), **_role(roles.get(id(each)))} for each in findings.variables],
             'layers': [
                 {
@@ -33,18 +33,18 @@ def document(findings: Findings, sentence: str) -> dict[str, Any]:
                 for each in findings.layers
             ],
             'optimizers': findings.optimizers,
-            'graph': files.graph
+            'graph': findings.graph
             and {
-                **_without(files.graph, 'columns', 'head', 'variables'),
-                'variables': list(map(tuple, files.graph.variables)),  # as lists, which programs read by now
+                **_without(findings.graph, 'columns', 'head', 'variables'),
+                'variables': list(map(tuple, findings.graph.variables)),  # as lists, which programs read by now
                 'columns': [{'part': part, 'column': name, 'kind': kind} for (part, name), kind in columns],
             },
-            'exports': [_without(each, 'columns', 'head') for each in files.exports],
-            'evaluations': files.evaluations,
-            'own_run': files.own,
-            'advice': findings.advice,
-            'damage': files.damage,
-            'notes': files.notes,
+            'exports': [_without(each, 'columns', 'head') for each in findings.exports],
+            'evaluations': findings.evaluations,
+            'own_run': findings.own,
+            'advice': advice.advise(findings),
+            'damage': findings.damage,
+            'notes': findings.notes,
         }
     )
 

@@ -83,7 +83,7 @@ def _report(places: list[folder.Place], values, out: str, copies: local_copies.L
     compat.bring_up()
     from estimator_trainer.tools.inspection import as_json, folder_findings, inspect_report
 
-    results: list[folder_findings.Findings] = []
+    results = []
     for place in places:
         findings = folder_findings.inspect(place, values.verify)
         text = f'{inspect_report.heading(findings)}\n{inspect_report.text(findings, values.variables)}'
@@ -92,4 +92,4 @@ def _report(places: list[folder.Place], values, out: str, copies: local_copies.L
     if out:
         everything = copies.shown([as_json.document(each, inspect_report.sentence(each)) for each in results])
         protocol.write_json(out, json.loads(json.dumps(everything[0] if len(places) == 1 else everything)))
-    return exit_codes.DAMAGED if any(each.files.damage for each in results) else exit_codes.OK
+    return exit_codes.DAMAGED if any(each.damage for each in results) else exit_codes.OK

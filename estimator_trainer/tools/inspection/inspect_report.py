@@ -4,10 +4,9 @@ import datetime
 import os
 from collections.abc import Iterable, Sequence
 
-from estimator_trainer.tools.inspection import kinds, layers, optimizers_of_run, roles
+from estimator_trainer.tools.inspection import advice, kinds, layers, optimizers_of_run, roles
 from estimator_trainer.tools.inspection.checkpoint import CHECKSUMS, NO_INDEX
-from estimator_trainer.tools.inspection.facts import EvaluationMetrics, Export
-from estimator_trainer.tools.inspection.folder_findings import Findings
+from estimator_trainer.tools.inspection.facts import EvaluationMetrics, Export, Findings
 from estimator_trainer.tools.reporting import section, table, wrapped
 
 _ROWS = 40  # of a table, unless all are asked for
@@ -17,10 +16,10 @@ _HIGHER = ('accuracy', 'auc', 'precision', 'recall', 'f1')  # metrics of which m
 def text(findings: Findings, everything: bool = False) -> str:
     """The report for a terminal. `everything` lists every variable."""
     lines = wrapped([sentence(findings)])
-    if findings.files.damage:
-        lines += section('Damage', findings.files.damage)
-        if findings.files.best and findings.files.best.name != findings.place.named:
-            lines += wrapped([f'The newest checkpoint that is whole is {findings.files.best.name}.'], '  ', '    ')
+    if findings.damage:
+        lines += section('Damage', findings.damage)
+        if findings.best and findings.best.name != findings.place.named:
+            lines += wrapped([f'The newest checkpoint that is whole is {findings.best.name}.'], '  ', '    ')
     lines += section('How this is known', [*(findings.kind.why if findings.variables else ()), *_graph_lines(findings)])
     if everything:
         lines += _table('Variables', _variable_rows(findings), None)
@@ -28,21 +27,22 @@ def text(findings: Findings, everything: bool = False) -> str:
         lines += _table(f'Weights ({_weights(findings)})', _layer_rows(findings), _ROWS)
     lines += section('Optimizers', _optimizer_lines(findings))
     lines += _table('Checkpoints', _checkpoint_rows(findings), _ROWS)
-    for export in findings.files.exports:
+    for export in findings.exports:
         lines += section(_export_title(export), _export_lines(export))
-    lines += section('Evaluations', _evaluation_lines(findings.files.evaluations))
+    lines += section('Evaluations', _evaluation_lines(findings.evaluations))
     lines += section('Run of this trainer', _own_lines(findings))
-    lines += section('Notes', findings.files.notes)
-    if findings.advice:
+    lines += section('Notes', findings.notes)
+    answers = advice.advise(findings)
+    if answers:
         lines += ['', 'What can be done here:']
-        for each in findings.advice:
+        for each in answers:
             lines += wrapped([f'{each.what:9} {each.answer}. {each.reason}'], '  ', '    ')
     return '\n'.join(lines)
 
 
 def sentence(findings: Findings) -> str:
     """The first sentence: what the folder is."""
-    kind, at = findings.kind, findings.files.described
+    kind, at = findings.kind, findings.described
     if not findings.variables:
         return _without_variables(findings)
     if at:
@@ -55,27 +55,27 @@ def sentence(findings: Findings) -> str:
         name += ' (the class of TensorFlow 1, here tf.compat.v1.estimator)'
     elif kind.version == kinds.V2:
         name += ' (the class of TensorFlow 2)'
-    if findings.files.own:
-        loop = {'estimator': ''}.get(findings.files.own.loop, f' with --loop={findings.files.own.loop}')
+    if findings.own:
+        loop = {'estimator': ''}.get(findings.own.loop, f' with --loop={findings.own.loop}')
         canned = f', with {name},' if kind.family in (kinds.CANNED, kinds.RNN, kinds.KERAS) else ''
-        name = f'this trainer{loop}, job {findings.files.own.job}{canned}'
+        name = f'this trainer{loop}, job {findings.own.job}{canned}'
     parts = _parts(findings)
     trained = joined([each.name for each in findings.optimizers])
-    end = '. No checkpoint of it is whole.' if at and not findings.files.best else '.'
+    end = '. No checkpoint of it is whole.' if at and not findings.best else '.'
     return f'{subject}{name}{step}' + (f': {parts}' if parts else '') + (f'; {trained}' if trained else '') + end
 
 
 def _without_variables(findings: Findings) -> str:
-    if findings.files.exports:
-        unread = all(each.damage for each in findings.files.exports)
+    if findings.exports:
+        unread = all(each.damage for each in findings.exports)
         return 'A SavedModel whose graph cannot be read.' if unread else 'A SavedModel without variables.'
-    if findings.files.graph:
+    if findings.graph:
         return 'A graph without variables, and no checkpoint that can be read.'
     return 'A model_dir without a checkpoint or a graph that can be read.'
 
 
 def _without_checkpoint(findings: Findings) -> str:
-    exports = findings.files.exports
+    exports = findings.exports
     if findings.place.checkpoints:
         what = 'SavedModel' if exports else 'graph'
         return f'A run without a checkpoint that can be read; its {what} is of '
@@ -114,9 +114,9 @@ def joined(words: Sequence[str]) -> str:
 
 
 def _graph_lines(findings: Findings) -> list[str]:
-    if not findings.files.graph:
+    if not findings.graph:
         return []
-    graph = findings.files.graph
+    graph = findings.graph
     by = f' by TensorFlow {graph.version}' if graph.version else ''
     said = [f'{graph.source} holds a graph of {graph.operations:,} operations, written{by}.'.replace(', written.', '.')]
     if graph.servers:
@@ -171,23 +171,23 @@ def _optimizer_lines(findings: Findings) -> list[str]:
     if counted[roles.SHADOW]:
         said.append(f'ExponentialMovingAverage: averages of {count(counted[roles.SHADOW], "weight")}.')
     if counted[roles.SCALE]:
-        values = findings.files.described.settings if findings.files.described else {}
+        values = findings.described.settings if findings.described else {}
         scales = [
             f'{each.variable.name} {values[each.variable.name]:g}'
             for each in findings.roles
             if each.role == roles.SCALE and each.variable.name in values
         ]
         said.append(f'A dynamic loss scale: {", ".join(scales)}.')
-    if not said and findings.files.described:
+    if not said and findings.described:
         said.append('No slots are saved: the optimizer keeps none, as gradient descent does, or they were left out.')
     return said
 
 
 def _checkpoint_rows(findings: Findings) -> Iterable[tuple[str, ...]]:
-    if not findings.files.checkpoints:
+    if not findings.checkpoints:
         return
     yield 'name', 'step', 'written', 'size', 'form', 'state'
-    for each in findings.files.checkpoints:
+    for each in findings.checkpoints:
         how = 'whole' if each.checked == CHECKSUMS else 'whole by its sizes'
         state = 'no index' if each.damage == NO_INDEX else 'damaged' if each.damage else how
         newest = ', the one that `checkpoint` names' if each.name == findings.place.named else ''
@@ -240,9 +240,9 @@ def _best(every: Sequence[EvaluationMetrics]) -> Iterable[str]:
 
 
 def _own_lines(findings: Findings) -> list[str]:
-    if not findings.files.own:
+    if not findings.own:
         return []
-    own, config = findings.files.own, findings.files.own.config
+    own, config = findings.own, findings.own.config
     tasks = config['cluster'] if isinstance(config.get('cluster'), dict) else {}
     numbers = ((role, len(each)) for role, each in tasks.items() if isinstance(each, list))
     cluster = ', '.join(f'{number} {role}' for role, number in numbers) or 'one process'
