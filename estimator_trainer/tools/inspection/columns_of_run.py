@@ -37,7 +37,7 @@ def are_numbered(columns: dict[tuple[str, str], str]) -> bool:
 
 
 def without_numbers(columns: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    """The same for a class of TensorFlow 2. Its layer opens the scope of each deep column twice, first for variables,
+    """The columns of a class of TensorFlow 2. Its layer opens the scope of each deep column twice, first for variables,
     so that the operations of `age` are in `age_1`."""
     return {(part, re.sub(r'_1$', '', name) if part == 'dnn' else name): text for (part, name), text in columns.items()}
 

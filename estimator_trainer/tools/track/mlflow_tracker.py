@@ -34,7 +34,7 @@ _LONGEST_NAME, _LONGEST_PARAM, _LONGEST_TAG = 250, 6000, 5000  # characters
 
 
 class MlflowTracker:
-    """Of a metric MLflow keeps every value with its step and time, so that what is sent again is the same point."""
+    """MLflow keeps every value of a metric with its step and time, so that what is sent again is the same point."""
 
     confirms = True
 
