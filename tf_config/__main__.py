@@ -8,12 +8,13 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from tf_config import addresses, streams, tables
 from tf_config.cluster import ROLES, STRATEGIES, make, render
-from tf_config.lint import TfConfigError, auto_strategy
+from tf_config.lint import Parsed, TfConfigError, auto_strategy
 from tf_config.resolvers import SOURCES, read_layout, resolve
 
 BAD_USAGE = 64
@@ -22,21 +23,22 @@ _MAKE = "print each task's TF_CONFIG for a new cluster"
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.exit(BAD_USAGE, f'{self.prog}: {message}\n')
 
-    def parse_known_args(self, args=None, namespace=None):
-        """Refuses what it does not know, which argparse leaves to the parser above; offers the nearest flag."""
-        found, unknown = super().parse_known_args(args, namespace)
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuses an unknown argument and offers the nearest flag. argparse would leave that to the main parser, which
+        does not know the flags of the command."""
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             name = unknown[0].partition('=')[0]
             close = difflib.get_close_matches(name, re.findall(r'--\w+', self.format_usage()), n=1)
             meant = f' (did you mean {close[0]}?)' if close else ''
             self.error(f'{unknown[0]}: no such argument{meant}; see --help')
-        return found, unknown
+        return parsed, unknown
 
 
-def _parser():
+def _parser() -> _Parser:
     parser = _Parser(prog='python -m tf_config', allow_abbrev=False, description=__doc__)
     commands = parser.add_subparsers(dest='command', metavar='COMMAND')
     for name, what in _READERS.items():
@@ -66,8 +68,13 @@ def _parser():
     return parser
 
 
-def _read(args):
-    """(Parsed, why it has no cluster). Raises OSError, or ValueError on bad text or TF_CONFIG."""
+def _read(args: argparse.Namespace) -> tuple[Parsed, str]:
+    """The cluster, and the reason to show if it is empty.
+
+    Raises:
+        OSError: --file cannot be read.
+        ValueError: --file is no text, flags contradict each other, or the TF_CONFIG is wrong.
+    """
     environ: Mapping[str, str] = os.environ
     where, source = 'TF_CONFIG', args.cluster_from
     if args.file:
@@ -86,30 +93,30 @@ def _read(args):
     return parsed, f'{where} {"names no cluster" if environ.get("TF_CONFIG") else "is not set"}'
 
 
-def _check(args):
-    parsed, nothing = _read(args)
+def _check(args: argparse.Namespace) -> str:
+    parsed, reason = _read(args)
     if not parsed.cluster:
-        return f'ok: {nothing}: a single process'
+        return f'ok: {reason}: a single process'
     counts = ((role, len(parsed.cluster.addresses(role))) for role in ROLES)
     shape = ', '.join(f'{count} {role}' for role, count in counts if count)
     strategy = auto_strategy(parsed.cluster) if args.strategy == 'auto' else args.strategy
     return f'ok: {parsed.task} of {shape}; strategy {strategy}'
 
 
-def _show(args):
-    parsed, nothing = _read(args)
-    cluster, me = parsed.cluster, parsed.task
-    if not cluster:
-        return f'{nothing}: a single process'
+def _show(args: argparse.Namespace) -> str:
+    parsed, reason = _read(args)
+    cluster, this_task = parsed.cluster, parsed.task
+    if not cluster or this_task is None:
+        return f'{reason}: a single process'
     rows = [('role', 'index', 'address', '')]
-    for task in dict.fromkeys((*cluster.tasks, me)):
+    for task in dict.fromkeys((*cluster.tasks, this_task)):
         address = cluster.address(task) if task in cluster else '(not in the cluster)'
-        marks = [mark for mark, whose in (('chief', cluster.chief_task), ('this task', me)) if whose == task]
+        marks = [mark for mark, marked in (('chief', cluster.chief_task), ('this task', this_task)) if marked == task]
         rows.append((task.role, str(task.index), address, ', '.join(marks)))
     return '\n'.join(tables.aligned(rows))
 
 
-def _make(args):
+def _make(args: argparse.Namespace) -> str:
     places = _addresses(args.hosts or ['127.0.0.1'], args.base_port)
     cluster = make(args.workers, args.ps, args.evaluator, places)
     configs = {task: render(cluster, task) for task in cluster.tasks}
@@ -121,8 +128,8 @@ def _make(args):
     )
 
 
-def _addresses(hosts, base_port):
-    """Addresses without end, host after host. Raises ValueError on a bad host or port."""
+def _addresses(hosts: Sequence[str], base_port: int) -> Iterator[str]:
+    """Endless addresses, which take the hosts in turn. Raises ValueError on a bad host or port."""
     places = addresses.TakenPlaces()
     for host in itertools.cycle(hosts):
         address = places.unused(host, base_port)
@@ -132,7 +139,12 @@ def _addresses(hosts, base_port):
         yield address
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command with the arguments `argv` (by default those of this process), and returns its exit code.
+
+    Raises:
+        SystemExit: with code 64 on a bad argument, and with 0 after --help.
+    """
     parser = _parser()
     args = parser.parse_args(argv)
     if args.command is None:

@@ -3,13 +3,16 @@
 import ipaddress
 import itertools
 import re
+from collections.abc import Iterable
+
+from tf_config.cluster import Cluster
 
 _HOST = re.compile(r'[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]')
 _LOOPBACK = re.compile(r'localhost|127(\.\d+){3}|\[::1\]', re.IGNORECASE)
 
 
-def problem(address):
-    """What is wrong with an address, or None."""
+def problem(address: str) -> str | None:
+    """What is wrong with an address, as the end of a sentence ('has no port: …'); None if it is valid."""
     host, _, port = address.rpartition(':')
     if '://' in address:
         return 'has a scheme: "host:port" alone is wanted'
@@ -24,20 +27,23 @@ def problem(address):
     return None
 
 
-def machine(host):
-    """One name for a host however it is spelled: every loopback address is the same machine,
-    because TensorFlow's server listens on all interfaces, whatever host TF_CONFIG names."""
+def machine(host: str) -> str:
+    """A name that is the same for all spellings of a host.
+
+    It is 'localhost' for every loopback address, because TensorFlow's server listens on all interfaces, whatever host
+    TF_CONFIG names.
+    """
     return 'localhost' if _LOOPBACK.fullmatch(host) else host.lower()
 
 
-def place(address):
-    """(machine, port) of a valid address: what two tasks may not share."""
+def place(address: str) -> tuple[str, int]:
+    """The machine and the port of a valid address. No two tasks may have the same."""
     host, _, port = address.rpartition(':')
     return machine(host), int(port)
 
 
-def host_in(text):
-    """The host that a wrong address seems to mean, or None."""
+def host_in(text: str) -> str | None:
+    """The host that an invalid address seems to mean, or None."""
     text = text.partition('://')[2] or text
     text = text.partition('/')[0]
     host = text.rpartition(':')[0]
@@ -45,40 +51,49 @@ def host_in(text):
 
 
 class TakenPlaces:
-    """The places of a cluster's tasks that are taken, of which each has one of its own."""
+    """The places (machine and port) that the tasks of a cluster have taken.
 
-    def __init__(self, addresses=()):
+    Args:
+        addresses: valid addresses, whose places are taken from the start.
+    """
+
+    def __init__(self, addresses: Iterable[str] = ()) -> None:
         self._taken = set(map(place, addresses))
-        self._tried = {}  # (machine, first port) -> the port from which on ports may be free
+        # The next port to try, by machine and by the port at which a search begins. All ports between are taken.
+        self._next_port: dict[tuple[str, int], int] = {}
 
-    def take(self, address):
-        """Takes the place of a valid address. Whether it was free."""
+    def take(self, address: str) -> bool:
+        """Takes the place of a valid address, and says whether it was free."""
         size = len(self._taken)
         self._taken.add(place(address))
         return len(self._taken) > size
 
-    def unused(self, host, port=2222, on=None):
-        """Takes the first free place of `host` from `port` up. Returns its address, whose port may
-        pass 65535: `problem` finds it.
+    def unused(self, host: str, port: int = 2222, on: str | None = None) -> str:
+        """Takes the first free place of a host, and returns its address.
 
-        Thousands of tasks may ask for places of one host, so no search begins anew.
+        Thousands of tasks may ask for places of one host, so each search continues where the last one ended.
 
         Args:
-            on: the host's machine, where it goes by several names; by default `host` names it.
+            host: the host of the address.
+            port: the lowest port to take.
+            on: the name of the host's machine, if the host has several names; by default `host`.
+
+        Returns:
+            'host:port'. The port may be above 65535, which `problem` reports.
         """
         name = machine(on or host)
-        first = self._tried.get((name, port), port)
+        first = self._next_port.get((name, port), port)
         free = next(p for p in itertools.count(first) if (name, p) not in self._taken)
         self._taken.add((name, free))
-        self._tried[name, port] = free + 1
+        self._next_port[name, port] = free + 1
         return f'{host}:{free}'
 
 
-def is_public(address):
-    """Whether a valid address names its host by a number that the internet routes.
+def is_public(address: str) -> bool:
+    """Whether the host of a valid address is an IP address that is reachable from the internet.
 
-    A name is not resolved, so it is never public here, and a number that is not public may still be
-    reached by strangers: this finds the worst mistakes, and no more.
+    A name is not resolved, so it does not count as public. Strangers may be able to reach an address that is not
+    public, too: this check finds the worst mistakes only.
     """
     host = address.rpartition(':')[0].removeprefix('[').removesuffix(']')
     try:
@@ -89,6 +104,6 @@ def is_public(address):
     return number.is_global and not number.is_multicast
 
 
-def public_addresses(cluster):
-    """The addresses of a cluster that are public, in task order."""
+def public_addresses(cluster: Cluster) -> tuple[str, ...]:
+    """The public addresses of a cluster (see `is_public`), in the order of its tasks."""
     return tuple(filter(is_public, map(cluster.address, cluster.tasks)))

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 ROLES = ('chief', 'worker', 'ps', 'evaluator')
@@ -17,109 +18,135 @@ class Task:
     role: str
     index: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f'{self.role}:{self.index}'
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The 'host:port' of every task, by role. False where there is no task at all.
+    """The address 'host:port' of every task, by role. A cluster without any task is false.
 
-    A cluster without a chief has worker 0 for its chief. The evaluator may be missing here and
-    still exist: it talks to nobody.
+    If there is no chief, worker 0 is the chief. An evaluator may exist although the cluster does not list it, because
+    no other task connects to it.
 
-    A cluster may have thousands of tasks, and much of a run asks it something: only `tasks` and what is
-    made of it go through all of them, once.
+    A cluster may have thousands of tasks, and a run asks for its properties often. Only `tasks` and `training_tasks`
+    go through all tasks, and they do so once.
     """
 
-    chief: tuple = ()
-    worker: tuple = ()
-    ps: tuple = ()
-    evaluator: tuple = ()
+    chief: tuple[str, ...] = ()
+    worker: tuple[str, ...] = ()
+    ps: tuple[str, ...] = ()
+    evaluator: tuple[str, ...] = ()
 
-    def addresses(self, role):
-        """The addresses of a role, by index. Raises KeyError on an unknown role."""
+    def addresses(self, role: str) -> tuple[str, ...]:
+        """The addresses of the tasks of a role; an address's place in the tuple is the index of its task.
+
+        Raises:
+            KeyError: `role` is not one of ROLES.
+        """
         if role not in ROLES:
             raise KeyError(role)
-        return getattr(self, role)
+        addresses: tuple[str, ...] = getattr(self, role)
+        return addresses
 
-    def address(self, task):
-        """Raises KeyError where the cluster has no such task."""
+    def address(self, task: Task) -> str:
+        """The address 'host:port' of a task.
+
+        Raises:
+            KeyError: the cluster has no such task.
+        """
         if task not in self:
             raise KeyError(str(task))
-        return getattr(self, task.role)[task.index]
+        return self.addresses(task.role)[task.index]
 
     @functools.cached_property
-    def tasks(self):
+    def tasks(self) -> tuple[Task, ...]:
         """Every task, in the order chief, worker, ps, evaluator."""
         return tuple(itertools.chain.from_iterable(map(self.tasks_of, ROLES)))
 
-    def tasks_of(self, role):
-        """The tasks of a role. Raises KeyError on an unknown one."""
+    def tasks_of(self, role: str) -> tuple[Task, ...]:
+        """The tasks of a role, by index.
+
+        Raises:
+            KeyError: `role` is not one of ROLES.
+        """
         return tuple(Task(role, index) for index in range(len(self.addresses(role))))
 
     @functools.cached_property
-    def training_tasks(self):
-        """Chief and workers, the first ones of `tasks`."""
+    def training_tasks(self) -> tuple[Task, ...]:
+        """The chief and the workers, which are the first tasks of `tasks`."""
         return self.tasks[: len(self.chief) + len(self.worker)]
 
     @property
-    def chief_task(self):
-        """The task that owns checkpoints; None where nobody trains."""
+    def chief_task(self) -> Task | None:
+        """The task that saves checkpoints: the chief, or worker 0 without one; None if no task trains."""
         role = 'chief' if self.chief else 'worker'
         return Task(role, 0) if self.addresses(role) else None
 
-    def __contains__(self, task):
+    def __contains__(self, task: Task) -> bool:
         """Whether the cluster has an address for `task`."""
         return task.role in ROLES and 0 <= task.index < len(getattr(self, task.role))
 
-    def __len__(self):
+    def __len__(self) -> int:
         """The number of tasks."""
         return sum(len(getattr(self, role)) for role in ROLES)
 
 
-def render(cluster, task):
-    """TF_CONFIG of `task` as compact JSON."""
+def render(cluster: Cluster, task: Task) -> str:
+    """The TF_CONFIG of `task`, as JSON without blanks. Roles without tasks are left out."""
     roles = {role: list(cluster.addresses(role)) for role in ROLES if cluster.addresses(role)}
     document = {'cluster': roles, 'task': {'type': task.role, 'index': task.index}}
     return json.dumps(document, separators=(',', ':'))
 
 
-def for_tensorflow(cluster, task, strategy):
-    """TF_CONFIG as TensorFlow wants it from this process, or None where it wants none.
+def for_tensorflow(cluster: Cluster, task: Task | None, strategy: str) -> str | None:
+    """The TF_CONFIG that this process sets for TensorFlow, or None if TensorFlow needs none.
 
-    `strategy` is a resolved one, never 'auto'. Raises ValueError on any other, and where the
-    strategy has no place for the task.
+    Args:
+        cluster: the cluster of the run.
+        task: the task that this process is; None if it is alone.
+        strategy: one of STRATEGIES, but not 'auto'.
+
+    Raises:
+        ValueError: the strategy is 'auto' or unknown; the task takes no part in this strategy; or it is an evaluator
+            of a cluster without a chief.
     """
     if strategy not in STRATEGIES or strategy == 'auto':
         raise ValueError(f'{strategy!r} is not a resolved strategy')
     if task is None:
         return None
     if task.role == 'evaluator':
-        # An evaluator talks to nobody, whatever the strategy: Estimator only wants a chief named.
+        # An evaluator connects to no other task under any strategy. Estimator only requires that a chief is named.
         if cluster.chief_task is None:
             raise ValueError(f'{task} needs a cluster that names its chief')
         return render(Cluster(chief=(cluster.address(cluster.chief_task),)), Task('evaluator', 0))
     if strategy in ('none', 'mirrored'):
         return None
     ps = cluster.ps if strategy == 'parameter_server' else ()
-    seen = Cluster(chief=cluster.chief, worker=cluster.worker, ps=ps)
-    if task not in seen:
+    in_strategy = Cluster(chief=cluster.chief, worker=cluster.worker, ps=ps)
+    if task not in in_strategy:
         raise ValueError(f'{task} has no place in this cluster under {strategy}')
-    return render(seen, task)
+    return render(in_strategy, task)
 
 
-def number_of_tasks(workers, ps, evaluator):
-    """How many addresses `make` takes."""
+def number_of_tasks(workers: int, ps: int, evaluator: bool) -> int:
+    """The number of addresses that `make` takes for these arguments."""
     return workers + ps + bool(evaluator)
 
 
-def make(workers, ps, evaluator, addresses):
-    """A cluster of `workers` training tasks, the chief counted.
+def make(workers: int, ps: int, evaluator: bool, addresses: Iterable[str]) -> Cluster:
+    """Makes a cluster.
 
-    With parameter servers the first is the chief; without, all are workers and worker 0 is chief.
-    `addresses` is any iterable of 'host:port', in the order of `Cluster.tasks`; what is left over
-    is not taken. Raises ValueError on fewer than one worker, a negative ps, too few addresses.
+    Args:
+        workers: the number of tasks that train, including the chief. With parameter servers the first of them has the
+            role chief. Without, all have the role worker, and worker 0 is the chief.
+        ps: the number of parameter servers.
+        evaluator: adds an evaluator.
+        addresses: the 'host:port' of each task, in the order of `Cluster.tasks`. No more are taken than there are
+            tasks, so the iterable may be endless.
+
+    Raises:
+        ValueError: `workers` is less than 1, `ps` is negative, or there are too few addresses.
     """
     if workers < 1:
         raise ValueError(f'workers = {workers}: at least 1 is needed, the chief is counted')

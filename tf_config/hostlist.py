@@ -1,4 +1,4 @@
-"""Slurm's short form of a list of nodes, 'n[1-3,07-10],login', written out. Runs no scontrol."""
+"""Expands Slurm's short form of a list of nodes, such as 'n[1-3,07-10],login'. Does not run scontrol."""
 
 import itertools
 import re
@@ -10,11 +10,15 @@ _PART = re.compile(r'\[(.*?)\]|([^][]+)')
 _RANGE = re.compile(r'([0-9]{1,18})(?:-([0-9]{1,18}))?')
 
 
-def expand(text):
-    """The names in the order of the list: not sorted, and not made unique.
+def expand(text: str) -> tuple[str, ...]:
+    """The names of the nodes, in the order of the list. A name that the list has twice is returned twice.
 
-    A number keeps the zeros with which its range begins ('n[08-10]': n08, n09, n10); of several
-    brackets in a name the last one runs fastest. Raises ValueError on what is no such list.
+    A number has as many digits as the first number of its range: 'n[08-10]' is n08, n09, n10. If a name has several
+    brackets, the last one changes fastest.
+
+    Raises:
+        ValueError: `text` is no such list, or names more than MOST nodes. The message is the end of a sentence
+            ('names more than 65536 nodes').
     """
     names: list[str] = []
     for item in _BETWEEN_ITEMS.split(text):
@@ -27,12 +31,12 @@ def expand(text):
     return tuple(names)
 
 
-def _numbers(ranges):
-    """The numbers, as text, of what stands between brackets."""
-    numbers = []
+def _numbers(ranges: str) -> list[str]:
+    """The numbers of the text between two brackets: '1-3,07' -> 1, 2, 3, 07."""
+    numbers: list[str] = []
     for one in ranges.split(','):
-        found = _RANGE.fullmatch(one)
-        first, last = (found[1], found[2] or found[1]) if found else ('1', '0')
+        match = _RANGE.fullmatch(one)
+        first, last = (match[1], match[2] or match[1]) if match else ('1', '0')
         if int(last) < int(first):
             raise ValueError(f'has a bad range "[{ranges}]": one such as "[1-3,7]" is wanted')
         if int(last) - int(first) >= MOST:

@@ -1,22 +1,28 @@
-"""What stands at the top level of a TF_CONFIG, and belongs in its "cluster" or its "task".
+"""Moves what stands at the top level of a TF_CONFIG, and belongs in its "cluster" or its "task", to its place.
 
-Nobody would read it there: with no cluster, each task would take itself for a single process, and all would train into
-one model_dir.
+TensorFlow would not read it at the top level. Without a cluster each task would believe that it is alone, and all tasks
+would train into one model_dir.
 """
 
 import difflib
 import re
+from collections.abc import Callable, Mapping
 
-# What may stand beside a cluster and a task, and is read by somebody.
+from tf_config.problems import Blame
+
+# Keys that TensorFlow, Estimator or an engine reads at the top level.
 _AT_TOP = frozenset(('cluster', 'task', 'sparseCluster', 'environment', 'job', 'rpc_layer', 'service', 'model_dir'))
 
 
-def put_in_place(document, nearest_role, blame):
-    """The document, with everything in its place.
+def put_in_place(
+    document: Mapping[str, object], nearest_role: Callable[[str], str | None], blame: Blame
+) -> dict[str, object]:
+    """A copy of the document in which everything is in its place.
 
     Args:
+        document: a TF_CONFIG, read as JSON.
         nearest_role: name -> the role that it seems to mean, or None.
-        blame: (key, value, problem) -> None, called for each thing that was elsewhere.
+        blame: called for each entry that was in the wrong place.
     """
     document = dict(document)
     for name in [name for name in document if name not in _AT_TOP]:
@@ -34,20 +40,23 @@ def put_in_place(document, nearest_role, blame):
     return document
 
 
-def _move(document, name, place):
-    there = document.setdefault(place, {})
-    if not isinstance(there, dict):
+def _move(document: dict[str, object], name: str, place: str) -> None:
+    """Moves an entry into the object `place`. If that has an entry of this name, it stays; two lists are joined."""
+    target = document.setdefault(place, {})
+    if not isinstance(target, dict):
         return
     value = document.pop(name)
-    if name in there:  # what is in its place keeps its place, also in a list
-        known = there[name]
-        both = isinstance(known, list) and isinstance(value, list)
-        value = known + [each for each in value if each not in known] if both else known
-    document[place] = {**there, name: value}
+    if name in target:
+        known = target[name]
+        if isinstance(known, list) and isinstance(value, list):
+            value = known + [each for each in value if each not in known]
+        else:
+            value = known
+    document[place] = {**target, name: value}
 
 
-def _lists_addresses(value):
-    """Whether a value has the form of the tasks of a role."""
+def _lists_addresses(value: object) -> bool:
+    """Whether a value looks like the addresses of a role's tasks."""
     if isinstance(value, str):
         value = re.split('[ ,;]+', value)
     elif isinstance(value, dict):

@@ -1,29 +1,34 @@
-"""Standard output and error that outlive their reader: `--help | head -1`, a terminal that was closed.
+"""Standard output and error for programs that go on when nobody reads their output: `--help | head -1`, a terminal that
+was closed.
 
-Python raises an exception where a program writes to a pipe that nobody reads any more, or to a terminal
-that has been closed. What such a write says is of no use to anybody, and must not end a program that has
-something else to do. Every command of this project calls `outlive_readers` before anything else.
+Python raises an exception if a program writes to a pipe that nobody reads any more, or to a terminal that has been
+closed. Nobody needs such output, and its loss must not end a program that has something else to do. Every command of
+this project calls `outlive_readers` before anything else.
 """
 
 import errno
 import io
 import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 def outlive_readers() -> None:
-    """From here on what is written to sys.stdout and sys.stderr is dropped once nobody can read it."""
+    """Makes sys.stdout and sys.stderr drop what is written to them once nobody can read it."""
     sys.stdout, sys.stderr = _outliving(sys.stdout), _outliving(sys.stderr)
 
 
 class _Descriptor(io.FileIO):
-    """A descriptor to write to. Its number is left open at the end."""
+    """A file descriptor for output, which stays open when this object is closed."""
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         super().__init__(number, 'w', closefd=False)
-        # A terminal that has been closed says EIO. A disk that says so is another matter.
+        # A closed terminal fails with EIO. On a disk EIO is a real error.
         self._nobody_reads = {errno.EPIPE, errno.EIO} if self.isatty() else {errno.EPIPE}
 
-    def write(self, data):
+    def write(self, data: 'ReadableBuffer') -> int:
         try:
             return super().write(data)
         except OSError as error:
@@ -32,8 +37,8 @@ class _Descriptor(io.FileIO):
             raise
 
 
-def _outliving(stream):
-    if not isinstance(stream, io.TextIOWrapper):  # closed, or a test's
+def _outliving(stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):  # it is closed, or belongs to a test
         return stream
     raw = _Descriptor(stream.fileno())
     unbuffered = isinstance(stream.buffer, io.RawIOBase)  # python -u

@@ -1,18 +1,22 @@
 """Checks of several flags together, and of the model_dir. Imports no TensorFlow."""
 
 import os
+from typing import TYPE_CHECKING
 
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port
 from estimator_trainer.monitoring.profiles import profile_flags
 
+if TYPE_CHECKING:
+    from estimator_trainer.config.trainer_config import TrainerConfig
 
-def refuse_contradictions(config) -> None:
-    """Judges a TrainerConfig, each value of which is within its range.
+
+def refuse_contradictions(config: 'TrainerConfig') -> None:
+    """Checks a config whose values are within their ranges.
 
     Raises:
-        UsageError: two flags contradict each other, or the model_dir cannot be one.
+        UsageError: a flag is missing, two flags contradict each other, or the model_dir cannot be used as one.
     """
     if not config.model_dir:
         raise UsageError(
@@ -40,7 +44,7 @@ def refuse_contradictions(config) -> None:
     _check_model_dir(config.model_dir)
 
 
-def _check_model_dir(model_dir) -> None:
+def _check_model_dir(model_dir: str) -> None:
     if urls.is_url(model_dir):
         urls.check(model_dir)
         return
@@ -52,14 +56,15 @@ def _check_model_dir(model_dir) -> None:
             f'--model_dir={model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '
             'pattern, and finds no checkpoint there; name another folder.'
         )
-    there = os.path.abspath(model_dir)
-    while not os.path.exists(there):
-        there = os.path.dirname(there)
-    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(f'--model_dir={model_dir}: {there} cannot be written to; name another folder.')
+    parent = os.path.abspath(model_dir)
+    while not os.path.exists(parent):
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f'--model_dir={model_dir}: {parent} cannot be written to; name another folder.')
 
 
-def parameter_server_refused(loop) -> str:
+def parameter_server_refused(loop: str) -> str:
+    """The message for a --loop that does not train with parameter servers."""
     return (
         f'--loop={loop} does not train with parameter servers: use --loop=estimator, or a cluster of '
         'workers without ps.'

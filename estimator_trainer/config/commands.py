@@ -11,8 +11,14 @@ from estimator_trainer.errors import nearest
 
 
 class Command(NamedTuple):
-    """A command: `module` has a function `main`, which takes the arguments that are left for the command and returns an
-    exit code. The `main` of `train` takes the program's name before them. `purpose` is one of PURPOSES."""
+    """A command.
+
+    Attributes:
+        module: has a function `main`, which takes the arguments that are left for the command and returns an exit code.
+            The `main` of `train` takes the program's name before them.
+        purpose: one of PURPOSES.
+        summary: what the command does, for the list of commands.
+    """
 
     module: str
     purpose: str
@@ -113,8 +119,9 @@ PROGRAMS = {'tf_config': 'python -m tf_config', 'compat': 'python -m estimator_t
 
 
 def split(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The command that the arguments `argv` name, and the arguments that are left for it. `help COMMAND` is
-    `COMMAND --help`.
+    """The command that the arguments `argv` name, and the arguments that are left for it.
+
+    `help COMMAND` means `COMMAND --help`.
 
     Raises:
         ValueError: the first argument is neither a flag nor a command.
@@ -138,13 +145,14 @@ def version_text() -> str:
     from estimator_trainer import compat
 
     versions = compat.versions()
-    found = [f'{name} {versions[name]}' if name in versions else f'no {name}' for name in ('tensorflow', 'tf-keras')]
-    return f'estimator-trainer {__version__} ({", ".join(found)}, Python {platform.python_version()})'
+    packages = [f'{name} {versions[name]}' if name in versions else f'no {name}' for name in ('tensorflow', 'tf-keras')]
+    return f'estimator-trainer {__version__} ({", ".join(packages)}, Python {platform.python_version()})'
 
 
 def find(name: str) -> Callable[[Sequence[str]], int]:
-    """Imports a command."""
-    return importlib.import_module(COMMANDS[name].module).main
+    """Imports a command, and returns its `main`."""
+    main: Callable[[Sequence[str]], int] = importlib.import_module(COMMANDS[name].module).main
+    return main
 
 
 def help_text() -> str:
@@ -163,6 +171,6 @@ def help_text() -> str:
 
 
 def _group(purpose: str) -> list[str]:
-    """The lines of the commands for a purpose, and an empty one."""
-    found = {name: command.summary for name, command in COMMANDS.items() if command.purpose == purpose}
-    return [f'{PURPOSES[purpose]}:', *(f'  {name:8} {summary}' for name, summary in found.items()), '']
+    """The lines of the commands for a purpose, and an empty line."""
+    summaries = {name: command.summary for name, command in COMMANDS.items() if command.purpose == purpose}
+    return [f'{PURPOSES[purpose]}:', *(f'  {name:8} {summary}' for name, summary in summaries.items()), '']

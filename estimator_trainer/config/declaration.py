@@ -20,23 +20,23 @@ REQUIRED = 'required'
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """What is known of a flag.
+    """What the declaration of a flag says.
 
     Attributes:
         default: the value without the flag; None where `unset` says what holds then.
         help: what it does.
         group: the title under which --help and the reference show it.
         why: the reason for the default.
-        unit: of the value.
+        unit: the unit of the value.
         unset: what holds without the flag, where the default does not say it; REQUIRED: the flag has to be given.
         least, above, most: bounds of a number: at least, more than, at most.
-        wanted: says the bounds in the error message, in place of 'at least LEAST is needed.'
-        choices: all values that there are.
+        wanted: the error message for a value out of bounds; by default 'at least LEAST is needed.'
+        choices: all possible values.
         repeated: the flag may be given several times, and each time adds a value.
-        excludes: names of the flags that cannot have a value beside this one; the one that counts takes theirs back.
-            One flag of a pair names the other.
-        last_counts: a flagfile counts as much as the command line, on which engines and supervisors put a value
-            before the user's flags.
+        excludes: names of the flags that cannot have a value beside this one. The flag that counts takes their values
+            back. One flag of a pair names the other.
+        last_counts: the last value counts, even if it is in a flagfile. Engines and supervisors put their value on the
+            command line before the user's flags.
     """
 
     default: Any
@@ -58,7 +58,7 @@ class Flag:
 
     @property
     def shown_default(self) -> str:
-        """The default as one would write it, or what holds without the flag."""
+        """The default as it would be written on a command line, or what holds without the flag."""
         if self.unset:
             return self.unset
         if isinstance(self.default, bool):
@@ -69,13 +69,14 @@ class Flag:
 
     @property
     def shown_range(self) -> str:
+        """The choices or the bounds, such as 'at least 1 s'; '' without any."""
         if self.choices:
             return f'one of {", ".join(self.choices)}'
         bounds = (('over', self.above), ('at least', self.least), ('at most', self.most))
         return ', '.join(f'{word} {bound} {self.unit}'.strip() for word, bound in bounds if bound is not None)
 
-    def admits(self, value) -> bool:
-        """Whether a value is within the bounds."""
+    def admits(self, value: object) -> bool:
+        """Whether a value is within the bounds. Values that are no numbers always are."""
         if value is None or not isinstance(value, int | float):
             return True
         above = -math.inf if self.above is None else self.above
@@ -84,18 +85,19 @@ class Flag:
         return math.isfinite(value) and above < value and least <= value <= most
 
 
-def flag(default, help: str, *, group: str, **about) -> Any:
-    """The declaration of a flag: a field of a dataclass. `about` are the other attributes of Flag."""
+def flag(default: object, help: str, *, group: str, **about: Any) -> Any:
+    """Declares a flag: a field of a dataclass. `about` has the other attributes of Flag."""
     return dataclasses.field(default=default, metadata={'flag': Flag(default, help, group, **about)})
 
 
 def declared(config: type) -> list[Flag]:
     """The flags of a dataclass, in the order of its fields. The field `from_` is the flag --from."""
-    found = []
+    flags: list[Flag] = []
     for field in dataclasses.fields(config):
         kind = typing.get_args(field.type)[0] if isinstance(field.type, types.UnionType) else field.type
-        found.append(dataclasses.replace(field.metadata['flag'], name=field.name.rstrip('_'), type=kind))
-    return [dataclasses.replace(one, excludes=_excluded_by(one, found)) for one in found]
+        kind = typing.get_origin(kind) or kind  # tuple[str, ...] -> tuple
+        flags.append(dataclasses.replace(field.metadata['flag'], name=field.name.rstrip('_'), type=kind))
+    return [dataclasses.replace(one, excludes=_excluded_by(one, flags)) for one in flags]
 
 
 def _excluded_by(one: Flag, all_flags: Sequence[Flag]) -> tuple[str, ...]:
@@ -103,8 +105,8 @@ def _excluded_by(one: Flag, all_flags: Sequence[Flag]) -> tuple[str, ...]:
 
 
 def groups(config: type) -> dict[str, list[Flag]]:
-    """The flags of a dataclass under the titles of their groups."""
-    found: dict[str, list[Flag]] = {}
+    """The flags of a dataclass, by the title of their group."""
+    by_group: dict[str, list[Flag]] = {}
     for one in declared(config):
-        found.setdefault(one.group, []).append(one)
-    return found
+        by_group.setdefault(one.group, []).append(one)
+    return by_group

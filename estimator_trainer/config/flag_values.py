@@ -1,9 +1,9 @@
-"""The words of a command line -> the value of each flag, and which flag does not count because of another.
+"""Finds the value of each flag among the words of a command line, and the flags that do not count because of another.
 
 1. A flag of the command line counts more than one of a flagfile.
-2. Of two in the same place the later one counts.
-3. Both hold within a pair of flags that exclude each other, such as --max_steps and --epochs.
-4. `--name=` takes back what stood before it, if the flag may be without a value.
+2. If a flag is given twice in the same place, the later one counts.
+3. Both rules also hold for a pair of flags that exclude each other, such as --max_steps and --epochs.
+4. `--name=` takes earlier values of the flag back, if the flag may be without a value.
 """
 
 import dataclasses
@@ -21,37 +21,39 @@ _KINDS = {bool: 'true or false', int: 'a whole number', float: 'a number'}
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """A flag as it was given. `text` is its value; `shown` the flag and its value as they were written."""
+    """A flag as it was given. `text` is its value, and `written` the flag with its value as they were written."""
 
     flag: Flag
     text: str
-    shown: str
+    written: str
     word: Word
 
     def refused(self, problem: str) -> UsageError:
-        return UsageError(f'{self.shown}{self.word.shown_place}: {problem}')
+        """The error that refuses the flag with this value."""
+        return UsageError(f'{self.written}{self.word.shown_place}: {problem}')
 
     @property
-    def told(self) -> str:
-        return f'{self.shown} ({self.word.place})'
+    def with_place(self) -> str:
+        """The flag and where it was given, for a message."""
+        return f'{self.written} ({self.word.place})'
 
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """What looks like a flag, and is none."""
+    """A word that looks like a flag, but no such flag exists."""
 
     name: str
-    text: str  # its value; '' without one
+    text: str  # the value; '' without one
     word: Word
 
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Each of the three in the order of the command line."""
+    """The words of a command line by their kind, in the order of the command line."""
 
     given: list[Given]
     unknown: list[Unknown]
-    words: list[Word]  # neither flags nor values
+    words: list[Word]  # words that are neither flags nor values
 
 
 def split(known: Mapping[str, Flag], words: Sequence[Word]) -> Split:
@@ -60,63 +62,63 @@ def split(known: Mapping[str, Flag], words: Sequence[Word]) -> Split:
     Raises:
         UsageError: a flag has no value and needs one, or has one and takes none.
     """
-    found, rest = Split([], [], []), list(words)
+    result, rest = Split([], [], []), list(words)
     while rest:
         word = rest.pop(0)
         if word.text == '--':
-            found.words.extend(rest)
+            result.words.extend(rest)
             break
         name = word.text.removeprefix('-').removeprefix('-')
         if not word.text.startswith('-') or not name.strip('-'):
-            found.words.append(word)
+            result.words.append(word)
             continue
         name, equals, text = name.partition('=')
         if word.file and not equals and name.split()[0] in known:  # a line such as `--batch_size 64`
             name, blank, text = name.partition(' ')
             equals, text = blank, text.strip()
         if name in known:
-            found.given.append(_given(known[name], word, bool(equals), text, rest))
+            result.given.append(_given(known[name], word, bool(equals), text, rest))
         elif name.startswith('no') and name[2:] in known and known[name[2:]].type is bool:
             if equals:
                 raise UsageError(
                     f'{word.text}{word.shown_place}: --{name} takes no value; write --{name}, or --{name[2:]}=true.'
                 )
-            found.given.append(Given(known[name[2:]], 'false', f'--{name}', word))
+            result.given.append(Given(known[name[2:]], 'false', f'--{name}', word))
         else:
-            found.unknown.append(Unknown(name, text, word))
-    return found
+            result.unknown.append(Unknown(name, text, word))
+    return result
 
 
 def _given(flag: Flag, word: Word, has_value: bool, text: str, rest: list[Word]) -> Given:
-    shown = f'--{flag.name}'
+    name = f'--{flag.name}'
     if not has_value and flag.type is bool:
-        return Given(flag, 'true', shown, word)
+        return Given(flag, 'true', name, word)
     if not has_value:
         if not rest or rest[0].text.startswith('--') or rest[0].file != word.file:
-            raise UsageError(f'{shown}{word.shown_place}: has no value; write {shown}=VALUE.')
+            raise UsageError(f'{name}{word.shown_place}: has no value; write {name}=VALUE.')
         text = rest.pop(0).text
-    return Given(flag, text, f'{shown}={text}', word)
+    return Given(flag, text, f'{name}={text}', word)
 
 
 @dataclasses.dataclass(frozen=True)
 class Override:
-    """A flag that does not count, because another one does."""
+    """The flag `loser` does not count, because `winner` does."""
 
     winner: Given
     loser: Given
 
-    def __str__(self):
-        return f'{self.winner.told} overrides {self.loser.told}'
+    def __str__(self) -> str:
+        return f'{self.winner.with_place} overrides {self.loser.with_place}'
 
 
 def settle(given: Sequence[Given], absl: absl_flags.FlagValues) -> tuple[dict[str, Any], list[Override]]:
-    """The value of each flag that has one, by its name; and what a flagfile said that does not count, or one of a pair.
+    """The value of each flag that was given, by its name; and the flags that do not count because of another one.
 
     Raises:
         UsageError: a value is of the wrong kind, or out of its bounds.
     """
     values: dict[str, Any] = {}
-    counts: dict[str, Given] = {}  # a flag, or one name of a flag such as --param, -> what counts of it
+    counts: dict[str, Given] = {}  # what counts for each flag, or for each name of a repeated flag such as --param
     overrides: list[Override] = []
 
     def override(winner: Given, names: Sequence[str], in_pair: bool = False) -> None:
@@ -141,7 +143,7 @@ def settle(given: Sequence[Given], absl: absl_flags.FlagValues) -> tuple[dict[st
     return values, overrides
 
 
-def _value(one: Given, parser: absl_flags.ArgumentParser):
+def _value(one: Given, parser: 'absl_flags.ArgumentParser[Any]') -> Any:
     flag, text = one.flag, one.text
     if not text and flag.type is not tuple:
         if flag.default not in (None, ''):

@@ -1,5 +1,7 @@
-"""argv -> its words, each with the place where it stands: flagfiles are replaced by what is in them. absl's own reading
-of flagfiles forgets the place."""
+"""Splits a command line into its words, each with the place where it stands. Flagfiles are replaced by their lines.
+
+absl reads flagfiles too, but forgets the places.
+"""
 
 import os
 import re
@@ -21,63 +23,65 @@ class Word(NamedTuple):
 
     @property
     def place(self) -> str:
+        """'FILE, line N' or 'command line'."""
         return f'{self.file}, line {self.line}' if self.file else 'command line'
 
     @property
     def shown_place(self) -> str:
-        """For an error message, after the word: nothing for the command line, which the user has before his eyes."""
+        """The place for an error message: ' (FILE, line N)', or '' for the command line, which the user sees."""
         return f' ({self.place})' if self.file else ''
 
 
 def words(argv: Sequence[str]) -> list[Word]:
-    """The words of argv, which has no program name. What follows `--` is left as it is.
+    """The words of argv, which has no program name. Words after `--` stay as they are.
 
-    A line of a flagfile is one word. A line may end with a comment: `#` at its beginning or after a blank.
-    A flagfile that does not exist may be the name of one that comes with the package.
+    A line of a flagfile is one word. A line may end with a comment, which begins with `#` at the beginning of the line
+    or after a blank. If a flagfile does not exist, the file of this name that comes with the package is read.
 
     Raises:
         UsageError: a flagfile cannot be read, or includes itself.
     """
-    found: list[Word] = []
+    result: list[Word] = []
     rest = [Word(text) for text in argv]
-    _add(rest, found, ())
-    return found
+    _add(rest, result, ())
+    return result
 
 
-def _add(rest: list[Word], found: list[Word], within: tuple[str, ...]) -> None:
+def _add(rest: list[Word], result: list[Word], within: tuple[str, ...]) -> None:
+    """Moves the words of `rest` to `result`. `within` has the real paths of the flagfiles that are being read."""
     while rest:
         word = rest.pop(0)
         if word.text == '--':
-            found += [word, *rest]
+            result += [word, *rest]
             return
         match = _FLAGFILE.match(word.text)
         if match is None:
-            found.append(word)
+            result.append(word)
             continue
         name = match[2]
         if match[1] is None:
             if not rest:
                 raise UsageError(f'--flagfile{word.shown_place}: has no value; write --flagfile=FILE.')
             name = rest.pop(0).text
-        if name:  # empty: a variable of the shell that is not set
+        if name:  # an empty name comes from a variable of the shell that is not set
             path = shipped_files.path_of(name)
-            _add(_lines(path, name, word, within), found, (*within, os.path.realpath(path)))
+            _add(_lines(path, name, word, within), result, (*within, os.path.realpath(path)))
 
 
 def _lines(path: str, name: str, word: Word, within: tuple[str, ...]) -> list[Word]:
-    shown = f'--flagfile={name}{word.shown_place}'
+    flag = f'--flagfile={name}{word.shown_place}'
     if os.path.realpath(path) in within:
-        raise UsageError(f'{shown}: the file includes itself; remove this line.')
+        raise UsageError(f'{flag}: the file includes itself; remove this line.')
     try:
-        with open(path, encoding='utf-8-sig') as file:  # editors of Windows begin a text so
+        with open(path, encoding='utf-8-sig') as file:  # editors of Windows write a byte order mark
             lines = file.read().splitlines()
     except OSError as error:
         cure = 'give the path of a file that can be read'
         if isinstance(error, FileNotFoundError):
             cure += f', or one that comes with the package: {", ".join(shipped_files.flag_files())}'
-        raise UsageError(f'{shown}: {error.strerror or error}; {cure}.') from error
+        raise UsageError(f'{flag}: {error.strerror or error}; {cure}.') from error
     except UnicodeDecodeError as error:
-        raise UsageError(f'{shown}: is not a text file in UTF-8 ({error.reason}); give a file of flags.') from error
+        raise UsageError(f'{flag}: is not a text file in UTF-8 ({error.reason}); give a file of flags.') from error
     bare = (_without_comment(line) for line in lines)
     return [Word(line, name, number) for number, line in enumerate(bare, start=1) if line]
 

@@ -2,14 +2,14 @@
 
     config = parse(Config, ['program', '--batch_size=32'])
 
-absl reads the values; `flag_values.py` says which of several counts, and names the place of a wrong one. Imports no
-TensorFlow.
+absl reads the values. `flag_values.py` decides which of several values of a flag counts, and names the place of a wrong
+one. Imports no TensorFlow.
 """
 
 import dataclasses
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from absl import flags as absl_flags
 
@@ -18,7 +18,19 @@ from estimator_trainer.config.declaration import REQUIRED, declared, groups
 from estimator_trainer.errors import UsageError, nearest
 
 Config = TypeVar('Config')
-_WIDTH = 110  # of --help
+_WIDTH = 110  # of --help, in characters
+
+
+class _HasFolder(Protocol):
+    """A dataclass that declares the flag --model_dir."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    @property
+    def model_dir(self) -> str: ...
+
+
+FolderConfig = TypeVar('FolderConfig', bound=_HasFolder)
 
 
 def define(config: type) -> absl_flags.FlagValues:
@@ -44,12 +56,12 @@ class UnknownFlag(UsageError):
     """There is no such flag.
 
     Attributes:
-        unknown: what was given.
+        unknown: the flag as it was given.
         said: the message without a cure.
-        has_close: the message offers a flag of a similar name.
+        has_close: the message offers a flag with a similar name.
     """
 
-    def __init__(self, unknown: flag_values.Unknown, known: Sequence[str]):
+    def __init__(self, unknown: flag_values.Unknown, known: Sequence[str]) -> None:
         meant = nearest(unknown.name, known, '--{}'.format)
         self.said = f'--{unknown.name}{unknown.word.shown_place}: no such flag'
         super().__init__(f'{self.said}{meant}. See --help.')
@@ -59,12 +71,12 @@ class UnknownFlag(UsageError):
 
 @dataclasses.dataclass(frozen=True)
 class ParsedFlags(Generic[Config]):
-    """What a command line says.
+    """A command line, read.
 
     Attributes:
         config: the values of the flags.
-        words: what is neither a flag nor the value of one.
-        overrides: what of the flagfiles does not count, and which flags of pairs that exclude each other.
+        words: the words that are neither a flag nor the value of one.
+        overrides: the flags that do not count, because another one does.
     """
 
     config: Config
@@ -83,44 +95,46 @@ def parse(config: type[Config], argv: Sequence[str]) -> Config:
 
 
 def parse_with_overrides(config: type[Config], argv: Sequence[str]) -> ParsedFlags[Config]:
-    """As `parse`, and what does not count."""
-    found = _parse(config, argv)
-    if found.words:
-        texts = ' '.join(f'{word.text}{word.shown_place}' for word in found.words)
+    """Does what `parse` does, and also returns the flags that do not count."""
+    parsed = _parse(config, argv)
+    if parsed.words:
+        texts = ' '.join(f'{word.text}{word.shown_place}' for word in parsed.words)
         raise UsageError(f'{texts}: every argument is a flag; write --name=value.')
-    return found
+    return parsed
 
 
 def parse_with_words(config: type[Config], argv: Sequence[str]) -> tuple[Config, list[str]]:
-    """As `parse`, for a command that also takes words, such as folders, before, between or after its flags: the
-    values and the words.
+    """Does what `parse` does for a command that also takes words, such as folders, before, between or after its flags.
+
+    Returns:
+        The values of the flags, and the words.
 
     Raises:
-        UsageError: as `parse`, but for words.
+        UsageError: as `parse`, but not for words.
     """
-    found = _parse(config, argv)
-    return found.config, [word.text for word in found.words]
+    parsed = _parse(config, argv)
+    return parsed.config, [word.text for word in parsed.words]
 
 
-def parse_with_folder(config: type[Config], argv: Sequence[str]) -> Config:
-    """As `parse`, for a command whose --model_dir may also be given as a word.
+def parse_with_folder(config: type[FolderConfig], argv: Sequence[str]) -> FolderConfig:
+    """Does what `parse` does for a command whose --model_dir may also be given as a word.
 
     Raises:
-        UsageError: as `parse`; or there is more than one folder.
+        UsageError: as `parse`; also if there is more than one folder.
     """
-    found = _parse(config, argv)
-    values: Any = found.config
-    if not found.words:
+    parsed = _parse(config, argv)
+    values = parsed.config
+    if not parsed.words:
         return values
-    given, flag_ = [word.text for word in found.words], values.model_dir
-    if len(given) > 1 or flag_:
-        named = ' '.join([*given, *([f'--model_dir={flag_}'] if flag_ else [])])
+    given = [word.text for word in parsed.words]
+    if len(given) > 1 or values.model_dir:
+        named = ' '.join([*given, *([f'--model_dir={values.model_dir}'] if values.model_dir else [])])
         raise UsageError(f'{named}: name one folder, as a word or as --model_dir=FOLDER; any other argument is a flag.')
     return dataclasses.replace(values, model_dir=given[0])
 
 
 def parse_known(config: type[Config], argv: Sequence[str]) -> Config:
-    """As `parse`, but says nothing of flags that it does not know, and of words."""
+    """Does what `parse` does, but ignores words and unknown flags."""
     return _parse(config, argv, known_only=True).config
 
 
@@ -131,22 +145,23 @@ def _field_names(config: type) -> dict[str, str]:
 
 def _parse(config: type[Config], argv: Sequence[str], known_only: bool = False) -> ParsedFlags[Config]:
     known = {one.name: one for one in declared(config)}
-    found = flag_values.split(known, flag_words.words(argv[1:]))
-    if found.unknown and not known_only:
-        raise UnknownFlag(found.unknown[0], list(known))
-    values, overrides = flag_values.settle(found.given, define(config))
+    split = flag_values.split(known, flag_words.words(argv[1:]))
+    if split.unknown and not known_only:
+        raise UnknownFlag(split.unknown[0], list(known))
+    values, overrides = flag_values.settle(split.given, define(config))
     names = _field_names(config)
     given = {names[name]: value for name, value in values.items()}
-    return ParsedFlags(config(**given), tuple(found.words), tuple(overrides))
+    return ParsedFlags(config(**given), tuple(split.words), tuple(overrides))
 
 
 def wants_help(argv: Sequence[str]) -> bool:
+    """Whether --help is among the arguments."""
     return any(arg.startswith('-') and arg.lstrip('-') in ('help', 'helpfull', 'h') for arg in argv)
 
 
 def help_text(config: type) -> str:
-    """The part of --help that lists the flags: by group, each with its default and its range."""
-    lines = []
+    """The part of --help that lists the flags by group, each with its default and its range."""
+    lines: list[str] = []
     for title, members in groups(config).items():
         lines.append(f'{title}:')
         for one in members:

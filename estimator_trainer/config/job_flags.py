@@ -31,7 +31,7 @@ class JobFlags:
         'job.pkl of a run that `train` of Python has started; to load such a file is to run it.',
         why='its data need no download',
     )
-    param: tuple = _job((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)
+    param: tuple[str, ...] = _job((), 'name=value: overrides a param of the job. Repeatable.', repeated=True)
     loop: str = _job(
         'estimator',
         'What trains the job. keras_fit and custom_loop need a job with make_model.',
@@ -205,7 +205,7 @@ class JobFlags:
 
     @property
     def most_steps_per_call(self) -> int | None:
-        """Of --steps_per_call; None for auto."""
+        """The number in --steps_per_call; None for auto."""
         return None if self.steps_per_call == 'auto' else int(self.steps_per_call)
 
     @property

@@ -1,16 +1,17 @@
-"""argv -> TrainerConfig: typed, frozen, checked. Declares the flags of the trainer, with job_flags.py. Imports no
-TensorFlow."""
+"""Reads a command line into a TrainerConfig, which is frozen and checked. Declares the flags of the trainer, with
+job_flags.py. Imports no TensorFlow."""
 
 import dataclasses
 import functools
 import os
+from collections.abc import Sequence
 
 from estimator_trainer.config import checks, commands, flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.job_flags import JobFlags
 from estimator_trainer.monitoring import trackers
 
-_THROTTLE_SECS = 600  # where no flag says it
+_THROTTLE_SECS = 600  # without a flag
 
 
 class HelpRequested(Exception):
@@ -141,7 +142,7 @@ class TrainerConfig(JobFlags):
         least=0,
         unset='600 s, the default of tf.estimator.EvalSpec; with --stop_metric 0, so that it sees each checkpoint',
     )
-    export: tuple = _evaluation(
+    export: tuple[str, ...] = _evaluation(
         ('best', 'final'),
         'Which SavedModels are written: best, final, both (best,final) or none.',
         why='best is for serving; final is what training ended with',
@@ -190,7 +191,7 @@ class TrainerConfig(JobFlags):
         choices=('auto', 'off'),
         why='people look at a page sooner than they read logs',
     )
-    track: tuple = _progress(
+    track: tuple[str, ...] = _progress(
         (),
         'Sends params, metrics, exports and the end of the run to a tracker, by a process of its own: mlflow:URI (a '
         'server, a folder or sqlite:///FILE), wandb, or tensorboard-hparams. What cannot be sent is sent by the next '
@@ -225,18 +226,18 @@ class TrainerConfig(JobFlags):
 
     @property
     def batch_of_evaluation(self) -> int:
-        """Of --eval_batch_size."""
+        """Examples of each replica in a batch of an evaluation."""
         return self.batch_size if self.eval_batch_size is None else self.eval_batch_size
 
     @property
     def throttle_secs(self) -> int:
-        """Of --eval_throttle_secs."""
+        """The shortest time between two evaluations, in seconds."""
         if self.eval_throttle_secs is None:
             return 0 if self.stop_metric else _THROTTLE_SECS
         return self.eval_throttle_secs
 
 
-def parse(argv) -> TrainerConfig:
+def parse(argv: Sequence[str]) -> TrainerConfig:
     """Reads the flags and flagfiles of argv, whose first item is the program's name.
 
     Raises:
@@ -246,12 +247,12 @@ def parse(argv) -> TrainerConfig:
     return parse_with_overrides(argv)[0]
 
 
-def parse_with_overrides(argv) -> tuple[TrainerConfig, tuple[str, ...]]:
-    """As `parse`; and a line for each flag that does not count, because another one does."""
+def parse_with_overrides(argv: Sequence[str]) -> tuple[TrainerConfig, tuple[str, ...]]:
+    """Does what `parse` does, and returns a line for each flag that does not count because another one does."""
     if flags.wants_help(argv[1:]):
         raise HelpRequested(help_text())
-    found = flags.parse_with_overrides(TrainerConfig, argv)
-    return _resolved(found.config), tuple(map(str, found.overrides))
+    parsed = flags.parse_with_overrides(TrainerConfig, argv)
+    return _resolved(parsed.config), tuple(map(str, parsed.overrides))
 
 
 def _resolved(config: TrainerConfig) -> TrainerConfig:
@@ -265,7 +266,7 @@ def _resolved(config: TrainerConfig) -> TrainerConfig:
         track=tuple(map(str, trackers.targets(config.track))),
     )
     checks.refuse_contradictions(config)
-    # Absolute from here on: the job's code may change the current folder.
+    # The paths become absolute, because the job's code may change the current folder.
     folders = {
         name: os.path.abspath(vars(config)[name])
         for name in ('model_dir', 'data_dir', 'data_cache_dir')

@@ -20,27 +20,27 @@ def parse(config: type[Config], program: str, own: Sequence[str]) -> Config:
 
     Args:
         config: the dataclass of the command's flags.
-        program: what stands before them, for a message that shows the command line as it was meant.
-        own: what stands before `--`.
+        program: the words before the flags, for a message that shows the whole command line.
+        own: the arguments before `--`.
 
     Raises:
-        UsageError: as `flags.parse`; and a flag of the trainer stands there.
+        UsageError: as `flags.parse`; also for a flag of the trainer.
     """
     try:
-        found, words = flags.parse_with_words(config, [program, *own])
+        values, words = flags.parse_with_words(config, [program, *own])
     except flags.UnknownFlag as error:
         name = error.unknown.name
         if name not in _names(TrainerConfig):
             raise UsageError(f'{error} Flags of the trainer come after a --.') from None
-        shown = f'--{name}{error.unknown.word.shown_place}'
+        place = error.unknown.word.shown_place
         raise UsageError(
-            f'{shown}: is a flag of the trainer; these come after a --: {program} {_mended(config, own)}'
+            f'--{name}{place}: is a flag of the trainer; these come after a --: {program} {_mended(config, own)}'
         ) from None
     if words:
         raise UsageError(
             f'{" ".join(words)!r}: every argument is a flag; write --name=value. Flags of the trainer come after a --.'
         )
-    return found
+    return values
 
 
 def _names(config: type) -> set[str]:
@@ -49,20 +49,20 @@ def _names(config: type) -> set[str]:
 
 
 def _mended(config: type, own: Sequence[str]) -> str:
-    """The arguments as they were meant: what the command does not know stands after `--`."""
+    """The arguments with the flags that the command does not know after `--`."""
     with_value = {one.name for one in declaration.declared(config) if one.type is not bool}
-    first: list[str] = []
-    second: list[str] = []
-    part, rest = second, list(own)
+    of_command: list[str] = []
+    of_trainer: list[str] = []
+    part, rest = of_trainer, list(own)
     while rest:
         word = rest.pop(0)
         name, equals, _ = word.lstrip('-').partition('=')
         if word.startswith('-'):
-            part = first if name in _names(config) else second
+            part = of_command if name in _names(config) else of_trainer
         part.append(word)
-        if part is first and name in with_value and not equals and rest:
+        if part is of_command and name in with_value and not equals and rest:
             part.append(rest.pop(0))
-    return shlex.join([*first, '--', *second])
+    return shlex.join([*of_command, '--', *of_trainer])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,26 +4,28 @@ import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from urllib.parse import quote, unquote, urlsplit
 
 from estimator_trainer.errors import UsageError
 
 EXTRAS = {'s3': 's3', 's3a': 's3', 'gs': 'gcs', 'az': 'azure', 'abfs': 'azure', 'abfss': 'azure'}  # by scheme
-DATA_CACHE_MIB = 10240  # of what data.remote holds, unless --data_cache_mib says otherwise
+DATA_CACHE_MIB = 10240  # the default of --data_cache_mib
 
 
 def is_url(model_dir: str) -> bool:
+    """Whether the value of a flag is a URL, not a folder of this machine."""
     return '://' in model_dir
 
 
 def check_here(folder: str, flag: str) -> None:
-    """Raises UsageError: a flag that takes a folder of this machine was given a URL."""
+    """Raises UsageError if a flag that takes a folder of this machine has a URL."""
     if is_url(folder):
         raise UsageError(f'{flag}={folder}: is a URL; name a folder of this machine.')
 
 
 def check_slashes(folder: str, flag: str) -> None:
-    """Raises UsageError: 's3:/bucket/run' and 's3//bucket/run' are folders of this machine, which nobody means."""
+    """Raises UsageError for 's3:/bucket/run' and 's3//bucket/run', which would be folders of this machine."""
     scheme = re.match(r'(\w+)(?::/|//)', folder)
     if scheme and scheme[1].lower() in EXTRAS and not is_url(folder):
         rest = folder[scheme.end() :].lstrip('/')
@@ -31,8 +33,10 @@ def check_slashes(folder: str, flag: str) -> None:
 
 
 def normal(value: str) -> str:
-    """The one way in which a URL is written: 'S3://bucket/a%20b/' -> 's3://bucket/a b'. What is no URL, or has what
-    `check` refuses, is returned as it is, but for the scheme."""
+    """The normal spelling of a URL: 'S3://bucket/a%20b/' -> 's3://bucket/a b'.
+
+    A value that is no URL is returned as it is. Of a URL that `check` refuses, only the scheme is changed.
+    """
     scheme, is_one, rest = value.partition('://')
     if not is_one:
         return value
@@ -49,23 +53,31 @@ def of(bucket: str, name: str) -> str:
 
 
 def name(url: str) -> str:
-    """Of the object, or the folder, in its bucket: 's3://bucket/a%20b/c/' -> 'a b/c'."""
+    """The name of the object or folder in its bucket: 's3://bucket/a%20b/c/' -> 'a b/c'."""
     return unquote(urlsplit(url).path).strip('/')
 
 
 def quoted(url: str) -> str:
-    """For obstore, which leaves nothing but what is quoted as it is."""
+    """The URL with its name quoted, as obstore needs it."""
     return f'{bucket(url)}/{quote(name(url))}'.rstrip('/')
 
 
 def _escaped(path: str) -> str:
-    """What would mean something else in a URL."""
-    return re.sub(r'%(?=[0-9A-Fa-f]{2})|[?#]', lambda found: f'%{ord(found[0]):02X}', path)
+    """The path with the characters escaped that would have another meaning in a URL."""
+    return re.sub(r'%(?=[0-9A-Fa-f]{2})|[?#]', lambda match: f'%{ord(match[0]):02X}', path)
 
 
 def check(url: str, flag: str = '--model_dir', may_be_glob: bool = False) -> None:
-    """Raises UsageError: the URL, the value of that flag, names no folder of a store that is known, or holds what does
-    not belong there. In a glob `?` stands for a letter, and not before NAME=VALUE."""
+    """Checks that a URL names a folder of a known kind of store.
+
+    Args:
+        url: the URL.
+        flag: the flag that has it.
+        may_be_glob: the URL may be a glob, in which `?` stands for a character. `?NAME=VALUE` is refused all the same.
+
+    Raises:
+        UsageError: it does not, or it holds a password or a query.
+    """
     is_query = '#' in url or '=' in url.partition('?')[2] or '?' in url and not may_be_glob
     parts = urlsplit(url)
     if '@' in parts.netloc and (':' in parts.netloc.partition('@')[0] or not parts.scheme.startswith('abfs')):
@@ -95,7 +107,7 @@ def check(url: str, flag: str = '--model_dir', may_be_glob: bool = False) -> Non
 
 
 def extra(url: str) -> str:
-    """Of the packages that its store needs."""
+    """The extra of this package that installs what the URL's store needs."""
     return EXTRAS[urlsplit(url).scheme]
 
 
@@ -105,8 +117,15 @@ def bucket(url: str) -> str:
     return f'{parts.scheme}://{parts.netloc}'
 
 
-def scratch_dir(url: str, environ, given: str = '', task: str = '') -> str:
-    """The scratch folder: `given`, or one in the user's cache that has the URL's name. A task has a folder in it."""
+def scratch_dir(url: str, environ: Mapping[str, str], given: str = '', task: str = '') -> str:
+    """The scratch folder of a run.
+
+    Args:
+        url: the model_dir.
+        environ: the environment variables.
+        given: the value of --scratch_dir; '' for a folder in the user's cache whose name is made from the URL.
+        task: the name of a task, which has a subfolder; '' for the scratch folder itself.
+    """
     if given:
         folder = os.path.abspath(os.path.expanduser(given))
     else:
@@ -117,7 +136,7 @@ def scratch_dir(url: str, environ, given: str = '', task: str = '') -> str:
     return os.path.join(folder, task) if task else folder
 
 
-def user_cache(environ) -> str:
-    """The folder of this user for what can be fetched or made again."""
+def user_cache(environ: Mapping[str, str]) -> str:
+    """The folder of this user for files that can be fetched or made again."""
     cache = environ.get('XDG_CACHE_HOME') or os.path.join(os.path.expanduser('~'), '.cache')
     return os.path.join(os.path.abspath(cache), 'estimator_trainer')

@@ -1,20 +1,25 @@
 """Counts the examples of a batch, leaves them out, or adds examples of zeros.
 
-Features and labels may be tensors, sparse tensors, ragged tensors and NumPy arrays, in dicts and tuples. A None may
-stand in the place of one. A scalar belongs to all examples.
+Features and labels may be tensors, sparse tensors, ragged tensors and NumPy arrays, in dicts and tuples, or None. A
+scalar belongs to all examples.
 """
+
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+# A tensor (dense, sparse or ragged), a NumPy array, None, or a nested structure of these.
+Structure: TypeAlias = Any
 
-def size(*structures):
-    """How many examples a batch has, an int32 scalar.
 
-    It is the first dimension of the first tensor that has one; a scalar has none. So name the labels
-    first: features may hold things that belong to no single example.
+def size(*structures: Structure) -> tf.Tensor:
+    """The number of examples of a batch, an int32 scalar.
+
+    It is the first dimension of the first tensor that is no scalar. So give the labels first: features may have tensors
+    that belong to no single example.
 
     Args:
-        structures: labels and features; None: there are none.
+        structures: labels and features.
     """
     tensors = [tensor for tensor in _leaves(structures) if tensor.shape.rank != 0]
     known = [tensor for tensor in tensors if tensor.shape.rank is not None]
@@ -27,15 +32,15 @@ def size(*structures):
     return tf.constant(1)
 
 
-def static_size(structure):
-    """`size` where the graph knows it, else None."""
+def static_size(structure: Structure) -> int | None:
+    """The number of examples if the graph knows it, else None."""
     return next((tensor.shape[0] for tensor in _leaves(structure) if tensor.shape.rank), None)
 
 
-def without_examples(structure):
-    """The same batch with none of its examples."""
+def without_examples(structure: Structure) -> Structure:
+    """The batch without its examples: each tensor keeps its type, and has 0 rows."""
 
-    def none_of(tensor):
+    def none_of(tensor: Any) -> Any:
         if tensor is None:
             return None
         if isinstance(tensor, tf.SparseTensor):
@@ -45,11 +50,13 @@ def without_examples(structure):
     return tf.nest.map_structure(none_of, structure)
 
 
-def with_zeros(structure, count):
-    """The same batch with `count` more examples at its end, made of zeros: an int32 scalar. A sparse
-    example is empty, a ragged one has one element."""
+def with_zeros(structure: Structure, count: tf.Tensor) -> Structure:
+    """The batch with `count` (an int32 scalar) more examples at its end, which are zeros.
 
-    def longer(tensor):
+    Such an example is empty in a sparse tensor, and has one element in a ragged one.
+    """
+
+    def longer(tensor: Any) -> Any:
         if tensor is None:
             return None
         if isinstance(tensor, tf.SparseTensor):
@@ -73,6 +80,6 @@ def with_zeros(structure, count):
     return tf.nest.map_structure(longer, structure)
 
 
-def _leaves(structure):
+def _leaves(structure: Structure) -> list[Any]:
     leaves = [leaf for leaf in tf.nest.flatten(structure) if leaf is not None]
     return [leaf if tf.is_tensor(leaf) else tf.convert_to_tensor(leaf) for leaf in leaves]

@@ -1,64 +1,72 @@
-"""Which example stands at position p, if neighbouring examples are read together. Imports no TensorFlow.
+"""The example at position p, if neighbouring examples are read together. Imports no TensorFlow.
 
-The examples lie in blocks: row groups of Parquet, whole compressed files, about a mebibyte of other files. In each
+The examples are in blocks: row groups of Parquet, whole compressed files, about a mebibyte of other files. In each
 epoch the blocks are shuffled. Blocks that follow each other in this order form a window, and the examples of a window
 are shuffled. So a reader holds the blocks of only one window at a time, and the order still depends on the seed and the
 position alone.
 """
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
 WINDOW_BLOCKS = 16
-WINDOW_BYTES = 256 * 2**20  # of decoded blocks at most; a window has one block at least
+WINDOW_BYTES = 256 * 2**20  # the most bytes of decoded blocks in a window, which has at least one block
 
 
 class BlockOrder:
-    """The order of a data set, for ever: epoch follows epoch.
+    """The endless order of a data set, epoch after epoch.
 
     Args:
-        sizes: examples of each block, in the order of the files.
-        num_bytes: decoded bytes of each block.
-        window_bytes: of the blocks of a window.
+        sizes: the number of examples of each block, in the order of the files.
+        num_bytes: the number of decoded bytes of each block.
+        seed: the seed of the run.
+        window_bytes: the most bytes of the blocks of a window.
     """
 
-    def __init__(self, sizes, num_bytes, seed: int, window_bytes: int = WINDOW_BYTES):
+    def __init__(
+        self,
+        sizes: Sequence[int] | np.ndarray,
+        num_bytes: Sequence[int] | np.ndarray,
+        seed: int,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> None:
         self._window_bytes = window_bytes
         self._sizes, self._bytes, self._seed = np.asarray(sizes), np.asarray(num_bytes), seed
         self._firsts = np.concatenate([[0], np.cumsum(self._sizes)])  # the first example of each block
         self.num_examples = int(self._firsts[-1])
-        self._epoch = functools.lru_cache(2)(self._epoch)
-        self._shuffled = functools.lru_cache(4)(self._shuffled)
+        self._epoch = functools.lru_cache(2)(self._make_epoch)
+        self._shuffled = functools.lru_cache(4)(self._make_shuffled)
 
-    def examples(self, positions):
+    def examples(self, positions: np.ndarray) -> np.ndarray:
         """The examples at these positions, int64 of the same shape [n]."""
         epochs, inside = np.divmod(positions, self.num_examples)
         examples = np.empty(len(positions), np.int64)
         for epoch in np.unique(epochs):
             _, windows, firsts = self._epoch(int(epoch))
-            here = np.flatnonzero(epochs == epoch)
-            numbers = np.searchsorted(firsts, inside[here], 'right') - 1
+            of_epoch = np.flatnonzero(epochs == epoch)
+            numbers = np.searchsorted(firsts, inside[of_epoch], 'right') - 1
             for number in np.unique(numbers):
-                of_window = here[numbers == number]
+                of_window = of_epoch[numbers == number]
                 shuffled = self._shuffled(int(epoch), int(number))
                 examples[of_window] = shuffled[inside[of_window] - firsts[number]]
         return examples
 
     @property
     def num_windows(self) -> int:
-        """Of the first epoch."""
+        """The number of windows of the first epoch."""
         return len(self._epoch(0)[1]) - 1
 
-    def blocks_at(self, position: int):
-        """The blocks of the window of this position."""
+    def blocks_at(self, position: int) -> np.ndarray:
+        """The blocks of the window of this position, int64."""
         epoch, inside = divmod(int(position), self.num_examples)
         blocks, windows, firsts = self._epoch(epoch)
         number = int(np.searchsorted(firsts, inside, 'right')) - 1
         return blocks[windows[number] : windows[number + 1]]
 
-    def blocks_after(self, position: int):
-        """The blocks of the window that follows the one of this position: they are needed next."""
+    def blocks_after(self, position: int) -> np.ndarray:
+        """The blocks of the window after the one of this position, int64. They are needed next."""
         epoch, inside = divmod(int(position), self.num_examples)
         blocks, windows, firsts = self._epoch(epoch)
         number = int(np.searchsorted(firsts, inside, 'right'))
@@ -66,9 +74,13 @@ class BlockOrder:
             (blocks, windows, _), number = self._epoch(epoch + 1), 0
         return blocks[windows[number] : windows[number + 1]]
 
-    def _epoch(self, epoch):
-        """-> the blocks in their order; where each window begins among them, and their end; the position at which
-        each window begins."""
+    def _make_epoch(self, epoch: int) -> tuple[np.ndarray, list[int], np.ndarray]:
+        """The order of an epoch.
+
+        Returns:
+            The blocks in their order; for each window the place of its first block in this order, and at the end the
+            number of blocks; for each window its first position in the epoch, and at the end the number of examples.
+        """
         blocks = _permutation(len(self._sizes), self._seed, epoch)
         windows, held = [0], 0
         for number, block in enumerate(blocks):
@@ -80,14 +92,14 @@ class BlockOrder:
         examples = np.concatenate([[0], np.cumsum(self._sizes[blocks])])
         return blocks, [*windows, len(blocks)], examples[windows]
 
-    def _shuffled(self, epoch, number):
+    def _make_shuffled(self, epoch: int, number: int) -> np.ndarray:
         """The examples of a window, in their order."""
         blocks, windows, _ = self._epoch(epoch)
-        ours = blocks[windows[number] : windows[number + 1]]
-        examples = np.concatenate([np.arange(self._firsts[block], self._firsts[block + 1]) for block in ours])
+        of_window = blocks[windows[number] : windows[number + 1]]
+        examples = np.concatenate([np.arange(self._firsts[block], self._firsts[block + 1]) for block in of_window])
         return examples[_permutation(len(examples), self._seed, epoch, number + 1)]
 
 
-def _permutation(count, *seeds):
-    # RandomState: NumPy promises that it never changes, and promises nothing for its newer generators.
+def _permutation(count: int, *seeds: int) -> np.ndarray:
+    # NumPy promises that RandomState never changes. It promises nothing for its newer generators.
     return np.random.RandomState(list(seeds)).permutation(count)

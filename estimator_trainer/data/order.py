@@ -1,26 +1,35 @@
-"""Which example stands at position p of a run: a function of the seed and p alone.
+"""The example at position p of a run, as a function of the seed and p alone.
 
-A run is one endless row of positions. The global batch of step k holds the positions from
-k x global_batch on; epoch e holds those from e x num_examples on, in a permutation of its own. So the
-batches are the same for any number of workers, a run continues where it was interrupted, and each
-example occurs exactly once in each epoch, also where an epoch ends inside a batch.
+A run is one endless row of positions. The global batch of step k has the positions from k x global_batch on. Epoch e
+has the positions from e x num_examples on, in a permutation of its own. So the batches are the same for any number of
+workers, a run continues where it was interrupted, and each example occurs exactly once in each epoch, even if an epoch
+ends inside a batch.
 """
 
 import tensorflow as tf
 
 
-def positions(element, batch_size, replicas_here, global_batch, offset, start_step, shift=0):
-    """The positions of one per-replica batch.
+def positions(
+    element: tf.Tensor,
+    batch_size: int,
+    replicas_here: int,
+    global_batch: int,
+    offset: int,
+    start_step: int,
+    shift: int = 0,
+) -> tf.Tensor:
+    """The positions of one batch of a replica.
 
     Args:
-        element: int64 scalar tensor, the number of the batch within this input pipeline. Batches go
-            to the pipeline's replicas in turn.
-        batch_size: per replica.
+        element: the number of the batch within this input pipeline, an int64 scalar. The replicas of the pipeline take
+            batches in turn.
+        batch_size: examples of a replica in a batch.
         replicas_here: replicas that this pipeline feeds.
         global_batch: positions that the whole cluster takes in one step.
         offset: where this pipeline's share of a global batch begins.
         start_step: the global step of element 0.
-        shift: positions that were taken beyond step x global_batch, while the global batch was another.
+        shift: the number of trained positions minus step x global_batch. It is not 0 if the run had another global
+            batch before.
 
     Returns:
         int64 [batch_size].
@@ -30,13 +39,13 @@ def positions(element, batch_size, replicas_here, global_batch, offset, start_st
     return first + tf.range(batch_size, dtype=tf.int64)
 
 
-def permuted(positions, num_examples, seed, stream=0):
-    """The examples at these positions, int64 of the same shape: for each epoch a permutation of
-    0..num_examples-1, chosen by (seed, epoch, stream).
+def permuted(positions: tf.Tensor, num_examples: int, seed: int, stream: int = 0) -> tf.Tensor:
+    """The examples at these positions, int64 of the same shape.
 
-    Stateless, and computed for all positions at once (a Feistel cipher, see
-    tf.random.experimental.index_shuffle). The public function takes one seed for all indices; the op
-    below it takes one for each, which a batch that spans two epochs needs.
+    Each epoch is a permutation of 0..num_examples-1, which follows from (seed, epoch, stream). It is computed for all
+    positions at once and without state (a Feistel cipher, see tf.random.experimental.index_shuffle). That public
+    function takes one seed for all indices. The operation below it takes one for each, which a batch that spans two
+    epochs needs.
     """
     epoch = positions // num_examples
     seeds = tf.stack(

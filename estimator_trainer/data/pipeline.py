@@ -1,34 +1,45 @@
 """tf.data pipelines: whole data sets in memory in an exact order, larger ones as a stream."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.data import order
+from estimator_trainer.data.batch import Structure
 
-TRAIN = 'train'  # as tf.estimator.ModeKeys, which a program of today's TensorFlow may lack
+# A change of a training batch, such as an augmentation: (batch, positions int64 [batch_size]) -> batch.
+Change = Callable[[Structure, tf.Tensor], Structure]
+
+TRAIN = 'train'  # the value of tf.estimator.ModeKeys.TRAIN, which a program of today's TensorFlow may lack
 PREFETCH_BATCHES = 4
 _STREAM_SHUFFLE_EXAMPLES = 10_000
 
 
-def array_batches(features, labels, mode, params, input_context=None):
-    """An input_fn's data set over arrays in memory.
+def array_batches(
+    features: Mapping[str, Any],
+    labels: Any,
+    mode: str,
+    params: Mapping[str, Any],
+    input_context: tf.distribute.InputContext | None = None,
+) -> tf.data.Dataset:
+    """Makes the data set of an input_fn from arrays in memory.
 
-    TRAIN repeats for ever in the order of `data.order`; EVAL gives each example once, in order.
+    In training it repeats for ever in the order of `data.order`. Otherwise it has each example once, in order.
 
     Args:
-        features: dict of name -> array [num_examples, ...].
-        labels: array [num_examples, ...], or a dict of name -> array, as for several heads.
-        mode: a tf.estimator.ModeKeys.
-        params: those of the run: batch_size (per replica), seed and start_step are used.
-        input_context: tf.distribute.InputContext, or None for a single pipeline.
+        features: an array [num_examples, ...] for each name.
+        labels: an array [num_examples, ...], or a dict of arrays, as several heads need them.
+        mode: one of tf.estimator.ModeKeys.
+        params: the params of the run: batch_size (per replica), seed, start_step and position_shift are used.
+        input_context: None for a single pipeline.
 
     Returns:
-        tf.data.Dataset of (dict of [batch_size, ...], [batch_size, ...] or dict of them).
+        A data set of (features, labels), with `batch_size` rows each. The last batch of an evaluation may be shorter.
 
     Raises:
-        ValueError: arrays of different lengths, or none at all; what is no array of examples.
+        ValueError: the arrays have different lengths, there is none, or a value is no array of examples.
     """
     arrays = (
         _named_arrays(features),
@@ -43,29 +54,29 @@ def array_batches(features, labels, mode, params, input_context=None):
     return ordered_batches(whole, lengths[0], params, input_context)
 
 
-def _named_arrays(given) -> dict:
+def _named_arrays(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: _array(name, values) for name, values in given.items()}
 
 
-def _array(name, values) -> np.ndarray:
+def _array(name: str, values: Any) -> np.ndarray:
     array = np.asarray(values)
     if not array.ndim:
         raise ValueError(f'{name}: an array [num_examples, ...] is needed; got {values!r}.')
     return array
 
 
-def _one_element(arrays):
+def _one_element(arrays: Structure) -> tf.data.Dataset:
     """A data set with one element, the arrays.
 
-    A graph only holds a call that gives them: as constants they would be written into graph.pbtxt, the
-    events and the .meta file of each checkpoint, and a graph over 2 GiB cannot be run. Outside a graph
-    the data set refers to the arrays itself, and they are freed with it.
+    A graph has a call that returns them. As constants they would be written into graph.pbtxt, the events and the .meta
+    file of each checkpoint, and a graph over 2 GiB cannot be run. Outside a graph the data set refers to the arrays
+    itself, and they are freed with it.
     """
     if tf.executing_eagerly():
         return tf.data.Dataset.from_tensors(arrays)
     flat = [_plain(array) for array in tf.nest.flatten(arrays)]
 
-    def give(_):
+    def give(_: tf.Tensor) -> Structure:
         tensors = tf.numpy_function(lambda: flat, [], [tf.as_dtype(array.dtype) for array in flat])
         for tensor, array in zip(tensors, flat):
             tensor.set_shape(array.shape)
@@ -74,17 +85,17 @@ def _one_element(arrays):
     return tf.data.Dataset.range(1).map(give)
 
 
-def _plain(array):
-    """The array in the form in which TensorFlow takes it over from Python code unchanged."""
+def _plain(array: np.ndarray) -> np.ndarray:
+    """The array in a form that TensorFlow takes from Python code without changing a value."""
     if array.dtype.kind in 'SUO':  # NumPy pads strings of different lengths with zeros, but not objects
         return np.frompyfunc(tf.compat.as_bytes, 1, 1)(array)
     return array.astype(array.dtype.newbyteorder('='), copy=False)
 
 
-def _batches_in_order(whole, num_examples, batch_size):
+def _batches_in_order(whole: tf.data.Dataset, num_examples: int, batch_size: int) -> tf.data.Dataset:
     """Each example once, in order. The last batch may be short."""
 
-    def batch(tensors, first):
+    def batch(tensors: Structure, first: tf.Tensor) -> Structure:
         return tf.nest.map_structure(lambda tensor: tensor[first : first + batch_size], tensors)
 
     batches = whole.flat_map(
@@ -93,16 +104,26 @@ def _batches_in_order(whole, num_examples, batch_size):
     return batches.apply(tf.data.experimental.assert_cardinality(-(-num_examples // batch_size)))
 
 
-def ordered_batches(whole, num_examples, params, input_context=None, change=None):
-    """Endless training batches out of a data set with one element, the whole split as tensors.
+def ordered_batches(
+    whole: tf.data.Dataset,
+    num_examples: int,
+    params: Mapping[str, Any],
+    input_context: tf.distribute.InputContext | None = None,
+    change: Change | None = None,
+) -> tf.data.Dataset:
+    """Endless training batches from a data set with one element, which is the whole split as tensors.
 
-    All of it happens in TensorFlow's threads; the split is read once, and a batch is one gather.
+    TensorFlow's threads do all the work. The split is read once, and each batch is one gather.
 
     Args:
-        change: (batch, positions) -> batch, an augmentation; see `data.augment`.
+        whole: the data set.
+        num_examples: the number of examples of the split.
+        params: the params of the run, as in `array_batches`.
+        input_context: None for a single pipeline.
+        change: an augmentation; see `data.augment`.
     """
 
-    def batch(tensors, positions):
+    def batch(tensors: Structure, positions: tf.Tensor) -> Structure:
         index = order.permuted(positions, num_examples, params['seed'])
         taken = tf.nest.map_structure(lambda tensor: tf.gather(tensor, index), tensors)
         return change(taken, positions) if change else taken
@@ -113,20 +134,20 @@ def ordered_batches(whole, num_examples, params, input_context=None, change=None
     return ready(batches)
 
 
-def positions(params, input_context=None):
-    """The positions of each per-replica batch of one input pipeline, for ever: a data set of int64 [batch_size].
+def positions(params: Mapping[str, Any], input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
+    """The positions of each batch of one input pipeline: an endless data set of int64 [batch_size].
 
     Args:
-        params: those of the run: batch_size (per replica), start_step and position_shift are used.
-        input_context: tf.distribute.InputContext, or None for a single pipeline.
+        params: the params of the run: batch_size (per replica), start_step and position_shift are used.
+        input_context: None for a single pipeline.
     """
     batch_size, start_step, shift = params['batch_size'], params['start_step'], params.get('position_shift', 0)
     pipelines = input_context.num_input_pipelines if input_context else 1
     pipeline = input_context.input_pipeline_id if input_context else 0
     replicas = input_context.num_replicas_in_sync if input_context else 1
     replicas_here = max(1, replicas // pipelines)
-    # Equals plan.global_batch_size, except for asynchronous workers: each is one replica, in sync with nobody, and
-    # their batches still interleave.
+    # This equals plan.global_batch_size, except for asynchronous workers. Each of them is a single replica, but their
+    # batches still interleave.
     global_batch = batch_size * replicas_here * pipelines
     offset = pipeline * replicas_here * batch_size
     return tf.data.Dataset.range(1 << 62).map(
@@ -134,12 +155,19 @@ def positions(params, input_context=None):
     )
 
 
-def streamed_batches(examples, params, input_context=None, change=None):
-    """Endless training batches out of a data set too large for memory.
+def streamed_batches(
+    examples: tf.data.Dataset,
+    params: Mapping[str, Any],
+    input_context: tf.distribute.InputContext | None = None,
+    change: Change | None = None,
+) -> tf.data.Dataset:
+    """Endless training batches from a data set that is too large for memory.
 
     Args:
-        examples: this pipeline's share of one epoch, its files already shuffled.
-        change: as in `ordered_batches`; the positions are this pipeline's own, which no other has.
+        examples: this pipeline's share of one epoch, whose files are shuffled already.
+        params: the params of the run: batch_size (per replica), seed and start_step are used.
+        input_context: None for a single pipeline.
+        change: as in `ordered_batches`. No other pipeline has the same positions.
     """
     batch_size = params['batch_size']
     pipelines = input_context.num_input_pipelines if input_context else 1
@@ -161,12 +189,12 @@ def streamed_batches(examples, params, input_context=None, change=None):
     return ready(batches)
 
 
-def ready(batches):
-    """Prefetched, infinite, and without the autotuner.
+def ready(batches: tf.data.Dataset) -> tf.data.Dataset:
+    """The data set with prefetching, declared infinite, and without the autotuner.
 
-    Infinite is said aloud: a finite data set costs the workers an all-reduce in every step. Nothing
-    here is tuned, and the tuner's thread, asleep for up to a minute, can hold up the end of a session
-    that has one thread for operations.
+    A data set that is not declared infinite costs the workers an all-reduce in every step. The autotuner has nothing to
+    tune in it. The autotuner's thread sleeps for up to a minute, which would delay the end of a session that has one
+    thread for operations.
     """
     batches = batches.apply(tf.data.experimental.assert_cardinality(tf.data.experimental.INFINITE_CARDINALITY))
     options = tf.data.Options()

@@ -1,4 +1,4 @@
-"""What a set of TFDS holds, read from the file that describes a prepared set. Imports no TensorFlow."""
+"""Reads the number of examples of a data set of TFDS from the file that describes it. Imports no TensorFlow."""
 
 import glob
 import json
@@ -12,24 +12,25 @@ _DESCRIPTION = 'dataset_info.json'
 
 
 class Sizes(NamedTuple):
-    """Examples of the two splits."""
+    """The number of examples of each split."""
 
     train: int
     evaluation: int
 
 
 def sizes(name: str, data_dir: str) -> Sizes | None:
-    """The sizes of a set; None: it is not prepared, or has several configs of which the name says none.
+    """The sizes of a data set; None if it is not prepared, or has several configs and the name has none.
 
     Args:
-        name, data_dir: as --dataset and --data_dir, a folder or ''.
+        name: the value of --dataset.
+        data_dir: the value of --data_dir, a folder or ''.
     """
     if name == EMBEDDED:
         return Sizes(4000, 1000)
     path, _, version = name.partition(':')
     folder = glob.escape(os.path.join(os.path.expanduser(data_dir or _FOLDER), path))
-    found = glob.glob(os.path.join(folder, glob.escape(version) or '*', _DESCRIPTION))
-    return _read(max(found, key=_version)) if found else None
+    descriptions = glob.glob(os.path.join(folder, glob.escape(version) or '*', _DESCRIPTION))
+    return _read(max(descriptions, key=_version)) if descriptions else None
 
 
 def _version(path: str) -> list[int]:

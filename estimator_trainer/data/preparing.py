@@ -1,27 +1,28 @@
-"""Tells how far the preparation of data has come, so that nobody takes this task for stalled. Imports no TensorFlow.
+"""Reports the progress of the preparation of data, so that other tasks do not think that this one is stalled.
 
 Preparation (a download, an index, a copy from a store) may take hours. Any thread calls `advance` when it has prepared
-something. The callers choose what an amount means; it only has to grow while anything happens.
+something. The callers choose the unit of an amount, which only has to grow while something happens. Imports no
+TensorFlow.
 """
 
 import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _LOOK_SECS = 5
-LONGEST_STILL_SECS = 1800  # as the trainer's --step_timeout_secs
+LONGEST_STILL_SECS = 1800  # the default of --step_timeout_secs
 
 _listener: Callable[[int], object] | None = None
 _amount = 0
 _lock = threading.Lock()
-_telling = threading.Lock()  # one thread at a time, so that the amounts come in order
+_reporting = threading.Lock()  # one thread reports at a time, so that the amounts come in order
 
 
 @contextlib.contextmanager
-def told_to(listener: Callable[[int], object]):
-    """While the body runs, `listener` is told the whole amount so far."""
+def told_to(listener: Callable[[int], object]) -> Iterator[None]:
+    """While the body runs, `listener` gets the whole amount so far, after each advance."""
     global _listener, _amount
     _listener, _amount = listener, 0
     try:
@@ -31,34 +32,35 @@ def told_to(listener: Callable[[int], object]):
 
 
 def advance(amount: int = 1) -> None:
-    """Something has been prepared."""
+    """Reports that something has been prepared."""
     global _amount
     with _lock:
         _amount += amount
-    with _telling:
+    with _reporting:
         listener = _listener
         if listener:
             listener(_amount)
 
 
 @contextlib.contextmanager
-def as_it_changes(folder: str, patience: 'WhileItAdvances | None' = None):
-    """While the body runs, a change of the files in `folder` is an advance, whichever process makes it."""
+def as_it_changes(folder: str, patience: 'WhileItAdvances | None' = None) -> Iterator[None]:
+    """While the body runs, each change of the files in `folder` counts as an advance, whichever process makes it."""
     over = threading.Event()
 
-    def look():
+    def look() -> None:
         before, secs = _state_of(folder), 0.0
         while not over.wait(max(_LOOK_SECS, 10 * secs)):
             began = time.monotonic()
-            found = _state_of(folder)
+            now = _state_of(folder)
             secs = time.monotonic() - began
-            if found != before:
+            if now != before:
                 advance()
                 if patience:
                     patience.advanced()
-            before = found
+            before = now
 
-    threading.Thread(target=look, name='preparing', daemon=True).start()  # a file system that hangs holds up nobody
+    # A daemon thread: a file system that hangs must not keep the process from ending.
+    threading.Thread(target=look, name='preparing', daemon=True).start()
     try:
         yield
     finally:
@@ -66,27 +68,34 @@ def as_it_changes(folder: str, patience: 'WhileItAdvances | None' = None):
 
 
 class WhileItAdvances:
-    """The patience of locks.Lock.wait with the process that prepares: it may take any time, unless it stands still."""
+    """How long locks.Lock.wait waits for a process that prepares data: as long as it makes progress.
 
-    def __init__(self, still_secs: float = LONGEST_STILL_SECS, clock=time.monotonic):
+    Args:
+        still_secs: the longest time without progress, in seconds.
+        clock: the time now, in seconds.
+    """
+
+    def __init__(self, still_secs: float = LONGEST_STILL_SECS, clock: Callable[[], float] = time.monotonic) -> None:
         self._still_secs, self._clock, self._began = still_secs, clock, clock()
         self._advanced_secs = 0.0
 
     def advanced(self) -> None:
+        """Reports that the process has made progress."""
         self._advanced_secs = self._clock() - self._began
 
-    def __call__(self, holder) -> float:
-        """Seconds to wait, from the beginning on."""
+    def __call__(self, holder: object) -> float:
+        """The seconds to wait, counted from the beginning."""
         return self._advanced_secs + self._still_secs
 
 
 class Heartbeat:
-    """Lets those who wait see that this process prepares something: the time of a file that is there."""
+    """Renews the time of a file that exists, so that processes which wait see that this one makes progress."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str) -> None:
         self._path, self._renewed_at = path, float('-inf')
 
     def renew(self) -> None:
+        """Renews the time, at most once in _LOOK_SECS."""
         now = time.monotonic()
         if now - self._renewed_at >= _LOOK_SECS:
             self._renewed_at = now
@@ -94,12 +103,12 @@ class Heartbeat:
                 os.utime(self._path)
 
 
-def _state_of(folder) -> tuple[int, int]:
-    """Bytes of all files, and the time of the newest."""
+def _state_of(folder: str) -> tuple[int, int]:
+    """The bytes of all files in a folder, and the time of the newest change in nanoseconds."""
     size = newest = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            with contextlib.suppress(OSError):  # it was renamed meanwhile
-                found = os.stat(os.path.join(parent, name), follow_symlinks=False)
-                size, newest = size + found.st_size, max(newest, found.st_mtime_ns)
+            with contextlib.suppress(OSError):  # the file was renamed meanwhile
+                status = os.stat(os.path.join(parent, name), follow_symlinks=False)
+                size, newest = size + status.st_size, max(newest, status.st_mtime_ns)
     return size, newest

@@ -1,54 +1,61 @@
-"""What the image classifiers have in common: all but their layers."""
+"""The parts of an image classifier that do not depend on its layers."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.jobs import schedules
 from estimator_trainer.jobs.job import KerasParts
+from estimator_trainer.jobs.job_types import KerasLayer, KerasMetric, KerasModel, KerasOptimizer, Params
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 OPTIMIZERS = ('sgd', 'momentum', 'adam')
-PARAMS = {
+PARAMS: dict[str, Any] = {
     'classes': 10,
     'optimizer': 'sgd',  # one of OPTIMIZERS
     'l2': 0.0,  # weight of the sum of squares of every kernel; counts once in the loss
-    'shift_pixels': 0,  # training images are moved by up to so many pixels, in each epoch differently
-    'turn_degrees': 0.0,  # they are turned about their middle by up to so many degrees
+    'shift_pixels': 0,  # training images are moved by up to this many pixels, in each epoch differently
+    'turn_degrees': 0.0,  # they are turned about their middle by up to this many degrees
     'zoom': 0.0,  # and enlarged by a factor between 1 - zoom and 1 + zoom
     **schedules.SCHEDULE_PARAMS,
 }
 
 
-def make_model(name, layers):
-    """Makes `make_model(params)` of a classifier.
+def make_model(name: str, layers: Callable[[Params], list[KerasLayer]]) -> Callable[[Params], KerasModel]:
+    """Makes the function `make_model` of a Job that classifies images.
 
-    The model takes {'image': uint8 [batch, height, width, channels]} and gives logits [batch, classes].
-    The pixels are scaled in the model and not in the input pipeline, so that a served model takes what
-    a camera gives.
+    Its model takes {'image': uint8 [batch, height, width, channels]} and returns logits [batch, classes]. The model
+    scales the pixels itself, so that a served model takes images as a camera gives them.
 
     Args:
-        layers: (params) -> list of Keras layers from float images in 0..1 to logits. The seed of each
-            initializer is fixed by the run's, not by its place in the graph: the same weights start
-            one process and every worker of a cluster.
+        name: the name of the job.
+        layers: (params) -> the Keras layers from float images in 0..1 to logits. The seed of each initializer follows
+            from the seed of the run, not from its place in the graph, so that a single process and every worker of a
+            cluster start with the same weights.
     """
 
-    def make(params):
+    def make(params: Params) -> KerasModel:
         import tensorflow as tf
 
         image = tf.keras.Input(params.get('image_shape', (28, 28, 1)), dtype=tf.uint8, name='image')
         scaled = tf.keras.layers.Rescaling(1 / 255, name='rescaling')(image)
-        # A model inside the model: its name is a part of the weights' in Estimator's checkpoints.
+        # The name of the inner model is a part of the names of the weights in Estimator's checkpoints.
         logits = tf.keras.Sequential(layers(params), name=name)(scaled)
         return tf.keras.Model({'image': image}, logits, name=f'{name}_of_images')
 
     return make
 
 
-def loss(labels, logits, params):
-    """Cross-entropies [batch], or [batch, ...] where each example has several labels."""
+def loss(labels: 'tf.Tensor', logits: 'tf.Tensor', params: Params) -> 'tf.Tensor':
+    """Cross-entropies [batch], or [batch, ...] if each example has several labels."""
     import tensorflow as tf
 
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int64), logits=logits)
 
 
-def penalty(model, params):
-    """L2 of the kernels; None without."""
+def penalty(model: KerasModel, params: Params) -> 'tf.Tensor | None':
+    """The param `l2` times the sum of squares of the kernels, a scalar; None if the param is 0."""
     import tensorflow as tf
 
     if not params['l2']:
@@ -58,19 +65,19 @@ def penalty(model, params):
     )
 
 
-def make_optimizer(params):
+def make_optimizer(params: Params) -> KerasOptimizer:
     from estimator_trainer.jobs import optimizers
 
     return optimizers.make(params['optimizer'], params)
 
 
-def metrics(params):
+def metrics(params: Params) -> dict[str, KerasMetric]:
     import tensorflow as tf
 
     return {'accuracy': tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')}
 
 
-def predictions(logits):
+def predictions(logits: 'tf.Tensor') -> 'dict[str, tf.Tensor]':
     import tensorflow as tf
 
     return {'logits': logits, 'probabilities': tf.nn.softmax(logits), 'classes': tf.argmax(logits, axis=-1)}
@@ -79,7 +86,7 @@ def predictions(logits):
 PARTS = KerasParts(loss=loss, make_optimizer=make_optimizer, penalty=penalty, metrics=metrics, predictions=predictions)
 
 
-def check(params) -> None:
+def check(params: Params) -> None:
     """Raises ValueError for params that cannot work, before TensorFlow is imported."""
     schedules.check(params)
     for name, least in (('shift_pixels', 0), ('turn_degrees', 0), ('zoom', 0), ('l2', 0), ('classes', 1)):

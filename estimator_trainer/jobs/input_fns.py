@@ -6,34 +6,52 @@ This is the one place that calls an input_fn or a serving_input_fn of a job.
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs.job_types import Mode, Params, RunConfig, ServingInputReceiver
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 ARGUMENTS = ('mode', 'params', 'config', 'input_context')
-_IN_PLACE = ('mode', 'params', 'input_context')  # for arguments that have other names
-_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_BY_POSITION = ('mode', 'params', 'input_context')  # for arguments that have other names
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def by_name(input_fn: Callable) -> Callable:
-    """The input_fn of a job as `(mode, params, input_context=None, config=None) -> tf.data.Dataset`.
+class InputFnOfAll(Protocol):
+    """An input_fn that takes all four arguments."""
+
+    def __call__(
+        self,
+        mode: Mode,
+        params: Params,
+        input_context: 'tf.distribute.InputContext | None' = None,
+        config: RunConfig = None,
+    ) -> 'tf.data.Dataset': ...
+
+
+def by_name(input_fn: Callable[..., 'tf.data.Dataset']) -> InputFnOfAll:
+    """Wraps the input_fn of a job, so that it can be called with all four arguments.
 
     Args:
-        input_fn: takes any of ARGUMENTS. One that takes three arguments, some of other names, gets `mode`, `params` and
-            `input_context` in this order.
+        input_fn: takes any of ARGUMENTS. If it takes three arguments, and some have other names, it gets `mode`,
+            `params` and `input_context` in this order.
     """
-    wanted = _wanted(input_fn, ARGUMENTS, _IN_PLACE)
+    accepted = _accepted(input_fn, ARGUMENTS, _BY_POSITION)
 
-    def call(mode, params, input_context=None, config=None):
+    def call(
+        mode: Mode, params: Params, input_context: 'tf.distribute.InputContext | None' = None, config: RunConfig = None
+    ) -> 'tf.data.Dataset':
         given = {'mode': mode, 'params': params, 'config': config, 'input_context': input_context}
-        return _call(input_fn, wanted, given, _IN_PLACE)
+        return _call(input_fn, accepted, given, _BY_POSITION)
 
     return call
 
 
-def data_sets_only(input_fn: Callable, needed_by: Callable[[str], str]) -> Callable:
+def data_sets_only(input_fn: InputFnOfAll, needed_by: Callable[[Mode], str]) -> InputFnOfAll:
     """An input_fn of `by_name` that refuses to give anything but a tf.data.Dataset where somebody needs one.
 
     Estimator takes tensors as well where one replica trains. With a strategy it also takes a function that gives them.
@@ -42,7 +60,9 @@ def data_sets_only(input_fn: Callable, needed_by: Callable[[str], str]) -> Calla
         needed_by: (mode) -> who needs a data set, for a message; '': nobody.
     """
 
-    def call(mode, params, input_context=None, config=None):
+    def call(
+        mode: Mode, params: Params, input_context: 'tf.distribute.InputContext | None' = None, config: RunConfig = None
+    ) -> 'tf.data.Dataset':
         import tensorflow as tf  # of whoever calls
 
         given = input_fn(mode, params, input_context, config)
@@ -60,15 +80,15 @@ def _described(given: Any) -> str:
     return 'nothing' if given is None else f'a {type(given).__name__}'
 
 
-def serving(serving_input_fn: Callable) -> Callable:
-    """The serving_input_fn of a job, which takes `params` or nothing, as `(params) -> ServingInputReceiver`."""
-    wanted = _wanted(serving_input_fn, ('params',), ('params',))
-    return lambda params: _call(serving_input_fn, wanted, {'params': params}, ('params',))
+def serving(serving_input_fn: Callable[..., ServingInputReceiver]) -> Callable[[Params], ServingInputReceiver]:
+    """Wraps the serving_input_fn of a job, which takes `params` or nothing, so that it can be called with `params`."""
+    accepted = _accepted(serving_input_fn, ('params',), ('params',))
+    return lambda params: _call(serving_input_fn, accepted, {'params': params}, ('params',))
 
 
-def problem(input_fn: Callable) -> str:
-    """Why nobody can call this as an input_fn, and what helps; '' if it can be called."""
-    if _wanted(input_fn, ARGUMENTS, _IN_PLACE) is None:
+def problem(input_fn: Callable[..., object]) -> str:
+    """Why the trainer cannot call this as an input_fn, and what helps; '' if it can."""
+    if _accepted(input_fn, ARGUMENTS, _BY_POSITION) is None:
         return ''
     unknown = [name for name, default in _parameters(input_fn).items() if not default and name not in ARGUMENTS]
     if not unknown:
@@ -80,33 +100,44 @@ def problem(input_fn: Callable) -> str:
     )
 
 
-def _call(function, wanted, given, in_place):
-    if wanted is None:
-        return function(*(given[name] for name in in_place))
-    # As Estimator does: without a context a default stands.
-    left = {name for name, has_default in wanted.items() if has_default and given[name] is None}
-    return function(**{name: given[name] for name in wanted if name not in left})
+def _call(
+    function: Callable[..., Any],
+    accepted: Mapping[str, bool] | None,
+    given: Mapping[str, object],
+    by_position: Sequence[str],
+) -> Any:
+    if accepted is None:
+        return function(*(given[name] for name in by_position))
+    # Without a context the default of an argument stays, as in Estimator.
+    left_out = {name for name, has_default in accepted.items() if has_default and given[name] is None}
+    return function(**{name: given[name] for name in accepted if name not in left_out})
 
 
-def _wanted(function: Callable, known: Sequence[str], in_place: Sequence[str]) -> dict[str, bool] | None:
-    """Which of the known arguments a function takes -> whether each has a default. None: they are given in place."""
+def _accepted(
+    function: Callable[..., object], known: Sequence[str], by_position: Sequence[str]
+) -> dict[str, bool] | None:
+    """Which of the known arguments a function takes by name, and whether each has a default.
+
+    None: the function takes the arguments `by_position`.
+    """
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of a function in C
+    except (TypeError, ValueError):  # a function in C
         return None
-    found = _parameters(function)
-    strange = any(name not in known and not has_default for name, has_default in found.items())
-    if strange or any(each.kind in _BY_PLACE for each in signature.parameters.values()):
-        names = list(signature.parameters)[: len(in_place)]
-        if all(name == place for name, place in zip(names, in_place) if name in known):
+    parameters = _parameters(function)
+    has_unknown = any(name not in known and not has_default for name, has_default in parameters.items())
+    if has_unknown or any(each.kind in _POSITIONAL for each in signature.parameters.values()):
+        names = list(signature.parameters)[: len(by_position)]
+        if all(name == expected for name, expected in zip(names, by_position) if name in known):
             with contextlib.suppress(TypeError):
-                signature.bind(*in_place)
+                signature.bind(*by_position)
                 return None
-    return {name: has_default for name, has_default in found.items() if name in known}
+    return {name: has_default for name, has_default in parameters.items() if name in known}
 
 
-def _parameters(function: Any) -> dict[str, bool]:
-    """Arguments that can be given by name -> whether each has a default. What `functools.partial` has bound is none."""
+def _parameters(function: Callable[..., object]) -> dict[str, bool]:
+    """The arguments that can be given by name, and whether each has a default. Those that `functools.partial` has bound
+    are left out."""
     bound: set[str] = set()
     inner = function
     while isinstance(inner, functools.partial):
@@ -115,5 +146,5 @@ def _parameters(function: Any) -> dict[str, bool]:
     return {
         name: each.default is not each.empty
         for name, each in inspect.signature(function).parameters.items()
-        if each.kind in _BY_NAME and name not in bound
+        if each.kind in _NAMED and name not in bound
     }

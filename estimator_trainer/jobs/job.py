@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from estimator_trainer.data.files import FileSpec
 
-# What the trainer adds to the params it hands to a job; a job's own params may not use these names.
-# `image_shape` is there where the job reads --dataset.
-# `position_shift` is what `data.array_batches` and `data.file_batches` need after a change of the global batch.
-# `initial_replicas` is `num_replicas` as the run began: what a learning rate may be scaled by.
+# The params that the trainer adds to those of a job. A job's own params cannot have these names.
+# `image_shape` is added if the job reads --dataset.
+# `data.array_batches` and `data.file_batches` need `position_shift` after a change of the global batch.
+# `initial_replicas` is `num_replicas` at the beginning of the run. A learning rate may be scaled by it.
 RUN_PARAMS = (
     'batch_size',
     'num_replicas',
@@ -154,7 +154,7 @@ class Job(_Named):
     parts: KerasParts | None = None
     file_spec: 'Callable[[Params], FileSpec] | None' = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if (self.make_model is None) != (self.parts is None):
             raise JobError('make_model and parts go together: the model, and what trains it.')
         # What is derived here is derived anew of a Job that `dataclasses.replace` has changed.
@@ -162,7 +162,7 @@ class Job(_Named):
             object.__setattr__(self, 'model_fn', None)
         if isinstance(self.best_mode, _DerivedMode):
             object.__setattr__(self, 'best_mode', None)
-        if self.make_model is not None and self.model_fn is None:
+        if self.make_model is not None and self.parts is not None and self.model_fn is None:
             object.__setattr__(self, 'model_fn', keras_model_fn.make(self.make_model, self.parts))
         if (self.model_fn is None) == (self.make_estimator is None):
             raise JobError('A Job has a make_model, or else either a model_fn or a make_estimator.')

@@ -1,24 +1,31 @@
 """The data of a job that has no input_fn of its own: --dataset, or --train_files and --eval_files."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import run_params
+from estimator_trainer.jobs.job import Job
+
+if TYPE_CHECKING:
+    from estimator_trainer.config.trainer_config import TrainerConfig
+    from estimator_trainer.data.files.dataset import FileDataset
+    from estimator_trainer.data.sources import ImageDataset
 
 
-def load(job, job_params, config):
-    """The data set of the flags.
+def load(job: Job, job_params: Mapping[str, Any], config: 'TrainerConfig') -> 'ImageDataset | FileDataset | None':
+    """Loads the data set that the flags name; None for a job with an input_fn of its own.
 
     Args:
-        job: jobs.Job.
+        job: the job.
         job_params: the job's own params.
-        config: TrainerConfig, or what has its attributes.
-
-    Returns:
-        data.sources.ImageDataset or data.files.dataset.FileDataset; None for a job with an input_fn of its own.
+        config: the flags.
 
     Raises:
         UsageError: the flags do not fit the data.
-        DatasetError, BadExample: the data are not there, or damaged.
+        DatasetError: the data do not exist or are damaged.
+        BadExample: an example is damaged.
     """
     if job.input_fn is not None:
         return None
@@ -38,12 +45,12 @@ def load(job, job_params, config):
     return dataset
 
 
-def look_for(job, config) -> None:
-    """Looks for the files, without TensorFlow. A set of TFDS is looked for if --data_dir is a URL.
+def look_for(job: Job, config: 'TrainerConfig') -> None:
+    """Checks that the files exist, without TensorFlow. A data set of TFDS is looked for only if --data_dir is a URL.
 
     Raises:
-        UsageError: the job needs files and has none, or has no use for them, or a store cannot be used; or the job
-            has an input_fn and does not say how many examples --epochs mean.
+        UsageError: the flags name no files and the job needs them, or name files that it does not read; a store cannot
+            be used; or --epochs is given, and the job has an input_fn but no num_train_examples.
         DatasetError: there are no such files.
         DatasetUnavailable: the store does not answer.
     """

@@ -14,6 +14,7 @@ Estimator: TypeAlias = Any  # tf.estimator.Estimator
 EstimatorSpec: TypeAlias = Any  # tf.estimator.EstimatorSpec
 RunConfig: TypeAlias = Any  # tf.estimator.RunConfig
 ServingInputReceiver: TypeAlias = Any  # tf.estimator.export.ServingInputReceiver
+KerasLayer: TypeAlias = Any  # tf.keras.layers.Layer
 KerasMetric: TypeAlias = Any  # tf.keras.metrics.Metric
 KerasModel: TypeAlias = Any  # tf.keras.Model
 KerasOptimizer: TypeAlias = Any  # tf.keras.optimizers.legacy.Optimizer

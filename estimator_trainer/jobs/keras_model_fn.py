@@ -1,21 +1,30 @@
 """Makes a model_fn, with which an Estimator trains a job that is written as a Keras model."""
 
 import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-_made: weakref.WeakSet = weakref.WeakSet()  # an attribute would be copied by functools.wraps
+from estimator_trainer.jobs.job_types import EstimatorSpec, KerasModel, Mode, Params, Tensors
+
+if TYPE_CHECKING:
+    from estimator_trainer.jobs.job import KerasParts
+
+KerasModelFn = Callable[[Tensors, Tensors, Mode, Params], EstimatorSpec]
+
+_made: weakref.WeakSet[KerasModelFn] = weakref.WeakSet()  # functools.wraps would copy an attribute of the function
 
 
-def make(make_model, parts):
+def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> KerasModelFn:
     """Makes `model_fn(features, labels, mode, params)` from Job.make_model and Job.parts."""
 
-    def model_fn(features, labels, mode, params):
+    def model_fn(features: Tensors, labels: Tensors, mode: Mode, params: Params) -> EstimatorSpec:
         import tensorflow as tf
 
         from estimator_trainer.jobs import legacy_optimizers, losses
 
         modes = tf.estimator.ModeKeys
         model = make_model(params)
-        if mode == modes.PREDICT:  # of what a server is asked, nothing is ever empty
+        if mode == modes.PREDICT:  # a batch that a server is asked about is never empty
             outputs = model(features, training=False)
         else:
             outputs = losses.outputs_of(model, features, training=mode == modes.TRAIN)
@@ -29,7 +38,7 @@ def make(make_model, parts):
 
         of_examples = parts.loss(labels, outputs, params)
         penalty = parts.penalty(model, params) if parts.penalty else None
-        if mode == modes.EVAL:  # replicas do not train together here, each weighs what it has
+        if mode == modes.EVAL:  # the replicas evaluate apart, and each weighs its own examples
             loss = tf.reduce_mean(losses.of_examples(of_examples))
             metrics = parts.metrics(params) if parts.metrics else {}
             for metric in metrics.values():
@@ -39,10 +48,10 @@ def make(make_model, parts):
             )
 
         step = tf.compat.v1.train.get_global_step()
-        optimizer, rate = legacy_optimizers.of(parts.make_optimizer(params), step)
+        optimizer, rate = legacy_optimizers.equivalent(parts.make_optimizer(params), step)
         tf.compat.v1.summary.scalar('learning_rate', rate)
         loss = losses.of_replica(of_examples, penalty)
-        # Such as the averages of a BatchNormalization. In a graph Keras leaves them to whoever trains.
+        # Updates such as the averages of a BatchNormalization. In a graph Keras does not run them by itself.
         with tf.control_dependencies([*model.get_updates_for(None), *model.get_updates_for(features)]):
             train_op = optimizer.minimize(loss, global_step=step, var_list=model.trainable_variables)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
@@ -51,6 +60,6 @@ def make(make_model, parts):
     return model_fn
 
 
-def is_made(model_fn) -> bool:
+def is_made(model_fn: object) -> bool:
     """Whether a model_fn comes from `make`."""
     return model_fn in _made

@@ -1,30 +1,31 @@
-"""Turns Keras 2's legacy optimizers into those of tf.compat.v1.train, whose slots Estimator's checkpoints hold."""
+"""Turns legacy optimizers of Keras 2 into those of tf.compat.v1.train, whose slots are in Estimator's checkpoints."""
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import optimizer_settings
+from estimator_trainer.jobs.job_types import KerasOptimizer
 
 
-def of(optimizer, step):
-    """The tf.compat.v1.train optimizer that computes the same.
+def equivalent(optimizer: KerasOptimizer, step: tf.Tensor) -> tuple['tf.compat.v1.train.Optimizer', tf.Tensor]:
+    """Makes the optimizer of tf.compat.v1.train that computes the same.
 
     Args:
-        optimizer: of tf.keras.optimizers.legacy, or jobs.optimizers.Momentum. It is only looked at.
-        step: the global step, at which a schedule is asked for the rate.
+        optimizer: one of tf.keras.optimizers.legacy, or jobs.optimizers.Momentum. It is not changed.
+        step: the global step.
 
     Returns:
-        (optimizer, the rate at this step)
+        The optimizer, and its learning rate at this step.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such optimizer.
     """
     from estimator_trainer.jobs import optimizers
 
     legacy, v1 = tf.keras.optimizers.legacy, tf.compat.v1.train
-    hyper = optimizer_settings.settings(optimizer)  # its attributes would make variables of them
+    hyper = optimizer_settings.settings(optimizer)  # to read its attributes would make variables
     rate = hyper['learning_rate']
     rate = rate(step) if callable(rate) else tf.convert_to_tensor(rate, tf.float32)
-    kind = type(optimizer)
+    kind: type | None = type(optimizer)
     if optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm or optimizer_settings.decay(optimizer):
         kind = None
     if kind is legacy.Adam and not optimizer.amsgrad:

@@ -13,7 +13,8 @@ import importlib.machinery
 import inspect
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from estimator_trainer.errors import UsageError, nearest
@@ -28,14 +29,13 @@ BUILT_IN = {
 
 
 class JobNotFound(JobError):
-    """There is no module of the job's name where it was looked for."""
+    """The module of the job does not exist in the current folder or on PYTHONPATH."""
 
 
 def load(name: str) -> Job:
-    """Finds a job by built-in name, `package.module:attribute` or `FILE.pkl` (job_file.py).
+    """Finds a job by its built-in name, by `package.module:attribute`, or by `FILE.pkl` (job_file.py).
 
-    The attribute is a Job, or a function without arguments that returns one. Modules in the current
-    folder are found.
+    The attribute is a Job, or a function without arguments that returns one. The module may be in the current folder.
 
     Raises:
         JobError: there is no such job; the message offers the nearest name.
@@ -80,7 +80,7 @@ def load(name: str) -> Job:
 
 
 def file_of(name: str) -> str | None:
-    """The file of the module of a job that has been loaded; None: it has none, or the job is a built-in one."""
+    """The file of the module of a job that has been loaded; None if there is no file, or the job is a built-in one."""
     module = sys.modules.get(name.partition(':')[0])
     file = getattr(module, '__file__', None)
     return os.path.abspath(file) if file and name not in BUILT_IN else None
@@ -92,16 +92,16 @@ def _look_in_current_folder() -> None:
 
 
 def load_early(name: str) -> Job | None:
-    """`load`, before TensorFlow is there; None for a job whose modules import it.
+    """Does what `load` does, before TensorFlow is imported. None: the modules of the job import TensorFlow.
 
-    Whoever gets None calls `load` once `tf.estimator` is in place.
+    After None the caller calls `load` once `tf.estimator` is in place.
     """
     _look_in_current_folder()
     if job_file.is_one(name):
-        wants_tensorflow = job_file.brings_tensorflow(name)
+        needs_tensorflow = job_file.brings_tensorflow(name)
     else:
-        wants_tensorflow = name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0])
-    if wants_tensorflow:
+        needs_tensorflow = name not in BUILT_IN and top_imports.brings_tensorflow(name.partition(':')[0])
+    if needs_tensorflow:
         return None
     before = set(sys.modules)
     guard = _NoTensorFlow()
@@ -115,12 +115,12 @@ def load_early(name: str) -> Job | None:
         sys.meta_path.remove(guard)
     if not guard.met:
         return job
-    _forget(set(sys.modules) - before)  # they may have made do without it
+    _forget(set(sys.modules) - before)  # they may have chosen to work without TensorFlow
     return None
 
 
-def _forget(modules) -> None:
-    """Lets these modules be imported anew: Python's own aside, and compiled packages, which cannot."""
+def _forget(modules: Iterable[str]) -> None:
+    """Makes Python import these modules anew, except its own ones and compiled packages, which cannot be."""
     kept = set(sys.stdlib_module_names)
     for name in modules:
         file = getattr(sys.modules[name], '__file__', None) or ''
@@ -132,23 +132,29 @@ def _forget(modules) -> None:
 
 
 class _NoTensorFlow(importlib.abc.MetaPathFinder):
-    """Refuses to import TensorFlow, and remembers that somebody wanted to."""
+    """Refuses to import TensorFlow, and remembers in `met` that some code has tried to."""
 
     met = False
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if fullname.partition('.')[0] in top_imports.HEAVY:
             self.met = True
             raise ImportError(f'{fullname} is not to be imported yet', name=fullname)
         return None
 
 
-def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
-    """The job's params, with `name=value` strings typed by the defaults.
+def typed_params(defaults: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """The params of a job: the defaults, with the values of --param, which have the types of the defaults.
+
+    Args:
+        defaults: the params that the job declares.
+        overrides: 'name=value' of each --param.
 
     Raises:
-        JobError: not `name=value`, an unknown name (the nearest is offered), or a value of another
-            type than the default's.
+        JobError: an override is not `name=value`, its name is unknown (the message offers the nearest), or its value
+            has another type than the default.
     """
     params = {name: param_values.own(value) for name, value in defaults.items()}
     for override in overrides:
@@ -170,8 +176,8 @@ def typed_params(defaults: Mapping[str, Any], overrides) -> dict:
     return params
 
 
-def checked_params(job: Job, overrides) -> dict:
-    """`typed_params` of a job, which has checked them itself.
+def checked_params(job: Job, overrides: Iterable[str]) -> dict[str, Any]:
+    """The params of a job (`typed_params`), after the job's own check.
 
     Raises:
         JobError: as `typed_params`.

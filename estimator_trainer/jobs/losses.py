@@ -8,60 +8,66 @@ the shares were averaged over the replicas once more, the loss would be (5/4 + 9
 import tensorflow as tf
 
 from estimator_trainer.data import batch
+from estimator_trainer.jobs.job import KerasParts
+from estimator_trainer.jobs.job_types import KerasModel, Params, Tensors
 
 
-def of_examples(losses):
-    """One loss for each example, [batch], of losses [batch, ...]: the mean over an example's own parts,
-    such as its pixels. tf.nn.compute_average_loss would sum these."""
+def of_examples(losses: tf.Tensor) -> tf.Tensor:
+    """One loss for each example, [batch], from losses [batch, ...].
+
+    It is the mean over the parts of an example, such as its pixels. tf.nn.compute_average_loss would sum these.
+    """
     axes = list(range(1, losses.shape.rank))
     return tf.reduce_mean(losses, axis=axes) if axes else losses
 
 
-def global_examples(losses):
-    """How many examples all replicas have in this step, an int32 scalar. Called in every replica.
+def global_examples(losses: tf.Tensor) -> tf.Tensor:
+    """The number of examples that all replicas have in this step, an int32 scalar. Every replica calls this.
 
-    A static size must be that of every batch in every replica, as it is in a graph that takes batches
-    from a data set. Where there is none a batch may be short, here or in another replica: then the
-    replicas add up what they have. A tensor from outside the graph has a static size of its own: a
-    tf.function that is given batches needs the data set's element_spec as its signature.
+    If `losses` has a static size, every batch of every replica must have this size. It has, in a graph that takes
+    batches from a data set. Without a static size the batch of a replica may be short, so the replicas add up the
+    sizes of their batches. A tensor from outside the graph always has a static size. So a tf.function that takes
+    batches as arguments needs the element_spec of the data set as its signature.
     """
     context = tf.distribute.get_replica_context()
     if losses.shape[0] is not None:
         return tf.constant(losses.shape[0] * context.num_replicas_in_sync)
     if context.num_replicas_in_sync == 1:
         return tf.shape(losses)[0]
-    here = tf.cast(tf.shape(losses)[0], tf.float32)
-    return tf.cast(tf.round(context.all_reduce(tf.distribute.ReduceOp.SUM, here)), tf.int32)
+    local_examples = tf.cast(tf.shape(losses)[0], tf.float32)
+    return tf.cast(tf.round(context.all_reduce(tf.distribute.ReduceOp.SUM, local_examples)), tf.int32)
 
 
-def share(losses, penalty=None):
-    """This replica's part of the global batch's loss: the parts are summed over the replicas.
+def share(losses: tf.Tensor, penalty: tf.Tensor | float | None = None) -> tf.Tensor:
+    """This replica's share of the loss of the global batch, a scalar. The sum over all replicas is the loss.
 
     Args:
-        losses: [batch, ...], not reduced. A replica that has come to the end of the data has none.
-        penalty: on the weights; the same in every replica, it counts once.
+        losses: [batch, ...], not reduced. The batch is empty in a replica that has come to the end of the data.
+        penalty: on the weights. It is the same in every replica, and counts once.
     """
     losses = of_examples(losses)
     part = tf.nn.compute_average_loss(losses, global_batch_size=global_examples(losses))
     return part if penalty is None else part + tf.nn.scale_regularization_loss(penalty)
 
 
-def of_replica(losses, penalty=None):
-    """The loss that a model_fn gives Estimator, whose optimizers divide it by the number of replicas:
-    `share`, multiplied by that."""
+def of_replica(losses: tf.Tensor, penalty: tf.Tensor | float | None = None) -> tf.Tensor:
+    """The loss that a model_fn returns, a scalar.
+
+    It is `share` times the number of replicas, because the optimizers of Estimator divide by this number.
+    """
     losses = of_examples(losses)
     replicas = tf.distribute.get_replica_context().num_replicas_in_sync
     examples = tf.cast(global_examples(losses), losses.dtype)
-    # As tf.nn.compute_average_loss has it, which leaves operations in Estimator's graph that nobody uses.
+    # tf.nn.compute_average_loss computes the same, but leaves unused operations in Estimator's graph.
     loss = tf.math.divide_no_nan(tf.reduce_sum(losses), examples) * replicas
     return loss if penalty is None else loss + penalty
 
 
-def outputs_of(model, features, training: bool):
-    """What a model gives for a batch that may be empty.
+def outputs_of(model: KerasModel, features: Tensors, training: bool) -> Tensors:
+    """The outputs of a model for a batch that may be empty.
 
-    A replica that has come to the end of the data computes one example of zeros, which counts nothing:
-    the gradient of a convolution over no example ends the process, and a mean over none is not a number.
+    A replica that has come to the end of the data computes one example of zeros, and drops its outputs. Without any
+    example, the gradient of a convolution ends the process, and a mean is not a number.
     """
     if batch.static_size(features) is not None:
         return model(features, training=training)
@@ -71,11 +77,14 @@ def outputs_of(model, features, training: bool):
     return tf.nest.map_structure(lambda tensor: tensor[:count], outputs)
 
 
-def of_step(model, parts, params, features, labels):
-    """One replica's part of a training step.
+def of_step(
+    model: KerasModel, parts: KerasParts, params: Params, features: Tensors, labels: Tensors
+) -> tuple[tf.Tensor, tf.Tensor, Tensors]:
+    """The losses of one replica in a training step.
 
     Returns:
-        (the losses of its examples [batch, ...], its share of the global batch's loss, the outputs)
+        The losses of the replica's examples [batch, ...], its share of the loss of the global batch (a scalar), and
+        the outputs of the model.
     """
     outputs = outputs_of(model, features, training=True)
     losses = parts.loss(labels, outputs, params)

@@ -1,23 +1,32 @@
-"""What is asked of an Estimator that a job's make_estimator gives."""
+"""Checks the Estimator that a job's make_estimator returns, and warns of tables that it does not train."""
 
 import logging
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec, Mode, RunConfig, Tensors
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
-_OWN_VARIABLES = (  # of TensorFlow 2: they give their optimizer the variables of their own layers
+_OWN_VARIABLES = (  # Estimators of TensorFlow 2 that give their optimizer the variables of their own layers only
     *(tf.estimator.DNNClassifier, tf.estimator.DNNRegressor, tf.estimator.DNNEstimator),
     *(tf.estimator.DNNLinearCombinedClassifier, tf.estimator.DNNLinearCombinedRegressor),
     tf.estimator.DNNLinearCombinedEstimator,
 )
-_SHARED = 'shared_embedding'  # is in the names of the tables that `shared_embeddings` makes
+_SHARED = 'shared_embedding'  # a part of the names of the tables that `shared_embeddings` makes
+
+_ModelFn = Callable[..., EstimatorSpec]
 
 
-def check(estimator, model_dir: str) -> None:
-    """Raises UsageError, or ValueError where it saves elsewhere."""
+def check(estimator: Estimator, model_dir: str) -> None:
+    """Checks that the trainer can train an Estimator.
+
+    Raises:
+        UsageError: it is a TPUEstimator.
+        ValueError: it saves in another folder than `model_dir`.
+    """
     tpu = getattr(v1.estimator, 'tpu', None)
     if tpu and isinstance(estimator, tpu.TPUEstimator):
         raise UsageError(
@@ -30,14 +39,14 @@ def check(estimator, model_dir: str) -> None:
         )
 
 
-def warning_of(estimator):
-    """(model_fn) -> model_fn which warns of tables that the Estimator does not train. Plain TensorFlow says nothing."""
+def warning_of(estimator: Estimator) -> Callable[[_ModelFn], _ModelFn]:
+    """Makes a decorator of a model_fn, which warns of tables that the Estimator does not train. TensorFlow does not."""
 
-    def wrap(model_fn):
+    def wrap(model_fn: _ModelFn) -> _ModelFn:
         if not isinstance(estimator, _OWN_VARIABLES):
             return model_fn
 
-        def wrapped(features, labels, mode, config):
+        def wrapped(features: Tensors, labels: Tensors, mode: Mode, config: RunConfig) -> EstimatorSpec:
             spec = model_fn(features=features, labels=labels, mode=mode, config=config)
             if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief:
                 tf.autograph.experimental.do_not_convert(_warn)(type(estimator).__name__)

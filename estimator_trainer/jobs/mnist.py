@@ -2,14 +2,15 @@
 
 from estimator_trainer.jobs.image_classifier import PARAMS, PARTS, check, make_model
 from estimator_trainer.jobs.job import Job
+from estimator_trainer.jobs.job_types import KerasLayer, Params
 
 
-def layers(params):
+def layers(params: Params) -> list[KerasLayer]:
     import tensorflow as tf
 
     keras, seed = tf.keras.layers, params['seed']
 
-    def kernel(number):
+    def kernel(number: int) -> 'tf.keras.initializers.Initializer':
         return tf.keras.initializers.GlorotUniform(seed=seed + number)
 
     return [

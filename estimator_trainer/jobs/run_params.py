@@ -1,7 +1,7 @@
-"""What the trainer tells a job about its run, and the epochs of the run in steps.
+"""The params that the trainer gives a job about its run, and the steps that epochs take.
 
-One epoch is rarely a whole number of steps, so all of it is exact arithmetic: in floating point, 15 epochs of
-1,000 examples in batches of 15 are 1,001 steps or 1,000, depending on the order of the operations.
+One epoch is rarely a whole number of steps, so the arithmetic is exact. In floating point, 15 epochs of 1,000 examples
+in batches of 15 are 1,001 steps or 1,000, depending on the order of the operations.
 """
 
 import dataclasses
@@ -16,19 +16,21 @@ from estimator_trainer.jobs import param_values
 
 @dataclasses.dataclass(frozen=True)
 class RunParams:
-    """The params of a run. A job gets them as a dict (`as_dict`); nothing else reads that dict.
+    """The params of a run. A job gets them as a dict (`as_dict`). Only jobs read that dict.
 
     Attributes:
-        job: the job's own params, after --param.
+        job: the job's own params, with the values of --param.
         batch_size: examples of one step of one replica; in an evaluation, of one batch of one replica.
+        num_replicas: the number of replicas that train.
+        initial_replicas: `num_replicas` at the beginning of the run.
         global_batch_size: examples of one step of all replicas.
-        initial_replicas: `num_replicas` as the run began.
         max_steps: the global step at which training ends.
-        num_examples: of the training split; None: unknown, and the run is one epoch.
-        start_step: the global step from which training goes on.
-        image_shape: (height, width, channels) where the job reads --dataset.
-        position_shift: examples that were trained beyond step x global_batch_size: not 0 if the run has had another
-            global batch before.
+        num_examples: examples of the training split; None if unknown, and then the run is one epoch.
+        seed: the value of --seed.
+        start_step: the global step from which training continues.
+        image_shape: (height, width, channels) if the job reads --dataset.
+        position_shift: the number of trained examples minus step x global_batch_size. It is not 0 if the run had
+            another global batch before.
     """
 
     job: Mapping[str, Any]
@@ -40,11 +42,11 @@ class RunParams:
     num_examples: int | None
     seed: int
     start_step: int = 0
-    image_shape: tuple | None = None
+    image_shape: tuple[int, int, int] | None = None
     position_shift: int = 0
 
-    def as_dict(self) -> dict:
-        """A dict of its own for each caller: the job's params and those of `jobs.job.RUN_PARAMS`."""
+    def as_dict(self) -> dict[str, Any]:
+        """A new dict with the job's params and those of `jobs.job.RUN_PARAMS`."""
         params = {
             **{name: param_values.own(value) for name, value in self.job.items()},
             'batch_size': self.batch_size,
@@ -61,14 +63,15 @@ class RunParams:
 
     @property
     def steps_per_epoch(self) -> float:
+        """The steps of one epoch, rarely a whole number."""
         return self.num_examples / self.global_batch_size if self.num_examples else self.max_steps
 
     def end_of_epoch(self, epoch: int) -> int:
-        """The step at which `epoch` epochs have been trained, and maybe a part of the next one."""
+        """The first step after which `epoch` epochs have been trained."""
         return steps(epoch, self._epoch_examples, self.global_batch_size, self.position_shift)
 
     def epochs_at(self, step: int) -> int:
-        """How many whole epochs the first `step` steps have trained."""
+        """The number of whole epochs that the first `step` steps have trained."""
         return (step * self.global_batch_size + self.position_shift) // self._epoch_examples
 
     @property
@@ -76,35 +79,39 @@ class RunParams:
         return self.num_examples or self.max_steps * self.global_batch_size
 
 
-def steps(epochs, examples: int, global_batch_size: int, position_shift: int = 0) -> int:
+def steps(epochs: float, examples: int, global_batch_size: int, position_shift: int = 0) -> int:
     """The first step after which each example has been trained on `epochs` times.
 
     Args:
-        epochs: a number. A float means what it is printed as: 0.1 is a tenth.
-        position_shift: as of RunParams.
+        epochs: the number of epochs. A float counts as the decimal number that it is printed as: 0.1 is a tenth.
+        examples: the number of examples of an epoch.
+        global_batch_size, position_shift: see RunParams.
     """
     return max(0, math.ceil((fractions.Fraction(str(epochs)) * examples - position_shift) / global_batch_size))
 
 
-def last_step(max_steps, epochs, examples, global_batch_size: int, position_shift: int = 0) -> int:
+def last_step(
+    max_steps: int | None, epochs: float | None, examples: int | None, global_batch_size: int, position_shift: int = 0
+) -> int:
     """The step at which a run ends.
 
     Args:
         max_steps, epochs: the flags, of which one is None.
-        examples: of the training split; None: unknown.
-        position_shift: as of RunParams.
+        examples: the number of examples of the training split; None if unknown.
+        global_batch_size, position_shift: see RunParams.
 
     Raises:
-        UsageError: epochs are asked for, and `examples` is unknown.
+        UsageError: --epochs is given, and `examples` is unknown.
     """
     if max_steps is not None:
         return max_steps
-    if examples is None:
+    if examples is None or epochs is None:
         raise unknown_epochs(epochs)
     return steps(epochs, examples, global_batch_size, position_shift)
 
 
-def unknown_epochs(epochs) -> UsageError:
+def unknown_epochs(epochs: float | None) -> UsageError:
+    """The error for --epochs with a job that does not say how many examples it has."""
     return UsageError(
         f'--epochs={epochs}: the job does not say how many examples it has (Job.num_train_examples); use --max_steps.'
     )

@@ -1,8 +1,14 @@
-"""Learning-rate schedules: `schedule` param -> rate as a function of the global step."""
+"""Learning-rate schedules: the rate as a function of the global step, for each value of the param `schedule`."""
 
 import math
+from typing import TYPE_CHECKING, Any
 
-SCHEDULE_PARAMS = {
+from estimator_trainer.jobs.job_types import Params
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+SCHEDULE_PARAMS: dict[str, Any] = {
     'learning_rate': 0.01,
     'schedule': 'constant',  # constant, step or cosine
     'decay_epochs': '3,7',  # step: the rate falls by decay_factor at each of these epochs
@@ -15,11 +21,11 @@ SCHEDULE_PARAMS = {
 KINDS = ('constant', 'step', 'cosine')
 
 
-def check(params) -> None:
-    """Refuses params that give no schedule.
+def check(params: Params) -> None:
+    """Refuses params that describe no schedule.
 
     Raises:
-        ValueError: the message names the param, its value and what can be given.
+        ValueError: the message names the param, its value and the possible values.
     """
     if params['schedule'] not in KINDS:
         raise ValueError(f'--param=schedule={params["schedule"]}: use one of {", ".join(KINDS)}.')
@@ -31,14 +37,14 @@ def check(params) -> None:
         raise ValueError(f'--param=warmup_steps={params["warmup_steps"]}: give 0 or more steps.')
 
 
-def learning_rate(params, global_step):
-    """The learning rate at `global_step`, a scalar float32 tensor. `params` have been checked."""
+def learning_rate(params: Params, global_step: 'tf.Tensor | int') -> 'tf.Tensor':
+    """The learning rate at `global_step`, a scalar float32 tensor. `check` has accepted the params."""
     import tensorflow as tf
 
     step = tf.cast(global_step, tf.float32)
     peak = params['learning_rate']
     if params['scale_rate_with_replicas']:
-        peak *= params['initial_replicas']  # not those of now, who share the same global batch
+        peak *= params['initial_replicas']  # not by today's number, which shares the same global batch
     rate = tf.constant(peak, tf.float32)
     if params['schedule'] == 'step':
         for epoch in _decay_epochs(params):
@@ -53,8 +59,8 @@ def learning_rate(params, global_step):
     return rate
 
 
-def _decay_epochs(params) -> list:
-    text = params['decay_epochs']
+def _decay_epochs(params: Params) -> list[float]:
+    text: str = params['decay_epochs']
     try:
         epochs = [float(epoch) for epoch in text.split(',')]
     except ValueError:

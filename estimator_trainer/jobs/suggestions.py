@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator_trainer import jobs
@@ -14,8 +14,10 @@ _JOB = re.compile(r'^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*Job\(', re.MULTILINE)
 
 
 def job(name: str) -> str:
-    """'did you mean --job=census:job?' for `census`, `census.py`, `census.py:job`, `census.job` and `path/census.py`
-    where there is such a file; else ''."""
+    """A suggestion such as 'did you mean --job=census:job?'; '' if there is no file that was probably meant.
+
+    `name` may be `census`, `census.py`, `census.py:job`, `census.job` or `path/census.py`.
+    """
     path, _, attribute = name.partition(':')
     for stem, rest in ((path.removesuffix('.py'), attribute), path.removesuffix('.py').rpartition('.')[::2]):
         file = f'{stem if "/" in stem else stem.replace(".", "/")}.py'
@@ -26,39 +28,42 @@ def job(name: str) -> str:
 
 def _meant(file: str, attribute: str) -> str:
     folder, base = os.path.split(file)
-    found = attribute or _attribute(file)
+    attribute = attribute or _attribute(file)
     if folder and not all(part.isidentifier() for part in folder.split('/')):
-        return f'did you mean --job={base[:-3]}:{found}, with {folder} on PYTHONPATH?'
-    return f'did you mean --job={file[:-3].replace("/", ".")}:{found}?'
+        return f'did you mean --job={base[:-3]}:{attribute}, with {folder} on PYTHONPATH?'
+    return f'did you mean --job={file[:-3].replace("/", ".")}:{attribute}?'
 
 
 def _attribute(file: str) -> str:
-    """The name of the first job of a module, as its source says it."""
+    """The name of the first job in the source of a module; 'job' if there is none."""
     try:
         with open(file, encoding='utf-8', errors='replace') as opened:
-            found = _JOB.search(opened.read())
+            match = _JOB.search(opened.read())
     except OSError:
         return 'job'
-    return found[1] if found else 'job'
+    return match[1] if match else 'job'
 
 
 def param(flag: str, value: str, job: str, params: Mapping[str, Any] | None) -> str:
-    """What an unknown flag means if it is a param of the job; '' if it is none.
+    """A sentence that says how to set a param of the job, if an unknown flag is one; else ''.
 
     Args:
+        flag: the name of the flag.
+        value: its value.
         job: the name of the job.
-        params: its params; None where they are not known.
+        params: the params of the job; None if they are unknown.
     """
     if not flag.isidentifier():
         return ''
-    shown = f'--param={flag}={value or "VALUE"}'
+    written = f'--param={flag}={value or "VALUE"}'
     if params is None:
-        return f'If it is a param of {job}, write {shown}.'
-    return f'It is a param of {job}: write {shown}.' if flag in params else ''
+        return f'If it is a param of {job}, write {written}.'
+    return f'It is a param of {job}: write {written}.' if flag in params else ''
 
 
-def parse(argv) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
-    """As trainer_config.parse_with_overrides; an unknown flag may be a param of the job."""
+def parse(argv: Sequence[str]) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
+    """Does what trainer_config.parse_with_overrides does. The error for an unknown flag says so if it is a param of the
+    job."""
     try:
         return trainer_config.parse_with_overrides(argv)
     except flags.UnknownFlag as error:
@@ -68,9 +73,9 @@ def parse(argv) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
         raise
 
 
-def _param_meant(error: flags.UnknownFlag, argv) -> str:
+def _param_meant(error: flags.UnknownFlag, argv: Sequence[str]) -> str:
     name, params = '', None
-    with contextlib.suppress(Exception):  # whatever else is wrong: the unknown flag is told
+    with contextlib.suppress(Exception):  # whatever else is wrong, the unknown flag is reported
         name = flags.parse_known(trainer_config.TrainerConfig, argv).job
         if name in jobs.BUILT_IN:  # code of a user is not run to word a message
             params = jobs.load(name).params

@@ -1,4 +1,4 @@
-"""Tells from the source of a job's module whether it imports TensorFlow at its top. Runs no code of the job."""
+"""Finds out from the source of a job's module whether it imports TensorFlow at its top. Runs no code of the job."""
 
 import ast
 import importlib.machinery
@@ -10,12 +10,15 @@ from collections.abc import Iterator
 HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = {sysconfig.get_path(name) for name in ('stdlib', 'purelib', 'platlib')} | {*site.getsitepackages()}
-_MOST_MODULES = 200  # a bound; a job has a few
+_MOST_MODULES = 200  # that are read; a job has a few
 
 
 def brings_tensorflow(module: str) -> bool:
-    """Whether importing a module imports TensorFlow, as far as its source says it: the module's own, and that of what
-    it imports and is not an installed package. False where nothing can be said, such as of a module that is missing."""
+    """Whether importing a module imports TensorFlow, according to its source.
+
+    The source of the modules that it imports is read too, unless they belong to installed packages. The answer is False
+    if the source does not say, for example because the module is missing.
+    """
     seen: set[str] = set()
     waiting = [module] if all(part.isidentifier() for part in module.split('.')) else []
     while waiting and len(seen) < _MOST_MODULES:
@@ -45,24 +48,25 @@ def _imports(name: str) -> list[str]:
     except (OSError, SyntaxError, ValueError, RecursionError):
         return []
     package = name if spec.submodule_search_locations is not None else name.rpartition('.')[0]
-    return [found for statement in _run_at_import(tree.body) for found in _names(statement, package)]
+    return [imported for statement in _run_at_import(tree.body) for imported in _names(statement, package)]
 
 
-def _spec(name: str):
-    """Its spec, without the import of its parents."""
-    path, found = None, None
+def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """The spec of a module, which is found without importing the packages that it is in."""
+    path: list[str] | None = None
+    spec: importlib.machinery.ModuleSpec | None = None
     for part in _with_parents(name):
         try:
-            found = importlib.machinery.PathFinder.find_spec(part, path)
+            spec = importlib.machinery.PathFinder.find_spec(part, path)
         except (ImportError, ValueError):
             return None
         except KeyError:  # a folder without __init__.py within another one: its parent would have to be imported
-            found, path = None, [os.path.join(folder, part.rpartition('.')[2]) for folder in path]
+            spec, path = None, [os.path.join(folder, part.rpartition('.')[2]) for folder in path or ()]
             continue
-        if found is None:
+        if spec is None:
             return None
-        path = found.submodule_search_locations and list(found.submodule_search_locations)
-    return found
+        path = spec.submodule_search_locations and list(spec.submodule_search_locations)
+    return spec
 
 
 def _is_installed(path: str) -> bool:
@@ -73,7 +77,7 @@ def _is_installed(path: str) -> bool:
 
 
 def _run_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run when a module is imported: not those of functions, nor those for type checkers."""
+    """The statements that run when a module is imported, which leaves out those of functions and for type checkers."""
     for statement in body:
         if isinstance(statement, ast.If) and 'TYPE_CHECKING' in ast.unparse(statement.test):
             yield from _run_at_import(statement.orelse)
@@ -88,6 +92,7 @@ def _run_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _names(statement: ast.stmt, package: str) -> list[str]:
+    """The modules that a statement imports, or may import. `package` is the package of the module that it is in."""
     if isinstance(statement, ast.Import):
         return [alias.name for alias in statement.names]
     if not isinstance(statement, ast.ImportFrom):

@@ -1,9 +1,14 @@
 """Says which variables of a training begin with values of another run's checkpoint.
 
 `WarmStartSettings`, `tf.compat.v1.train.warm_start` and `init_from_checkpoint` replace the initializer of a variable by
-an operation that reads the checkpoint. TensorFlow logs what it loads at INFO, which the trainer hides, and never
-names what it leaves out.
+an operation that reads the checkpoint. TensorFlow logs the variables that it loads at INFO, which the trainer hides. It
+never names the others.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _READS = ('RestoreV2', 'LoadAndRemapMatrix')
 _MOST_NAMES = 20
@@ -16,30 +21,31 @@ def sentence() -> str:
     v1 = tf.compat.v1
     trainable = {_name(each) for each in v1.trainable_variables()}
     checkpoints = {_name(each): _checkpoint_of(each) for each in v1.global_variables()}
-    loaded = {name for name, checkpoint in checkpoints.items() if checkpoint is not None}
+    loaded = {name: checkpoint for name, checkpoint in checkpoints.items() if checkpoint is not None}
     if not loaded:
         return ''
-    others = len(loaded - trainable)
+    others = len(loaded.keys() - trainable)
     also = f' and {others} other{"s"[: others > 1]}' if others else ''
-    where = ', '.join(sorted({checkpoints[name] for name in loaded}))
-    left = sorted(trainable - loaded)
-    more = f' and {len(left) - _MOST_NAMES} more' if len(left) > _MOST_NAMES else ''
+    where = ', '.join(sorted(set(loaded.values())))
+    not_loaded = sorted(trainable - loaded.keys())
+    more = f' and {len(not_loaded) - _MOST_NAMES} more' if len(not_loaded) > _MOST_NAMES else ''
     return (
-        f'warm start: {len(loaded & trainable)} of {len(trainable)} trainable variables{also} begin with the values of '
-        f'{where}; not loaded: {", ".join(left[:_MOST_NAMES]) or "none"}{more}'
+        f'warm start: {len(loaded.keys() & trainable)} of {len(trainable)} trainable variables{also} begin with the '
+        f'values of {where}; not loaded: {", ".join(not_loaded[:_MOST_NAMES]) or "none"}{more}'
     )
 
 
-def _name(variable) -> str:
-    return variable.name.partition(':')[0]
+def _name(variable: 'tf.Variable') -> str:
+    name: str = variable.name
+    return name.partition(':')[0]
 
 
-def _checkpoint_of(variable) -> str | None:
-    """The checkpoint from which a variable gets its first value."""
+def _checkpoint_of(variable: 'tf.Variable') -> str | None:
+    """The checkpoint from which a variable gets its first value; None if it gets the value from none."""
     import tensorflow as tf
 
-    seen: set = set()
-    initializer = getattr(variable, 'values', (variable,))[0].initializer  # of a replica, where there are several
+    seen: set[tf.Operation] = set()
+    initializer = getattr(variable, 'values', (variable,))[0].initializer  # if there are several replicas, that of one
     waiting = [] if initializer is None else [getattr(initializer, 'op', initializer)]
     while waiting:
         operation = waiting.pop()

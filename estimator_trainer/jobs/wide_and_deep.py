@@ -4,8 +4,19 @@ The wide part is a linear model of single columns and of crosses of them. The de
 embeddings.
 """
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from estimator_trainer.jobs import first_weights
 from estimator_trainer.jobs.job import Job
+from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec, Mode, Params, RunConfig, Tensors
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from estimator_trainer.data.files import FileSpec
+
+FeatureColumn = Any  # TensorFlow has no public class for it
 
 PARAMS = {
     'hidden_units': '64,32',
@@ -19,11 +30,11 @@ PARAMS = {
 }
 
 
-def make_estimator(run_config, params):
-    """The canned Estimator of TensorFlow 1.
+def make_estimator(run_config: RunConfig, params: Params) -> Estimator:
+    """Makes the canned Estimator of TensorFlow 1.
 
-    That of TensorFlow 2 takes no `input_layer_partitioner`, which cuts the embedding tables into slices so that they
-    lie on all parameter servers.
+    The canned Estimator of TensorFlow 2 takes no `input_layer_partitioner`, which cuts the embedding tables into slices
+    so that all parameter servers have some.
     """
     import tensorflow as tf
 
@@ -47,14 +58,14 @@ def make_estimator(run_config, params):
         config=run_config,
     )
 
-    def model_fn(features, labels, mode, config):
+    def model_fn(features: Tensors, labels: Tensors, mode: Mode, config: RunConfig) -> EstimatorSpec:
         with first_weights.of_seed(params['seed']):
             return canned.model_fn(features, labels, mode, config)
 
     return tf.estimator.Estimator(model_fn, config=run_config)
 
 
-def columns(params):
+def columns(params: Params) -> tuple[list[FeatureColumn], list[FeatureColumn]]:
     """The feature columns of the wide and of the deep part."""
     import tensorflow as tf
 
@@ -70,8 +81,8 @@ def columns(params):
         fc.categorical_column_with_hash_bucket(name, buckets) for name in ('dest', 'model', 'tailnum')
     )
     numbers = [fc.numeric_column(name, normalizer_fn=_scale(*facts)) for name, facts in flights.NUMBERS.items()]
-    known = [fc.numeric_column(name, dtype=tf.int64) for name in flights.KNOWN.values()]
-    # More flights are late in the heat and in the frost than between: no linear model learns that from the number.
+    is_known = [fc.numeric_column(name, dtype=tf.int64) for name in flights.KNOWN.values()]
+    # More flights are late in heat and in frost than between. A linear model cannot learn that from the number.
     temp = fc.bucketized_column(fc.numeric_column('temp'), [32, 45, 60, 75, 85])
     precip = fc.bucketized_column(fc.numeric_column('precip'), [0.005, 0.05])
     crosses = [
@@ -85,18 +96,18 @@ def columns(params):
             [temp, precip],
         )
     ]
-    wide = [hour, day_of_week, month, carrier, origin, dest, temp, *crosses, *numbers, *known]
+    wide = [hour, day_of_week, month, carrier, origin, dest, temp, *crosses, *numbers, *is_known]
     deep = [
         *numbers,
-        *known,
+        *is_known,
         *(fc.indicator_column(column) for column in (origin, day_of_week)),
         *(fc.embedding_column(column, params['embedding_size']) for column in (hour, carrier, dest, model, tailnum)),
     ]
     return wide, deep
 
 
-def file_spec(params):
-    """What the files of `estimator_trainer.data.flights` hold."""
+def file_spec(params: Params) -> 'FileSpec':
+    """Describes the files that `estimator_trainer.data.flights` writes."""
     import tensorflow as tf
 
     from estimator_trainer.data import flights
@@ -111,7 +122,7 @@ def file_spec(params):
     return FileSpec(features, label=flights.LABEL, key=flights.KEY)
 
 
-def check(params) -> None:
+def check(params: Params) -> None:
     """Raises ValueError for params that cannot work, before TensorFlow is imported."""
     try:
         units = _hidden_units(params)
@@ -132,11 +143,11 @@ def check(params) -> None:
             raise ValueError(f'--param={name}={params[name]}: give 0 or more.')
 
 
-def _hidden_units(params) -> list[int]:
+def _hidden_units(params: Params) -> list[int]:
     return [int(units) for units in params['hidden_units'].split(',')]
 
 
-def _scale(mean, deviation):
+def _scale(mean: float, deviation: float) -> 'Callable[[tf.Tensor], tf.Tensor]':
     return lambda values: (values - mean) / deviation
 
 

@@ -8,7 +8,8 @@ import time
 from collections.abc import Sequence
 
 from estimator_trainer import exit_codes
-from estimator_trainer.config.trainer_config import TrainerConfig, urls
+from estimator_trainer.config import urls
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import ending as task_ending
 from estimator_trainer.run_dir import ownership, protocol

@@ -1,15 +1,16 @@
-"""Where a cluster comes from: an environment and flags -> Parsed. Only `lookup` asks anybody else."""
+"""Finds the cluster of a process, from its environment and its flags. Only `lookup` uses the network."""
 
 import dataclasses
+from collections.abc import Callable, Mapping
 
 from tf_config.cluster import OF_CLUSTERS, ROLES, render
-from tf_config.lint import TfConfigError, parse
+from tf_config.lint import Parsed, TfConfigError, parse
 from tf_config.resolvers import hosts, kubernetes, lookup, mpi, slurm
 from tf_config.resolvers.layout import SOURCES, Layout, Ranks, ResolverError, cluster_of, read_layout, refusal
 
 __all__ = ['SOURCES', 'Layout', 'Ranks', 'ResolverError', 'from_environment', 'read_layout', 'resolve']
 
-_USED = {  # flags of a Layout, by source
+_USED: dict[str, tuple[str, ...]] = {  # the flags of a Layout that each source uses
     'tf_config': (),
     'slurm': ('--roles', '--base_port'),
     'openmpi': ('--roles', '--base_port', '--hosts'),
@@ -17,7 +18,7 @@ _USED = {  # flags of a Layout, by source
     'kubernetes': ('--roles', '--base_port'),
     'hosts': ('--roles', '--base_port', '--hosts', '--rank'),
 }
-_RESOLVERS = {
+_RESOLVERS: dict[str, Callable[[Mapping[str, str], Layout, lookup.NodeLookup], Ranks]] = {
     'slurm': slurm.resolve,
     'openmpi': lambda environ, layout, look_up: mpi.resolve(environ, layout, mpi.OPEN_MPI),
     'mpich': lambda environ, layout, look_up: mpi.resolve(environ, layout, mpi.MPICH),
@@ -26,32 +27,45 @@ _RESOLVERS = {
 }
 
 
-def from_environment(environ, strategy='auto'):
-    """Parsed from TF_CONFIG in `environ`, a mapping. Raises TfConfigError, as `lint.parse`."""
+def from_environment(environ: Mapping[str, str], strategy: str = 'auto') -> Parsed:
+    """Reads and checks the TF_CONFIG of an environment. A missing one is an empty cluster.
+
+    Raises:
+        TfConfigError: the cluster cannot work under the strategy, as `parse`.
+        ValueError: the strategy is unknown.
+    """
     return parse(environ.get('TF_CONFIG', ''), strategy)
 
 
-def resolve(environ, layout=Layout(), strategy='auto', look_up=lookup.of_nodes):
-    """Parsed from where `layout.cluster_from` says, with a note of what was found there.
+def resolve(
+    environ: Mapping[str, str],
+    layout: Layout = Layout(),
+    strategy: str = 'auto',
+    look_up: lookup.NodeLookup = lookup.of_nodes,
+) -> Parsed:
+    """Finds the cluster where `layout.cluster_from` says that it is described, and adds a note about it.
 
-    'auto' takes the first of these that is wholly there: TF_CONFIG; mpirun of Open MPI or MPICH (inside
-    a Slurm job too, where the step is that of mpirun's own daemons); a step of Slurm; a pod that keeps
-    the contract of `kubernetes`; --hosts or --rank. Where there is none, this is a process of its own,
-    as a task is that has no others.
+    'auto' takes the first of these that is complete: TF_CONFIG; mpirun of Open MPI or MPICH (inside a Slurm job too,
+    where the step is that of mpirun's own daemons); a step of Slurm; a pod that keeps the contract of `kubernetes`;
+    --hosts or --rank. Without any of them, this process is alone, like the only task of an engine.
 
     Args:
-        environ: a mapping; nothing else of the environment is read.
-        look_up: node names -> {name: (host, number)}, as `slurm.resolve` has it.
+        environ: the environment variables. No others are read.
+        layout: the flags that shape the cluster.
+        strategy: one of STRATEGIES.
+        look_up: finds the addresses of Slurm's nodes.
 
     Raises:
-        TfConfigError: the cluster cannot work under the strategy, as `lint.parse`.
-        ResolverError, which is one: environment and flags do not make up a cluster.
+        TfConfigError: the cluster cannot work under the strategy, as `parse`.
+        ResolverError: the environment and the flags do not describe a cluster. It is a TfConfigError.
+        ValueError: the strategy is unknown.
     """
-    source, notes = layout.cluster_from, ()
+    source: str | None = layout.cluster_from
+    notes: tuple[str, ...] = ()
     if source == 'auto':
         source, notes = _detect(environ, layout)
-    nobody = source is None or source == 'tf_config' and not environ.get('TF_CONFIG', '').strip()
-    if nobody and strategy in OF_CLUSTERS:
+    is_alone = source is None or source == 'tf_config' and not environ.get('TF_CONFIG', '').strip()
+    if is_alone and strategy in OF_CLUSTERS:
         raise refusal(
             None,
             '--strategy',
@@ -83,21 +97,21 @@ def resolve(environ, layout=Layout(), strategy='auto', look_up=lookup.of_nodes):
     )
 
 
-def _detect(environ, layout):
-    """('auto' resolved, or None for a process of its own; notes)."""
+def _detect(environ: Mapping[str, str], layout: Layout) -> tuple[str | None, tuple[str, ...]]:
+    """The source that 'auto' means, or None if this process is alone; and notes for the user."""
     engines = {
-        'openmpi': mpi.is_process(environ, mpi.OPEN_MPI) and mpi.OPEN_MPI,
-        'mpich': mpi.is_process(environ, mpi.MPICH) and mpi.MPICH,
-        'slurm': slurm.is_step(environ) and slurm.NAME,
-        'kubernetes': kubernetes.is_pod(environ) and kubernetes.NAME,
+        'openmpi': (mpi.OPEN_MPI, mpi.is_process(environ, mpi.OPEN_MPI)),
+        'mpich': (mpi.MPICH, mpi.is_process(environ, mpi.MPICH)),
+        'slurm': (slurm.NAME, slurm.is_step(environ)),
+        'kubernetes': (kubernetes.NAME, kubernetes.is_pod(environ)),
     }
-    found = {source: name for source, name in engines.items() if name}
+    present = {source: name for source, (name, is_present) in engines.items() if is_present}
     if environ.get('TF_CONFIG', '').strip():
-        others = ' and '.join(found.values())
+        others = ' and '.join(present.values())
         note = f'cluster from TF_CONFIG, which is set; {others} is not asked'
         return 'tf_config', (note,) if others else ()
-    if found:
-        return next(iter(found)), ()
+    if present:
+        return next(iter(present)), ()
     if layout.hosts or layout.rank is not None:
         return 'hosts', ()
     if slurm.is_job(environ):
@@ -109,7 +123,8 @@ def _detect(environ, layout):
     return None, ()
 
 
-def _unused(layout, source, name):
+def _unused(layout: Layout, source: str, name: str) -> tuple[str, ...]:
+    """A note for each flag that the source does not use. `name` is that of the source in messages."""
     return tuple(
         f'{flag}={value} is not used: the cluster is from {name}'
         for flag, value in layout.given().items()
@@ -117,22 +132,22 @@ def _unused(layout, source, name):
     )
 
 
-def _alone(layout, strategy, notes):
-    """A process of its own, unless --roles wants others."""
+def _alone(layout: Layout, strategy: str, notes: tuple[str, ...]) -> Parsed:
+    """A process that is alone. Raises ResolverError if --roles names several tasks."""
     if layout.size and layout.size > 1:
-        found = f' ({notes[0]})' if notes else ''
+        note = f' ({notes[0]})' if notes else ''
         raise refusal(
             None,
             '--roles',
             layout.given()['--roles'],
             f'makes {layout.size} tasks, and neither TF_CONFIG nor an engine is here to say which '
-            f'of them this is{found}: start the trainer with the engine, or leave out --roles',
+            f'of them this is{note}: start the trainer with the engine, or leave out --roles',
         )
     return parse('', strategy)
 
 
-def _refused(ranks, error):
-    """What `lint` says of a cluster, with the --roles that mend it where any do."""
+def _refused(ranks: Ranks, error: TfConfigError) -> ResolverError:
+    """The error with the --roles that mend the cluster as its correction, if there are such roles."""
     roles = parse(error.findings[0].corrected).cluster
     counts = [(role, len(roles.addresses(role))) for role in ROLES if roles.addresses(role)]
     mends = sum(count for _, count in counts) == ranks.size
@@ -142,5 +157,5 @@ def _refused(ranks, error):
     )
 
 
-def _with_notes(parsed, notes):
+def _with_notes(parsed: Parsed, notes: tuple[str, ...]) -> Parsed:
     return dataclasses.replace(parsed, notes=(*notes, *parsed.notes))

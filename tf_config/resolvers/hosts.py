@@ -1,12 +1,16 @@
-"""By hand: who is in the cluster, from `--hosts` and this process's `--rank`."""
+"""A cluster that the user describes by hand, with `--hosts` and the `--rank` of this process."""
 
-from tf_config.resolvers.layout import BASE_PORT, Ranks, numbered, refusal
+from tf_config.resolvers.layout import BASE_PORT, Layout, Ranks, numbered, refusal
 
 NAME = '--hosts'
 
 
-def resolve(layout):
-    """Ranks of the list. Raises ResolverError."""
+def resolve(layout: Layout) -> Ranks:
+    """The ranks that --hosts lists.
+
+    Raises:
+        ResolverError: --hosts or --rank is missing, or two ranks have one address.
+    """
     if not layout.hosts:
         raise refusal(NAME, '--hosts', None, 'give the host of every rank, such as --hosts=a,b:2300,[::1]')
     if layout.rank is None:

@@ -1,4 +1,4 @@
-"""Kubernetes: who is in the cluster, from the names of the pods.
+"""The cluster of a job of Kubernetes, from the names of its pods.
 
 The contract between a manifest and the trainer (`--cluster_from=kubernetes`, or `auto`):
 
@@ -23,9 +23,10 @@ PORT is `--base_port` (2222), the same for all: each pod has an address of its o
 """
 
 import re
+from collections.abc import Mapping
 
 from tf_config.cluster import Task
-from tf_config.resolvers.layout import BASE_PORT, Ranks, numbered, refusal
+from tf_config.resolvers.layout import BASE_PORT, Layout, Ranks, numbered, refusal
 
 NAME = 'Kubernetes'
 SERVICE = 'ESTIMATOR_TRAINER_SERVICE'
@@ -34,13 +35,17 @@ JOB = 'ESTIMATOR_TRAINER_JOB'
 INDEX = 'JOB_COMPLETION_INDEX'
 
 
-def is_pod(environ):
-    """Whether a manifest that keeps the contract started this."""
+def is_pod(environ: Mapping[str, str]) -> bool:
+    """Whether this process is in a pod whose manifest keeps the contract."""
     return bool(environ.get(SERVICE))
 
 
-def resolve(environ, layout):
-    """Ranks of this Job, JobSet or StatefulSet. Raises ResolverError."""
+def resolve(environ: Mapping[str, str], layout: Layout) -> Ranks:
+    """The ranks of this Job, JobSet or StatefulSet.
+
+    Raises:
+        ResolverError: the manifest does not keep the contract, or --roles does not name every pod.
+    """
     service, role = environ.get(SERVICE), environ.get(ROLE)
     if not service:
         raise refusal(
@@ -77,8 +82,8 @@ def resolve(environ, layout):
     return Ranks(NAME, where, rank, variable, addresses)
 
 
-def _index(environ):
-    """(this pod's index, the variable that says so)."""
+def _index(environ: Mapping[str, str]) -> tuple[int, str]:
+    """The index of this pod, and the variable that has it."""
     text, variable = environ.get(INDEX), INDEX
     if text is None:
         text, variable = environ.get('HOSTNAME', '').rpartition('-')[2], 'HOSTNAME'
@@ -93,8 +98,8 @@ def _index(environ):
     return int(text), variable
 
 
-def _prefix(environ, end):
-    """What all pods' names begin with."""
+def _prefix(environ: Mapping[str, str], end: str) -> str:
+    """The beginning of the names of all pods. The name of this pod ends with `end`."""
     if environ.get(JOB):
         return environ[JOB]
     hostname = environ.get('HOSTNAME', '')

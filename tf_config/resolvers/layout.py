@@ -1,6 +1,7 @@
-"""What the flags say of a cluster: which ranks play which roles, on which hosts and ports."""
+"""The flags that shape a cluster: which ranks have which roles, on which hosts and ports."""
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tf_config import addresses
@@ -10,22 +11,24 @@ from tf_config.reader import nearest_role
 
 SOURCES = ('auto', 'tf_config', 'slurm', 'openmpi', 'mpich', 'kubernetes', 'hosts')
 
-# TensorFlow's and Kubeflow's own choice. It is no privileged port, and it lies below those that Linux
-# gives to outgoing connections (from 32768 up), one of which could otherwise be there first.
+# The default of TensorFlow and of Kubeflow. It is no privileged port, and it lies below the ports that Linux gives to
+# outgoing connections (from 32768 up), so that no such connection can have taken it.
 BASE_PORT = 2222
 
 
 class ResolverError(TfConfigError):
-    """An engine's environment, or flags, from which no cluster can be made out.
+    """The environment of an engine, or the flags, do not describe a cluster.
 
-    `source` is what was asked; None where a flag is wrong by itself.
+    Attributes:
+        source: the name of the engine or flag that was to describe it, such as 'Slurm'; None if a flag is wrong by
+            itself.
     """
 
-    def __init__(self, source, findings):
+    def __init__(self, source: str | None, findings: Iterable[Finding]) -> None:
         super().__init__(findings)
         self.source = source
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.source is None:
             (finding,) = self.findings
             return f'{finding.key}={finding.seen}: {finding.problem}'
@@ -39,62 +42,70 @@ class ResolverError(TfConfigError):
         )
 
 
-def refusal(source, key, seen, problem, corrected=''):
-    """A ResolverError. `key` is a variable or a --flag, `seen` its value, None where it is absent;
-    `problem` says what is wrong with it and what to do."""
-    seen = 'absent' if seen is None else str(seen)
+def refusal(source: str | None, key: str, value: str | int | None, problem: str, corrected: str = '') -> ResolverError:
+    """Makes a ResolverError with one finding.
+
+    Args:
+        source: as in ResolverError.
+        key: an environment variable or a --flag.
+        value: its value; None if it is absent.
+        problem: what is wrong with the value, and what to do.
+        corrected: the flag that mends it, if it is known.
+    """
+    seen = 'absent' if value is None else str(value)
     seen = seen if len(seen) <= 200 else seen[:197] + '...'
     return ResolverError(source, [Finding(key, seen or '""', problem, corrected)])
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The flags, read.
+    """The values of the flags that shape a cluster. `read_layout` makes it from their text.
 
     Attributes:
-        roles: of --roles, (role, count) in the order as written; empty: every rank is a worker.
-        base_port: the first port of each address; None: the engine's own (`BASE_PORT`, and under
-            Slurm, where jobs share nodes, one that goes by the job).
-        hosts: of --hosts, 'host' or 'host:port' for each rank.
-        rank: of this process, where no engine says it.
+        cluster_from: one of SOURCES.
+        roles: (role, number of tasks) in the order of --roles; empty: every rank is a worker.
+        base_port: the lowest port of the addresses; None: `BASE_PORT`, or under Slurm a port that follows from the
+            number of the job, because jobs share nodes.
+        hosts: 'host' or 'host:port' of each rank.
+        rank: the rank of this process, counted from 0; None if the engine says it.
     """
 
     cluster_from: str = 'auto'
-    roles: tuple = ()
+    roles: tuple[tuple[str, int], ...] = ()
     base_port: int | None = None
-    hosts: tuple = ()
+    hosts: tuple[str, ...] = ()
     rank: int | None = None
 
     @property
-    def size(self):
-        """How many ranks --roles makes; None without."""
+    def size(self) -> int | None:
+        """The number of ranks in --roles; None without this flag."""
         return sum(count for _, count in self.roles) if self.roles else None
 
-    def tasks(self, size):
-        """The task of each of `size` ranks."""
+    def tasks(self, size: int) -> tuple[Task, ...]:
+        """The task of each rank, if there are `size` ranks; --roles, where it is given, has as many."""
         roles = self.roles or (('worker', size),)
         return tuple(Task(role, index) for role, count in roles for index in range(count))
 
-    def given(self):
-        """The flags that shape a cluster, as they were given."""
-        values = {
+    def given(self) -> dict[str, str | int]:
+        """The flags that have a value, such as {'--roles': 'ps:1,worker:2', '--base_port': 2222}."""
+        values: dict[str, str | int | None] = {
             '--roles': ','.join(f'{role}:{count}' for role, count in self.roles),
             '--base_port': self.base_port,
             '--hosts': ','.join(self.hosts),
             '--rank': self.rank,
         }
-        return {flag: value for flag, value in values.items() if value not in (None, '')}
+        return {flag: value for flag, value in values.items() if value is not None and value != ''}
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """What a resolver finds.
+    """The ranks of a cluster, as a resolver has found them.
 
     Attributes:
-        source: 'Slurm', as messages name it.
-        where: what it went by, such as 'step 3.0 on n[1-2]'.
-        rank: of this process.
-        variable: the environment variable or flag that says so.
+        source: the name of the engine in messages, such as 'Slurm'.
+        where: the part of the engine that holds the ranks, such as 'step 3.0 on n[1-2]'.
+        rank: the rank of this process, counted from 0.
+        variable: the environment variable or flag that has the rank.
         addresses: 'host:port' of each rank.
     """
 
@@ -102,15 +113,29 @@ class Ranks:
     where: str
     rank: int
     variable: str
-    addresses: tuple
+    addresses: tuple[str, ...]
 
     @property
-    def size(self):
+    def size(self) -> int:
+        """The number of ranks."""
         return len(self.addresses)
 
 
-def read_layout(cluster_from='auto', roles='', base_port=None, hosts='', rank=None):
-    """The Layout of flags as they were typed. Raises ResolverError."""
+def read_layout(
+    cluster_from: str = 'auto', roles: str = '', base_port: int | None = None, hosts: str = '', rank: int | None = None
+) -> Layout:
+    """Reads the flags that shape a cluster.
+
+    Args:
+        cluster_from: one of SOURCES.
+        roles: role:count,... such as 'chief:1,worker:3'; '' if every rank is a worker.
+        base_port: the lowest port of the addresses, from 1 to 65535; None for the default of the engine.
+        hosts: 'host' or 'host:port' of each rank, separated by commas; '' if the engine knows them.
+        rank: the rank of this process, counted from 0; None if the engine says it.
+
+    Raises:
+        ResolverError: a value is wrong.
+    """
     if cluster_from not in SOURCES:
         raise refusal(None, '--cluster_from', cluster_from, f'one of {", ".join(SOURCES)} is wanted')
     if base_port is not None and not 1 <= base_port <= 65535:
@@ -120,12 +145,12 @@ def read_layout(cluster_from='auto', roles='', base_port=None, hosts='', rank=No
     return Layout(cluster_from, _roles(roles), base_port, _hosts(hosts), rank)
 
 
-def _roles(text):
-    roles = {}
+def _roles(text: str) -> tuple[tuple[str, int], ...]:
+    roles: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in text.split(','))):
         role, _, count = item.partition(':')
 
-        def refused(problem):
+        def refused(problem: str) -> ResolverError:
             return refusal(None, '--roles', text, problem)
 
         if role not in ROLES:
@@ -143,7 +168,7 @@ def _roles(text):
     return tuple((role, count) for role, count in roles.items() if count)
 
 
-def _hosts(text):
+def _hosts(text: str) -> tuple[str, ...]:
     hosts = tuple(host.strip() for host in text.split(',')) if text.strip() else ()
     for host in hosts:
         problem = addresses.problem(host)
@@ -153,16 +178,25 @@ def _hosts(text):
     return hosts
 
 
-def host_of(host):
-    """The host of an entry of --hosts."""
+def host_of(host: str) -> str:
+    """The host in an entry of --hosts, which is 'host' or 'host:port'."""
     return host if addresses.problem(host) else host.rpartition(':')[0]
 
 
-def numbered(source, hosts, base_port, place=lambda host: host):
-    """An address for each rank: 'host:port' as it stands, a host alone with the next port that no
-    other rank has at the same place, from `base_port` up.
+def numbered(
+    source: str, hosts: Sequence[str], base_port: int, place: Callable[[str], str | None] = lambda host: host
+) -> tuple[str, ...]:
+    """Gives each rank an address.
 
-    `place` gives what names a machine, for hosts that have several names. Raises ResolverError.
+    Args:
+        source: the name of the engine in messages.
+        hosts: for each rank 'host:port', which stays as it is, or 'host', which gets the lowest port that no other rank
+            has on the same machine.
+        base_port: the lowest port to take.
+        place: a host -> the name of its machine; for hosts that have several names.
+
+    Raises:
+        ResolverError: an address is given twice, or a port would be above 65535.
     """
     places, whole = addresses.TakenPlaces(), {host: host != host_of(host) for host in hosts}
     for host in hosts:
@@ -180,10 +214,12 @@ def numbered(source, hosts, base_port, place=lambda host: host):
     return tuple(result)
 
 
-def cluster_of(ranks, layout):
-    """(Cluster, Task) of what a resolver found; (Cluster(), None) for a lone task that trains.
+def cluster_of(ranks: Ranks, layout: Layout) -> tuple[Cluster, Task | None]:
+    """The cluster of the ranks, and the task of this process; (Cluster(), None) for a single task that trains.
 
-    Raises ResolverError where --roles and the ranks do not make up the same number.
+    Raises:
+        ResolverError: --roles has another number of tasks than there are ranks, or the rank of this process is not
+            below this number.
     """
     size = layout.size or ranks.size
     if size != ranks.size:

@@ -1,16 +1,18 @@
-"""Open MPI and MPICH: who is in the cluster, from what `mpirun` tells each process.
+"""The cluster of a program that `mpirun` of Open MPI or MPICH has started, from the variables that it sets.
 
     Open MPI  OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_RANK
     MPICH     PMI_RANK, PMI_SIZE, MPI_LOCALRANKID (its launcher Hydra, which Intel MPI has as well)
 
-Neither says where the other ranks are: `--hosts` does, one entry for each rank in the order of the ranks
-(`--hosts=a,a,b,b`). A shorter list would be a guess, since ranks go over hosts by mpirun's own options.
+Neither says where the other ranks are. `--hosts` does: it has one entry for each rank, in the order of the ranks
+(`--hosts=a,a,b,b`). From a shorter list the hosts could only be guessed, because options of mpirun decide which rank is
+on which host.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 
 from tf_config import addresses
-from tf_config.resolvers.layout import BASE_PORT, Ranks, host_of, numbered, refusal
+from tf_config.resolvers.layout import BASE_PORT, Layout, Ranks, host_of, numbered, refusal
 
 OPEN_MPI, MPICH = 'Open MPI', 'MPICH'
 _VARIABLES = {
@@ -19,15 +21,19 @@ _VARIABLES = {
 }
 
 
-def is_process(environ, name):
-    """Whether mpirun of `name` started this: all its variables are there."""
+def is_process(environ: Mapping[str, str], name: str) -> bool:
+    """Whether mpirun of `name` (OPEN_MPI or MPICH) has started this process: all its variables are set."""
     return all(environ.get(variable) for variable in _VARIABLES[name])
 
 
-def resolve(environ, layout, name):
-    """Ranks of this mpirun. Raises ResolverError."""
+def resolve(environ: Mapping[str, str], layout: Layout, name: str) -> Ranks:
+    """The ranks of this mpirun, which is that of `name` (OPEN_MPI or MPICH).
+
+    Raises:
+        ResolverError: a variable of mpirun is missing or wrong, or --hosts does not have the host of every rank.
+    """
     rank, size, local_rank = (_whole(environ, name, variable) for variable in _VARIABLES[name])
-    variable, of_size, _ = _VARIABLES[name]
+    variable, size_variable, _ = _VARIABLES[name]
     where = f'mpirun of {size} process{"es" if size != 1 else ""}'
     hosts = layout.hosts or (('localhost',) if size == 1 else ())
     if len(hosts) != size:
@@ -35,7 +41,7 @@ def resolve(environ, layout, name):
             name,
             '--hosts',
             ','.join(hosts) or None,
-            f'{of_size} = {size}, and mpirun does not say where the other ranks are: give {size} '
+            f'{size_variable} = {size}, and mpirun does not say where the other ranks are: give {size} '
             'hosts in the order of the ranks, a host with two ranks twice'
             + ('; srun in place of mpirun needs none' if environ.get('SLURM_JOB_ID') else ''),
         )
@@ -44,7 +50,7 @@ def resolve(environ, layout, name):
     return Ranks(name, where, rank, variable, numbers)
 
 
-def _whole(environ, name, variable):
+def _whole(environ: Mapping[str, str], name: str, variable: str) -> int:
     text = environ.get(variable, '')
     if not re.fullmatch('[0-9]{1,9}', text):
         raise refusal(
@@ -53,8 +59,8 @@ def _whole(environ, name, variable):
     return int(text)
 
 
-def _check_own_host(name, hosts, rank, local_rank):
-    """The one thing that mpirun says of places: how many lower ranks are on this host."""
+def _check_own_host(name: str, hosts: Sequence[str], rank: int, local_rank: int) -> None:
+    """Compares --hosts with the number of lower ranks on this host, which is all that mpirun says about hosts."""
     machines = [addresses.machine(host_of(host)) for host in hosts]
     if rank < len(hosts) and machines[:rank].count(machines[rank]) != local_rank:
         variable = _VARIABLES[name][2]

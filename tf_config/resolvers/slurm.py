@@ -1,4 +1,4 @@
-"""Slurm: who is in the cluster, from what `srun` tells each task of a step.
+"""The cluster of a step of Slurm, from the variables that `srun` sets for each task.
 
     SLURM_PROCID               the rank, counted over all components of a heterogeneous job
     SLURM_STEP_NUM_TASKS       how many tasks the step has (SLURM_NTASKS where it is missing)
@@ -6,50 +6,52 @@
     SLURM_STEP_TASKS_PER_NODE  tasks on each of them, in the same order: '1(x2)', '2,1'
     SLURM_RESTART_COUNT        how often the job has been requeued; absent: never
     SLURM_DISTRIBUTION         how ranks go over nodes: 'block', 'cyclic:block'; absent: block
-    SLURM_HET_SIZE             components of a heterogeneous job, whose ranks come one after the other.
-                               The list above is sorted through all of them: which nodes are whose is in
-                               SLURM_JOB_NODELIST_HET_GROUP_0 and so on (PACK_GROUP in srun's own jobs)
-    SLURM_GTIDS                the ranks on this node, SLURMD_NODENAME: what was made of all the above
-                               is checked against them
+    SLURM_HET_SIZE             number of components of a heterogeneous job, whose ranks come one after the
+                               other. The list of nodes above is sorted over all components. The nodes of
+                               each are in SLURM_JOB_NODELIST_HET_GROUP_0 and so on (PACK_GROUP instead of
+                               HET_GROUP if srun has made the job)
+    SLURM_GTIDS                the ranks on this node, SLURMD_NODENAME. The result of all the above is
+                               checked against them
 
-A batch script has SLURM_PROCID=0 too, but no step: it runs once, on the first node.
+A batch script has SLURM_PROCID=0 too, but it is no step: it runs once, on the first node.
 """
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from tf_config import hostlist
-from tf_config.resolvers.layout import Ranks, numbered, refusal
+from tf_config.resolvers.layout import Layout, Ranks, ResolverError, numbered, refusal
+from tf_config.resolvers.lookup import NodeLookup
 
 NAME = 'Slurm'
 _CURE = 'start the trainer with srun'
 _OF_A_TASK = ('SLURM_JOB_ID', 'SLURM_STEP_ID', 'SLURM_PROCID')
 _OF_ITS_STEP = ('SLURM_STEP_NODELIST', 'SLURM_STEP_TASKS_PER_NODE')
 
-# Where --base_port is not given: jobs share nodes, so each gets ports of its own, far below those of
-# outgoing connections (from 32768 up). Jobs with neighbouring ids never meet; those that do, because they are
-# a multiple of _BLOCKS apart, part when one of them is requeued.
+# The ports without --base_port. Jobs share nodes, so each job has ports of its own, far below those of outgoing
+# connections (from 32768 up). Jobs with neighbouring ids never have the same ports. Two jobs whose ids differ by a
+# multiple of _BLOCKS do; they get different ports when one of them is requeued.
 _FIRST_PORT, _BLOCKS, _PORTS_OF_A_BLOCK = 12000, 1000, 20
 _BLOCKS_BETWEEN_STEPS = 101  # of one job
 _BLOCKS_BETWEEN_RESTARTS = 307
 
 
-def is_step(environ):
-    """Whether this is a task of a step."""
+def is_step(environ: Mapping[str, str]) -> bool:
+    """Whether this process is a task of a step."""
     return all(environ.get(name) for name in _OF_A_TASK)
 
 
-def is_job(environ):
-    """Whether this is at least inside an allocation: a batch script, or salloc's shell."""
+def is_job(environ: Mapping[str, str]) -> bool:
+    """Whether this process is inside an allocation: a task of a step, a batch script, or the shell of salloc."""
     return bool(environ.get('SLURM_JOB_ID'))
 
 
-def resolve(environ, layout, look_up):
-    """Ranks of this step.
+def resolve(environ: Mapping[str, str], layout: Layout, look_up: NodeLookup) -> Ranks:
+    """The ranks of this step. `look_up` finds the addresses of its nodes.
 
-    `look_up` maps node names to {name: (host, number)}: the host that the others can connect to, and
-    the number that tells machines apart; names that it knows nothing of are left out.
-
-    Raises ResolverError.
+    Raises:
+        ResolverError: this process is no task of a step, the variables of the step contradict each other, or a node
+            has no address.
     """
     for name in (*_OF_A_TASK, *_OF_ITS_STEP):
         if not environ.get(name):
@@ -62,16 +64,16 @@ def resolve(environ, layout, look_up):
             )
             raise refusal(NAME, name, None, f'{what}; {_CURE}')
     job, step, rank = (_whole(environ, name) for name in _OF_A_TASK)
-    nodes = _deal(environ, _tasks_on(environ))
+    nodes = _node_of_each_rank(environ, _tasks_on(environ))
     _check_own_node(environ, nodes, rank)
     where = f'step {job}.{step} on {environ["SLURM_STEP_NODELIST"]}'
     restarts = _whole(environ, 'SLURM_RESTART_COUNT') if environ.get('SLURM_RESTART_COUNT') else 0
     first_port = layout.base_port or base_port(job, step, restarts)
     if len(nodes) == 1:
         return Ranks(NAME, where, rank, 'SLURM_PROCID', (f'{nodes[0]}:{first_port}',))
-    found = look_up(tuple(dict.fromkeys(nodes)))
+    places = look_up(tuple(dict.fromkeys(nodes)))
     for node in nodes:
-        if node not in found:
+        if node not in places:
             raise refusal(
                 NAME,
                 'SLURM_STEP_NODELIST',
@@ -79,44 +81,44 @@ def resolve(environ, layout, look_up):
                 f'node {node} has no address: its name does not resolve here, and scontrol knows none; mend '
                 'that, or use --cluster_from=hosts --hosts=... --rank=$SLURM_PROCID',
             )
-    hosts = [found[node][0] for node in nodes]
-    addresses = numbered(NAME, hosts, first_port, place=dict(found.values()).get)
+    hosts = [places[node][0] for node in nodes]
+    addresses = numbered(NAME, hosts, first_port, place=dict(places.values()).get)
     return Ranks(NAME, where, rank, 'SLURM_PROCID', addresses)
 
 
-def base_port(job, step, restarts):
-    """The first port of a step, where --base_port says none."""
+def base_port(job: int, step: int, restarts: int) -> int:
+    """The lowest port of a step without --base_port. `job` and `step` are Slurm's numbers of them."""
     block = job + _BLOCKS_BETWEEN_STEPS * step + _BLOCKS_BETWEEN_RESTARTS * restarts
     return _FIRST_PORT + _PORTS_OF_A_BLOCK * (block % _BLOCKS)
 
 
-def _whole(environ, name):
+def _whole(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, '')
     if not re.fullmatch('[0-9]{1,10}', text):
         raise refusal(NAME, name, environ.get(name), f'a whole number from 0 is wanted; {_CURE}')
     return int(text)
 
 
-def _nodes(environ, name):
+def _nodes(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
     try:
         return hostlist.expand(environ[name])
     except ValueError as error:
         raise refusal(NAME, name, environ[name], str(error)) from None
 
 
-def _tasks_on(environ):
-    """{node: how many tasks of the step it has}."""
+def _tasks_on(environ: Mapping[str, str]) -> dict[str, int]:
+    """The number of tasks of the step on each node."""
     nodes, text = _nodes(environ, 'SLURM_STEP_NODELIST'), environ['SLURM_STEP_TASKS_PER_NODE']
 
-    def refused(problem):
+    def refused(problem: str) -> ResolverError:
         return refusal(NAME, 'SLURM_STEP_TASKS_PER_NODE', text, problem)
 
-    counts = []
+    counts: list[int] = []
     for item in text.split(','):
-        found = re.fullmatch(r'([0-9]{1,5})(?:\(x([0-9]{1,5})\))?', item)
-        if not found:
+        match = re.fullmatch(r'([0-9]{1,5})(?:\(x([0-9]{1,5})\))?', item)
+        if not match:
             raise refused('is not of the form "2(x3),1"')
-        counts += [int(found[1])] * int(found[2] or 1)
+        counts += [int(match[1])] * int(match[2] or 1)
     if len(counts) != len(nodes) or len(set(nodes)) != len(nodes):
         raise refused(
             f'counts {len(counts)} nodes, and SLURM_STEP_NODELIST = '
@@ -131,22 +133,22 @@ def _tasks_on(environ):
     return dict(zip(nodes, counts))
 
 
-def _components(environ, nodes):
-    """The nodes of the step by component, in the order of the ranks."""
+def _components(environ: Mapping[str, str], nodes: Iterable[str]) -> list[list[str]]:
+    """The nodes of each component of the job that are among `nodes`, in the order of the ranks."""
     if not environ.get('SLURM_HET_SIZE'):
         return [list(nodes)]
     components = []
     for number in range(min(_whole(environ, 'SLURM_HET_SIZE'), hostlist.MOST)):
         names = [f'SLURM_JOB_NODELIST_{kind}_GROUP_{number}' for kind in ('HET', 'PACK')]
-        told = [name for name in names if environ.get(name)]
-        if not told:
+        set_names = [name for name in names if environ.get(name)]
+        if not set_names:
             raise refusal(
                 NAME,
                 names[0],
                 None,
                 'the nodes of each component of this heterogeneous job are not told; submit it with sbatch',
             )
-        components.append([node for node in _nodes(environ, told[0]) if node in nodes])
+        components.append([node for node in _nodes(environ, set_names[0]) if node in nodes])
     if sorted(node for component in components for node in component) != sorted(nodes):
         raise refusal(
             NAME,
@@ -157,11 +159,10 @@ def _components(environ, nodes):
     return components
 
 
-def _deal(environ, tasks_on):
-    """The node of each rank."""
+def _node_of_each_rank(environ: Mapping[str, str], tasks_on: Mapping[str, int]) -> list[str]:
     text = environ.get('SLURM_DISTRIBUTION') or 'block'
-    how = re.split('[:,=]', text.lower())[0]  # what follows is of sockets and cores
-    result = []
+    how = re.split('[:,=]', text.lower())[0]  # the rest is about sockets and cores
+    result: list[str] = []
     for nodes in _components(environ, tasks_on):
         block = [node for node in nodes for _ in range(tasks_on[node])]
         turns = range(max((tasks_on[node] for node in nodes), default=0))
@@ -177,18 +178,18 @@ def _deal(environ, tasks_on):
     return result
 
 
-def _check_own_node(environ, nodes, rank):
-    """The one node of which Slurm tells the ranks."""
+def _check_own_node(environ: Mapping[str, str], nodes: Sequence[str], rank: int) -> None:
+    """Compares `nodes`, the node of each rank, with the ranks on this node, which Slurm tells its tasks."""
     node = environ.get('SLURMD_NODENAME')
     if not node:
         return
     expected = [str(other) for other, name in enumerate(nodes) if name == node]
-    told = environ.get('SLURM_GTIDS')
-    if str(rank) not in expected or told and sorted(told.split(',')) != sorted(expected):
+    on_this_node = environ.get('SLURM_GTIDS')
+    if str(rank) not in expected or on_this_node and sorted(on_this_node.split(',')) != sorted(expected):
         raise refusal(
             NAME,
             'SLURM_GTIDS',
-            told or rank,
+            on_this_node or rank,
             f'are the ranks on this node, {node}, and by the other variables they were '
             f'{",".join(expected) or "none"}: use srun --distribution=block, with one component or '
             'those of a heterogeneous job',

@@ -1,23 +1,39 @@
-"""The data set of --train_files and --eval_files. It knows what the files hold before training begins."""
+"""The data set of --train_files and --eval_files. The number of examples is known before training begins."""
 
 import contextlib
 import hashlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.data.files import listing
 from estimator_trainer.data.remote import cache
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from estimator_trainer.config.trainer_config import TrainerConfig
+    from estimator_trainer.data.files.source import Source
+    from estimator_trainer.data.files.spec import FileSpec
+
 _log = logging.getLogger('estimator_trainer')
 
 
 def listed(flag: str, files: str, file_format: str) -> list[str]:
-    """The paths of the files of a flag, and a check of their format. Imports no TensorFlow.
+    """Finds the files that a flag names, and checks their format. Imports no TensorFlow.
+
+    Args:
+        flag: the name of the flag, without --.
+        files: its value.
+        file_format: the value of --file_format.
+
+    Returns:
+        The paths of the files.
 
     Raises:
-        DatasetError: names the flag.
+        DatasetError: there are no such files, or they have another format. The message names the flag.
     """
     with _naming(flag):
         paths = listing.expand(files, f'--{flag}')
@@ -26,30 +42,35 @@ def listed(flag: str, files: str, file_format: str) -> list[str]:
 
 
 class FileDataset:
-    """The training files and the evaluation files of a run. The attributes that data.sources.ImageDataset has mean
-    the same.
+    """The training files and the evaluation files of a run.
 
     Args:
-        spec: data.files.FileSpec.
-        config: TrainerConfig, or what has its attributes.
+        spec: describes an example of the files.
+        config: the flags.
 
     Attributes:
-        contents: what the files hold, for config.json and for the other tasks: number of files and examples, and a
+        num_train: the number of training examples.
+        image_shape, num_classes: None; see data.sources.ImageDataset.
+        in_memory: True, because the training examples are read in an exact order.
+        shuffle: the value of --shuffle, after auto has been decided.
+        contents: describes the files, for config.json and for the other tasks: the number of files and examples, and a
             digest of the names, sizes and counts of the training files.
-        serving_features: name -> feature of a tf.Example that a SavedModel takes.
-        input_fn: (mode, params, input_context) -> tf.data.Dataset.
+        serving_features: the features of a tf.Example that a SavedModel takes, by name.
 
     Raises:
-        UsageError, DatasetError, BadExample: each names the flag.
+        DatasetError: the files cannot be used. Every message names the flag.
+        BadExample: an example is damaged.
+        UsageError: a store cannot be used.
     """
 
-    image_shape = num_classes = None
-    in_memory = True  # it is read in an exact order
+    image_shape = None
+    num_classes = None
+    in_memory = True
 
-    def __init__(self, spec, config):
+    def __init__(self, spec: 'FileSpec', config: 'TrainerConfig') -> None:
         from estimator_trainer.data.files import batches, source
 
-        self._sources = {}
+        self._sources: dict[str, Source] = {}
         index_dir = os.path.join(config.model_dir, 'index')
         for flag in ('train_files', 'eval_files'):
             with _naming(flag):
@@ -66,12 +87,11 @@ class FileDataset:
         self.shuffle = batches.shuffle_of(train, config.shuffle, config.in_memory_mb)
         self.num_train = train.num_examples
         self.contents = {**_contents(train), 'shuffle': self.shuffle}
-        if self.shuffle == 'blocks':  # how large decoded blocks are, and --in_memory_mb, decide it
+        if self.shuffle == 'blocks':  # the windows depend on the size of decoded blocks and on --in_memory_mb
             self.contents['windows'] = batches.block_order(train, config.seed).num_windows
-        self.serving_features: dict = {
+        self.serving_features: dict[str, Any] = {
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
-        self.input_fn: Callable = self._batches
         _log.info(
             'data: %d training file(s) with %d examples, --shuffle=%s; %d evaluation file(s) with %d',
             len(train.paths),
@@ -81,19 +101,22 @@ class FileDataset:
             self._sources['eval_files'].num_examples,
         )
 
-    def counts(self) -> dict:
-        """What metrics.jsonl tells of the data: examples that this task has left out, if any."""
+    def counts(self) -> dict[str, int]:
+        """The entries of metrics.jsonl about the data: the number of examples that this task has left out, if any."""
         left_out = self._sources['train_files'].tolerance.count
         return {'bad_examples': left_out} if left_out else {}
 
-    def _batches(self, mode, params, input_context=None):
+    def input_fn(
+        self, mode: str, params: dict[str, Any], input_context: 'tf.distribute.InputContext | None' = None
+    ) -> 'tf.data.Dataset':
+        """Batches of (features, labels): of the training files if `mode` is 'train', else of the evaluation files."""
         from estimator_trainer.data.files import batches
 
         source = self._sources['train_files' if mode == 'train' else 'eval_files']
         return batches.batches_of(source, mode, params, input_context, self.shuffle)
 
 
-def _contents(source) -> dict:
+def _contents(source: 'Source') -> dict[str, int | str]:
     digest = hashlib.sha256()
     for path, size in zip(source.paths, source.sizes):
         digest.update(os.fsencode(f'{os.path.basename(path)} {listing.stamp(path).size} {size}\n'))
@@ -101,7 +124,8 @@ def _contents(source) -> dict:
 
 
 @contextlib.contextmanager
-def _naming(flag):
+def _naming(flag: str) -> Iterator[None]:
+    """Makes the errors of its body name the flag."""
     try:
         yield
     except (DatasetError, BadExample, UsageError) as error:
