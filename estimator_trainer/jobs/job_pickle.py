@@ -14,8 +14,8 @@ import linecache
 import os
 import pickle
 import types
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any
 
 import cloudpickle
 
@@ -39,12 +39,12 @@ def loads(content: bytes) -> Any:
     return job
 
 
-class _Pickler(cloudpickle.CloudPickler):
-    def __init__(self, stream):
+class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # it has no types
+    def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(stream)
         self._codes: dict[str, list[types.CodeType]] = {}  # by the name of their file
 
-    def reducer_override(self, obj):
+    def reducer_override(self, obj: object) -> Any:
         if not isinstance(obj, types.CodeType):
             return super().reducer_override(obj)
         make, fields = self.dispatch_table[types.CodeType](obj)
@@ -57,7 +57,7 @@ class _Pickler(cloudpickle.CloudPickler):
         return {_kept_name(file): lines for file, lines in found.items() if lines}
 
 
-def _code_of_file(make, fields: Sequence, file: str) -> types.CodeType:
+def _code_of_file(make: Callable[..., types.CodeType], fields: Sequence[Any], file: str) -> types.CodeType:
     return make(*fields).replace(co_filename=file)
 
 
@@ -82,7 +82,7 @@ def _kept_lines(lines: Sequence[str], codes: Sequence[types.CodeType]) -> list[s
     kept = ['\n'] * len(lines)
     for statement in tree.body:
         decorators = [each.lineno for each in getattr(statement, 'decorator_list', ())]
-        first, last = min([statement.lineno, *decorators]), statement.end_lineno
+        first, last = min([statement.lineno, *decorators]), statement.end_lineno or statement.lineno
         if any(first <= code.co_firstlineno <= last for code in codes):
             kept[first - 1 : last] = lines[first - 1 : last]
     return kept
