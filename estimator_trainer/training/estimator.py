@@ -20,6 +20,7 @@ from estimator_trainer.training import (
     several_steps,
     sync_ps,
     transfers,
+    unrun_updates,
     waits,
 )
 from estimator_trainer.training import loop as loops
@@ -101,6 +102,8 @@ class _Training:
         estimators.mend_summary_of_replicas(spec.scaffold)
         has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
+        if plan.is_chief:
+            unrun_updates.warn(spec, hooks_of_job)
         if not plan.uses_parameter_servers:
             batch_first.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None

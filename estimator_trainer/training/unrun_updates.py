@@ -50,13 +50,15 @@ def said(updates: list[tf.Operation]) -> str:
     names = list(dict.fromkeys(_assigned(op) for op in updates))
     shown = ', '.join(names[:_SHOWN]) + f' and {len(names) - _SHOWN} others' * (len(names) > _SHOWN)
     if any(op in v1.get_collection(v1.GraphKeys.UPDATE_OPS) for op in updates):
-        which = 'tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)'
+        cure = 'tf.control_dependencies(tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS))'
     else:
-        which = 'layer.updates of a Keras layer or model, or what ExponentialMovingAverage.apply has returned'
+        cure = (
+            'tf.control_dependencies(layer.updates), with the Keras layer or model that they are of; averages of '
+            'ExponentialMovingAverage move if the train_op waits for what apply has returned'
+        )
     return (
         f'nobody runs the operations that update {shown}: these keep their first values, which evaluations and exports '
-        f'use. Let the train_op wait for the updates by tf.control_dependencies: {which} (docs/recipes.md, batch '
-        'normalization).'
+        f'use. Make the train_op within {cure} (docs/recipes.md, batch normalization).'
     )
 
 
