@@ -8,7 +8,7 @@ import tensorflow as tf
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, waits
+from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates, waits
 from estimator_trainer.training.dues import save_rule
 from estimator_trainer.training.session_hook import SavedListener, SessionHook
 from estimator_trainer.training.sync import coordination
@@ -88,6 +88,8 @@ class _Training:
         estimators.mend_summary_of_replicas(spec.scaffold)
         has_savers = any(isinstance(hook, v1.train.CheckpointSaverHook) for hook in hooks_of_job)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
+        if plan.is_chief:
+            unrun_updates.warn(spec, hooks_of_job)
         if not plan.uses_parameter_servers:
             step_batches.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import graphs
-from estimator_trainer.training import step_functions, waits
+from estimator_trainer.training import step_batches, step_functions
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -40,27 +40,29 @@ def warn(spec, hooks: Iterable) -> None:
         hooks: all of the job.
     """
     with lacks.or_without(graphs.__file__):
-        updates = found(_targets(spec), hooks)
+        updates = unrun(_targets(spec), hooks)
         if updates:
-            _log.warning('WARNING: %s', said(updates))
+            _log.warning('WARNING: %s', sentence(updates))
 
 
-def said(updates: list[tf.Operation]) -> str:
+def sentence(updates: list[tf.Operation]) -> str:
     """The warning about these operations."""
     names = list(dict.fromkeys(_assigned(op) for op in updates))
-    shown = ', '.join(names[:_SHOWN]) + f' and {len(names) - _SHOWN} others' * (len(names) > _SHOWN)
+    named = ', '.join(names[:_SHOWN]) + f' and {len(names) - _SHOWN} others' * (len(names) > _SHOWN)
     if any(op in v1.get_collection(v1.GraphKeys.UPDATE_OPS) for op in updates):
-        which = 'tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)'
+        cure = 'tf.control_dependencies(tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS))'
     else:
-        which = 'layer.updates of a Keras layer or model, or what ExponentialMovingAverage.apply has returned'
+        cure = (
+            'tf.control_dependencies(layer.updates), with the Keras layer or model that they are of; averages of '
+            'ExponentialMovingAverage move if the train_op waits for what apply has returned'
+        )
     return (
-        f'nobody runs the operations that update {shown}: these keep their first values, which evaluations and exports '
-        f'use. Let the train_op wait for the updates by tf.control_dependencies: {which} (docs/recipes.md, batch '
-        'normalization).'
+        f'nobody runs the operations that update {named}: these keep their first values, which evaluations and exports '
+        f'use. Make the train_op within {cure} (docs/recipes.md, batch normalization).'
     )
 
 
-def found(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Operation]:
+def unrun(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Operation]:
     """The updates that nobody runs, of the default graph.
 
     Args:
@@ -70,7 +72,7 @@ def found(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Oper
     if any(_may_run_anything(hook) for hook in hooks):
         return []
     ops = v1.get_default_graph().get_operations()
-    run = set(waits.needed([*targets, *_held_by(hooks)]))
+    run = set(step_batches.needed([*targets, *_held_by(hooks)]))
     weights, variables = _names(v1.trainable_variables()), _names(v1.global_variables())
     floats = _names(variable for variable in v1.global_variables() if variable.dtype.base_dtype.is_floating)
     functions = step_functions.Functions(ops[0].graph)
@@ -79,7 +81,7 @@ def found(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Oper
     idle = [op for op in ops if op.type in _ADD | _REPLACE and op not in run and _assigned(op) in unmoved]
     if not idle:
         return []
-    moved = _after(op for op in ops if op.type in waits.ASKS or _variable(op) in weights)
+    moved = _after(op for op in ops if op.type in step_functions.ASKS or _variable(op) in weights)
     unknown = _after(op for op in ops if op.type.startswith('Placeholder'))
     idle = [op for op in idle if op in moved and op not in unknown and _depends_on_old_value(op)]
     of_layers = variables - {_assigned(op) for op in idle}

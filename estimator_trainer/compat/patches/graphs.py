@@ -2,9 +2,9 @@
 
 Touches: Operation._get_control_flow_context, _update_input, _add_control_input and _control_outputs,
   Graph._copy_functions_to_graph_def and DType._is_ref_dtype
-Without it: each call takes one step (--steps_per_call), tensors do not travel to parameter servers together, and waits
-  for batches are not measured; where the data end or a file is damaged, some updates of the step that got no batch
-  may be in the last checkpoint
+Without it: each call takes one step (--steps_per_call), tensors do not travel to parameter servers together, waits for
+  batches are not measured, and averages that nobody moves are not found; where the data end or a file is damaged, some
+  updates of the step that got no batch may be in the last checkpoint
 For: the trainer
 """
 
