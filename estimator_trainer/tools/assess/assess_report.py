@@ -56,7 +56,8 @@ def summary(assessment: Assessment) -> list[str]:
     without = f' ({assessment.without_tensorflow} without TensorFlow)' if assessment.without_tensorflow else ''
     return [
         f'{assessment.files} file{"" if assessment.files == 1 else "s"}{without}. '
-        f'Findings: {counts[BLOCKS]} that block, {counts[NEEDS]} that need a change, {counts[RUNS]} that run as they are and change in Keras 3. '
+        f'Findings: {counts[BLOCKS]} that block, {counts[NEEDS]} that need a change, {counts[RUNS]} that run as they '
+        'are and change in Keras 3. '
         f'{assessment.other} other uses of TensorFlow stay.',
         f'To run here: {lines(assessment.lines_to_change)} to change. To move to Keras 3: {assessment.points} points.',
         *([old] if old_names.of(assessment) else []),
