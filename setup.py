@@ -18,6 +18,7 @@ setup(
         'tf_config': ['py.typed'],
         'estimator_trainer.compat.internals': ['*.ini'],
         'estimator_trainer.compat.tf1_names.contrib': ['*.ini'],
+        'estimator_trainer.tools': ['*.jinja'],
         'estimator_trainer.tools.parity': ['*.jinja'],
         'estimator_trainer.tools.report': ['*.jinja'],
         'estimator_trainer.tools.assess': ['*.jinja', '*.ini', '*.txt'],

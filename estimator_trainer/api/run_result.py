@@ -52,13 +52,13 @@ def read(model_dir: str, of_cluster: bool) -> Result:
     """
     if not urls.is_url(model_dir):
         return _of_folder(model_dir, of_cluster)
-    with local_copies.LocalCopies() as here:
-        found = _of_folder(here.run(model_dir, '--model_dir', needs.of_result), of_cluster)
+    with local_copies.LocalCopies() as copies:
+        result = _of_folder(copies.run(model_dir, '--model_dir', needs.of_result), of_cluster)
         return dataclasses.replace(
-            found,
+            result,
             model_dir=model_dir,
-            checkpoint=found.checkpoint and here.shown(found.checkpoint),
-            exports=tuple(map(here.shown, found.exports)),
+            checkpoint=result.checkpoint and copies.shown(result.checkpoint),
+            exports=tuple(map(copies.shown, result.exports)),
         )
 
 

@@ -64,7 +64,7 @@ def metrics(now: RunState) -> Iterator[Metric]:
 
 def _info(now: RunState) -> dict[str, str]:
     versions = now.config.get('versions') or {}
-    told = {
+    labels = {
         'version': _VERSION,
         'tensorflow': versions.get('tensorflow'),
         'job': now.config.get('job'),
@@ -72,7 +72,7 @@ def _info(now: RunState) -> dict[str, str]:
         'strategy': now.config.get('strategy'),
         'model_dir': now.model_dir,
     }
-    return {name: str(value) for name, value in told.items() if value}
+    return {name: str(value) for name, value in labels.items() if value}
 
 
 def _numbers(line) -> dict[str, float]:

@@ -117,7 +117,7 @@ def slice_specs(entry: Any) -> list[str]:
 
 
 def specs(dims: Iterable[Any], slices: Sequence[Any]) -> list[str]:
-    """The same of a tensor of any format; `slices`: none if it is whole."""
+    """What RestoreV2 takes as `shape_and_slices` for a tensor of any format; `slices`: none if it is whole."""
     if not slices:
         return ['']
     shape = ' '.join(str(dim.size) for dim in dims)

@@ -73,10 +73,10 @@ def newest(model_dir: str, at_least: int | None = None) -> str | None:
     """
     began, said = time.monotonic(), False
     while True:
-        found, named = latest(model_dir), _named(model_dir)
-        late = bool(named) and not found
-        if not late and (at_least is None or (found and _step_in_name(found) >= at_least)):
-            return found
+        prefix, named = latest(model_dir), _named(model_dir)
+        late = bool(named) and not prefix
+        if not late and (at_least is None or (prefix and _step_in_name(prefix) >= at_least)):
+            return prefix
         what = f'{os.path.basename(named or "")}, which the file `checkpoint` names,' if late else f'of step {at_least}'
         if time.monotonic() - began >= _VISIBLE_SECS:
             _log.warning(
@@ -84,9 +84,9 @@ def newest(model_dir: str, at_least: int | None = None) -> str | None:
                 what,
                 model_dir,
                 _VISIBLE_SECS,
-                os.path.basename(found) if found else 'no checkpoint',
+                os.path.basename(prefix) if prefix else 'no checkpoint',
             )
-            return found
+            return prefix
         if not said:
             _log.info('waits for checkpoint %s to appear in %s, at most %g s', what, model_dir, _VISIBLE_SECS)
             said = True
@@ -116,7 +116,7 @@ def is_of_objects(prefix: str) -> bool:
 
 
 def digest(prefix: str) -> str:
-    """Of a checkpoint's index, which holds the checksum of every tensor: equal digests are equal weights.
+    """The digest of a checkpoint's index, which holds the checksum of every tensor: equal digests are equal weights.
 
     '' where there is no index.
 
@@ -270,11 +270,11 @@ def _in_folder(model_dir: str, path: str) -> str:
     """The prefix of the checkpoint of a path that the file `checkpoint` names. The folder may have been moved, so that
     this folder comes first."""
     path = v1_checkpoints.name_of(path)
-    here = os.path.join(model_dir, os.path.basename(path))
-    for prefix in (here, path):
+    in_this_folder = os.path.join(model_dir, os.path.basename(path))
+    for prefix in (in_this_folder, path):
         if checkpoint_errors.exists(f'{prefix}.index') or v1_checkpoints.files(prefix):
             return prefix
-    return here
+    return in_this_folder
 
 
 @checkpoint_errors.patient

@@ -157,9 +157,9 @@ def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
     old = RunFolder(model_dir).config
     before = old.get('batches') or [[0, 0, old.get('global_batch_size') or global_batch]]
     parts = [part for part in before if part[0] <= step]
-    told = _examples_of(parts[-1], step)
-    examples = _kept_examples(model_dir).get(str(step), told)
-    if parts[-1][2] != global_batch or examples != told:
+    expected = _examples_of(parts[-1], step)
+    examples = _kept_examples(model_dir).get(str(step), expected)
+    if parts[-1][2] != global_batch or examples != expected:
         parts.append([step, examples, global_batch])
     return [part for part, after in zip(parts, [*parts[1:], [None]]) if part[0] != after[0]]
 
@@ -205,16 +205,16 @@ def write(model_dir: str, new: Mapping[str, Any]) -> None:
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    found = []
+    differences = []
     for name in _MATTERS:
         was, now = old.get(name), new[name]
         if isinstance(now, dict):
             was = was or {}
-            found += [
+            differences += [
                 (f'param {key}', was.get(key), now.get(key))
                 for key in sorted({*was, *now})
                 if was.get(key) != now.get(key)
             ]
         elif was != now:
-            found.append((name, was, now))
-    return found
+            differences.append((name, was, now))
+    return differences

@@ -55,7 +55,7 @@ def number_in(text: str) -> int | None:
 
 
 def exit_code(number: int | None) -> int:
-    """Of a task whose model_dir has failed with an error of this number."""
+    """The exit code of a task whose model_dir has failed with an error of this number."""
     return exit_codes.FILES_AWAY if number in MAY_PASS else exit_codes.CANNOT_WRITE
 
 

@@ -43,12 +43,12 @@ class Holder:
     boot: str = '?'
 
     @property
-    def here(self) -> bool:
+    def is_on_this_machine(self) -> bool:
         """On this machine, as far as is known."""
         return self.boot in (boot_id(), '?')
 
     def __str__(self) -> str:
-        return f'process {self.pid}{"" if self.here else f" on {self.machine}"}'
+        return f'process {self.pid}{"" if self.is_on_this_machine else f" on {self.machine}"}'
 
 
 class Held(Exception):
@@ -178,7 +178,7 @@ class Lock:
 
 
 def boot_id() -> str:
-    """Of this machine since it was started. '?': it does not say."""
+    """The id of this machine since it was started. '?': it does not say."""
     try:
         text = pathlib.Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii')
     except OSError:  # a sandbox shows less of /proc
@@ -186,9 +186,9 @@ def boot_id() -> str:
     return text.strip() or '?'
 
 
-def patience(here: float, elsewhere: float = math.inf) -> Callable[[Holder], float]:
+def patience(on_this_machine: float, elsewhere: float = math.inf) -> Callable[[Holder], float]:
     """`Lock.wait`'s: seconds for a holder on this machine, and for one on another."""
-    return lambda holder: here if holder.here else elsewhere
+    return lambda holder: on_this_machine if holder.is_on_this_machine else elsewhere
 
 
 def is_held(path: str | os.PathLike[str]) -> bool:

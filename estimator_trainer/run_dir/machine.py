@@ -7,8 +7,8 @@ import platform
 def facts() -> dict[str, str | int | float]:
     """System, processor, cores that this process may use, and memory. What the machine does not tell is missing."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    found = {'system': platform.platform(), 'processor': _processor(), 'cores': cores, 'memory_gb': _memory_gb()}
-    return {name: value for name, value in found.items() if value}
+    known = {'system': platform.platform(), 'processor': _processor(), 'cores': cores, 'memory_gb': _memory_gb()}
+    return {name: value for name, value in known.items() if value}
 
 
 def _processor() -> str:

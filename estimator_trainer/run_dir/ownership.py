@@ -58,13 +58,13 @@ def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, else
     """
 
     def say(holder: locks.Holder, secs: float, bound: float) -> None:
-        if not holder.here:
+        if not holder.is_on_this_machine:
             _log.info('--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound)
 
     try:
         lock.wait(locks.patience(wait_secs, elsewhere_secs), say)
     except locks.Held as held:
-        raise (UsageError if held.holder.here else TakenElsewhere)(
+        raise (UsageError if held.holder.is_on_this_machine else TakenElsewhere)(
             f'--model_dir={model_dir}: {held.holder} {does}. Wait for it, stop it, or name another folder.'
         ) from None
     except locks.NotALock as error:
@@ -99,7 +99,7 @@ def supervise(folder: str, flag: str = '--model_dir') -> Iterator[None]:
             raise UsageError(f'{flag}={folder}: {error.strerror}; give a folder that can be written') from None
         if not free:
             holder = lock.holder()
-            where = '' if holder.here else f' on {holder.machine}'
+            where = '' if holder.is_on_this_machine else f' on {holder.machine}'
             raise UsageError(
                 f'{flag}={folder}: another run_local_cluster.sh (pid {holder.pid}{where}) is at work there; wait for '
                 'its end, or give another folder'

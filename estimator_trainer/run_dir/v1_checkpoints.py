@@ -27,7 +27,7 @@ def name_of(named: str) -> str:
 
 def among(names: Iterable[str]) -> set[str]:
     """The checkpoints of format V1 among the files of a model_dir, by their names."""
-    return {found[1] for found in map(file_names.V1.fullmatch, names) if found}
+    return {match[1] for match in map(file_names.V1.fullmatch, names) if match}
 
 
 def files(prefix: str) -> list[str]:
@@ -109,15 +109,15 @@ def write_as_v2(prefix: str) -> str | None:
 
 def _tensors(paths: Iterable[str]) -> tuple[list[str], list[str], list[tf.DType]]:
     """The name, the slice and the type of each tensor, as RestoreV2 and SaveV2 take them."""
-    found = [
+    tensors = [
         (tensor.name, spec, tf.as_dtype(tensor.type))
         for path in paths
         for tensor in meta(path)
         for spec in bundle.specs(tensor.shape.dim, [part for part in tensor.slice if _is_part(part)])
     ]
-    if not found:
+    if not tensors:
         raise ValueError('it names no tensors')
-    names, specs, dtypes = zip(*sorted(set(found), key=lambda each: each[:2]))
+    names, specs, dtypes = zip(*sorted(set(tensors), key=lambda each: each[:2]))
     return list(names), list(specs), list(dtypes)
 
 

@@ -67,8 +67,8 @@ def with_data(files: Iterable[str]) -> set[str]:
 
 def export_of(name: str) -> str | None:
     """The SavedModel that a file is a part of: 'export/best/1700/variables/x' -> 'export/best/1700'."""
-    found = _EXPORT.fullmatch(name)
-    return found[1] if found else None
+    match = _EXPORT.fullmatch(name)
+    return match[1] if match else None
 
 
 def is_export(unit: str) -> bool:
@@ -93,7 +93,7 @@ def is_whole(unit: str, members) -> bool:
     """Whether these files of a checkpoint or SavedModel make one."""
     if not any(is_last_of_unit(name) for name in members):
         return False
-    shards = [found[1] for found in map(_SHARD.fullmatch, members) if found]
+    shards = [match[1] for match in map(_SHARD.fullmatch, members) if match]
     return is_export(unit) or bool(shards) and all(int(count) == len(shards) for count in shards)
 
 
@@ -183,8 +183,8 @@ def of_files(objects: Mapping[str, T]) -> dict[str, T]:
     """Without the objects that cannot be files below a folder: markers of folders, and those with .. in their names."""
     folders = {folder for name in objects for folder in _above(name)}
     return {
-        name: found
-        for name, found in objects.items()
+        name: value
+        for name, value in objects.items()
         if name not in folders and not {'', '.', '..'} & set(name.split('/'))
     }
 

@@ -1,12 +1,14 @@
 """Figures of Matplotlib as inline SVG whose colours are those of the page: light, dark or printed.
 
 A figure is drawn with the colours below, which nobody would choose. In the SVG each of them becomes a variable of CSS;
-a page that shows the figure has CSS in its style.
+a page that shows the figure has the CSS of `pages.py`.
 """
 
 import io
 import re
+from collections.abc import Mapping
 
+import markupsafe
 import matplotlib
 from matplotlib import figure
 
@@ -15,23 +17,6 @@ INK, RULE, GOOD, BAD, PALE = '#0a0b00', '#0a0b01', '#0a0b02', '#0a0b03', '#0a0b0
 COLOURS = tuple(f'#0a0b1{number}' for number in range(NUM_COLOURS))
 _VARIABLES = {INK: 'ink', RULE: 'rule', GOOD: 'good', BAD: 'bad', PALE: 'pale'}
 _VARIABLES |= {colour: f'c{number}' for number, colour in enumerate(COLOURS)}
-_LIGHT = (
-    '--ink: #1d2329; --paper: #fff; --rule: #d5dadf; --pale: #b9c4cf; '
-    '--good: #176639; --bad: #b3151f; --warn: #8a5a00; '
-    '--c0: #0b62c4; --c1: #c2570c; --c2: #1a7f4b; --c3: #7c3fb5; '
-    '--c4: #c2255c; --c5: #0f7c8a; --c6: #8a5a2b; --c7: #5b6470'
-)
-_DARK = (
-    '--ink: #e4e8ec; --paper: #14181d; --rule: #363e47; --pale: #55616d; '
-    '--good: #6fd39a; --bad: #ff8f8a; --warn: #f0c15c; '
-    '--c0: #6cb6ff; --c1: #ffa657; --c2: #6fd39a; --c3: #c8a2ff; '
-    '--c4: #ff8fb1; --c5: #56d4dd; --c6: #d9b38c; --c7: #a9b4c0'
-)
-CSS = f"""\
-:root {{ color-scheme: light dark; {_LIGHT} }}
-@media screen and (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}
-body {{ color: var(--ink); background: var(--paper) }}
-"""
 _STYLE = {
     'svg.fonttype': 'none',  # text stays text
     'svg.hashsalt': 'estimator_trainer',  # the same bytes each time
@@ -80,3 +65,31 @@ def as_svg(drawing: figure.Figure, name: str = 'figure', label: str = '') -> str
     svg = re.sub(r'#0a0b[01][0-9]', lambda match: f'var(--{_VARIABLES[match[0]]})', svg)
     escaped = label.replace('&', '&amp;').replace('<', '&lt;').replace('"', '&quot;')
     return svg.replace('<svg ', f'<svg role="img" aria-label="{escaped}" ', 1) if label else svg
+
+
+def lines(
+    curves: Mapping[str, Mapping[int, float]],
+    ylabel: str,
+    name: str,
+    label: str,
+    height: float = 4.0,
+    logarithmic: bool = False,
+) -> markupsafe.Markup:
+    """Lines over the steps, as inline SVG. Later lines are dashed, so that equal ones show.
+
+    Args:
+        curves: name of a line -> step -> value.
+        name, label: as of `as_svg`.
+        height: in inches.
+    """
+    with style():
+        drawing = figure.Figure(figsize=(9, height), layout='constrained')
+        axes = drawing.subplots()
+        for number, (title, points) in enumerate(curves.items()):
+            dashes = (5 * number, (6, 6 + 4 * number)) if number else '-'
+            marks = {'linestyle': dashes, 'marker': '.', 'gid': f'curve-{number}'}
+            axes.plot(list(points), list(points.values()), label=title, **marks)
+        axes.set(xlabel='step', ylabel=ylabel, **({'yscale': 'log'} if logarithmic else {}))
+        axes.grid()
+        drawing.legend(loc='outside lower center', ncols=3)
+    return markupsafe.Markup(as_svg(drawing, name, label))

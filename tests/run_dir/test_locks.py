@@ -33,7 +33,7 @@ def test_who_has_it(tmp_path):
         lock.take()
         holder = other.holder()
     assert (holder.pid, holder.machine, holder.boot) == (str(os.getpid()), os.uname().nodename, locks.boot_id())
-    assert holder.here and str(holder) == f'process {os.getpid()}'
+    assert holder.is_on_this_machine and str(holder) == f'process {os.getpid()}'
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_patience_depends_on_the_machine(tmp_path, boot, secs):
         clock = Clock()
         with pytest.raises(locks.Held) as caught:
             lock.wait(locks.patience(5, 40), clock=clock, sleep=clock.sleep)
-    assert secs <= clock.now < secs + 1 and caught.value.holder.here == (boot is None)
+    assert secs <= clock.now < secs + 1 and caught.value.holder.is_on_this_machine == (boot is None)
 
 
 ORPHAN = """

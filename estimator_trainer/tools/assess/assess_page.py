@@ -2,21 +2,21 @@
 
 import pathlib
 
-import jinja2
-
+from estimator_trainer.tools import pages
 from estimator_trainer.tools.assess import assess_report
 from estimator_trainer.tools.assess.findings import Assessment
 
 _TEMPLATE = pathlib.Path(__file__).with_name('page.html.jinja')
 
 
-def page(title: str, found: Assessment) -> str:
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_TEMPLATE.read_text(encoding='utf-8')).render(
+def page(title: str, assessment: Assessment) -> str:
+    return pages.render(
+        _TEMPLATE,
         title=title,
-        verdict=assess_report.verdict(found),
-        state=next((state for _, state, _ in assess_report.sections(found)), 'runs'),
-        summary=assess_report.summary(found),
+        width='80rem',
+        verdict=assess_report.verdict(assessment),
+        state=next((state for _, state, _ in assess_report.sections(assessment)), 'runs'),
+        summary=assess_report.summary(assessment),
         places=assess_report.places,
-        sections=list(assess_report.sections(found)),
+        sections=list(assess_report.sections(assessment)),
     )

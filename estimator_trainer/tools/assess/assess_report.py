@@ -1,12 +1,12 @@
 """An assessment as text and as JSON."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from estimator_trainer.tools.assess import old_names
 from estimator_trainer.tools.assess.findings import OLD_IMPORT, POINTS, Assessment, CodeFinding
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, RUNS
+from estimator_trainer.tools.reporting import some, wrapped
 
 TITLES = {BLOCKS: 'Blocks', NEEDS: 'Needs a change', RUNS: 'Runs as it is'}
 OLD_TITLE = 'Needs `import tensorflow.compat.v1 as tf`'
@@ -15,7 +15,6 @@ EFFORT_NOTE = (
     + ', '.join(f'{effort} {points}' for effort, points in POINTS.items())
     + '. They compare programs with each other; they are no hours.'
 )
-_WIDTH = 110
 _PLACES = 5  # that the text names of each part
 _NAMES = 8
 
@@ -30,18 +29,18 @@ class Group(NamedTuple):
     effort: str
 
 
-def verdict(found: Assessment) -> str:
+def verdict(assessment: Assessment) -> str:
     """The first line: what blocks, or else how much there is to do."""
-    blocking = found.having(BLOCKS)
+    blocking = assessment.having(BLOCKS)
     if blocking:
         first = blocking[0]
         more = f' ({len(blocking) - 1} more findings block)' if len(blocking) > 1 else ''
         return f'blocked: {first.place}: {first.name}: {first.here}{more}'
-    if found.having(NEEDS):
-        return f'needs changes: {lines(found.lines_to_change)}; nothing blocks'
-    if not found.findings:
+    if assessment.having(NEEDS):
+        return f'needs changes: {lines(assessment.lines_to_change)}; nothing blocks'
+    if not assessment.findings:
         return 'has nothing that `assess` knows: no Estimator, no name of TensorFlow 1'
-    notes = '; read what stands at "here:"' if any(finding.here for finding in found.findings) else ''
+    notes = '; read what stands at "here:"' if any(finding.here for finding in assessment.findings) else ''
     return f'runs as it is under `python -m estimator_trainer.compat run`{notes}'
 
 
@@ -49,26 +48,27 @@ def lines(number: int) -> str:
     return f'{number} line{"" if number == 1 else "s"}'
 
 
-def summary(found: Assessment) -> list[str]:
-    counts = {state: len(found.having(state)) for state in TITLES}
+def summary(assessment: Assessment) -> list[str]:
+    counts = {state: len(assessment.having(state)) for state in TITLES}
     old = (
         '`python -m estimator_trainer doctor PROGRAM` says which of these lines run unchanged under `compat run --tf1`.'
     )
-    without = f' ({found.without_tensorflow} without TensorFlow)' if found.without_tensorflow else ''
+    without = f' ({assessment.without_tensorflow} without TensorFlow)' if assessment.without_tensorflow else ''
     return [
-        f'{found.files} file{"" if found.files == 1 else "s"}{without}. Findings: {counts[BLOCKS]} that block, '
-        f'{counts[NEEDS]} that need a change, {counts[RUNS]} that run as they are and change in Keras 3. '
-        f'{found.other} other uses of TensorFlow stay.',
-        f'To run here: {lines(found.lines_to_change)} to change. To move to Keras 3: {found.points} points.',
-        *([old] if old_names.of(found) else []),
+        f'{assessment.files} file{"" if assessment.files == 1 else "s"}{without}. '
+        f'Findings: {counts[BLOCKS]} that block, {counts[NEEDS]} that need a change, {counts[RUNS]} that run as they '
+        'are and change in Keras 3. '
+        f'{assessment.other} other uses of TensorFlow stay.',
+        f'To run here: {lines(assessment.lines_to_change)} to change. To move to Keras 3: {assessment.points} points.',
+        *([old] if old_names.of(assessment) else []),
         EFFORT_NOTE,
     ]
 
 
-def sections(found: Assessment) -> Iterator[tuple[str, str, list[Group]]]:
-    """(title, state, groups) of what was found, the worst first."""
+def sections(assessment: Assessment) -> Iterator[tuple[str, str, list[Group]]]:
+    """(title, state, groups) of what was assessment, the worst first."""
     for state, title in TITLES.items():
-        having = found.having(state)
+        having = assessment.having(state)
         for old_import in (False, True):
             groups = _groups([finding for finding in having if finding.old_import is old_import])
             if groups:
@@ -91,49 +91,37 @@ def _groups(findings: Sequence[CodeFinding]) -> list[Group]:
     ]
 
 
-def text(found: Assessment) -> str:
+def text(assessment: Assessment) -> str:
     """The report for a terminal."""
-    shown = [verdict(found), '', *_wrapped(summary(found))]
-    for title, _, groups in sections(found):
-        shown += ['', f'{title}:']
+    lines_of_text = [verdict(assessment), '', *wrapped(summary(assessment))]
+    for title, _, groups in sections(assessment):
+        lines_of_text += ['', f'{title}:']
         for group in groups:
-            shown += _wrapped([_some(group.names, _NAMES)], '  ', '    ')
-            shown += _wrapped([f'at {places(group.places)}'], '    ', '      ')
-            shown += _wrapped([f'here: {group.here}'] if group.here else [], '    ', '      ')
-            shown += _wrapped([f'Keras 3 ({group.effort}): {group.keras}'], '    ', '      ')
-    return '\n'.join(shown)
+            lines_of_text += wrapped([some(group.names, _NAMES)], '  ', '    ')
+            lines_of_text += wrapped([f'at {places(group.places)}'], '    ', '      ')
+            lines_of_text += wrapped([f'here: {group.here}'] if group.here else [], '    ', '      ')
+            lines_of_text += wrapped([f'Keras 3 ({group.effort}): {group.keras}'], '    ', '      ')
+    return '\n'.join(lines_of_text)
 
 
 def places(each: Sequence[str], most: int = _PLACES) -> str:
     """'a.py:1, 7, b.py:3 and 9 more': the name of a file stands before its first line."""
-    shown, last = [], ''
+    texts, last = [], ''
     for place in each[:most]:
         path, _, line = place.rpartition(':')
-        shown.append(line if path == last else place)
+        texts.append(line if path == last else place)
         last = path
-    return _some([*shown, *each[most:]], most)
+    return some([*texts, *each[most:]], most)
 
 
-def _wrapped(texts: Sequence[str], first: str = '', others: str = '') -> list[str]:
-    wrap = textwrap.TextWrapper(
-        _WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
-    )
-    return [line for each in texts for line in wrap.wrap(each)]
-
-
-def _some(words: Sequence[str], most: int) -> str:
-    rest = f' and {len(words) - most} more' if len(words) > most else ''
-    return ', '.join(words[:most]) + rest
-
-
-def to_json(found: Assessment) -> dict[str, Any]:
+def to_json(assessment: Assessment) -> dict[str, Any]:
     return {
-        'verdict': verdict(found),
-        'files': found.files,
-        'files_without_tensorflow': found.without_tensorflow,
-        'other_uses': found.other,
-        'lines_to_change': found.lines_to_change,
-        'keras_points': found.points,
+        'verdict': verdict(assessment),
+        'files': assessment.files,
+        'files_without_tensorflow': assessment.without_tensorflow,
+        'other_uses': assessment.other,
+        'lines_to_change': assessment.lines_to_change,
+        'keras_points': assessment.points,
         'findings': [
             {
                 'file': finding.path,
@@ -146,6 +134,6 @@ def to_json(found: Assessment) -> dict[str, Any]:
                 'keras': finding.entry.keras,
                 'effort': finding.entry.effort,
             }
-            for finding in found.findings
+            for finding in assessment.findings
         ],
     }

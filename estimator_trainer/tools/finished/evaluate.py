@@ -42,10 +42,10 @@ def main(argv) -> int:
     return finished_run.command(argv, 'evaluate', USAGE, EvaluateFlags, _evaluate)
 
 
-def _evaluate(values, here) -> dict:
-    with finished_run.taken_up(values, here, only_evaluates=True) as found:
-        _log.info('evaluation of %s', here.shown(found.prefix))
-        metrics = dict(found.evaluator.evaluate(found.prefix))
+def _evaluate(values, copies) -> dict:
+    with finished_run.taken_up(values, copies, only_evaluates=True) as run:
+        _log.info('evaluation of %s', copies.shown(run.prefix))
+        metrics = dict(run.evaluator.evaluate(run.prefix))
     step = int(metrics.pop('global_step'))
     _log.info('evaluation at step %d: %s', step, metrics_log.in_words(metrics))
     return {**{name: metrics_log.plain(value) for name, value in sorted(metrics.items())}, 'global_step': step}

@@ -4,8 +4,9 @@ import shlex
 from typing import NamedTuple
 
 from estimator_trainer.tools.inspection import kinds
-from estimator_trainer.tools.inspection.facts import Checkpoint, Export, Graph, OwnRun
+from estimator_trainer.tools.inspection.facts import Findings
 from estimator_trainer.tools.inspection.kinds import Kind
+from estimator_trainer.tools.reporting import some
 
 YES, PROGRAM, NO = 'yes', 'with its program', 'no'
 _RUN = '`python -m estimator_trainer.compat run PROGRAM`'
@@ -17,74 +18,56 @@ class Advice(NamedTuple):
     reason: str
 
 
-class Evidence(NamedTuple):
-    """What the advice rests on.
-
-    `best` is the newest checkpoint that is whole, `named` the one that TensorFlow takes.
-    `elsewhere` is the path that TensorFlow takes in another folder.
-    """
-
-    kind: Kind
-    best: Checkpoint | None
-    named: str
-    elsewhere: str
-    checkpoints: int
-    exports: tuple[Export, ...]
-    graph: Graph | None
-    own: OwnRun | None
-    whole_folder: bool
-    path: str
-
-
-def advise(of: Evidence) -> list[Advice]:
+def advise(findings: Findings) -> list[Advice]:
     """The advice for a run, or for a folder that holds exports only."""
-    if not of.checkpoints:
-        return [_serve(of)] if of.exports else []
-    return [_resume(of), _evaluate(of), _serve(of), _migrate(of)]
+    if not findings.checkpoints:
+        return [_serve(findings)] if findings.exports else []
+    return [_resume(findings), _evaluate(findings), _serve(findings), _migrate(findings)]
 
 
-def _resume(of: Evidence) -> Advice:
-    stop = _obstacle(of)
+def _resume(findings: Findings) -> Advice:
+    stop = _obstacle(findings)
     if stop:
         return Advice('resume', NO, stop)
-    at = f'step {of.best.step}' if of.best.step is not None else 'the checkpoint'
+    at = f'step {findings.best.step}' if findings.best.step is not None else 'the checkpoint'
     back = ''
-    if of.whole_folder and (of.elsewhere or of.named != of.best.name):
+    if not findings.place.only and (findings.place.elsewhere or findings.place.named != findings.best.name):
+        named = findings.place.elsewhere or findings.place.named or 'none'
         back = (
-            f' First write `model_checkpoint_path: "{of.best.name}"` into the file `checkpoint`: it names '
-            f'{of.elsewhere or of.named or "none"} now, and training would fail or begin at step 0.'
+            f' First write `model_checkpoint_path: "{findings.best.name}"` into the file `checkpoint`: it names '
+            f'{named} now, and training would fail or begin at step 0.'
         )
-    if of.own:
-        end = of.own.state.get('state') == 'ended'
+    if findings.own:
+        end = findings.own.state.get('state') == 'ended'
         more = ' The run has ended: give it more --max_steps or --epochs.' if end else ''
-        return Advice('resume', YES, f'This command goes on from {at}: {of.own.command}.{more}')
-    if of.kind.family == kinds.OBJECTS:
+        return Advice('resume', YES, f'This command goes on from {at}: {findings.own.command}.{more}')
+    if findings.kind.family == kinds.OBJECTS:
         return Advice('resume', PROGRAM, f'tf.train.Checkpoint(...).restore of the program goes on from {at}.{back}')
     lost = (
-        f' Its graph has operations that TensorFlow here lacks ({_some(of.graph.unknown)}); `assess` says what of the '
-        'program needs a change.'
-        if of.graph and of.graph.unknown
+        f' Its graph has operations that TensorFlow here lacks ({some(findings.graph.unknown, 3)}); `assess` says what '
+        'of the program needs a change.'
+        if findings.graph and findings.graph.unknown
         else ''
     )
     return Advice(
         'resume',
         PROGRAM,
-        f'Run the program with this model_dir under {_RUN}; train goes on from {at}. input_fn and {_needed(of.kind)} '
-        f'are not in the files.{back}{lost}',
+        f'Run the program with this model_dir under {_RUN}; train goes on from {at}. input_fn and '
+        f'{_needed(findings.kind)} are not in the files.{back}{lost}',
     )
 
 
-def _evaluate(of: Evidence) -> Advice:
-    stop = _obstacle(of)
+def _evaluate(findings: Findings) -> Advice:
+    stop = _obstacle(findings)
     if stop:
         return Advice('evaluate', NO, stop)
-    if of.own:
+    if findings.own:
         return Advice(
             'evaluate',
             YES,
             'The command of `resume` evaluates what has not been evaluated, and trains if steps are left.',
         )
-    if of.kind.family == kinds.OBJECTS:
+    if findings.kind.family == kinds.OBJECTS:
         return Advice('evaluate', PROGRAM, 'The model and its data are in the program.')
     return Advice(
         'evaluate',
@@ -93,12 +76,12 @@ def _evaluate(of: Evidence) -> Advice:
     )
 
 
-def _obstacle(of: Evidence) -> str:
-    if of.best is None:
+def _obstacle(findings: Findings) -> str:
+    if findings.best is None:
         return 'No checkpoint is whole.'
-    if of.kind.family == kinds.TREES:
+    if findings.kind.family == kinds.TREES:
         return 'tensorflow-estimator 2.15, the last version, has no boosted trees.'
-    if of.kind.family == kinds.CONTRIB:
+    if findings.kind.family == kinds.CONTRIB:
         return (
             'tf.contrib.learn is gone, and tf.estimator names the variables otherwise. tf.train.load_checkpoint reads '
             'the weights by name; a warm start with var_name_to_prev_var_name takes them over.'
@@ -106,27 +89,28 @@ def _obstacle(of: Evidence) -> str:
     return ''
 
 
-def _serve(of: Evidence) -> Advice:
-    good = [export for export in of.exports if not export.damage and not export.unknown]
+def _serve(findings: Findings) -> Advice:
+    good = [export for export in findings.exports if not export.damage and not export.unknown]
     if good:
         # best is what the trainer takes too
         chosen = max(good, key=lambda export: ('/best/' in f'/{export.path}/', export.path))
         names = [each.name for each in chosen.signatures]
         named = '' if {'predict', 'serving_default'} & set(names) or not names else f' --signature={names[0]}'
-        where = shlex.quote(of.path if chosen.path == '.' else f'{of.path}/{chosen.path}')
+        path = _path(findings)
+        where = shlex.quote(path if chosen.path == '.' else f'{path}/{chosen.path}')
         return Advice(
             'serve',
             YES,
             f'`python -m estimator_trainer predict --export={where}{named}` with --files and --out predicts whole '
             'files; TensorFlow Serving takes the folder as it is.',
         )
-    if of.exports:
-        first = of.exports[-1]
-        why = first.damage or f'it has operations that TensorFlow here lacks: {_some(first.unknown)}'
+    if findings.exports:
+        first = findings.exports[-1]
+        why = first.damage or f'it has operations that TensorFlow here lacks: {some(first.unknown, 3)}'
         return Advice('serve', NO, f'{"It is damaged" if first.path == "." else first.path}: {why}.')
-    if of.best is None:
+    if findings.best is None:
         return Advice('serve', NO, 'There is no export, and no checkpoint is whole.')
-    if of.own:
+    if findings.own:
         return Advice(
             'serve',
             PROGRAM,
@@ -140,51 +124,56 @@ def _serve(of: Evidence) -> Advice:
     )
 
 
-def _migrate(of: Evidence) -> Advice:
-    stop = _obstacle(of)
+def _migrate(findings: Findings) -> Advice:
+    stop = _obstacle(findings)
     if stop:
         return Advice('migrate', NO, stop)
-    if of.own and of.own.loop != 'estimator':
+    if findings.own and findings.own.loop != 'estimator':
         return Advice(
             'migrate',
             YES,
-            f"It is a run of {of.own.loop} already. `migrate --from_keras` makes an Estimator's checkpoint of it.",
+            f'It is a run of {findings.own.loop} already. `migrate --from_keras` makes '
+            "an Estimator's checkpoint of it.",
         )
-    if of.own:
-        job = of.own.job
+    if findings.own:
+        job = findings.own.job
         condition = '' if ':' not in job else f', if the job {job} has make_model or makes a canned Estimator'
         return Advice(
             'migrate',
             PROGRAM if condition else YES,
-            f'`python -m estimator_trainer migrate --model_dir={shlex.quote(of.path)} --to=FOLDER` makes files of '
-            f'Keras of it{condition}.',
+            f'`python -m estimator_trainer migrate --model_dir={shlex.quote(_path(findings))} --to=FOLDER` makes '
+            f'files of Keras of it{condition}.',
         )
-    if of.kind.family == kinds.KERAS:
+    if findings.kind.family == kinds.KERAS:
         return Advice(
             'migrate',
             PROGRAM,
             'The Keras model is in the program: build it there, and load the weights with '
             'tf.train.Checkpoint(model=model).',
         )
-    if of.kind.family == kinds.OBJECTS:
+    if findings.kind.family == kinds.OBJECTS:
         return Advice('migrate', PROGRAM, 'Restore it into the model of the program, and save that as .keras.')
-    if of.kind.family != kinds.CANNED:
+    if findings.kind.family != kinds.CANNED:
         return Advice(
             'migrate',
             NO,
             '`migrate` takes linear, DNN, combined and baseline Estimators, and runs of this trainer whose job has '
             'make_model.',
         )
-    if any('shared_embedding' in variable.name for variable in of.best.variables):
+    if any('shared_embedding' in variable.name for variable in findings.best.variables):
         return Advice('migrate', NO, '`migrate` does not know columns that share an embedding.')
     return Advice(
         'migrate',
         PROGRAM,
         'The program needs a function that gives the Estimator, and one that gives a tf.data.Dataset. `python -m '
         'estimator_trainer migrate --program=FILE.py:FUNCTION --input_fn=FUNCTION '
-        f'--model_dir={shlex.quote(of.path)} --to=FOLDER` then makes a model of Keras 3, or says what has no '
+        f'--model_dir={shlex.quote(_path(findings))} --to=FOLDER` then makes a model of Keras 3, or says what has no '
         'equal there.',
     )
+
+
+def _path(findings: Findings) -> str:
+    return findings.place.path.rstrip('/')
 
 
 def _needed(kind: Kind) -> str:
@@ -193,8 +182,3 @@ def _needed(kind: Kind) -> str:
         if kind.family in (kinds.CANNED, kinds.RNN) and 'baseline' not in kind.parts
         else 'the model'
     )
-
-
-def _some(names: tuple[str, ...]) -> str:
-    rest = f' and {len(names) - 3} more' if len(names) > 3 else ''
-    return ', '.join(names[:3]) + rest

@@ -30,16 +30,16 @@ def of_nodes(nodes: Iterable[Any]) -> dict[tuple[str, str], str]:
     return {key: _words(members) for key, members in sorted(scopes.items())}
 
 
-def are_numbered(found: dict[tuple[str, str], str]) -> bool:
+def are_numbered(columns: dict[tuple[str, str], str]) -> bool:
     """Whether the operations of every deep column are in a scope with `_1` behind the column's name."""
-    deep = [name for part, name in found if part == 'dnn']
+    deep = [name for part, name in columns if part == 'dnn']
     return bool(deep) and all(name.endswith('_1') for name in deep)
 
 
-def without_numbers(found: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    """The same for a class of TensorFlow 2. Its layer opens the scope of each deep column twice, first for variables,
+def without_numbers(columns: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    """The columns of a class of TensorFlow 2. Its layer opens the scope of each deep column twice, first for variables,
     so that the operations of `age` are in `age_1`."""
-    return {(part, re.sub(r'_1$', '', name) if part == 'dnn' else name): text for (part, name), text in found.items()}
+    return {(part, re.sub(r'_1$', '', name) if part == 'dnn' else name): text for (part, name), text in columns.items()}
 
 
 def _words(nodes: list) -> str:
@@ -52,8 +52,8 @@ def _words(nodes: list) -> str:
         return f'crossed into {cross.attr["num_buckets"].i} buckets'
     if 'Bucketize' in by_op:
         borders = [f'{border:g}' for border in by_op['Bucketize'].attr['boundaries'].list.f]
-        shown = ', '.join(borders[:6]) + (f' and {len(borders) - 6} more' if len(borders) > 6 else '')
-        return f'bucketized at {shown}'
+        first = ', '.join(borders[:6]) + (f' and {len(borders) - 6} more' if len(borders) > 6 else '')
+        return f'bucketized at {first}'
     if hashed is not None:
         return f'hashed into {hashed.attr["num_buckets"].i} buckets'
     if any(op in by_op for op in _LOOKUPS):

@@ -1,29 +1,17 @@
 """What is read from files: values that the rest of the package works with."""
 
-from typing import Any, NamedTuple
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from estimator_trainer.tools.inspection.variables import Variable
 
-class Variable(NamedTuple):
-    """A variable of a checkpoint.
-
-    Attributes:
-        name: in the graph. A checkpoint of objects tells it beside the key.
-        shape: of the whole variable.
-        bytes: that the checkpoint stores for it.
-        slices: in how many slices it is stored.
-        key: in the checkpoint, where that is not the name.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    bytes: int
-    slices: int = 1
-    key: str = ''
-
-    @property
-    def shown_shape(self) -> str:
-        return 'x'.join(map(str, self.shape)) or 'scalar'
+if TYPE_CHECKING:  # they are made of these values
+    from estimator_trainer.tools.inspection.folder import Place
+    from estimator_trainer.tools.inspection.kinds import Kind
+    from estimator_trainer.tools.inspection.layers import Layer
+    from estimator_trainer.tools.inspection.optimizers_of_run import Optimizer
+    from estimator_trainer.tools.inspection.roles import Role
 
 
 class Checkpoint(NamedTuple):
@@ -138,3 +126,35 @@ class OwnRun(NamedTuple):
     config: dict[str, Any]
     state: dict[str, Any]
     last: dict[str, Any]
+
+
+@dataclasses.dataclass
+class Findings:
+    """What a folder is: its files, and what they mean.
+
+    Attributes:
+        best: the newest checkpoint that is whole, beginning with the one that TensorFlow takes; None if none is.
+        described: the checkpoint whose variables are listed: `best`, or else one whose index can be read.
+        own: what a run of this trainer says of itself; None if it is no such run.
+        damage: a sentence for each damaged file.
+        notes: what else is to be said.
+        variables: of the described checkpoint, or else of the newest export, or else of the graph.
+        columns_are_known: whether a graph names the deep columns, those without variables too.
+    """
+
+    place: 'Place'
+    checkpoints: Sequence[Checkpoint] = ()
+    best: Checkpoint | None = None
+    described: Checkpoint | None = None
+    graph: Graph | None = None
+    exports: Sequence[Export] = ()
+    evaluations: Sequence[EvaluationMetrics] = ()
+    own: OwnRun | None = None
+    damage: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    variables: Sequence[Variable] = ()
+    roles: Sequence['Role'] = ()
+    kind: 'Kind | None' = None
+    layers: Sequence['Layer'] = ()
+    columns_are_known: bool = False
+    optimizers: Sequence['Optimizer'] = ()

@@ -6,18 +6,9 @@ import re
 from typing import NamedTuple
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import sstable
+from estimator_trainer.run_dir import file_names, sstable
+from estimator_trainer.run_dir.run_folder import RunFolder
 
-MODELS = ('saved_model.pb', 'saved_model.pbtxt')
-GRAPH = 'graph.pbtxt'
-STATE = 'checkpoint'
-OWN = ('config.json', 'training.json', 'metrics.jsonl')
-_PART = re.compile(r'^(?P<prefix>.+?)(?:\.index|\.meta|\.data-\d{5}-of-\d{5})$')
-_EVENTS = 'events.out.tfevents.'
-_STATE_LINE = re.compile(
-    r'^(?P<field>model_checkpoint_path|all_model_checkpoint_paths):\s*"(?P<path>(?:[^"\\]|\\.)*)"\s*$'
-)
-_STATE_OTHER = re.compile(r'^(?:all_model_checkpoint_timestamps|last_preserved_timestamp):\s*[-+.\deinfa]+\s*$|^\s*$')
 _DEPTH = 3  # of export/NAME/TIME
 _NAMES = 6  # that a message names
 
@@ -34,7 +25,7 @@ class Place(NamedTuple):
         state_damage: what is wrong with that file, or ''.
         exports: folders of SavedModels, relative to root.
         evaluations: relative folder -> files of events.
-        own: the files of a run of this trainer that are there.
+        is_own: whether it has the config.json of a run of this trainer.
         has_keras_folder: `keras/` with a checkpoint, which model_to_estimator makes.
     """
 
@@ -49,7 +40,7 @@ class Place(NamedTuple):
     exports: list[str]
     evaluations: dict[str, list[str]]
     training_events: list[str]
-    own: list[str]
+    is_own: bool
     has_keras_folder: bool
 
 
@@ -64,10 +55,9 @@ def find(path: str) -> Place:
     if os.path.isdir(given):
         return _of_folder(path, given)
     root, name = os.path.split(given)
-    if name in (*MODELS, GRAPH, STATE) and os.path.isfile(given):
+    if name in (*file_names.SAVED_MODEL, file_names.GRAPH, file_names.POINTER) and os.path.isfile(given):
         return _of_folder(os.path.dirname(path) or '.', root)
-    part = _PART.match(name)
-    prefix = part['prefix'] if part else name
+    prefix = file_names.checkpoint_of(name) or name
     if glob.glob(f'{glob.escape(os.path.join(root, prefix))}.*') or os.path.isfile(given) and sstable.is_table(given):
         place = _of_folder(path, root, prefix)
         if prefix in place.checkpoints:
@@ -80,33 +70,33 @@ def find(path: str) -> Place:
 
 
 def _of_folder(path: str, root: str, only: str = '') -> Place:
-    names = sorted(os.listdir(root))
-    named, paths, problem = _state(root) if STATE in names else ('', [], '')
-    elsewhere = _elsewhere(root, named)
-    named, listed = os.path.basename(named), {os.path.basename(each) for each in paths}
+    run = RunFolder(root)
+    names = run.entries
+    pointer, damage = _pointer(run)
+    listed = {os.path.basename(each) for each in pointer.listed}
     place = Place(
         path=path,
         root=root,
         only=only,
         checkpoints=_checkpoints(root, names, {only, *listed} - {''}),
-        named=named,
-        elsewhere=elsewhere,
-        state_damage=problem,
-        graph=os.path.join(root, GRAPH) if GRAPH in names else '',
+        named=pointer.name,
+        elsewhere=_elsewhere(root, pointer.path),
+        state_damage=damage,
+        graph=run.file(file_names.GRAPH) if file_names.GRAPH in names else '',
         exports=_exports(root),
-        evaluations=_evaluations(root),
-        training_events=[os.path.join(root, name) for name in names if name.startswith(_EVENTS)],
-        own=[name for name in OWN if name in names] if 'config.json' in names else [],
-        has_keras_folder=os.path.isfile(os.path.join(root, 'keras', STATE)),
+        evaluations={folder: events for folder in run.evaluation_folders if (events := run.events(folder))},
+        training_events=run.events(),
+        is_own=file_names.CONFIG in names,
+        has_keras_folder=os.path.isfile(run.file(f'keras/{file_names.POINTER}')),
     )
     if not (
         place.checkpoints
         or place.exports
         or place.graph
         or place.training_events
-        or place.own
+        or place.is_own
         or place.named
-        or problem
+        or damage
     ):
         if not names:
             raise UsageError(f'{path}: is empty.')
@@ -118,22 +108,16 @@ def _of_folder(path: str, root: str, only: str = '') -> Place:
     return place
 
 
-def _state(root: str) -> tuple[str, list[str], str]:
-    """(the path that the file `checkpoint` names, all that it lists, what is wrong with it)."""
-    with open(os.path.join(root, STATE), encoding='utf-8', errors='replace') as file:
-        lines = file.read(1 << 20).splitlines()
-    named, listed, torn = '', [], not any(lines)
-    for line in lines:
-        match = _STATE_LINE.match(line)
-        if match:
-            listed.append(match['path'])
-            named = match['path'] if match['field'] == 'model_checkpoint_path' else named
-        elif not _STATE_OTHER.match(line):
-            torn = True
-    if torn or not named:
-        how = 'is empty' if not any(lines) else 'was cut short or is not text of TensorFlow'
-        return named, listed, f'the file `checkpoint` {how}'
-    return named, listed, ''
+def _pointer(run: RunFolder) -> tuple[file_names.Pointer, str]:
+    """What the file `checkpoint` says, and what is wrong with it. Raises OSError if it cannot be read."""
+    if file_names.POINTER not in run.entries:
+        return run.pointer, ''
+    with open(run.file(file_names.POINTER), 'rb') as file:  # RunFolder takes one that cannot be read for none
+        is_empty = not file.read(1 << 20).strip(b'\r\n')
+    if run.pointer.is_torn or not run.pointer.path:
+        how = 'is empty' if is_empty else 'was cut short or is not text of TensorFlow'
+        return run.pointer, f'the file `checkpoint` {how}'
+    return run.pointer, ''
 
 
 def _elsewhere(root: str, named: str) -> str:
@@ -142,48 +126,36 @@ def _elsewhere(root: str, named: str) -> str:
     return named if named and folder != os.path.realpath(root) else ''
 
 
-def _checkpoints(root: str, names: list[str], wanted: set[str]) -> dict[str, list[str]]:
+def _checkpoints(root: str, names: list[str], listed: set[str]) -> dict[str, list[str]]:
     """Name -> files. A checkpoint of format V1 is one file, which has the name itself."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for name in names:
-        match = _PART.match(name)
-        full = os.path.join(root, name)
-        if match and os.path.isfile(full):
-            found.setdefault(match['prefix'], []).append(name)
-        elif (name in wanted or re.search(r'\.ckpt(?:-\d+)?$', name)) and os.path.isfile(full) and name != STATE:
-            found.setdefault(name, []).append(name)
+        checkpoint = file_names.checkpoint_of(name)
+        is_v1 = name != file_names.POINTER and (name in listed or re.search(r'\.ckpt(?:-\d+)?$', name))
+        if (checkpoint or is_v1) and os.path.isfile(os.path.join(root, name)):
+            by_name.setdefault(checkpoint or name, []).append(name)
     with_data = {
         name: files
-        for name, files in found.items()
-        if name in wanted or not all(each.endswith('.meta') for each in files)
+        for name, files in by_name.items()
+        if name in listed or not all(each.endswith('.meta') for each in files)
     }
-    return dict(sorted(with_data.items(), key=lambda item: (step_in(item[0]), item[0])))
 
+    def order(item: tuple[str, list[str]]) -> tuple[int, str]:
+        step = file_names.step_of(item[0])
+        return -1 if step is None else step, item[0]
 
-def step_in(name: str) -> int:
-    match = re.search(r'-(\d+)$', name)
-    return int(match[1]) if match else -1
+    return dict(sorted(with_data.items(), key=order))
 
 
 def _exports(root: str) -> list[str]:
-    found = []
+    folders = []
     for folder, inner, files in os.walk(root):
         relative = os.path.relpath(folder, root)
         depth = 0 if relative == '.' else relative.count(os.sep) + 1
-        if set(MODELS) & set(files):
-            found.append(relative)
+        if set(file_names.SAVED_MODEL) & set(files):
+            folders.append(relative)
             inner.clear()
         elif depth >= _DEPTH:
             inner.clear()
         inner[:] = sorted(name for name in inner if not name.startswith(('.', 'temp-')))
-    return sorted(found)
-
-
-def _evaluations(root: str) -> dict[str, list[str]]:
-    """Estimator writes evaluations to eval/ and eval_NAME/; those of model_to_estimator may be in keras/."""
-    found = {}
-    for folder in sorted(glob.glob(f'{glob.escape(root)}/eval*') + glob.glob(f'{glob.escape(root)}/keras/eval*')):
-        files = sorted(glob.glob(f'{glob.escape(folder)}/{_EVENTS}*'))
-        if files:
-            found[os.path.relpath(folder, root)] = files
-    return found
+    return sorted(folders)

@@ -1,5 +1,6 @@
 """What a graph says, read as a protocol buffer and never built: `.meta`, graph.pbtxt and the graph of a SavedModel."""
 
+import math
 import os
 import re
 import textwrap
@@ -14,8 +15,9 @@ from tensorflow.core.framework import graph_pb2, variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from estimator_trainer.compat.patches import op_definitions
-from estimator_trainer.tools.inspection import columns_of_run, graph_variables
+from estimator_trainer.tools.inspection import columns_of_run
 from estimator_trainer.tools.inspection.facts import Graph
+from estimator_trainer.tools.inspection.variables import Variable
 
 LARGEST_META = 1 << 30
 LARGEST_TEXT = 64 << 20  # a graph of this size as text takes half a minute
@@ -32,6 +34,9 @@ _SETTINGS |= {name: name for name in ('rho', 'momentum', 'l1', 'l2', 'beta1', 'b
 _PS = re.compile(r'/job:ps/(?:replica:\d+/)?task:(\d+)')
 _HEAD = re.compile(r'(?:^|/)head/(.+)$')
 _GRADIENTS = re.compile(r'(?:^|/)gradients(?:_\d+)?/')
+_KINDS = ('VarHandleOp', 'VariableV2', 'Variable')
+_PART = re.compile(r'/part_\d+(?=/|$)')  # before the name of a slot, too
+_UNNAMED = re.compile(r'VarHandleOp(?:_\d+)?$')  # what the trainer counts with, and no checkpoint has
 _NOTES = (
     (lambda node: 'sync_rep_local_step' in node.name, 'trained in step by SyncReplicasOptimizer'),
     (lambda node: node.op in ('TPUReplicate', '_TPUReplicate', 'TPUReplicateMetadata'), 'built for TPUs'),
@@ -127,7 +132,7 @@ def of_graph(graph: graph_pb2.GraphDef, source: str, version: str, names: Collec
         tuple(sorted(name for name in operations if op_definitions.of(name) is None)),
         len(servers),
         tuple(text for test, text in _NOTES if any(map(test, everything))),
-        graph_variables.of_nodes(nodes, names),
+        _variables(nodes, names),
     )
 
 
@@ -135,12 +140,12 @@ def _applied(nodes: Iterable[Any]) -> dict[str, dict[str, tuple[float | None, ..
     """Class of an optimizer -> its settings, from the operations that change variables."""
     nodes = list(nodes)
     by_name = {node.name: node for node in nodes}
-    found: dict[str, dict[str, set]] = {}
+    optimizers: dict[str, dict[str, set]] = {}
     for node in nodes:
         match = _APPLY.match(node.op)
         if not match:
             continue
-        settings = found.setdefault(_NAMES.get(match['name'], match['name']), {})
+        settings = optimizers.setdefault(_NAMES.get(match['name'], match['name']), {})
         known = op_definitions.of(node.op)
         for argument, source in zip(known.input_arg if known else (), node.input):
             if argument.name in _SETTINGS:
@@ -150,7 +155,7 @@ def _applied(nodes: Iterable[Any]) -> dict[str, dict[str, tuple[float | None, ..
             key: tuple(sorted(values, key=lambda value: (value is None, value or 0)))
             for key, values in settings.items()
         }
-        for name, settings in sorted(found.items())
+        for name, settings in sorted(optimizers.items())
     }
 
 
@@ -166,3 +171,31 @@ def _constant(source: str, by_name: dict[str, Any]) -> float | None:
             return None
         source = node.input[0]
     return None
+
+
+def _variables(nodes: Iterable[Any], names: Collection[str] | None) -> tuple[Variable, ...]:
+    """The variables, the slices of one variable together. `bytes` are what they take in memory.
+
+    Args:
+        names: of the variables that a checkpoint would have; None takes all.
+    """
+    parts: dict[str, list[Variable]] = {}
+    for node in nodes:
+        shape = node.attr['shape'].shape
+        if node.op not in _KINDS or shape.unknown_rank:
+            continue
+        if _UNNAMED.match(node.name) if names is None else node.name not in names:
+            continue
+        sizes = tuple(dim.size for dim in shape.dim)
+        dtype = tf.as_dtype(node.attr['dtype'].type).base_dtype
+        size = 0 if dtype == tf.string or min(sizes, default=0) < 0 else math.prod(sizes) * dtype.size
+        parts.setdefault(_PART.sub('', node.name), []).append(Variable(node.name, dtype.name, sizes, size))
+    return tuple(_joined_slices(name, members) for name, members in sorted(parts.items()))
+
+
+def _joined_slices(name: str, slices: list[Variable]) -> Variable:
+    shape = slices[0].shape
+    if len(slices) > 1 and shape:
+        cut = next((axis for axis in range(len(shape)) if len({each.shape[axis] for each in slices}) > 1), 0)
+        shape = (*shape[:cut], sum(each.shape[cut] for each in slices), *shape[cut + 1 :])
+    return Variable(name, slices[0].dtype, shape, sum(each.bytes for each in slices), len(slices))

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import os
+from collections.abc import Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
@@ -19,7 +20,7 @@ usage: python -m estimator_trainer inspect MODEL_DIR|CHECKPOINT|SAVEDMODEL... [-
 
 Says what a folder of TensorFlow's is, without its program: the kind of Estimator, columns, layers,
 optimizer, step, checkpoints and their damage, exports and their signatures, evaluations, and what
-can be done with it here. Reads what TensorFlow 1.4 to 2.21 has written, also in a store (s3://, gs://,
+can be done with it copies. Reads what TensorFlow 1.4 to 2.21 has written, also in a store (s3://, gs://,
 az://), and changes nothing.
 """
 VERIFY = ('all', 'newest', 'sizes')
@@ -40,7 +41,7 @@ class InspectFlags:
     )
 
 
-def main(argv) -> int:
+def main(argv: Sequence[str]) -> int:
     """Runs the command line `argv`, without program name. The exit code: 0, DAMAGED if a file is damaged, USAGE, or
     that of a file that cannot be read or written."""
     return command_line.run(
@@ -48,45 +49,47 @@ def main(argv) -> int:
     )
 
 
-def _inspect(values, words) -> int:
+def _inspect(values: InspectFlags, words: Sequence[str]) -> int:
     paths = [*words, *values.model_dir]
     if not paths:
         raise UsageError('name the folders that are inspected.')
-    with local_copies.LocalCopies() as here:
-        out = here.file(values.json, '--json')
+    with local_copies.LocalCopies() as copies:
+        out = copies.file(values.json, '--json')
         files_of_others.refuse_reports('', out, 'newest_whole_checkpoint')
-        there = [folder.find(_found(path, here, values.verify)) for path in paths]  # before TensorFlow is imported
-        code = _report([place._replace(path=here.shown(place.path)) for place in there], values, out, here)
-        here.send()
+        places = [
+            folder.find(_local_path(path, copies, values.verify)) for path in paths
+        ]  # before TensorFlow is imported
+        code = _report([place._replace(path=copies.shown(place.path)) for place in places], values, out, copies)
+        copies.send()
     return code
 
 
-def _found(path: str, here: local_copies.LocalCopies, verify: str) -> str:
+def _local_path(path: str, copies: local_copies.LocalCopies, verify: str) -> str:
     """A folder, or the prefix or a file of a checkpoint; of a copy, if it is in a store."""
     if not urls.is_url(path):
         return path
     path = urls.normal(path)
-    copy = here.copy(path, 'MODEL_DIR', needs.of_inspection(verify))
+    copy = copies.copy(path, 'MODEL_DIR', needs.of_inspection(verify))
     parent, _, name = path.rpartition('/')
     if copy.found or parent == urls.bucket(path):
         return copy.folder
-    above = here.copy(parent, 'MODEL_DIR', needs.of_inspection(verify, name))
+    above = copies.copy(parent, 'MODEL_DIR', needs.of_inspection(verify, name))
     return os.path.join(above.folder, name) if above.found else copy.folder
 
 
-def _report(there: list[folder.Place], values, out: str, here: local_copies.LocalCopies) -> int:
+def _report(places: list[folder.Place], values, out: str, copies: local_copies.LocalCopies) -> int:
     from estimator_trainer import compat
 
     compat.bring_up()
-    from estimator_trainer.tools.inspection import as_json, folder_findings, inspect_report, sentence
+    from estimator_trainer.tools.inspection import as_json, folder_findings, inspect_report
 
-    results: list[folder_findings.Findings] = []
-    for place in there:
-        found = folder_findings.inspect(place, values.verify)
-        text = f'{inspect_report.heading(found)}\n{inspect_report.text(found, values.variables)}'
-        print(('\n' if results else '') + here.shown(text))
-        results.append(found)
+    results = []
+    for place in places:
+        findings = folder_findings.inspect(place, values.verify)
+        text = f'{inspect_report.heading(findings)}\n{inspect_report.text(findings, values.variables)}'
+        print(('\n' if results else '') + copies.shown(text))
+        results.append(findings)
     if out:
-        everything = here.shown([as_json.of(found, sentence.of(found)) for found in results])
-        protocol.write_json(out, json.loads(json.dumps(everything[0] if len(there) == 1 else everything)))
-    return exit_codes.DAMAGED if any(found.files.damage for found in results) else exit_codes.OK
+        everything = copies.shown([as_json.document(each, inspect_report.sentence(each)) for each in results])
+        protocol.write_json(out, json.loads(json.dumps(everything[0] if len(places) == 1 else everything)))
+    return exit_codes.DAMAGED if any(each.damage for each in results) else exit_codes.OK

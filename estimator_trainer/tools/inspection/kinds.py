@@ -1,12 +1,12 @@
 """Which Estimator has written a checkpoint, as far as the names of its variables tell. Pure; never guesses."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.inspection import head_of_run, roles
-from estimator_trainer.tools.inspection.facts import Variable
+from estimator_trainer.tools.inspection import roles
 from estimator_trainer.tools.inspection.optimizers_of_run import Optimizer
+from estimator_trainer.tools.inspection.variables import Variable
 
 CANNED, CONTRIB, TREES, RNN, KMEANS, KERAS, OBJECTS, CUSTOM = (
     'canned', 'contrib', 'boosted trees', 'RNN', 'k-means', 'Keras', 'objects', 'custom'
@@ -19,6 +19,15 @@ _DNN_CONTRIB = re.compile(r'^dnn/(?:hiddenlayer_\d+|logits)/(?:weights|biases)$'
 _WIDTHS = ('dnn/logits/bias', 'linear/linear_model/bias_weights', 'baseline/bias', 'dnn/logits/biases',
            'linear/bias_weight', 'rnn_model/logits/bias')  # fmt: skip
 _STEMS = {('linear',): 'Linear', ('dnn',): 'DNN', ('linear', 'dnn'): 'DNNLinearCombined'}
+
+BINARY, MULTI_CLASS, MULTI_LABEL, REGRESSION = 'binary', 'multi-class', 'multi-label', 'regression'
+POISSON, SOME_REGRESSION = 'Poisson regression', 'regression or Poisson regression'
+CLASS_NAMES = {BINARY: 'Classifier', MULTI_CLASS: 'Classifier', REGRESSION: 'Regressor'}  # others: Estimator
+
+
+class Head(NamedTuple):
+    kind: str
+    why: str
 
 
 class Kind(NamedTuple):
@@ -44,17 +53,17 @@ class Kind(NamedTuple):
 
     @property
     def has_classes(self) -> bool:
-        return self.head in (head_of_run.BINARY, head_of_run.MULTI_CLASS)
+        return self.head in (BINARY, MULTI_CLASS)
 
     @property
     def classes(self) -> int | None:
-        return 2 if self.head == head_of_run.BINARY else self.width
+        return 2 if self.head == BINARY else self.width
 
 
 def kind(
     weights: Sequence[Variable],
     trained_by: Sequence[Optimizer],
-    head: head_of_run.Head | None,
+    head: Head | None,
     of_objects: bool = False,
     keys: Collection[str] = (),
     has_keras_folder: bool = False,
@@ -102,7 +111,7 @@ def _parts(names: Collection[str], linear: re.Pattern, dnn: re.Pattern) -> tuple
 
 
 def _canned(family, stem, parts, weights, trained_by, head) -> Kind:
-    ending = head_of_run.CLASS_NAMES.get(head.kind, 'Estimator') if head else ''
+    ending = CLASS_NAMES.get(head.kind, 'Estimator') if head else ''
     version, reason = _version(trained_by)
     example = next((weight.name for weight in weights if '/' in weight.name), '')
     why = [f'Variables are named as those of {stem} Estimators: {example}.']
@@ -113,7 +122,7 @@ def _canned(family, stem, parts, weights, trained_by, head) -> Kind:
     else:
         why.append('Nothing tells the head: a classifier, a regressor or an Estimator with another head.')
     why.append(reason)
-    if head and head.kind == head_of_run.SOME_REGRESSION:
+    if head and head.kind == SOME_REGRESSION:
         name = f'{stem}Regressor or {stem}Estimator'
     else:
         name = f'{stem}{ending}' if ending else f'{stem}Classifier, {stem}Regressor or {stem}Estimator'
@@ -143,3 +152,48 @@ def _of_keras(keys: Collection[str], has_folder: bool) -> Kind:
 def _width(weights: Sequence[Variable]) -> int | None:
     shapes = {weight.name: weight.shape for weight in weights}
     return next((shapes[name][0] for name in _WIDTHS if shapes.get(name)), None)
+
+
+def head_of_graph(names: Iterable[str]) -> str:
+    """The kind of head by the operations in its scope; '' if they do not tell.
+
+    Args:
+        names: of operations below the scope `head`, such as 'predictions/logistic'.
+    """
+    first = {name.removeprefix('losses/').partition('/')[0] for name in names}
+    predicted = {
+        name.partition('predictions/')[2].partition('/')[0] for name in names if name.startswith('predictions/')
+    }
+    if 'logistic' in predicted or 'logistic_loss' in first and 'class_ids' in predicted:
+        return BINARY
+    if 'class_ids' in predicted or 'sparse_softmax_cross_entropy_loss' in first:
+        return MULTI_CLASS
+    if 'probabilities' in predicted or 'sigmoid_cross_entropy_loss' in first:
+        return MULTI_LABEL
+    if 'Exp' in predicted:
+        return POISSON
+    return REGRESSION if 'mean_squared_error' in first else ''
+
+
+def head_of_outputs(names: Iterable[str]) -> str:
+    """The kind of head by what the signature `predict` of an export gives."""
+    names = set(names)
+    if 'logistic' in names:
+        return BINARY
+    if {'class_ids', 'probabilities'} <= names:
+        return MULTI_CLASS
+    if {'logits', 'probabilities'} <= names:
+        return MULTI_LABEL
+    return REGRESSION if names == {'predictions'} else ''
+
+
+def head_of_metrics(names: Iterable[str]) -> str:
+    """The kind of head by the metrics of an evaluation."""
+    names = set(names)
+    if {'accuracy', 'auc', 'label/mean'} <= names:
+        return BINARY
+    if {'average_loss', 'accuracy'} <= names:
+        return MULTI_CLASS
+    if {'average_loss', 'auc'} <= names:
+        return MULTI_LABEL
+    return SOME_REGRESSION if {'average_loss', 'label/mean', 'prediction/mean'} <= names else ''

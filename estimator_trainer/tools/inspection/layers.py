@@ -1,11 +1,12 @@
 """The layers and columns of a model, from the names and shapes of its variables. Pure."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.inspection.facts import Variable
 from estimator_trainer.tools.inspection.kinds import Kind
+from estimator_trainer.tools.inspection.variables import Variable
 
 _LINEAR = re.compile(r'^linear/(?:linear_model/)?(?P<column>.+)/weights?$')
 _INPUT = re.compile(
@@ -55,34 +56,34 @@ def layers(weights: Sequence[Variable], kind: Kind, columns: dict[tuple[str, str
     """
     if not ({'linear', 'dnn', 'rnn'} & set(kind.parts)):
         return _scopes(weights)
-    found: list[Layer] = []
+    every: list[Layer] = []
     rest = []
     for weight in weights:
         linear, deep = _LINEAR.match(weight.name), _INPUT.match(weight.name)
         if linear:
             name = linear['column']
-            found.append(Layer(name, columns.get(('linear', name), _by_name(name)), LINEAR_COLUMN, (weight,)))
+            every.append(Layer(name, columns.get(('linear', name), _by_name(name)), LINEAR_COLUMN, (weight,)))
         elif deep:
             name = deep['column']
             known = columns.get(('dnn', name), '')
             text = f'embedding of {weight.shape[-1]}' + (f', {known}' if known else '') if weight.shape else known
-            found.append(Layer(name, text, DEEP_COLUMN, (weight,)))
+            every.append(Layer(name, text, DEEP_COLUMN, (weight,)))
         else:
             rest.append(weight)
-    there = {layer.name for layer in found if layer.part == DEEP_COLUMN}
+    there = {layer.name for layer in every if layer.part == DEEP_COLUMN}
     for (part, name), text in columns.items():
         if part == 'dnn' and name not in there:
-            found.append(Layer(name, text, DEEP_COLUMN, ()))
-    found.sort(key=lambda layer: (layer.part != LINEAR_COLUMN, layer.name))
-    return found + _scopes(rest)
+            every.append(Layer(name, text, DEEP_COLUMN, ()))
+    every.sort(key=lambda layer: (layer.part != LINEAR_COLUMN, layer.name))
+    return every + _scopes(rest)
 
 
 def hidden_units(weights: Sequence[Variable]) -> list[int]:
     """The widths of the hidden layers of a canned Estimator."""
-    found = {
+    widths = {
         int(match['number']): each.shape[-1] for each in weights if (match := _HIDDEN.match(each.name)) and each.shape
     }
-    return [found[number] for number in sorted(found)]
+    return [widths[number] for number in sorted(widths)]
 
 
 def _scopes(weights: Sequence[Variable]) -> list[Layer]:
@@ -140,7 +141,4 @@ def _by_name(column: str) -> str:
 
 
 def _product(shape: Sequence[int]) -> int:
-    found = 1
-    for size in shape:
-        found *= size
-    return found
+    return math.prod(shape)

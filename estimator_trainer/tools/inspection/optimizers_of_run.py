@@ -45,25 +45,25 @@ class Optimizer(NamedTuple):
     settings: dict[str, tuple[float | None, ...]]
 
 
-def optimizers(found: Sequence[Role], values: dict[str, float], graph: Graph | None) -> list[Optimizer]:
+def optimizers(every: Sequence[Role], values: dict[str, float], graph: Graph | None) -> list[Optimizer]:
     """The optimizers of a run, those with most weights first.
 
     Args:
         values: name -> value of the settings that are variables.
     """
-    slots = [each for each in found if each.role == SLOT]
+    slots = [each for each in every if each.role == SLOT]
     made = []
     for style, scope in dict.fromkeys((each.style, each.by) for each in slots):
-        mine = [each for each in slots if (each.style, each.by) == (style, scope)]
-        names = tuple(sorted({each.slot for each in mine}))
-        name = _name(mine[0].named or scope, names, style if not mine[0].named else KERAS)
-        own = [each for each in found if each.role == SETTING and each.by == scope and each.variable.name in values]
+        its = [each for each in slots if (each.style, each.by) == (style, scope)]
+        names = tuple(sorted({each.slot for each in its}))
+        name = _name(its[0].named or scope, names, style if not its[0].named else KERAS)
+        own = [each for each in every if each.role == SETTING and each.by == scope and each.variable.name in values]
         settings = dict(graph.applied.get(name, {})) if graph else {}
         if own:  # the graph reads these
             settings = {key: given for key, given in settings.items() if None not in given}
         settings |= {each.slot: (values[each.variable.name],) for each in own if each.slot not in _COUNTERS}
-        size = sum(each.variable.bytes for each in mine)
-        made.append(Optimizer(name, scope, style, names, len({each.of for each in mine}), size, settings))
+        size = sum(each.variable.bytes for each in its)
+        made.append(Optimizer(name, scope, style, names, len({each.weight for each in its}), size, settings))
     if graph and not made:  # it keeps nothing, as gradient descent does, or its variables are not saved
         made = [Optimizer(name, '', '', (), 0, 0, dict(settings)) for name, settings in graph.applied.items()]
     return sorted(made, key=lambda each: -each.weights)
@@ -77,10 +77,10 @@ def _name(scope: str, slots: Sequence[str], style: str) -> str:
     return re.sub(r'_\d+$', '', scope.rpartition('/')[2])
 
 
-def shown_settings(optimizer: Optimizer) -> str:
+def settings_in_words(optimizer: Optimizer) -> str:
     """'learning_rate 0.05, l2 computed', of the settings that say something."""
-    shown = []
+    words = []
     for name, values in sorted(optimizer.settings.items()):
         texts = ['computed by the graph' if value is None else f'{value:g}' for value in values]
-        shown.append(f'{name} {" or ".join(texts)}')
-    return ', '.join(shown)
+        words.append(f'{name} {" or ".join(texts)}')
+    return ', '.join(words)

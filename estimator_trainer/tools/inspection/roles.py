@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.inspection.facts import Variable
+from estimator_trainer.tools.inspection.variables import ATTRIBUTE, Variable
 
 WEIGHT, SLOT, SHADOW, SETTING, STEP, SCALE, OTHER = 'weight', 'slot', 'shadow', 'setting', 'step', 'loss scale', 'other'
 STEP_KEYS = ('global_step', 'estimator_global_step', 'step')
 V1, BERT, KERAS, OBJECTS = 'tf.compat.v1.train', 'BERT', 'Keras', 'a tree of objects'
-_ATTRIBUTE = '/.ATTRIBUTES/VARIABLE_VALUE'
 _SLOT_MARK = '/.OPTIMIZER_SLOT/'
 _PART = re.compile(r'/(?:part|t)_\d+$')  # canned Estimators cut the name of a slice's slot, and `t_` is left of `part_`
 _POWER = re.compile(r'(?:^|/)beta[12]_power(?:_\d+)?$')
@@ -39,7 +38,7 @@ class Role(NamedTuple):
     """A variable with what it is for.
 
     Attributes:
-        of: the weight to which a slot or a shadow belongs; '' if that cannot be told.
+        weight: to which a slot or a shadow belongs; '' if that is not known.
         by: the optimizer of a slot or a setting, as far as the name says it.
         slot: the name of the slot or the setting.
         style: V1, BERT, KERAS or OBJECTS: how the slot got its name.
@@ -48,7 +47,7 @@ class Role(NamedTuple):
 
     variable: Variable
     role: str
-    of: str = ''
+    weight: str = ''
     by: str = ''
     slot: str = ''
     style: str = ''
@@ -63,15 +62,15 @@ def roles(variables: Sequence[Variable]) -> list[Role]:
 
 
 def _of_object(variable: Variable, by_name: dict, by_key: dict) -> Role:
-    path = variable.key.removesuffix(_ATTRIBUTE)
+    path = variable.key.removesuffix(ATTRIBUTE)
     if path in STEP_KEYS:
         return Role(variable, STEP)
     if _SLOT_MARK in path:
         owner, _, rest = path.partition(_SLOT_MARK)
         by, _, slot = rest.rpartition('/')
-        of = by_key.get(owner + _ATTRIBUTE, owner)
-        before, found, _ = variable.name.partition(f'/{of}/')  # `Adam` of `Adam/conv/kernel/m`
-        return Role(variable, SLOT, of, by, slot, OBJECTS, before if found else '')
+        weight = by_key.get(owner + ATTRIBUTE, owner)
+        before, mark, _ = variable.name.partition(f'/{weight}/')  # `Adam` of `Adam/conv/kernel/m`
+        return Role(variable, SLOT, weight, by, slot, OBJECTS, before if mark else '')
     if path == 'save_counter' or re.search(r'(?:^|/)(?:keras_api/)?metrics?/', path):
         return Role(variable, OTHER)
     if re.search(r'(?:^|/)_?(?:optimizer|variables)[^/]*/_variables/\d+$', path):

@@ -8,7 +8,8 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from estimator_trainer.tools.inspection import checkpoint, folder, graph
+from estimator_trainer.run_dir import file_names
+from estimator_trainer.tools.inspection import checkpoint, graph
 from estimator_trainer.tools.inspection.facts import Export, Signature, Tensor
 from estimator_trainer.tools.predict.signature import parsed_features
 
@@ -63,7 +64,7 @@ def _described(nothing: Export, path: str, meta: Any, checksums: bool) -> Export
 
 
 def _parse(path: str) -> saved_model_pb2.SavedModel:
-    for name in folder.MODELS:
+    for name in file_names.SAVED_MODEL:
         full = os.path.join(path, name)
         if os.path.isfile(full):
             with open(full, 'rb') as file:
@@ -77,12 +78,12 @@ def _parse(path: str) -> saved_model_pb2.SavedModel:
 def _variables(path: str, meta: Any, checksums: bool) -> tuple[str, list]:
     index = os.path.join(path, f'{_VARIABLES}.index')
     if not os.path.isfile(index):
-        wanted = any(node.op in _HOLDERS for node in meta.graph_def.node)
-        return ('its variables are missing: there is no variables/variables.index' if wanted else '', [])
+        needs_them = any(node.op in _HOLDERS for node in meta.graph_def.node)
+        return ('its variables are missing: there is no variables/variables.index' if needs_them else '', [])
     inside, name = os.path.split(os.path.join(path, _VARIABLES))
     files = [each for each in sorted(os.listdir(inside)) if each.startswith(f'{name}.')]
-    found = checkpoint.read(inside, name, files, checksums)
-    return found.damage, list(found.variables)
+    saved = checkpoint.read(inside, name, files, checksums)
+    return saved.damage, list(saved.variables)
 
 
 def _signature(name: str, definition: Any) -> Signature:

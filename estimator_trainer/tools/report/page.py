@@ -4,13 +4,12 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-import jinja2
 import markupsafe
 
 from estimator_trainer.config import urls
 from estimator_trainer.run_dir import file_names
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.tools import drawing
+from estimator_trainer.tools import drawing, pages
 from estimator_trainer.tools.report import attempts, comparison, plots, sections, summary, timeline, times, words
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_files import RunFiles
@@ -26,24 +25,17 @@ def page(runs: Sequence[RunFiles], out: str) -> str:
     Args:
         out: path or URL of the page, to which its links are relative.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.globals.update(css=markupsafe.Markup(drawing.CSS), words=words, summary=summary)
     if len(runs) == 1:
-        return environment.get_template('run.html.jinja').render(**_of_run(runs[0], out))
-    return environment.get_template('runs.html.jinja').render(**_of_runs(runs, out))
+        return pages.render(_FOLDER / 'run.html.jinja', words=words, width='72rem', **_values_of_run(runs[0], out))
+    return pages.render(_FOLDER / 'runs.html.jinja', words=words, width='72rem', **_values_of_runs(runs, out))
 
 
-def _of_run(run: RunFiles, out: str) -> dict:
+def _values_of_run(run: RunFiles, out: str) -> dict:
     story, parts, settings = timeline.timeline(run), times.parts(run), sections.settings(run)
     base = _way(run, out)
     return {
         'run': run,
+        'title': f'{run.name}: {run.judged.kind}',
         'verdict': run.judged,
         'tiles': summary.tiles(run),
         'curves': _curves(run),
@@ -114,7 +106,7 @@ def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[plot
     return [plots.Curve(label, series.points(), number)] if series and len(series) else []
 
 
-def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
+def _values_of_runs(runs: Sequence[RunFiles], out: str) -> dict:
     curves = [('Loss of training', _overlaid(runs, 'loss', [run.train for run in runs]))]
     for name in comparison.metrics(runs):
         logs = [summary.main_evaluations(run) for run in runs]

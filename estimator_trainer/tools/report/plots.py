@@ -131,7 +131,7 @@ def lanes(name: str, line: kinds.Timeline) -> markupsafe.Markup:
 
 
 def drawn_lanes(line: kinds.Timeline) -> list[kinds.Lane]:
-    """Of very many tasks those that failed or restarted, and the first ones."""
+    """The lanes that have room: of very many tasks those that failed or restarted, and the first ones."""
     if len(line.lanes) <= _MOST_LANES:
         return list(line.lanes)
     bad = (kinds.RESTART, kinds.FAILED, kinds.KILLED, kinds.EVALUATION)

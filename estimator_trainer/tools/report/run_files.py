@@ -4,13 +4,16 @@ import functools
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import events, file_names, metrics_log, protocol, run_starts
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.run_dir.run_verdict import Verdict
-from estimator_trainer.tools.report import variables
+from estimator_trainer.tools.inspection import roles, variables
+from estimator_trainer.tools.inspection.variables import Variable
 from estimator_trainer.tools.report.curves import Log, Stretches
 
 _SIGNS = (file_names.CONFIG, file_names.TRAINING, file_names.METRICS, file_names.STATUS, file_names.REPORT)
@@ -19,6 +22,31 @@ _LARGEST_EVENTS_BYTES = 1 << 30  # of all files of one folder
 _MOST_STARTS = 300
 _EVENTS_AT_ONCE = 20_000
 _TAGS = {'loss_1': 'loss'}  # an Estimator of TensorFlow 1 writes the loss under either name
+
+
+class Weight(NamedTuple):
+    """A variable of the model, with what the optimizer stores for it."""
+
+    variable: Variable
+    slots: tuple[str, ...]
+    slot_bytes: int
+
+
+class CheckpointVariables(NamedTuple):
+    """The variables of one checkpoint.
+
+    Attributes:
+        others: variables that are no weights: settings, the step.
+        bytes: of all variables.
+        parameters: elements of the weights.
+    """
+
+    checkpoint: str
+    weights: tuple[Weight, ...]
+    others: int
+    bytes: int
+    weight_bytes: int
+    parameters: int
 
 
 class RunFiles(RunFolder):
@@ -61,12 +89,12 @@ class RunFiles(RunFolder):
         return {folder: log for folder, log in logs.items() if len(log)}
 
     @functools.cached_property
-    def table(self) -> variables.CheckpointVariables | None:
+    def table(self) -> CheckpointVariables | None:
         """The variables of the newest checkpoint that can be read."""
         for checkpoint in reversed(self.checkpoints):
             folder = self.file(file_names.DAMAGED) if checkpoint.is_damaged else self.path
             try:
-                return variables.read(os.path.join(folder, checkpoint.name))
+                return read_variables(os.path.join(folder, checkpoint.name))
             except (ValueError, OSError, IndexError) as error:
                 self.problems.append(f'{checkpoint.name}.index cannot be read: {error}.')
         return None
@@ -139,3 +167,37 @@ def read(model_dir: str, name: str = '', now: float | None = None, address: str 
     for attribute in ('config', 'training', 'status', 'report', 'best', 'stop', 'train', 'evaluations', 'table'):
         getattr(run, attribute)  # so that `problems` names every file that cannot be read
     return run
+
+
+def read_variables(prefix: str) -> CheckpointVariables:
+    """The table of a checkpoint of format V2.
+
+    Raises:
+        ValueError: its index is damaged.
+        OSError: it cannot be read.
+    """
+    every = variables.read(prefix)
+    slots: dict[str, list[roles.Role]] = {}
+    weights, others = [], 0
+    for role in roles.roles(every):
+        if role.role == roles.WEIGHT:
+            weights.append(role.variable)
+        elif role.weight and role.role in (roles.SLOT, roles.SHADOW):
+            slots.setdefault(role.weight, []).append(role)
+        else:
+            others += 1
+    return CheckpointVariables(
+        os.path.basename(prefix),
+        tuple(
+            Weight(
+                weight,
+                tuple(f'{role.by}/{role.slot}'.strip('/') for role in slots.get(weight.name, ())),
+                sum(role.variable.bytes for role in slots.get(weight.name, ())),
+            )
+            for weight in weights
+        ),
+        others,
+        sum(variable.bytes for variable in every),
+        sum(weight.bytes for weight in weights),
+        sum(int(np.prod(weight.shape, dtype=np.int64)) for weight in weights),
+    )

@@ -82,7 +82,7 @@ def _now(run: RunFiles, began: float, name: str, lanes: dict[str, Lane], events:
 
 
 def _alone(run: RunFiles, lane: Lane, events: list[Event], starts: list[float]) -> None:
-    """Of processes without a supervisor: it is known when they began, and when they trained.
+    """Adds processes without a supervisor: it is known when they began, and when they trained.
 
     `starts`: when they began; [] where only their reports tell.
     """

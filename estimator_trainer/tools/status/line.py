@@ -71,7 +71,8 @@ def line(run: RunFolder, name: str, now: float, width: int | None = None) -> str
 
 
 def secs_left(run: RunFolder, now: float) -> float | None:
-    """Of training: as the supervisor has measured it, else by the last lines of metrics.jsonl. None: not known."""
+    """The seconds that are left of training, as the supervisor has measured them, or else by the last lines of
+    metrics.jsonl. None: not known."""
     measured, most = real(run.status.get('secs_left')), whole(run.training.get('max_steps'))
     if run.holders.cluster and measured is not None:
         return measured

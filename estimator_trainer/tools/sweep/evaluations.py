@@ -20,7 +20,7 @@ def of_lines(lines: Sequence[dict], metric: str) -> list[Score]:
         UsageError: an evaluation does not have the metric.
     """
     by_step = {line['step']: line for line in lines if isinstance(line.get('step'), int)}
-    found = []
+    scores = []
     for step in sorted(by_step):
         line = by_step[step]
         if metric not in line:
@@ -32,8 +32,8 @@ def of_lines(lines: Sequence[dict], metric: str) -> list[Score]:
         value = line[metric]
         if value is not None and not isinstance(value, int | float):
             raise UsageError(f'--metric={metric}: is no single number; name another metric.')
-        found.append(Score(step, value))
-    return found
+        scores.append(Score(step, value))
+    return scores
 
 
 def thousandths(step: int, max_steps: int) -> int:

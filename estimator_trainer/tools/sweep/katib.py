@@ -35,17 +35,17 @@ def refuse_others(path: str) -> None:
 
 def lines_of(evaluations: Iterable[dict]) -> list[str]:
     """The lines for lines of eval/metrics.jsonl. What is no finite number is left out."""
-    found = []
+    texts = []
     for line in evaluations:
         at = datetime.datetime.fromtimestamp(line.get('time') or 0, datetime.timezone.utc)
         stamp = at.isoformat(timespec='milliseconds').replace('+00:00', 'Z')
         numbers = {name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS}
-        found += [
+        texts += [
             f'{stamp} {name}={value!r}'
             for name, value in numbers.items()
             if isinstance(value, int | float) and not isinstance(value, bool)
         ]
-    return found
+    return texts
 
 
 class Writer:

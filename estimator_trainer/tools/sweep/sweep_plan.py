@@ -50,16 +50,16 @@ def trainer_flags(config) -> dict:
 
 def differences(old: dict, new: dict) -> list[tuple]:
     """(flag, value there, value now) for each flag in which two plans, as JSON has them, differ."""
-    found = []
+    differing = []
     for name in new:
         was, now = old.get(name), new[name]
         if name == 'trainer':
             was = was if isinstance(was, dict) else {}
             was = {key: _default(key) for key in now} | was  # of flags that an earlier version did not have
-            found += [(key, was[key], now[key]) for key in now if was[key] != now[key]]
+            differing += [(key, was[key], now[key]) for key in now if was[key] != now[key]]
         elif was != now:
-            found.append((name, was, now))
-    return found
+            differing.append((name, was, now))
+    return differing
 
 
 def _default(flag: str):

@@ -5,6 +5,7 @@ the log of the run to stdout. It ends with 0 if everything was sent.
 """
 
 import contextlib
+import dataclasses
 import multiprocessing.connection
 import os
 import sys
@@ -13,12 +14,44 @@ from collections.abc import Callable
 
 from estimator_trainer import exit_codes
 from estimator_trainer.monitoring import senders, trackers
+from estimator_trainer.run_dir import file_names
 from estimator_trainer.this_process import parent_process
-from estimator_trainer.tools.track import adapters, sending, tracking_state
-from estimator_trainer.tools.track.outage import Outage
+from estimator_trainer.tools.track import sending, tracker, tracking_state
 from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, TrackerUnavailable
 
 _FIRST_SECS, _EVERY_SECS = 3, 15  # from the begin of a run to the first look at its files, and between two
+_AGAIN_SECS, _LONGEST_SECS = 5, 300  # between two tries of a tracker that does not answer
+_SAY_AGAIN_TIMES = 10  # as long as it had lasted at the last word, and at least:
+_SAY_AGAIN_SECS = 60
+
+
+@dataclasses.dataclass
+class Outage:
+    """When to try a tracker again that does not answer, and when to say so. Pure: it is given the time."""
+
+    _since: float | None = None
+    _tries: int = 0
+    _say_at: float = 0.0
+
+    def failed(self, now: float) -> bool:
+        """A try has failed. Whether to say so: at once, and whenever the outage has lasted ten times longer."""
+        if self._since is None:
+            self._since, self._tries, self._say_at = now, 0, now
+        self._tries += 1
+        if now < self._say_at:
+            return False
+        self._say_at = self._since + max(_SAY_AGAIN_SECS, _SAY_AGAIN_TIMES * (now - self._since))
+        return True
+
+    def over(self, now: float) -> float | None:
+        """A try has succeeded. For how many seconds none had; None if the one before had, too."""
+        since, self._since = self._since, None
+        return None if since is None else now - since
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next try."""
+        return min(_LONGEST_SECS, _AGAIN_SECS * 2 ** min(self._tries - 1, 10))
 
 
 class Orders:
@@ -90,10 +123,10 @@ def main(argv: list[str]) -> int:
     stdout, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not for the log of the run
     say = lambda line: print(line, file=stdout, flush=True)  # noqa: E731
     orders, target = Orders(), trackers.parse(text)
-    config = os.path.join(model_dir, 'config.json')
+    config = os.path.join(model_dir, file_names.CONFIG)
     before = _version(config)  # the chief writes it anew in each start
     with contextlib.suppress(TrackerUnavailable):  # what fails here fails again when it is needed
-        adapters.imported(target)  # while the run starts, so that a short run need not wait for it
+        tracker.imported(target)  # while the run starts, so that a short run need not wait for it
     if orders.wait(None) != senders.FOLLOW:
         return exit_codes.OK
     try:

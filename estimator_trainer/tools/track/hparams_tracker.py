@@ -11,8 +11,7 @@ from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2, summ
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from estimator_trainer.run_dir import files
-from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, TrackedRun
-from estimator_trainer.tools.track.unsent import MetricsLine
+from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, MetricsLine, TrackedRun
 
 # TensorBoard reads the files of a folder in the order of their names, and leaves one for good when it finds a later
 # one. Behind the file of the training, this one would end the curves of a TensorBoard that is open.
@@ -26,7 +25,7 @@ class HparamsTracker:
 
     def begin(self, run: TrackedRun, entry: str) -> str:
         self._path, self._began = os.path.join(run.folder, NAME), run.began
-        self._start = summary_v2.hparams_pb(run.facts.params, trial_id=run.shown, start_time_secs=run.began)
+        self._start = summary_v2.hparams_pb(run.params, trial_id=run.address, start_time_secs=run.began)
         self._write(self._start)
         return NAME
 

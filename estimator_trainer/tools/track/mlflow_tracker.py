@@ -20,12 +20,12 @@ from mlflow.exceptions import MlflowException, RestException  # noqa: E402
 from estimator_trainer.tools.track.tracker import (  # noqa: E402
     RUNNING,
     EntryDeleted,
+    MetricsLine,
     TrackedRun,
     TrackerRefused,
     TrackerUnavailable,
     words_of,
 )
-from estimator_trainer.tools.track.unsent import MetricsLine  # noqa: E402
 
 _KEY = 'estimator_trainer.run'  # the tag by which a run is found whose making was interrupted
 _EXPERIMENT = 'MLFLOW_EXPERIMENT_NAME'
@@ -34,7 +34,7 @@ _LONGEST_NAME, _LONGEST_PARAM, _LONGEST_TAG = 250, 6000, 5000  # characters
 
 
 class MlflowTracker:
-    """Of a metric MLflow keeps every value with its step and time, so that what is sent again is the same point."""
+    """MLflow keeps every value of a metric with its step and time, so that what is sent again is the same point."""
 
     confirms = True
 
@@ -45,15 +45,15 @@ class MlflowTracker:
 
     def begin(self, run: TrackedRun, entry: str) -> str:
         try:
-            found = self._ask(self._client.get_run, entry) if entry else self._make(run)
+            entry_there = self._ask(self._client.get_run, entry) if entry else self._make(run)
         except TrackerRefused as error:
             raise TrackerUnavailable(str(error)) from error
-        if found.info.lifecycle_stage == 'deleted':
+        if entry_there.info.lifecycle_stage == 'deleted':
             raise EntryDeleted
-        self._run_id = found.info.run_id
-        if found.info.status != RUNNING:
+        self._run_id = entry_there.info.run_id
+        if entry_there.info.status != RUNNING:
             self._ask(self._client.update_run, self._run_id, status=RUNNING)
-        self._describe(run.facts.params, run.facts.tags, found.data.params, found.data.tags)
+        self._describe(run.params, run.tags, entry_there.data.params, entry_there.data.tags)
         return self._run_id
 
     def lines(self, lines: Sequence[MetricsLine]) -> None:
@@ -97,11 +97,11 @@ class MlflowTracker:
 
     def _describe(self, params: Mapping, tags: Mapping, sent_params: Mapping, sent_tags: Mapping) -> None:
         """MLflow keeps the first value of a param. Where a run goes on with another, a tag has the new one."""
-        wanted = {_name_of(name): str(value)[:_LONGEST_PARAM] for name, value in params.items()}
-        changed = {name: value for name, value in wanted.items() if sent_params.get(name, value) != value}
-        wanted_tags = {_name_of(name): value[:_LONGEST_TAG] for name, value in {**tags, **changed}.items()}
-        new_params = [Param(name, value) for name, value in wanted.items() if name not in sent_params]
-        new_tags = [RunTag(name, value) for name, value in wanted_tags.items() if sent_tags.get(name) != value]
+        texts = {_name_of(name): str(value)[:_LONGEST_PARAM] for name, value in params.items()}
+        changed = {name: value for name, value in texts.items() if sent_params.get(name, value) != value}
+        tag_texts = {_name_of(name): value[:_LONGEST_TAG] for name, value in {**tags, **changed}.items()}
+        new_params = [Param(name, value) for name, value in texts.items() if name not in sent_params]
+        new_tags = [RunTag(name, value) for name, value in tag_texts.items() if sent_tags.get(name) != value]
         for first in range(0, max(len(new_params), len(new_tags)), _MOST_PARAMS):
             part = slice(first, first + _MOST_PARAMS)
             self._ask(self._client.log_batch, self._run_id, params=new_params[part], tags=new_tags[part])

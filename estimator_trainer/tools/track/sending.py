@@ -6,8 +6,9 @@ import signal
 from collections.abc import Callable, Iterator
 
 from estimator_trainer.monitoring.trackers import Target
+from estimator_trainer.run_dir import file_names
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.tools.track import adapters, tracker, unsent
+from estimator_trainer.tools.track import tracker, unsent
 from estimator_trainer.tools.track import tracking_state as states
 from estimator_trainer.tools.track.tracker import EntryDeleted, TrackerRefused, TrackerUnavailable
 
@@ -20,9 +21,9 @@ class TrackerSender:
 
     Args:
         file: of what was sent; held by this process.
-        say: told what was begun, and what the tracker refuses.
+        say: is given a line about what was begun, and what the tracker refuses.
         make: Target -> Tracker.
-        shown: how the entry names the model_dir, if that is a copy; '' for its path.
+        address: how the entry names the model_dir, if that is a copy; '' for its path.
     """
 
     def __init__(
@@ -31,12 +32,11 @@ class TrackerSender:
         target: Target,
         file: states.StateFile,
         say: Callable[[str], None],
-        make: Callable[[Target], tracker.Tracker] = adapters.make,
-        shown: str = '',
+        make: Callable[[Target], tracker.Tracker] = tracker.make,
+        address: str = '',
     ):
         self._folder, self._target, self._file, self._make = model_dir, target, file, make
-        self._shown = shown or model_dir
-        self._say = say
+        self._address, self._say = address, say
         self._tracker: tracker.Tracker | None = None
         self._state = states.new()
         self._refused: set[str] = set()
@@ -65,11 +65,11 @@ class TrackerSender:
             raise
 
     def _send(self, status: str | None, at: float) -> None:
-        if not os.path.exists(os.path.join(self._folder, 'config.json')):
+        if not os.path.exists(os.path.join(self._folder, file_names.CONFIG)):
             return  # the run has not come so far
         if self._tracker is None:
             self._begin()
-        for path, kind in unsent.FILES.items():
+        for path, kind in unsent.KINDS.items():
             sent = self._state.files.setdefault(path, states.FileProgress())
             for lines in unsent.blocks(os.path.join(self._folder, path), kind, sent):
                 self._send_lines(lines)
@@ -108,20 +108,22 @@ class TrackerSender:
         self._tracker = made
 
     def _run(self) -> tracker.TrackedRun:
-        facts = unsent.facts(self._folder, self._shown)
-        parent, name = os.path.split(facts.tags['model_dir'].rstrip('/'))
+        run = RunFolder(self._folder)
+        tags = unsent.tags(run, self._address)
+        parent, name = os.path.split(tags['model_dir'].rstrip('/'))
         return tracker.TrackedRun(
             key=self._state.key,
             name=name or 'run',
             group=os.path.basename(parent) or 'runs',
             began=self._state.began,
             folder=self._folder,
-            shown=facts.tags['model_dir'],
+            address=tags['model_dir'],
             scratch=os.path.join(self._folder, states.FOLDER),
-            facts=facts,
+            params=unsent.params(run),
+            tags=tags,
         )
 
-    def _send_lines(self, lines: list[unsent.MetricsLine]) -> None:
+    def _send_lines(self, lines: list[tracker.MetricsLine]) -> None:
         if lines:
             with _bounded(_CALL_SECS), self._may_refuse('lines of metrics'):
                 self._tracker.lines(lines)
@@ -129,7 +131,7 @@ class TrackerSender:
 
     def _send_exports(self) -> TrackerUnavailable | None:
         """Exports are many bytes, and may need a package or a right that metrics do not: the rest goes on without."""
-        there = unsent.exports(self._folder)
+        there = [export.path for export in RunFolder(self._folder).exports if export.is_whole]
         self._state.exports = [name for name in self._state.exports if name in there]
         for name in there:
             if name in self._state.exports:

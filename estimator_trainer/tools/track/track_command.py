@@ -11,7 +11,7 @@ from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.run_dir import protocol, run_verdict
+from estimator_trainer.run_dir import file_names, run_verdict
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
@@ -70,12 +70,12 @@ def _track(values, words) -> int:
     paths = [*words, *values.model_dir]
     if len(paths) != 1:
         raise UsageError(f'{" ".join(paths) or "track"}: name one model_dir.')
-    with local_copies.LocalCopies() as here, contextlib.ExitStack() as held:
-        given = here.run(paths[0], 'MODEL_DIR', needs.of_tracking, writes=True)
+    with local_copies.LocalCopies() as copies, contextlib.ExitStack() as held:
+        given = copies.run(paths[0], 'MODEL_DIR', needs.of_tracking, writes=True)
         folder = os.path.abspath(os.path.expanduser(given))
         run = RunFolder(folder)
         refuse_where_no_run_is(run, given)
-        if not os.path.exists(os.path.join(folder, 'config.json')):
+        if not os.path.exists(run.file(file_names.CONFIG)):
             raise UsageError(f'{paths[0]}: has no config.json; only runs of this trainer can be sent.')
         targets = _targets(folder, values.to)
         if urls.is_url(paths[0]) and run.holders:
@@ -84,9 +84,9 @@ def _track(values, words) -> int:
             target: sending.TrackerSender(
                 folder,
                 target,
-                held.enter_context(tracking_state.hold(folder, target, lambda: here.send_changes(folder))),
+                held.enter_context(tracking_state.hold(folder, target, lambda: copies.send_changes(folder))),
                 print,
-                shown=here.shown(folder),
+                address=copies.shown(folder),
             )
             for target in targets
         }
@@ -98,25 +98,24 @@ def _track(values, words) -> int:
             if last:
                 return exit_codes.FAILED if any(failed) else exit_codes.OK
             time.sleep(_EVERY_SECS)
-            here.refresh(folder)
+            copies.refresh(folder)
 
 
 def _refuse_what_the_run_sends(folder: str, targets) -> None:
-    """A run in a store holds no lock that is seen elsewhere. Raises AlreadyTracked."""
+    """A run in a store holds no lock that is seen elsewcopies. Raises AlreadyTracked."""
     for target in set(targets) & set(_targets_of_the_run(folder)):
         raise tracking_state.AlreadyTracked(f'the run sends to {target} itself; wait for its end')
 
 
 def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
-    found = trackers.targets(given) if given else _targets_of_the_run(folder)
-    if not found:
+    targets = trackers.targets(given) if given else _targets_of_the_run(folder)
+    if not targets:
         raise UsageError(f'--to is missing: the run has no --track; name a tracker: {trackers.SHAPES}.')
-    return found
+    return targets
 
 
 def _targets_of_the_run(folder: str) -> tuple[trackers.Target, ...]:
-    config = protocol.read_json(os.path.join(folder, 'config.json'))
-    return trackers.targets((config.get('flags') or {}).get('track') or ())
+    return trackers.targets(RunFolder(folder).flags.get('track') or ())
 
 
 def _send(target, sender: sending.TrackerSender, status: str | None, at: float) -> bool:

@@ -1,9 +1,9 @@
-"""What a tracker can do, and how it says that it cannot."""
+"""What a tracker can do, how it says that it cannot, and which adapter speaks to it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from estimator_trainer.tools.track.unsent import Facts, MetricsLine
+from estimator_trainer.monitoring import trackers
 
 RUNNING, FINISHED, FAILED, KILLED = 'RUNNING', 'FINISHED', 'FAILED', 'KILLED'  # how a run is
 _LONGEST = 300  # characters of a library's message
@@ -21,6 +21,15 @@ class TrackerRefused(Exception):
     """The tracker will never take this. The rest goes on without it."""
 
 
+class MetricsLine(NamedTuple):
+    """A line of metrics. `values` have names such as 'train/loss', and are finite; `time`: seconds since the epoch."""
+
+    kind: str
+    step: int
+    time: float
+    values: dict[str, float]
+
+
 class TrackedRun(NamedTuple):
     """What an entry is made of.
 
@@ -29,8 +38,10 @@ class TrackedRun(NamedTuple):
         group: of runs: the name of the folder that the model_dir is in.
         began: seconds since the epoch.
         folder: the model_dir.
-        shown: its path, or the URL of which it is a copy.
+        address: its path, or the URL of which it is a copy.
         scratch: a folder in it for what a library keeps on disk.
+        params: what was computed.
+        tags: with what and where it was computed.
     """
 
     key: str
@@ -38,9 +49,10 @@ class TrackedRun(NamedTuple):
     group: str
     began: float
     folder: str
-    shown: str
+    address: str
     scratch: str
-    facts: Facts
+    params: dict[str, bool | int | float | str]
+    tags: dict[str, str]
 
 
 class Tracker(Protocol):
@@ -63,6 +75,30 @@ class Tracker(Protocol):
 
     def end(self, status: str, at: float) -> None:
         """Nothing follows. With RUNNING the run goes on elsewhere."""
+
+
+def make(target: trackers.Target) -> Tracker:
+    """The adapter of a tracker. Raises TrackerUnavailable where its library cannot be used."""
+    adapter = imported(target)
+    return adapter(target.uri) if target.uri else adapter()
+
+
+def imported(target: trackers.Target) -> Callable[..., Tracker]:
+    """The class of an adapter, with its library. Raises TrackerUnavailable where that cannot be imported."""
+    try:
+        if target.kind == trackers.MLFLOW:
+            from estimator_trainer.tools.track.mlflow_tracker import MlflowTracker
+
+            return MlflowTracker
+        if target.kind == trackers.WANDB:
+            from estimator_trainer.tools.track.wandb_tracker import WandbTracker
+
+            return WandbTracker
+        from estimator_trainer.tools.track.hparams_tracker import HparamsTracker
+
+        return HparamsTracker
+    except Exception as error:
+        raise TrackerUnavailable(words_of(error)) from error
 
 
 def words_of(error: BaseException) -> str:

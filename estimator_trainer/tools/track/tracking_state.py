@@ -86,10 +86,10 @@ class StateFile:
 
     def read(self) -> TrackingState:
         """What is there; a new state where there is nothing, or nothing of ours."""
-        found = protocol.read_json(self._path)
+        value = protocol.read_json(self._path)
         try:
-            files = {name: FileProgress(**sent) for name, sent in found['files'].items()}
-            return TrackingState(found['key'], found['began'], found['entry'], files, list(found['exports']))
+            files = {name: FileProgress(**sent) for name, sent in value['files'].items()}
+            return TrackingState(value['key'], value['began'], value['entry'], files, list(value['exports']))
         except (KeyError, TypeError, AttributeError):
             return new()
 

@@ -1,22 +1,20 @@
 """What there is to send of a run. Changes nothing."""
 
-import glob
-import json
-import math
 import os
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any
 
 from estimator_trainer.config import declaration, urls
 from estimator_trainer.config.trainer_config import TrainerConfig
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, metrics_log
+from estimator_trainer.run_dir.protocol import real, whole
+from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.tools.track.tracker import MetricsLine
 from estimator_trainer.tools.track.tracking_state import FileProgress
 
-FILES = {'metrics.jsonl': 'train', 'eval/metrics.jsonl': 'eval'}  # path -> what its metrics are called: train/loss
-_BLOCK = 256 << 10
+KINDS = {file_names.METRICS: 'train', file_names.EVALUATIONS: 'eval'}  # what their metrics are called: train/loss
 _ALL_OF = 2000  # lines of a file that are all sent
-_NOT_METRICS = ('kind', 'step', 'time')
 _OF_THE_RUN = ('job', 'loop', 'dataset', 'seed', 'strategy', 'global_batch_size', 'num_replicas')
 _NOT_PARAMS = (
     *('param', 'model_dir', 'scratch_dir', 'allow_config_change', 'report', 'track', 'data_dir', *_OF_THE_RUN),
@@ -24,46 +22,33 @@ _NOT_PARAMS = (
 )
 
 
-class MetricsLine(NamedTuple):
-    """A line of metrics. `values` have names such as 'train/loss', and are finite."""
-
-    kind: str
-    step: int
-    time: float
-    values: dict[str, float]
-
-
-class Facts(NamedTuple):
-    """What config.json says: `params` are what was computed, `tags` with what and where."""
-
-    params: dict[str, bool | int | float | str]
-    tags: dict[str, str]
-
-
-def facts(model_dir: str, shown: str = '') -> Facts:
-    """The params of a run are those of its job, what decides what it computes, and the flags that were given.
-
-    Args:
-        shown: the URL of which model_dir is a copy; '' if it is none.
-    """
-    config = protocol.read_json(os.path.join(model_dir, 'config.json'))
-    given = _object(config, 'flags')
-    url = str(given.get('model_dir', ''))  # of a run in a store; a folder may have been moved since
-    defaults = {one.name: one.default for one in declaration.declared(TrainerConfig)}
-    params = {name: config.get(name) for name in _OF_THE_RUN}
-    for name, value in given.items():
+def params(run: RunFolder) -> dict[str, bool | int | float | str]:
+    """The params of a run: those of its job, what decides what it computes, and the flags that were given."""
+    defaults = {flag.name: flag.default for flag in declaration.declared(TrainerConfig)}
+    values = {name: run.config.get(name) for name in _OF_THE_RUN}
+    for name, value in run.flags.items():
         value = tuple(value) if isinstance(value, list) else value
         if name not in _NOT_PARAMS and value != defaults.get(name, value):
-            params[name] = value
-    params |= _object(config, 'params')
-    tags = {'model_dir': shown or (url if urls.is_url(url) else model_dir)}
+            values[name] = value
+    return {name: _plain(value) for name, value in {**values, **run.params}.items() if value not in (None, '')}
+
+
+def tags(run: RunFolder, address: str = '') -> dict[str, str]:
+    """With what and where a run was computed.
+
+    Args:
+        address: the URL of which the folder is a copy; '' if it is none.
+    """
+    url = str(run.flags.get('model_dir', ''))  # of a run in a store; a folder may have been moved since
+    values = {'model_dir': address or (url if urls.is_url(url) else run.path)}
     for group in ('versions', 'machine'):
-        tags |= {f'{group}.{name}': str(value) for name, value in _object(config, group).items()}
-    return Facts({name: _plain(value) for name, value in params.items() if value not in (None, '')}, tags)
+        if isinstance(run.config.get(group), dict):
+            values |= {f'{group}.{name}': str(value) for name, value in run.config[group].items()}
+    return values
 
 
 def is_another(path: str, sent: FileProgress) -> bool:
-    """Whether the file is not the one of which `sent` tells: the run was begun anew."""
+    """Whether the file is another one than `sent` describes: the run was begun anew."""
     if not sent.position:
         return False
     try:
@@ -82,36 +67,23 @@ def blocks(path: str, kind: str, sent: FileProgress) -> Iterator[list[MetricsLin
     Raises:
         OSError: the file is there and cannot be read.
     """
-    try:
-        file = open(path, 'rb')
-    except FileNotFoundError:
-        return
-    with file:
-        if not sent.position:
+    if not sent.position and os.path.exists(path):
+        with open(path, 'rb') as file:
             sent.head = zlib.crc32(file.readline())
-        file.seek(sent.position)
-        while raw := file.readlines(_BLOCK):
-            is_whole = raw[-1].endswith(b'\n')  # else it is still being written
-            if not is_whole:
-                del raw[-1]
-            lines = []
-            for text in raw:
-                sent.position += len(text)
-                line = _line(text, kind)
-                if line is None:
-                    continue
-                sent.lines += 1
-                sent.waiting = None
-                if kind == 'eval' or is_sent(sent.lines, sent.last):
-                    sent.last = sent.lines
-                    lines.append(line)
-                else:
-                    sent.waiting = line._asdict()
-            if not raw:
-                return
-            yield lines
-            if not is_whole:  # what follows begins within that line
-                return
+    for block in metrics_log.blocks(path, sent.position):
+        if block.end == sent.position:
+            return
+        lines = []
+        for line in filter(None, (_line(entry, kind) for entry in block.lines)):
+            sent.lines += 1
+            sent.waiting = None
+            if kind == 'eval' or is_sent(sent.lines, sent.last):
+                sent.last = sent.lines
+                lines.append(line)
+            else:
+                sent.waiting = line._asdict()
+        sent.position = block.end
+        yield lines
 
 
 def is_sent(number: int, last: int) -> bool:
@@ -120,7 +92,7 @@ def is_sent(number: int, last: int) -> bool:
 
 
 def waiting(sent: FileProgress) -> list[MetricsLine]:
-    """The last line, if it was left out so far. From here on it counts as sent."""
+    """The last line, if it was left out so far. It counts as sent now."""
     line, sent.waiting = sent.waiting, None
     if line is None:
         return []
@@ -128,37 +100,15 @@ def waiting(sent: FileProgress) -> list[MetricsLine]:
     return [MetricsLine(**line)]
 
 
-def exports(model_dir: str) -> list[str]:
-    """The SavedModels that are whole, as paths in the model_dir."""
-    found = glob.glob(f'{glob.escape(model_dir)}/export/*/*/saved_model.pb')
-    folders = sorted(os.path.relpath(os.path.dirname(each), model_dir) for each in found)
-    return [each for each in folders if os.path.basename(each).isdigit()]  # another name: still being written
-
-
-def _line(text: bytes, kind: str) -> MetricsLine | None:
-    try:
-        found = json.loads(text)
-    except ValueError:
+def _line(entry: Mapping[str, Any], kind: str) -> MetricsLine | None:
+    step, time = whole(entry.get('step')), real(entry.get('time'))
+    if step is None or time is None:
         return None
-    if not isinstance(found, dict) or type(found.get('step')) is not int or not _is_number(found.get('time')):
-        return None
-    values = {
-        f'{kind}/{name}': float(value)
-        for name, value in found.items()
-        if name not in _NOT_METRICS and _is_number(value)
-    }
-    return MetricsLine(kind, found['step'], float(found['time']), values)
+    values = {f'{kind}/{name}': value for name, value in metrics_log.values_of(entry).items()}
+    return MetricsLine(kind, step, time, values)
 
 
-def _is_number(value) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
-def _object(config: Mapping, name: str) -> dict:
-    return config[name] if isinstance(config.get(name), dict) else {}
-
-
-def _plain(value) -> bool | int | float | str:
+def _plain(value: Any) -> bool | int | float | str:
     if isinstance(value, (list, tuple)):
         return ','.join(map(str, value))
     return value if isinstance(value, (bool, int, float, str)) else str(value)

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 
 import wandb
 
-from estimator_trainer.tools.track.tracker import FINISHED, RUNNING, TrackedRun, TrackerUnavailable, words_of
-from estimator_trainer.tools.track.unsent import MetricsLine
+from estimator_trainer.tools.track.tracker import (
+    FINISHED,
+    RUNNING,
+    MetricsLine,
+    TrackedRun,
+    TrackerUnavailable,
+    words_of,
+)
 
 _INIT_SECS = 30
 
@@ -35,7 +41,7 @@ class WandbTracker:
                 dir=run.scratch,
                 settings=settings,
             )
-            self._run.config.update({**run.facts.params, 'run': run.facts.tags}, allow_val_change=True)
+            self._run.config.update({**run.params, 'run': run.tags}, allow_val_change=True)
             for kind in ('train', 'eval'):  # a run that was resumed takes steps twice; W&B's own step cannot go back
                 self._run.define_metric(f'{kind}/*', step_metric=f'{kind}/step')
         except Exception as error:

@@ -3,11 +3,9 @@
 import pathlib
 from collections.abc import Mapping, Sized
 
-import jinja2
 import markupsafe
-from matplotlib import figure
 
-from estimator_trainer.tools import drawing
+from estimator_trainer.tools import drawing, pages
 from estimator_trainer.tools.verify import program_runs, traces
 from estimator_trainer.tools.verify import verify_report as reports
 from estimator_trainer.tools.verify.traces import Key
@@ -28,10 +26,11 @@ def page(report: Report, losses: Mapping, differences: Mapping[str, Mapping[Key,
     drawings += [
         (f'Largest difference of the weights at each step{title}', each) for title, each in _growth(differences)
     ]
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_TEMPLATE.read_text(encoding='utf-8')).render(
+    return pages.render(
+        _TEMPLATE,
         report=report,
-        css=markupsafe.Markup(drawing.CSS),
+        title=report.title,
+        width='75rem',
         verdict=reports.verdict(report),
         cells=reports.cells,
         drawings=drawings,
@@ -49,29 +48,19 @@ def _losses(losses):
 
 def _growth(differences):
     """For each Estimator how far the pairs of runs are apart, step by step."""
-    found: dict[int, dict[str, dict[int, float]]] = {}
+    estimators: dict[int, dict[str, dict[int, float]]] = {}
     for name, sizes in differences.items():
         for key, size in sizes.items():
             if key.thing in (traces.WEIGHTS, traces.SLOTS):
-                steps = found.setdefault(key.estimator, {}).setdefault(name, {})
+                steps = estimators.setdefault(key.estimator, {}).setdefault(name, {})
                 steps[key.step] = max(min(size, _LARGEST), steps.get(key.step, _SMALLEST))
-    for estimator, lines in sorted(found.items()):
-        yield _title(estimator, found), _lines(lines, 'relative difference', logarithmic=True)
+    for estimator, lines in sorted(estimators.items()):
+        yield _title(estimator, estimators), _lines(lines, 'relative difference', logarithmic=True)
 
 
 def _title(estimator: int, estimators: Sized) -> str:
     return f', Estimator {estimator + 1}' if len(estimators) > 1 else ''
 
 
-def _lines(lines, ylabel, logarithmic=False) -> markupsafe.Markup:
-    """Later lines are dashed, so that equal ones show."""
-    with drawing.style():
-        drawn = figure.Figure(figsize=(9, 3.5), layout='constrained')
-        axes = drawn.subplots()
-        for number, (name, points) in enumerate(lines.items()):
-            style = (5 * number, (6, 6 + 4 * number)) if number else '-'
-            axes.plot(list(points), list(points.values()), label=name, linestyle=style, marker='.')
-        axes.set(xlabel='step', ylabel=ylabel, **({'yscale': 'log'} if logarithmic else {}))
-        axes.grid()
-        drawn.legend(loc='outside lower center', ncols=3)
-    return markupsafe.Markup(drawing.as_svg(drawn, ylabel.replace(' ', '-'), f'{ylabel} by step'))
+def _lines(lines: Mapping[str, Mapping[int, float]], ylabel: str, logarithmic: bool = False) -> markupsafe.Markup:
+    return drawing.lines(lines, ylabel, ylabel.replace(' ', '-'), f'{ylabel} by step', 3.5, logarithmic)

@@ -1,15 +1,14 @@
 """The comparison as text and as JSON."""
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from estimator_trainer.tools.reporting import table, wrapped
 from estimator_trainer.tools.verify import judge, traces
 from estimator_trainer.tools.verify.compare import UPDATES
 from estimator_trainer.tools.verify.judge import Judgement
 from estimator_trainer.tools.verify.traces import Key
-from tf_config import tables
 
 WORDS = {
     judge.EQUAL: 'equal bit for bit',
@@ -20,7 +19,6 @@ WORDS = {
     judge.DIFFERS: 'DIFFERS',
 }
 _SUMMARY = {judge.EQUAL: 'EQUAL', judge.UNTOLD: 'UNDECIDED', judge.DIFFERS: 'DIFFERENT'}
-_WIDTH = 110
 _SHOWN = 1e-12  # smaller differences are shown as 0
 
 
@@ -85,19 +83,19 @@ def _untold_estimators(report: Report) -> str:
 
 def text(report: Report) -> str:
     """The report for a terminal: a table for each comparison, then what the differences tell."""
-    shown = [*report.facts, '']
+    lines = [*report.facts, '']
     for comparison in report.comparisons:
-        shown += [f'{comparison.title}:', *_table(comparison.rows), '']
-    shown += _wrapped(report.notes)
+        lines += [f'{comparison.title}:', *_table(comparison.rows), '']
+    lines += wrapped(report.notes)
     said = [sentence for comparison in report.comparisons for sentence in comparison.sentences]
-    shown += _wrapped([verdict(report), *said[1:], *untold(report)])
-    return '\n'.join(shown)
+    lines += wrapped([verdict(report), *said[1:], *untold(report)])
+    return '\n'.join(lines)
 
 
 def _table(rows: Sequence[Judgement]) -> list[str]:
     lines = [('what', 'values', 'difference', 'chance', 'rounding', 'verdict')]
     lines += [cells(row) for row in rows if row.count]
-    return [f'  {line}' for line in tables.aligned(lines)]
+    return table(lines)
 
 
 def cells(row: Judgement) -> tuple[str, ...]:
@@ -129,12 +127,6 @@ def untold(report: Report) -> list[str]:
     return [
         f'Two runs of --from differ by chance in: {", ".join(dict.fromkeys(row.thing for row in rows))}. Seed what the '
         'program draws at random, or read data in a fixed order (tf.data with deterministic=True), and verify again.'
-    ]
-
-
-def _wrapped(lines: Sequence[str]) -> list[str]:
-    return [
-        part for line in lines for part in textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
     ]
 
 

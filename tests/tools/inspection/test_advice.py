@@ -3,8 +3,10 @@
 import pytest
 
 from estimator_trainer.tools.inspection import advice, kinds
-from estimator_trainer.tools.inspection.facts import Checkpoint, OwnRun, Variable
+from estimator_trainer.tools.inspection.facts import Checkpoint, Findings, OwnRun
+from estimator_trainer.tools.inspection.folder import Place
 from estimator_trainer.tools.inspection.kinds import Kind
+from estimator_trainer.tools.inspection.variables import Variable
 
 PATH = 'old runs/one'
 
@@ -16,9 +18,8 @@ def checkpoint(*names):
 
 def advise(family, *names, own=None, elsewhere=''):
     best = checkpoint(*names)
-    found = advice.advise(
-        advice.Evidence(Kind(family, 'a name'), best, best.name, elsewhere, 1, (), None, own, True, PATH)
-    )
+    place = Place(PATH, PATH, '', {}, best.name, elsewhere, '', '', [], {}, [], bool(own), False)
+    found = advice.advise(Findings(place, [best], best, kind=Kind(family, 'a name'), own=own))
     return {each.what: each for each in found}
 
 

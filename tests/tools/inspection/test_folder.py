@@ -47,7 +47,7 @@ def test_a_model_dir(model_dir):
     assert place.elsewhere == '/old/place/model.ckpt-20'  # the folder was moved
     assert place.exports == ['export/best/17', 'export/final/18']
     assert list(place.evaluations) == ['eval', 'eval_x'] and len(place.training_events) == 1
-    assert place.graph and not place.own and not place.has_keras_folder and not place.only
+    assert place.graph and not place.is_own and not place.has_keras_folder and not place.only
 
 
 @pytest.mark.parametrize('name', ['model.ckpt-20', 'model.ckpt-20.meta', 'model.ckpt-20.data-00000-of-00002'])

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from estimator_trainer.tools.inspection import head_of_run, kinds, layers, optimizers_of_run, roles
-from estimator_trainer.tools.inspection.facts import Graph, Variable
+from estimator_trainer.tools.inspection import kinds, layers, optimizers_of_run, roles
+from estimator_trainer.tools.inspection.facts import Graph
+from estimator_trainer.tools.inspection.variables import Variable
 
 WHY = 'a file says so'
 _SUFFIX = '/.ATTRIBUTES/VARIABLE_VALUE'
@@ -26,7 +27,7 @@ def facts(names, graph=None, values=None, head=None, **about):
     found = roles.roles(variables(*names))
     trained_by = optimizers_of_run.optimizers(found, values or {}, graph)
     weights = [each.variable for each in found if each.role == roles.WEIGHT]
-    head = head_of_run.Head(head, WHY) if head else None
+    head = kinds.Head(head, WHY) if head else None
     return found, trained_by, kinds.kind(weights, trained_by, head, **about), weights
 
 
@@ -50,7 +51,7 @@ V1_COMBINED = [
 
 
 def test_a_canned_estimator_of_tensorflow_1():
-    found, trained_by, kind, weights = facts(V1_COMBINED, head=head_of_run.BINARY)
+    found, trained_by, kind, weights = facts(V1_COMBINED, head=kinds.BINARY)
     assert (kind.name, kind.version, kind.parts, kind.classes) == (
         'DNNLinearCombinedClassifier', kinds.V1, ('linear', 'dnn'), 2
     )  # fmt: skip
@@ -76,7 +77,7 @@ def test_a_canned_estimator_of_tensorflow_1():
     'name', ['signal_early_stopping/STOP', 'sync_rep_local_step', 'tpu_estimator/iterations_loop_var']
 )
 def test_what_a_hook_keeps_is_no_weight(name):
-    found, _, kind, weights = facts([*V1_COMBINED, name], head=head_of_run.BINARY)
+    found, _, kind, weights = facts([*V1_COMBINED, name], head=kinds.BINARY)
     assert (kind.family, kind.name) == (kinds.CANNED, 'DNNLinearCombinedClassifier')
     assert found[-1].role == roles.OTHER and name not in [weight.name for weight in weights]
 
@@ -84,11 +85,11 @@ def test_what_a_hook_keeps_is_no_weight(name):
 @pytest.mark.parametrize(
     'head, name',
     [
-        (head_of_run.MULTI_CLASS, 'DNNClassifier'),
-        (head_of_run.REGRESSION, 'DNNRegressor'),
-        (head_of_run.MULTI_LABEL, 'DNNEstimator'),
-        (head_of_run.POISSON, 'DNNEstimator'),
-        (head_of_run.SOME_REGRESSION, 'DNNRegressor or DNNEstimator'),
+        (kinds.MULTI_CLASS, 'DNNClassifier'),
+        (kinds.REGRESSION, 'DNNRegressor'),
+        (kinds.MULTI_LABEL, 'DNNEstimator'),
+        (kinds.POISSON, 'DNNEstimator'),
+        (kinds.SOME_REGRESSION, 'DNNRegressor or DNNEstimator'),
         (None, 'DNNClassifier, DNNRegressor or DNNEstimator'),
     ],
 )
@@ -154,7 +155,7 @@ def test_keras_is_told_by_its_folder_or_the_name_of_the_step():
 def test_the_optimizer_by_its_slots(slots, name):
     found, trained_by, _, weights = facts(['w:3x2', *(f'{each}:3x2' for each in slots)])
     assert [each.name for each in trained_by] == [name]
-    assert [each.of for each in found[1:]] == ['w'] * len(slots) and len(weights) == 1
+    assert [each.weight for each in found[1:]] == ['w'] * len(slots) and len(weights) == 1
 
 
 def test_the_optimizer_of_a_tree_of_objects():
@@ -219,27 +220,27 @@ def test_layers_are_in_the_order_of_their_numbers():
 @pytest.mark.parametrize(
     'operations, head',
     [
-        (['predictions/logistic', 'predictions/class_ids', 'logistic_loss/sub'], head_of_run.BINARY),
-        (['losses/sparse_softmax_cross_entropy_loss/x'], head_of_run.MULTI_CLASS),
-        (['predictions/probabilities'], head_of_run.MULTI_LABEL),
-        (['predictions/Exp', 'losses/call_loss_fn'], head_of_run.POISSON),
-        (['mean_squared_error/Mul'], head_of_run.REGRESSION),
-        (['losses/mean_squared_error/Mul'], head_of_run.REGRESSION),
+        (['predictions/logistic', 'predictions/class_ids', 'logistic_loss/sub'], kinds.BINARY),
+        (['losses/sparse_softmax_cross_entropy_loss/x'], kinds.MULTI_CLASS),
+        (['predictions/probabilities'], kinds.MULTI_LABEL),
+        (['predictions/Exp', 'losses/call_loss_fn'], kinds.POISSON),
+        (['mean_squared_error/Mul'], kinds.REGRESSION),
+        (['losses/mean_squared_error/Mul'], kinds.REGRESSION),
         (['weighted_loss/Sum'], ''),
     ],
 )
 def test_the_head_by_its_operations(operations, head):
-    assert head_of_run.of_graph(operations) == head
+    assert kinds.head_of_graph(operations) == head
 
 
 def test_the_head_by_outputs_and_metrics():
-    assert head_of_run.of_outputs(['logistic', 'probabilities', 'class_ids', 'logits']) == head_of_run.BINARY
-    assert head_of_run.of_outputs(['probabilities', 'class_ids', 'logits']) == head_of_run.MULTI_CLASS
-    assert head_of_run.of_outputs(['probabilities', 'logits']) == head_of_run.MULTI_LABEL
-    assert head_of_run.of_outputs(['predictions']) == head_of_run.REGRESSION
-    assert head_of_run.of_outputs(['predictions', 'logits']) == ''
-    assert head_of_run.of_metrics(['accuracy', 'auc', 'label/mean', 'loss']) == head_of_run.BINARY
-    assert head_of_run.of_metrics(['average_loss', 'accuracy', 'loss']) == head_of_run.MULTI_CLASS
-    assert head_of_run.of_metrics(['average_loss', 'auc', 'loss']) == head_of_run.MULTI_LABEL
-    assert head_of_run.of_metrics(['average_loss', 'label/mean', 'prediction/mean']) == head_of_run.SOME_REGRESSION
-    assert head_of_run.of_metrics(['accuracy', 'loss']) == ''
+    assert kinds.head_of_outputs(['logistic', 'probabilities', 'class_ids', 'logits']) == kinds.BINARY
+    assert kinds.head_of_outputs(['probabilities', 'class_ids', 'logits']) == kinds.MULTI_CLASS
+    assert kinds.head_of_outputs(['probabilities', 'logits']) == kinds.MULTI_LABEL
+    assert kinds.head_of_outputs(['predictions']) == kinds.REGRESSION
+    assert kinds.head_of_outputs(['predictions', 'logits']) == ''
+    assert kinds.head_of_metrics(['accuracy', 'auc', 'label/mean', 'loss']) == kinds.BINARY
+    assert kinds.head_of_metrics(['average_loss', 'accuracy', 'loss']) == kinds.MULTI_CLASS
+    assert kinds.head_of_metrics(['average_loss', 'auc', 'loss']) == kinds.MULTI_LABEL
+    assert kinds.head_of_metrics(['average_loss', 'label/mean', 'prediction/mean']) == kinds.SOME_REGRESSION
+    assert kinds.head_of_metrics(['accuracy', 'loss']) == ''

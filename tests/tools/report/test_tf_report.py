@@ -9,8 +9,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.tools.report import variables
-from estimator_trainer.tools.report.run_files import RunFiles
+from estimator_trainer.tools.report.run_files import RunFiles, read_variables
 
 ROOT = pathlib.Path(__file__).parents[3]
 RUN = """
@@ -33,7 +32,7 @@ def test_variables_of_a_partitioned_model(tmp_path):
         tf.compat.v1.get_variable('half', [3], tf.bfloat16)
         session.run(tf.compat.v1.global_variables_initializer())
         prefix = tf.compat.v1.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 0)
-    table = variables.read(prefix)
+    table = read_variables(prefix)
     found = {each.variable.name: each for each in table.weights}
     assert {name: list(each.variable.shape) for name, each in found.items()} == {
         name: shape for name, shape in tf.train.list_variables(prefix) if name in ('table', 'kernel', 'half')
@@ -46,7 +45,7 @@ def test_variables_of_a_partitioned_model(tmp_path):
 
 def test_variables_of_a_tree_of_objects(tmp_path):
     model = tf.train.Checkpoint(dense=tf.Variable(np.ones((2, 3), np.float32), name='dense/kernel'))
-    table = variables.read(model.save(str(tmp_path / 'model.ckpt')))
+    table = read_variables(model.save(str(tmp_path / 'model.ckpt')))
     (weight,) = table.weights
     assert (weight.variable.name, weight.variable.shape, weight.variable.dtype) == ('dense/kernel', (2, 3), 'float32')
 

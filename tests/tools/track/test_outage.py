@@ -1,6 +1,6 @@
 """When a tracker that does not answer is tried again, and when that is said."""
 
-from estimator_trainer.tools.track.outage import Outage
+from estimator_trainer.tools.track.background import Outage
 
 
 def test_tries_and_words_become_rare():

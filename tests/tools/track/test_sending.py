@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from estimator_trainer.monitoring.trackers import HPARAMS, Target
-from estimator_trainer.tools.track import adapters, sending, tracking_state
+from estimator_trainer.tools.track import sending, tracker, tracking_state
 from estimator_trainer.tools.track.tracker import FINISHED, EntryDeleted, TrackerRefused, TrackerUnavailable
 from tests.tools.track import a_run
 
@@ -178,4 +178,4 @@ def test_a_call_without_an_end(monkeypatch, begin):
 def test_a_library_that_cannot_be_imported(monkeypatch, begin):
     monkeypatch.setitem(sys.modules, 'estimator_trainer.tools.track.hparams_tracker', None)
     with pytest.raises(TrackerUnavailable, match='hparams_tracker'):
-        begin(adapters.make)[0].send(None, 0)
+        begin(tracker.make)[0].send(None, 0)

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.track import unsent
+from estimator_trainer.tools.track.tracker import MetricsLine
 from estimator_trainer.tools.track.tracking_state import FileProgress
 
 
@@ -27,10 +29,7 @@ def test_lines_are_read_once_and_whole(tmp_path):
     assert steps(path, sent) == []
     write(path, line(1, loss=0.5), line(2, loss=None), '{"kind": "train", "st')
     found = [each for block in unsent.blocks(str(path), 'train', sent) for each in block]
-    assert found == [
-        unsent.MetricsLine('train', 1, 1001.0, {'train/loss': 0.5}),
-        unsent.MetricsLine('train', 2, 1002.0, {}),
-    ]
+    assert found == [MetricsLine('train', 1, 1001.0, {'train/loss': 0.5}), MetricsLine('train', 2, 1002.0, {})]
     assert steps(path, sent) == []
     write(path, 'ep": 3, "time": 5}\n', '{cut\n', line(4), '[1]\n', {'step': 'x', 'time': 1})
     assert steps(path, sent) == [3, 4]
@@ -97,7 +96,8 @@ def test_params_and_tags(tmp_path):
         'machine': {'cores': 2},
     }
     (tmp_path / 'config.json').write_text(json.dumps(config))
-    params, tags = unsent.facts(str(tmp_path))
+    run = RunFolder(str(tmp_path))
+    params, tags = unsent.params(run), unsent.tags(run)
     assert params == {
         'job': 'mnist',
         'loop': 'estimator',
@@ -113,7 +113,8 @@ def test_params_and_tags(tmp_path):
 
 def test_a_run_in_a_store_is_named_by_its_url(tmp_path):
     (tmp_path / 'config.json').write_text('{"flags": {"model_dir": "s3://bucket/first", "scratch_dir": "/fast"}}')
-    params, tags = unsent.facts(str(tmp_path))
+    run = RunFolder(str(tmp_path))
+    params, tags = unsent.params(run), unsent.tags(run)
     assert (params, tags) == ({}, {'model_dir': 's3://bucket/first'})
 
 
@@ -122,7 +123,10 @@ def test_exports_that_are_whole(tmp_path):
         (tmp_path / 'export' / name).mkdir(parents=True)
         (tmp_path / 'export' / name / 'saved_model.pb').touch()
     (tmp_path / 'export/final/1700000003').mkdir()
-    assert unsent.exports(str(tmp_path)) == ['export/best/1700000000', 'export/final/1700000001']
+    assert [each.path for each in RunFolder(str(tmp_path)).exports if each.is_whole] == [
+        'export/best/1700000000',
+        'export/final/1700000001',
+    ]
 
 
 def test_a_line_that_is_finished_while_its_block_is_sent_is_sent_next(tmp_path):

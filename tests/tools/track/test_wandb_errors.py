@@ -5,8 +5,7 @@ import types
 
 import pytest
 
-from estimator_trainer.tools.track.tracker import TrackerUnavailable
-from estimator_trainer.tools.track.unsent import MetricsLine
+from estimator_trainer.tools.track.tracker import MetricsLine, TrackerUnavailable
 
 
 class Failing:
