@@ -19,6 +19,7 @@ from estimator_trainer.supervisor.processes.logs import LogBounds, StreamLog, pa
 from estimator_trainer.supervisor.processes.process import Process
 
 _READ = 1 << 20  # bytes; more than a pipe holds, so one read takes all that is in it
+_LAST_LINES = 400  # of an output, in which the exception that ended a program is looked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +116,7 @@ class RunningTask:
         self.close()
         error = TaskError.of(protocol.read_json(str(self._error_path))) if code else None
         if error is None and code == exit_codes.FAILED:  # of a program, or of a trainer in its first moments
-            error = TaskError.of_output(tail(self._err_path))
+            error = TaskError.of_output(tail(self._err_path, _LAST_LINES))
         return TaskEnd(self.name, code, secs, self.told, error, self.life)
 
     def close(self) -> None:

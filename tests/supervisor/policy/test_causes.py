@@ -162,6 +162,18 @@ def test_what_a_program_has_printed_may_say_why_it_failed(lines, error):
     assert TaskError.of_output(lines) == error
 
 
+def test_the_line_of_tensorflow_that_tells_something_and_the_cure_of_compat():
+    text = (
+        'Graph execution error:\n\nDetected at node x defined at (most recent call last):\n  File "x.py", line 3, in f'
+    )
+    places = [f'  File "x.py", line {line}, in f' for line in range(50)]
+    lines = ['Traceback (most recent call last):', '  File "x.py"', f'tensorflow.errors_impl.InternalError: {text}']
+    lines = [*'\n'.join([*lines, "Node: 'x'", 'it broke', '', 'Original stack trace']).splitlines(), *places]
+    error = TaskError.of_output(lines)
+    assert (error.message, error.traceback) == ('InternalError: it broke', tuple(places[-20:]))
+    assert TaskError.of_output([*lines, 'compat: do this']).message == 'do this'
+
+
 @pytest.mark.parametrize(
     'chief, state, code',
     [
@@ -324,6 +336,7 @@ def test_a_good_end_needs_no_words():
 def test_why_there_is_no_restart(reason, words):
     cause = ATTEMPT.outcome.end.cause
     line = wording.no_restart(Decision(reason, 137), Rules(), cause)
+    assert line.endswith('worker:1, SIGKILL') == (reason in (Reason.REPEATED, Reason.SPENT))
     assert line.startswith('no restart: ') and words in line
 
 
