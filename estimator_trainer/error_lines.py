@@ -51,11 +51,16 @@ def short(text: str) -> str:
     return text if len(text) <= MOST else f'{text[:MOST]}...'
 
 
+def last_traceback(lines: Sequence[str]) -> Sequence[str]:
+    """What a program has printed from its last traceback on; () without one."""
+    begins = [place for place, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+    return lines[begins[-1] :] if begins else ()
+
+
 def last_words(lines: Sequence[str]) -> str:
     """What the last traceback in the output of a program says: 'InvalidArgumentError: …', or the cure that `compat`
     has printed after it. '' without a traceback."""
-    begins = [place for place, line in enumerate(lines) if line.startswith(_TRACEBACK)]
-    after = lines[begins[-1] + 1 :] if begins else ()
+    after = last_traceback(lines)[1:]
     place = next((place for place, line in enumerate(after) if line and not line.startswith(' ')), None)
     if place is None:
         return ''

@@ -1,8 +1,7 @@
-"""Says `use --tf1` after the traceback of a program that was written for TensorFlow 1 and runs without `--tf1`."""
+"""Knows the exceptions of a program that was written for TensorFlow 1 and runs without `--tf1`."""
 
 import os
 import re
-import sys
 import traceback
 
 # What such a program asks of a data set, and arguments of TensorFlow 1's functions.
@@ -15,19 +14,6 @@ _OF_DATA_SETS = {
 }
 _ARGUMENTS = {'keep_dims', 'reduction_indices', 'squeeze_dims', 'dim', 'keep_prob', 'name_or_scope'}
 _NOT_EAGER = re.compile(r'(tf\.\w+)\(\) is not (?:compatible with|supported when) eager execution')
-
-
-def install() -> None:
-    """From here on an exception that ends the program is followed by a line, if it comes of TensorFlow 1."""
-    shown = sys.excepthook
-
-    def hook(kind, error, where):
-        shown(kind, error, where)
-        name = old_name(error, sys.modules.get('tensorflow'))
-        if name:
-            print(f'compat: {told(name)}', file=sys.stderr, flush=True)
-
-    sys.excepthook = hook
 
 
 def told(name: str) -> str:

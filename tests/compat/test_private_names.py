@@ -21,7 +21,7 @@ PRIVATE = (
     'keras.src',
     'keras._tf_keras',
 )
-BELOW_COMPAT = {'compat', 'errors', 'exit_codes', 'this_process'}
+BELOW_COMPAT = {'compat', 'error_lines', 'errors', 'exit_codes', 'this_process'}
 BY_NAME = ('getattr', 'setattr', 'hasattr', 'delattr')
 OF_NAMED_TUPLES = {'_replace', '_asdict', '_fields', '_make'}
 ALLOWED: set = set()  # (file, name): it stays empty

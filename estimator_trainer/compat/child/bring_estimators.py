@@ -14,12 +14,12 @@ def _bring_estimators() -> None:
             raise
         sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))))  # not installed
         import estimator_trainer.compat  # noqa: F401
-    if 'ESTIMATOR_TRAINER_TF1' in os.environ:
-        import estimator_trainer.compat.tf1  # noqa: F401
-    else:
-        from estimator_trainer.compat import tf1_advice
+    from estimator_trainer.compat import cures
 
-        tf1_advice.install()
+    tf1 = 'ESTIMATOR_TRAINER_TF1' in os.environ
+    if tf1:
+        import estimator_trainer.compat.tf1  # noqa: F401
+    cures.install(tf1)
     if 'ESTIMATOR_TRAINER_HOROVOD' in os.environ:
         import estimator_trainer.compat.horovod  # noqa: F401
     if 'ESTIMATOR_TRAINER_INTERNALS' in os.environ:

@@ -5,11 +5,12 @@ import enum
 import signal
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from estimator_trainer import exit_codes
+from estimator_trainer import error_lines, exit_codes
 from estimator_trainer.run_dir import training_file
 
 GOOD_ORDER = frozenset((exit_codes.INTERRUPTED, exit_codes.TERMINATED))
 ORDERS = (signal.SIGTERM, signal.SIGINT)  # that ask a task to save and end
+_TRACEBACK_LINES = 20  # of what a program has printed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,12 +40,8 @@ class TaskError:
     @classmethod
     def from_output(cls, lines: Sequence[str]) -> 'TaskError | None':
         """Reads the last lines that a program has printed. None without a traceback of Python's at their end."""
-        starts = [number for number, line in enumerate(lines) if line.startswith('Traceback (most recent call last)')]
-        if not starts:
-            return None
-        # The exception follows the frames, which are indented; its message may have several lines.
-        said = [line for line in lines[starts[-1] + 1 :] if line and not line.startswith(' ')]
-        return cls(' '.join(said[0].split()), traceback=tuple(lines[starts[-1] :])) if said else None
+        message, trace = error_lines.last_words(lines), error_lines.last_traceback(lines)
+        return cls(message, traceback=tuple(trace[-_TRACEBACK_LINES:])) if message else None
 
 
 class EndedBy(enum.Enum):

@@ -21,6 +21,8 @@ from estimator_trainer.supervisor.policy.task_commands import CannotStart, TaskC
 from estimator_trainer.this_process.child_process import PIPE, Child, Lines
 from estimator_trainer.this_process.console import Console
 
+_LAST_LINES = 400  # of an output, in which the exception that ended a program is looked for
+
 
 @dataclasses.dataclass(frozen=True)
 class LocalLauncher:
@@ -130,7 +132,7 @@ class LocalTask:
         self.close()
         error = TaskError.from_record(protocol.read_json(self._error_path)) if code else None
         if error is None and code == exit_codes.FAILED:  # a program, or a trainer in its first moments
-            error = TaskError.from_output(log_folders.tail(self._err_path))
+            error = TaskError.from_output(log_folders.tail(self._err_path, _LAST_LINES))
         return TaskEnd(self.name, code, secs, self._last_signal, error, self.life)
 
     def close(self) -> None:

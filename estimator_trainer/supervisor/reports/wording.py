@@ -103,7 +103,7 @@ def no_restart(decision: Decision, rules: Rules, why: Cause) -> str:
     because = {
         Reason.NEVER: '--max_restarts=0',
         Reason.PERMANENT: f'exit code {why.code} is permanent, {Reason.PERMANENT.value}',
-        Reason.REPEATED: Reason.REPEATED.value,
+        Reason.REPEATED: f'{Reason.REPEATED.value}: {brief(why)}',
         Reason.SPENT: (
             f'--max_restarts={rules.max_restarts} were made within {rules.window_secs:g} s '
             f'without a new checkpoint; the last cause: {brief(why)}'

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import exit_codes
+from estimator_trainer import error_lines, exit_codes
 from estimator_trainer.run_dir import run_starts
 from estimator_trainer.run_dir.protocol import objects, real
 from estimator_trainer.tools.report.lanes import (
@@ -140,7 +140,9 @@ def _ending(attempt: Mapping) -> str:
     if why == run_starts.LOST:
         return 'its supervisor was killed'
     if isinstance(cause, dict):
-        return f'{cause.get("text")}{": " if cause.get("message") else ""}{cause.get("message") or ""}'
+        said = cause.get('message')
+        named = f'{cause.get("task")}, exit code {cause.get("code")}: {error_lines.short(str(said))}'
+        return named if said else str(cause.get('text'))
     return 'training was done, but not all tasks ended in time' if why == 'not drained' else why
 
 

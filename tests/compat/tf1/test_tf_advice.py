@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import estimator_trainer.compat
-from estimator_trainer.compat import tf1_advice
+from estimator_trainer.compat import cures, tf1_advice
 
 
 @pytest.fixture(scope='module')
@@ -54,7 +54,7 @@ def test_without_tensorflow_nothing_is_said():
 
 def test_the_line_follows_the_traceback(tf, monkeypatch, capsys):
     monkeypatch.setattr(sys, 'excepthook', sys.__excepthook__)
-    tf1_advice.install()
+    cures.install(tf1=False)
     for program in ('tf.app.run()', '1 / 0'):
         error = raised(program, tf)
         sys.excepthook(type(error), error, error.__traceback__)

@@ -156,6 +156,18 @@ def test_what_a_program_has_printed_may_say_why_it_failed(lines, error):
     assert TaskError.from_output(lines) == error
 
 
+def test_the_line_of_tensorflow_that_tells_something_and_the_cure_of_compat():
+    text = (
+        'Graph execution error:\n\nDetected at node x defined at (most recent call last):\n  File "x.py", line 3, in f'
+    )
+    places = [f'  File "x.py", line {line}, in f' for line in range(50)]
+    lines = ['Traceback (most recent call last):', '  File "x.py"', f'tensorflow.errors_impl.InternalError: {text}']
+    lines = [*'\n'.join([*lines, "Node: 'x'", 'it broke', '', 'Original stack trace']).splitlines(), *places]
+    error = TaskError.from_output(lines)
+    assert (error.message, error.traceback) == ('InternalError: it broke', tuple(places[-20:]))
+    assert TaskError.from_output([*lines, 'compat: do this']).message == 'do this'
+
+
 @pytest.mark.parametrize(
     'chief, state, code',
     [

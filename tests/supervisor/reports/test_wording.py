@@ -135,6 +135,7 @@ def test_a_good_end_needs_no_words():
 def test_why_there_is_no_restart(reason, words):
     cause = ATTEMPT.outcome.end.cause
     line = wording.no_restart(Decision(reason, 137), Rules(), cause)
+    assert line.endswith('worker:1, SIGKILL') == (reason in (Reason.REPEATED, Reason.SPENT))
     assert line.startswith('no restart: ') and words in line
 
 
