@@ -48,7 +48,7 @@ def main(argv, url: str = '') -> int:
             return exit_codes.OK
         for line in lines:
             _log.info('%s', line)
-        return task_monitors.shown(lambda: _train(plan), config, task, plan.is_chief, plan.writes_page)
+        return task_monitors.run_with_monitors(lambda: _train(plan), config, task, plan.is_chief, plan.writes_page)
     except trainer_config.HelpRequested as help_requested:
         print(help_requested)
         return exit_codes.OK

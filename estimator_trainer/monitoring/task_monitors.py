@@ -13,7 +13,7 @@ from estimator_trainer.run_dir import file_names, locks
 _log = logging.getLogger('estimator_trainer')
 
 
-def shown(train: Callable[[], int], config, task: str, is_chief: bool, writes_page: bool) -> int:
+def run_with_monitors(train: Callable[[], int], config, task: str, is_chief: bool, writes_page: bool) -> int:
     """Trains, and meanwhile sends the run to its trackers, serves its metrics and has its page written, if this task
     has to. A supervisor of this machine sends the run in place of the chief.
 
