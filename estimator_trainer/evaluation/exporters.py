@@ -148,7 +148,7 @@ class BestExporter(tf.estimator.Exporter):
             },
         )
         _remove_others(export_path, os.path.basename(path), best)
-        where = protocol.shown(path, os.environ)
+        where = protocol.path_for_user(path, os.environ)
         _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)
         return path
 

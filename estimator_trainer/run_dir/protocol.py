@@ -56,7 +56,7 @@ def copied_url(model_dir: str, environ: Mapping[str, str]) -> str | None:
     return given_flags(model_dir, environ).get('model_dir') if entry.get('is_copy') else None
 
 
-def shown(path: str, environ: Mapping[str, str]) -> str:
+def path_for_user(path: str, environ: Mapping[str, str]) -> str:
     """A path in a model_dir as the user knows it: of a run in a store, below its URL."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
         entry = json.loads(environ.get(STORE) or '{}')

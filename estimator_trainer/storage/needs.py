@@ -24,48 +24,50 @@ class Need(enum.Enum):
 Needs = Callable[[Collection[str], str | None], dict[str, Need]]
 
 
-def of_status(found: Collection[str], newest: str | None) -> dict[str, Need]:
+def of_status(objects: Collection[str], newest: str | None) -> dict[str, Need]:
     needed = dict.fromkeys(_STATUS, Need.WHOLE) | dict.fromkeys(_METRICS, Need.END)
-    return {name: need for name, need in needed.items() if name in found}
+    return {name: need for name, need in needed.items() if name in objects}
 
 
-def of_result(found: Collection[str], newest: str | None) -> dict[str, Need]:
+def of_result(objects: Collection[str], newest: str | None) -> dict[str, Need]:
     """What a run has reached: its evaluations, and which checkpoints and exports there are."""
     whole = {*_STATUS, file_names.EVALUATIONS, names.POINTER}
     return {
         name: Need.WHOLE if name in whole else Need.SIZE
-        for name in found
+        for name in objects
         if name in whole or names.export_of(name) or names.checkpoint_of(name)
     }
 
 
-def of_report(found: Collection[str], newest: str | None) -> dict[str, Need]:
+def of_report(objects: Collection[str], newest: str | None) -> dict[str, Need]:
     """What is small, and files of events where there are no metrics."""
 
     def need(name: str) -> Need:
         folder, slash, last = name.rpartition('/')
         if '.tfevents.' in last:
-            return Need.SIZE if f'{folder}{slash}{file_names.METRICS}' in found else Need.WHOLE
+            return Need.SIZE if f'{folder}{slash}{file_names.METRICS}' in objects else Need.WHOLE
         small = last.endswith(('.json', '.jsonl')) or names.checkpoint_of(last) and last.endswith('.index')
         return Need.WHOLE if small and not names.export_of(name) else Need.SIZE
 
-    return {name: need(name) for name in found if names.is_mirrored(name) or name.startswith(f'{file_names.DAMAGED}/')}
+    return {
+        name: need(name) for name in objects if names.is_mirrored(name) or name.startswith(f'{file_names.DAMAGED}/')
+    }
 
 
-def of_exports(found: Collection[str], newest: str | None) -> dict[str, Need]:
+def of_exports(objects: Collection[str], newest: str | None) -> dict[str, Need]:
     """Which exports there are, and which is the best one; for what reads one of them afterwards."""
     return {
         name: Need.WHOLE if name.endswith('/best.json') or name == 'best.json' else Need.SIZE
-        for name in found
+        for name in objects
         if not names.checkpoint_of(name)
     }
 
 
-def of_tracking(found: Collection[str], newest: str | None) -> dict[str, Need]:
+def of_tracking(objects: Collection[str], newest: str | None) -> dict[str, Need]:
     """What is sent to a tracker, and what was sent."""
     return {
         name: Need.WHOLE
-        for name in found
+        for name in objects
         if name in (*_STATUS, *_METRICS)
         or names.export_of(name)
         or name.startswith('track/')
@@ -73,26 +75,26 @@ def of_tracking(found: Collection[str], newest: str | None) -> dict[str, Need]:
     }
 
 
-def of_newest_checkpoint(found: Collection[str], newest: str | None) -> dict[str, Need]:
+def of_newest_checkpoint(objects: Collection[str], newest: str | None) -> dict[str, Need]:
     """What a trainer would go on from, but for exports and logs."""
-    return _of_checkpoints(found, {newest})
+    return _of_checkpoints(objects, {newest})
 
 
-def _of_checkpoints(found: Collection[str], wanted: Collection[str | None]) -> dict[str, Need]:
+def _of_checkpoints(objects: Collection[str], checkpoints: Collection[str | None]) -> dict[str, Need]:
     return {
         name: Need.WHOLE
-        for name in found
-        if names.is_fetched(name, wanted) and not name.startswith(('export/', 'logs/'))
+        for name in objects
+        if names.is_fetched(name, checkpoints) and not name.startswith(('export/', 'logs/'))
     }
 
 
 def of_checkpoint(step: int | None) -> Needs:
     """As `of_newest_checkpoint`, but for the checkpoint of a step; and which others there are."""
 
-    def needs(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    def needs(objects: Collection[str], newest: str | None) -> dict[str, Need]:
         of_step = f'model.ckpt-{step}'
-        needed = _of_checkpoints(found, {newest} if step is None else {of_step, names.twin_of(of_step)})
-        others = {name: Need.SIZE for name in found if names.checkpoint_of(name) and name.endswith('.index')}
+        needed = _of_checkpoints(objects, {newest} if step is None else {of_step, names.twin_of(of_step)})
+        others = {name: Need.SIZE for name in objects if names.checkpoint_of(name) and name.endswith('.index')}
         return others | needed
 
     return needs
@@ -107,13 +109,13 @@ def of_inspection(verify: str, only: str = '') -> Needs:
     """
     chosen = names.checkpoint_of(only) or only
 
-    def needs(found: Collection[str], newest: str | None) -> dict[str, Need]:
+    def needs(objects: Collection[str], newest: str | None) -> dict[str, Need]:
         def is_read(name: str) -> bool:
             checkpoint = names.checkpoint_of(name)
             if verify == 'all' and not (chosen and checkpoint):
                 return True
             return verify != 'sizes' and checkpoint is not None and checkpoint == (chosen or newest)
 
-        return {name: Need.SIZE if '.data-' in name and not is_read(name) else Need.WHOLE for name in found}
+        return {name: Need.SIZE if '.data-' in name and not is_read(name) else Need.WHOLE for name in objects}
 
     return needs

@@ -285,7 +285,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             self._pages.last()
         knows = self._opts.model_dir and not self.is_program
         left = wording.on_disk(self.checkpoint) if stopped and knows else ''
-        report = protocol.shown(self._report, os.environ) if self._report else None
+        report = protocol.path_for_user(self._report, os.environ) if self._report else None
         self._say(wording.end(code, secs, len(self._attempts) - 1, report, left))
         return code
 

@@ -145,7 +145,7 @@ def say_end(model_dir, step, why, metrics, has_exports) -> None:
         metrics: of the last checkpoint; None where this task has not evaluated it.
     """
     results = f'{metrics_log.in_words(metrics)}; ' if metrics else ''
-    model_dir = protocol.shown(model_dir, os.environ)
+    model_dir = protocol.path_for_user(model_dir, os.environ)
     exports = f', exports in {model_dir}/export' if metrics and has_exports else ''
     early = f' ({_ENDED_BY[why]})' if why in _ENDED_BY else ''
     _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, results, model_dir, exports)

@@ -195,7 +195,7 @@ class Plan:
     def describe(self) -> list:
         """The lines that say what will happen, for the log and for --dry_run."""
         config = self.config
-        model_dir = f'model_dir {protocol.shown(config.model_dir, os.environ)}'
+        model_dir = f'model_dir {protocol.path_for_user(config.model_dir, os.environ)}'
         lines = [', '.join(filter(None, (f'job {config.job}', self.data, model_dir)))]
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''

@@ -151,9 +151,9 @@ def test_variables_are_named_by_one_pattern():
 
 def test_a_path_is_shown_below_the_url_of_its_run():
     environ = {protocol.STORE: '{"folder": "/here/run", "flags": {"model_dir": "s3://bucket/run"}}'}
-    assert protocol.shown('/here/run', environ) == 's3://bucket/run'
-    assert protocol.shown('/here/run/export/best', environ) == 's3://bucket/run/export/best'
-    assert protocol.shown('/here/runs', environ) == '/here/runs'
+    assert protocol.path_for_user('/here/run', environ) == 's3://bucket/run'
+    assert protocol.path_for_user('/here/run/export/best', environ) == 's3://bucket/run/export/best'
+    assert protocol.path_for_user('/here/runs', environ) == '/here/runs'
     for other in ({}, {protocol.STORE: 'x'}):
-        assert protocol.shown('/here/run', other) == '/here/run'
-    assert protocol.shown(None, environ) is None
+        assert protocol.path_for_user('/here/run', other) == '/here/run'
+    assert protocol.path_for_user(None, environ) is None

@@ -13,9 +13,6 @@ def main(argv: list[str]) -> int:
     how, model_dir = argv
     if how == '--live':
         os.nice(19)
-        import pyarrow
-
-        pyarrow.set_cpu_count(1)
     from estimator_trainer.tools.report import report_command
 
     try:

@@ -1,6 +1,7 @@
 """A run as its page shows it: what `RunFolder` reads, and its curves and variables."""
 
 import functools
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -143,9 +144,9 @@ class RunFiles(RunFolder):
 
 
 def _line(event: events.Scalars) -> dict[str, Any]:
-    """An event as a line of metrics.jsonl."""
+    """An event as a line of metrics.jsonl. What is not finite is NaN."""
     return {
-        **{_TAGS.get(tag, tag): value for tag, value in event.values.items()},
+        **{_TAGS.get(tag, tag): value if math.isfinite(value) else math.nan for tag, value in event.values.items()},
         'step': event.step,
         'time': event.time,
     }

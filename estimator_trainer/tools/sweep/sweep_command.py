@@ -142,11 +142,11 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
     if importlib.util.find_spec(_PACKAGE) is None:
         raise UsageError(f'{_PACKAGE}, which chooses the trials, is missing; pip install "estimator-trainer[sweep]"')
     try:
-        found = targets.find(spaces, trainer_flags)
+        target = targets.find(spaces, trainer_flags)
     except targets.CheckFailed as error:
         print(error, file=sys.stderr)
         return error.code
-    config = found.config
+    config = target.config
     if config.dry_run:
         raise UsageError('--dry_run: a sweep has none; try the flags of the trainer without sweep.')
     if config.metrics_port and values.parallel > 1:
@@ -156,7 +156,7 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
         )
     plan = plans.SweepPlan(
         values.metric,
-        _mode(values, found),
+        _mode(values, target),
         values.seed,
         values.prune_after,
         tuple(map(str, spaces)),
@@ -168,22 +168,22 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
         plans.keep(plan, folder)
         from estimator_trainer.tools.sweep import study as studies  # takes a second
 
-        return _run(values, plan, found, studies.Study(folder, plan, found.parameters))
+        return _run(values, plan, target, studies.Study(folder, plan, target.parameters))
 
 
-def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
-    folder, cores = found.config.model_dir, usable_cores()
-    rule, base = _flags_of_trials(values, plan, found, len(cores))
+def _run(values: SweepFlags, plan, target: targets.Targets, study) -> int:
+    folder, cores = target.config.model_dir, usable_cores()
+    rule, base = _flags_of_trials(values, plan, target, len(cores))
 
     def start(model_dir, params, share):
         own = (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}')
-        command = trial_process.command(model_dir, [*base, *found.flags(params)], own)
+        command = trial_process.command(model_dir, [*base, *target.flags(params)], own)
         return trial_process.TrialProcess(command, model_dir, share, trial_process.environment(os.environ))
 
     def keep(state='running'):
         protocol.write_json(
             os.path.join(folder, file_names.SWEEP),
-            sweep_report.document(state, plan, study.trials(), folder, found.flags),
+            sweep_report.document(state, plan, study.trials(), folder, target.flags),
         )
 
     protocol.remove_unfinished(os.path.join(folder, file_names.SWEEP))
@@ -200,12 +200,12 @@ def _run(values: SweepFlags, plan, found: targets.Targets, study) -> int:
     if sweep.stopped:
         print('stopped; the same command goes on', file=sys.stderr)
     else:
-        _say_end(plan, study.trials(), found, sys.stderr if values.katib_metrics == '-' else sys.stdout)
+        _say_end(plan, study.trials(), target, sys.stderr if values.katib_metrics == '-' else sys.stdout)
     return code
 
 
-def _mode(values, found) -> str:
-    mode = values.mode or early_stopping.mode_of(values.metric, *found.best)
+def _mode(values, target) -> str:
+    mode = values.mode or early_stopping.mode_of(values.metric, *target.best)
     if mode is None:
         raise UsageError(
             f'--metric={values.metric}: say whether lower or higher is better, by --mode=min or --mode=max.'
@@ -213,26 +213,26 @@ def _mode(values, found) -> str:
     return mode
 
 
-def _flags_of_trials(values, plan, found, cores: int) -> tuple:
+def _flags_of_trials(values, plan, target, cores: int) -> tuple:
     """The rule by which trials are pruned, or None, and the flags of all trials."""
     threads = [f'--intra_op_threads={max(1, cores // values.parallel)}']
     rule, more = None, []
     if plan.prune_after:
-        rule = early_stopping.rule_of(found.config, *found.best)
+        rule = early_stopping.rule_of(target.config, *target.best)
         if rule is None:  # the early stopping of the trainer is what ends a trial that is pruned
             rule = early_stopping.EarlyStopping(plan.metric, plan.mode, _NEVER)
             more = [f'--stop_{name}={value}' for name, value in dataclasses.asdict(rule).items()]
-    return rule, [*threads, *found.trainer_flags, *more]
+    return rule, [*threads, *target.trainer_flags, *more]
 
 
 def _lines(folder, number) -> list:
     return RunFolder(trials.folder_of(folder, number)).evaluation_lines
 
 
-def _say_end(plan, all_trials, found, out) -> None:
-    folder = found.config.model_dir
+def _say_end(plan, all_trials, target, out) -> None:
+    folder = target.config.model_dir
     print(sweep_report.table(all_trials, plan), file=out)
-    print(sweep_report.conclusion(all_trials, plan, folder, found.flags), file=out)
+    print(sweep_report.conclusion(all_trials, plan, folder, target.flags), file=out)
     print(f'all trials: {os.path.join(folder, file_names.SWEEP)}', file=out)
     written = sweep_page.write(folder, [trials.folder_of(folder, one.number) for one in all_trials])
     if written:

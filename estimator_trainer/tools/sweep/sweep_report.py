@@ -17,14 +17,14 @@ from tf_config import tables
 _NUMBERED = ('final', 'best')  # exports, the one that the metric is of first
 
 
-def of(params: Mapping) -> str:
+def params_in_words(params: Mapping) -> str:
     """The params of a trial in words."""
     return ', '.join(f'{name} {shown(value)}' for name, value in params.items()) or 'nothing varies'
 
 
 def begins(trial: Trial, count: int, again: bool) -> str:
     goes_on = ' goes on' if again else ''
-    return f'trial {trial.number} of {count}{goes_on}: {of(trial.params)}'
+    return f'trial {trial.number} of {count}{goes_on}: {params_in_words(trial.params)}'
 
 
 def evaluated(trial: Trial, evaluation: Score, metric: str) -> str:
@@ -98,7 +98,10 @@ def conclusion(
     if best is None:
         return 'best: none, because no trial is done'
     model_dir = trials.folder_of(folder, best.number)
-    lines = [f'best: trial {best.number}, {plan.metric} {shown(best.value)}: {of(best.params)}', f'folder: {model_dir}']
+    lines = [
+        f'best: trial {best.number}, {plan.metric} {shown(best.value)}: {params_in_words(best.params)}',
+        f'folder: {model_dir}',
+    ]
     export = export_of(model_dir)
     lines.append(f'export: {export or "none"}')
     if best.params:

@@ -42,7 +42,7 @@ class Sweep:
         rule: with which the trials may be ended from outside; None: they are not pruned.
         start: (model_dir, params, cores) -> TrialProcess.
         cores: those this process may use.
-        evaluated: told (trial's number, lines) of the lines of eval/metrics.jsonl that are new.
+        evaluated: is given (number of a trial, lines), the lines of eval/metrics.jsonl that are new.
         changed: called when a trial has begun or ended.
     """
 
@@ -149,8 +149,8 @@ class Sweep:
         lines = running.read_lines()
         if not lines or not isinstance(training.get('max_steps'), int):
             return
-        self._evaluated(running.trial.number, lines[running.told :])
-        running.told = len(lines)
+        self._evaluated(running.trial.number, lines[running.passed_on :])
+        running.passed_on = len(lines)
         for evaluation in running.judge.look(evaluations.of_lines(lines, self._plan.metric), training['max_steps']):
             _log.info('%s', sweep_report.evaluated(running.trial, evaluation, self._plan.metric))
         pruned = running.judge.pruned
@@ -196,14 +196,14 @@ class Sweep:
 
 @dataclasses.dataclass
 class _Running:
-    """A trial under way. `told`: lines of its evaluations that others have been told of."""
+    """A trial under way. `passed_on`: how many lines of its evaluations others know of."""
 
     trial: Trial
     model_dir: str
     child: TrialProcess
     judge: evaluations.Judge
     cores: tuple[int, ...]
-    told: int = 0
+    passed_on: int = 0
     _size: int = -1
     _lines: list = dataclasses.field(default_factory=list)
 
