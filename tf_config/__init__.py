@@ -1,4 +1,7 @@
-"""Who is in the cluster, and who am I: TF_CONFIG read, judged and written without TensorFlow."""
+"""Reads, checks and writes TF_CONFIG, which says which tasks a cluster has and which of them this process is.
+
+Never imports TensorFlow.
+"""
 
 from tf_config.cluster import ROLES, STRATEGIES, Cluster, Task, for_tensorflow, make, number_of_tasks, render
 from tf_config.lint import Finding, Parsed, TfConfigError, auto_strategy, check, parse

@@ -1,4 +1,4 @@
-"""Which URLs a model_dir can have, and the scratch folder of one. Pure, but for the environment."""
+"""Checks the URL of a model_dir, and finds its scratch folder. Pure, except for the environment."""
 
 import contextlib
 import hashlib

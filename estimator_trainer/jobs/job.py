@@ -45,11 +45,11 @@ RUN_PARAMS = (
 
 
 class JobError(ValueError):
-    """A job that cannot be found, or a param that it does not have. The message is for the user."""
+    """A job cannot be found or is wrong, or it has no such param. The message is for the user."""
 
 
 class _Named:
-    """Refuses a field of another name in one sentence, and one that is missing. A type checker sees the dataclass."""
+    """Refuses unknown and missing fields in one sentence. Type checkers see only the dataclass."""
 
     if not TYPE_CHECKING:
 
@@ -63,13 +63,13 @@ class _Named:
                     raise JobError(f'{cls.__name__}({name}=…): there is no such field{known}.')
             for name, field in list(fields.items())[len(args) :]:
                 needed = field.default is field.default_factory is dataclasses.MISSING
-                if needed and name not in given and (args or given):  # copy and pickle give nothing
+                if needed and name not in given and (args or given):  # copy and pickle give no fields
                     raise JobError(f'{cls.__name__}(…): {name} is missing; give {name}=….')
             return super().__new__(cls)
 
 
 class _DerivedMode(str):
-    """'min' or 'max', as the name of the metric says."""
+    """'min' or 'max', derived from the name of the metric."""
 
 
 def _as_they_are(outputs: Tensors) -> Mapping[str, Tensors]:
@@ -78,21 +78,23 @@ def _as_they_are(outputs: Tensors) -> Mapping[str, Tensors]:
 
 @dataclasses.dataclass(frozen=True)
 class KerasParts(_Named):
-    """What a loop needs beside the Keras model. All three loops compute the loss of a step from these:
-    the mean over the global batch of the examples' losses, and once the penalty.
+    """The functions that a loop needs to train a Keras model.
+
+    All three loops compute the loss of a step in the same way: the mean of the examples' losses over the global batch,
+    plus the penalty once.
 
     Attributes:
-        loss: `(labels, outputs, params) -> [batch, ...]`: not reduced. What an example has several of,
-            such as the losses of its pixels, is averaged.
-        make_optimizer: `(params) -> tf.keras.optimizers.legacy.Optimizer`, whose iterations are the
-            global step. `jobs.optimizers` has them with `jobs.schedules`. For Estimator it becomes the
-            one of tf.compat.v1.train that computes the same.
-        penalty: `(model, params) -> scalar or None`: whole, not divided by anything. The model's own
-            `losses` (regularizers) do not count.
-        metrics: `(params) -> {name: tf.keras.metrics.Metric}`, updated with (labels, outputs) of single
-            examples. The evaluation has `loss` beside them.
-        predictions: `(outputs) -> dict` of tensors that a SavedModel gives; by default the outputs as
-            they are, a single tensor as 'outputs'.
+        loss: `(labels, outputs, params) -> [batch, ...]`, not reduced. If an example has several losses, such as one
+            for each pixel, their mean counts.
+        make_optimizer: `(params) -> tf.keras.optimizers.legacy.Optimizer`, whose iterations are the global step.
+            `jobs.optimizers` makes optimizers with the schedules of `jobs.schedules`. For Estimator, the optimizer of
+            tf.compat.v1.train that computes the same is used.
+        penalty: `(model, params) -> scalar or None`. It is added as it is, not divided by anything. The `losses` of the
+            model (regularizers) do not count.
+        metrics: `(params) -> {name: tf.keras.metrics.Metric}`, updated with (labels, outputs) of single examples. An
+            evaluation has `loss` as well.
+        predictions: `(outputs) -> dict` of the tensors that a SavedModel returns. By default these are the outputs; a
+            single tensor is named 'outputs'.
     """
 
     loss: 'Callable[[Tensors, Tensors, Params], tf.Tensor]'
@@ -104,40 +106,41 @@ class KerasParts(_Named):
 
 @dataclasses.dataclass(frozen=True)
 class Job(_Named):
-    """What is trained.
+    """A model and how to train it.
 
-    Either `make_model` and `parts`, for every --loop; or `model_fn`, or `make_estimator`, for Estimator
-    only. A `model_fn` beside `make_model` replaces the one that is made of it.
+    A job has `make_model` and `parts`, and trains with every --loop; or it has a `model_fn` or a `make_estimator`, and
+    trains with Estimator only. If a job with `make_model` also has a `model_fn`, Estimator uses this one.
 
     Attributes:
-        make_model: `(params) -> tf.keras.Model`, not compiled, that takes the features as the input_fn
-            gives them. Initializers have seeds. Its output goes to `parts`.
-        parts: KerasParts.
-        model_fn: `(features, labels, mode, params) -> tf.estimator.EstimatorSpec`. In TRAIN mode the
-            loss is the mean over the per-replica batch, and the optimizer one of tf.compat.v1.train:
-            inside Estimator those divide by the number of replicas, so that the summed gradients are
-            those of the global batch.
-        make_estimator: `(run_config, params) -> tf.estimator.Estimator`, for canned Estimators and
-            subclasses. Must pass `run_config` on.
-        input_fn: `(mode, params, config, input_context) -> tf.data.Dataset` of per-replica batches, sharded
-            by `input_context`; TRAIN repeats for ever, EVAL gives each example once. It takes any of the four, by these
-            names, or none, as Estimator's input_fn does; `config` is a tf.estimator.RunConfig.
-            `estimator_trainer.data.array_batches` does it for arrays. None: the data set of
-            `--dataset`, with features {'image': uint8 [batch, height, width, channels]} and int64
-            labels [batch].
+        make_model: `(params) -> tf.keras.Model`, not compiled. It takes the features as the input_fn returns them, and
+            its output goes to `parts`. Initializers have seeds.
+        parts: the functions that a loop needs to train the model.
+        model_fn: `(features, labels, mode, params) -> tf.estimator.EstimatorSpec`. In TRAIN mode the loss is the mean
+            over the batch of one replica, and the optimizer is one of tf.compat.v1.train. Inside Estimator these
+            optimizers divide by the number of replicas, so that the sum of the gradients is that of the global batch.
+        make_estimator: `(run_config, params) -> tf.estimator.Estimator`, for canned Estimators and subclasses. It must
+            pass `run_config` to the Estimator.
+        input_fn: `(mode, params, config, input_context) -> tf.data.Dataset` of batches of one replica, sharded by
+            `input_context`. In TRAIN mode it repeats for ever, in EVAL mode it has each example once. Like Estimator's
+            input_fn it takes any of the four arguments by these names, or none. `config` is a tf.estimator.RunConfig.
+            `estimator_trainer.data.array_batches` makes such a data set from arrays. None: the data set of `--dataset`,
+            with features {'image': uint8 [batch, height, width, channels]} and int64 labels [batch].
         file_spec: `(params) -> estimator_trainer.data.files.FileSpec`. A job that has it, and no input_fn, reads
             `--train_files` and `--eval_files`.
-        serving_input_fn: `(params) -> ServingInputReceiver`, or without arguments; None: raw images where the job reads
-            `--dataset`, serialized tf.Examples where it reads files, and no export where it has its own input_fn.
-        params: name -> default. A value is a bool, int, float or str, or a list of numbers or strings, which a job gets
-            as a list; `--param` overrides them.
-        best_metric, best_mode: the evaluation metric that `export/best` goes by, and whether lower ('min') or higher
-            ('max') is better. Where the metric's name says it (`loss`, `accuracy`, `auc`), best_mode may be left out.
-        check: `(params) -> None`, called before anything starts, and before TensorFlow is imported unless the
-            job's own module imports it; raises ValueError for params that cannot work.
-        num_train_examples: for `--epochs` with an input_fn of the job's own.
-        same_eval_data: the job's own input_fn gives the same data for each evaluation. An Estimator's evaluations then
-            keep their graph; else input_fn and model_fn are called for each checkpoint, as `Estimator.evaluate` does.
+        serving_input_fn: `(params) -> ServingInputReceiver`, or without arguments. None: an export takes raw images if
+            the job reads `--dataset`, and serialized tf.Examples if it reads files; a job with its own input_fn is not
+            exported.
+        params: the default of each param. A value is a bool, int, float or str, or a list of numbers or strings, which
+            a job gets as a list. `--param` overrides them.
+        best_metric, best_mode: the evaluation metric that decides which checkpoint is `export/best`, and whether lower
+            ('min') or higher ('max') is better. If the metric's name says it (`loss`, `accuracy`, `auc`), best_mode may
+            be left out.
+        check: `(params) -> None`, raises ValueError for params that cannot work. It is called before anything starts,
+            and before TensorFlow is imported unless the job's own module imports it.
+        num_train_examples: the number of training examples, for `--epochs` with an input_fn of the job's own.
+        same_eval_data: the job's own input_fn returns the same data for each evaluation. Then an Estimator's
+            evaluations keep their graph. Otherwise input_fn and model_fn are called for each checkpoint, as in
+            `Estimator.evaluate`.
     """
 
     model_fn: ModelFn | None = None
@@ -157,7 +160,7 @@ class Job(_Named):
     def __post_init__(self) -> None:
         if (self.make_model is None) != (self.parts is None):
             raise JobError('make_model and parts go together: the model, and what trains it.')
-        # What is derived here is derived anew of a Job that `dataclasses.replace` has changed.
+        # `dataclasses.replace` passes derived values on. They are derived again from the changed fields.
         if keras_model_fn.is_made(self.model_fn):
             object.__setattr__(self, 'model_fn', None)
         if isinstance(self.best_mode, _DerivedMode):

@@ -1,4 +1,4 @@
-"""What the name of a metric says: whether lower or higher is better, and which name was meant. Pure."""
+"""Finds out from the name of a metric whether lower or higher is better, and which name was meant. Pure."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ _TURNED = {'neg', 'negative', 'negated'}
 
 
 def known_mode(name: str) -> str | None:
-    """'min' or 'max', as the words of a metric's name say it: `average_loss`, `top_5_accuracy`. None: they do not."""
+    """'min' or 'max', if the words of a metric's name say it (`average_loss`, `top_5_accuracy`), else None."""
     words = set(re.findall('[a-z]+[0-9]*', name.lower()))
     lower, higher = bool(words & _LOWER), bool(words & _HIGHER)
     if lower == higher or words & _TURNED:
@@ -25,7 +25,7 @@ def better(mode: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """' (did you mean X?)', or '' where no known name is near."""
+    """' (did you mean X?)', or '' if no known name is similar."""
     known = sorted(known)
     close = [one for one in known if one.startswith(name)] or difflib.get_close_matches(name, known, n=1)
     return f' (did you mean {close[0]}?)' if close else ''

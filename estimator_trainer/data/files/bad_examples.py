@@ -1,4 +1,4 @@
-"""Counts unusable examples that are left out, and keeps the error that ended the reading. Imports no TensorFlow."""
+"""Counts damaged examples that are left out, and keeps the error that ended the reading. Imports no TensorFlow."""
 
 import logging
 import threading
@@ -9,23 +9,26 @@ _log = logging.getLogger('estimator_trainer')
 
 
 class Tolerance:
-    """Counts the examples of a data set that are left out; each once, however often it is read.
+    """Counts the examples of a data set that are left out. Each counts once, however often it is read.
 
     Attributes:
-        most: so many may be.
-        error: what ended the reading. TensorFlow gives only its text to whoever waits for the batch.
+        most: the largest number of examples that may be left out.
+        error: the error that ended the reading, or None. TensorFlow passes on only its text.
     """
 
-    def __init__(self, most: int):
-        self.most, self.error = most, None
-        self._left_out, self._lock = set(), threading.Lock()
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.error: Exception | None = None
+        self._left_out: set[int] = set()
+        self._lock = threading.Lock()
 
     @property
     def count(self) -> int:
+        """The number of examples that were left out."""
         return len(self._left_out)
 
     def leave_out(self, number: int, error: BadExample) -> None:
-        """Raises `error` if too many were left out before."""
+        """Leaves an example out. Raises `error` if as many as allowed were left out before."""
         with self._lock:
             if number in self._left_out:
                 return

@@ -1,10 +1,17 @@
 """Makes batches of the examples in files, in an exact order."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.data import batch, order, pipeline
+from estimator_trainer.data.batch import Structure
 from estimator_trainer.data.block_order import WINDOW_BYTES, BlockOrder
 from estimator_trainer.data.files.source import Source, open_source
+from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.remote.cache import Cache
 from estimator_trainer.errors import UsageError
 
 _PARALLEL_PARSES = 2  # batches
@@ -12,37 +19,37 @@ SHUFFLES = ('auto', 'records', 'blocks', 'none')
 
 
 def file_batches(
-    files,
-    spec,
-    mode,
-    params,
-    input_context=None,
+    files: str | Sequence[str],
+    spec: FileSpec,
+    mode: str,
+    params: Mapping[str, Any],
+    input_context: tf.distribute.InputContext | None = None,
     *,
-    file_format='auto',
-    shuffle='auto',
-    max_bad_examples=0,
-    in_memory_mb=1024,
-    index_dir=None,
-    cache=None,
-):
-    """An input_fn's data set over files.
+    file_format: str = 'auto',
+    shuffle: str = 'auto',
+    max_bad_examples: int = 0,
+    in_memory_mb: int = 1024,
+    index_dir: str | None = None,
+    cache: Cache | None = None,
+) -> tf.data.Dataset:
+    """Makes the data set of an input_fn from files.
 
-    TRAIN repeats for ever, in an order that depends on the seed alone: not on the number of workers or of files per
-    worker, nor on interruptions. EVAL gives each example once, in the order of the files.
+    In training it repeats for ever. The order follows from the seed alone, not from the number of workers or of files
+    per worker, nor from interruptions. Otherwise it has each example once, in the order of the files.
 
     Args:
-        files, spec, file_format, in_memory_mb, max_bad_examples, index_dir, cache: those of `open_source`.
-        mode: a tf.estimator.ModeKeys.
-        params: those of the run: batch_size (per replica), seed and start_step are used.
-        input_context: tf.distribute.InputContext, or None for a single pipeline.
+        files, spec, file_format, in_memory_mb, max_bad_examples, index_dir, cache: see `open_source`.
+        mode: one of tf.estimator.ModeKeys.
+        params: the params of the run: batch_size (per replica), seed, start_step and position_shift are used.
+        input_context: None for a single pipeline.
         shuffle: see `shuffle_of`.
 
     Returns:
-        tf.data.Dataset of (dict of features [batch_size, ...], labels [batch_size, ...]), or of the features alone
-        where the spec names no label.
+        A data set of (dict of features [batch_size, ...], labels [batch_size, ...]), or of the features alone if the
+        spec names no label.
 
     Raises:
-        DatasetError, BadExample: those of `open_source`.
+        UsageError, DatasetError, DatasetUnavailable, BadExample: as `open_source`; UsageError also as `shuffle_of`.
     """
     source = open_source(
         files,
@@ -57,14 +64,21 @@ def file_batches(
 
 
 def shuffle_of(source: Source, shuffle: str, in_memory_mb: int) -> str:
-    """What `shuffle` means for these files.
+    """Decides what `shuffle` means for these files.
 
-    'records': all examples of an epoch are shuffled. Files that cannot be entered anywhere (Parquet, compressed ones,
-    those of a store that are larger than the cache) have to fit into memory for that. 'blocks': see data.block_order.
-    'none': the order of the files. 'auto': records where that is possible, else blocks.
+    Args:
+        source: the files.
+        shuffle: 'records' shuffles all examples of an epoch. Files from which not any example can be read (Parquet,
+            compressed files, and files of a store that are larger than the cache) must fit into memory for this.
+            'blocks' is the order of data.block_order. 'none' is the order of the files. 'auto' means 'records' if that
+            is possible, else 'blocks'.
+        in_memory_mb: the MiB that decoded blocks may take.
+
+    Returns:
+        'records', 'blocks' or 'none'.
 
     Raises:
-        UsageError: no such value, or records where the files do not allow it.
+        UsageError: `shuffle` has another value, or is 'records', and the files do not allow it.
     """
     if shuffle not in SHUFFLES:
         raise UsageError(f'--shuffle={shuffle}: use one of {", ".join(SHUFFLES)}')
@@ -80,55 +94,59 @@ def shuffle_of(source: Source, shuffle: str, in_memory_mb: int) -> str:
     return shuffle
 
 
-def batches_of(source: Source, mode, params, input_context, shuffle: str):
-    """`file_batches` of an open source."""
+def batches_of(
+    source: Source, mode: str, params: Mapping[str, Any], input_context: tf.distribute.InputContext | None, shuffle: str
+) -> tf.data.Dataset:
+    """Does what `file_batches` does, for files that are open already. `shuffle` is the result of `shuffle_of`."""
     if mode == pipeline.TRAIN:
         examples = _order(source, shuffle, params['seed'])
         return pipeline.ready(_parsed(source, pipeline.positions(params, input_context), examples, never_empty=True))
     size = params['batch_size']
     firsts = tf.data.Dataset.range(0, source.num_examples, size)
-    found = _parsed(source, firsts, lambda first: tf.range(first, tf.minimum(first + size, source.num_examples)))
+    batches = _parsed(source, firsts, lambda first: tf.range(first, tf.minimum(first + size, source.num_examples)))
     if source.tolerance.most:  # all examples of a batch may be left out
-        found = found.filter(lambda *parts: batch.size(*reversed(parts)) > 0)
-    return found.prefetch(pipeline.PREFETCH_BATCHES)
+        batches = batches.filter(lambda *parts: batch.size(*reversed(parts)) > 0)
+    return batches.prefetch(pipeline.PREFETCH_BATCHES)
 
 
-def _parsed(source, places, examples, never_empty=False):
-    """Features and labels of examples(place) for each place.
+def _parsed(
+    source: Source, places: tf.data.Dataset, examples: Callable[[tf.Tensor], tf.Tensor], never_empty: bool = False
+) -> tf.data.Dataset:
+    """A data set with the features and labels of examples(place) for each place.
 
-    Python code, which reads, runs for one batch at a time: threads that contend for Python's lock at each system call
+    The Python code that reads runs for one batch at a time. Threads that wait for Python's lock at each system call
     would take twice as long.
     """
     raw = places.map(lambda place: tuple(source.raw(examples(place), never_empty)), num_parallel_calls=1)
     return raw.map(lambda *raw: _features_and_labels(source, raw), num_parallel_calls=_PARALLEL_PARSES)
 
 
-def _order(source, shuffle, seed):
-    """positions int64 [n] -> examples int64 [n]."""
+def _order(source: Source, shuffle: str, seed: int) -> Callable[[tf.Tensor], tf.Tensor]:
+    """A function from positions, int64 [n], to the numbers of their examples, int64 [n]."""
     if shuffle == 'none':
         return lambda positions: positions % source.num_examples
     if shuffle == 'records':
         return lambda positions: order.permuted(positions, source.num_examples, seed)
     blocks = block_order(source, seed)
 
-    def examples(positions):
+    def examples(positions: np.ndarray) -> np.ndarray:
         source.load_ahead(blocks.blocks_after(positions[-1]), blocks.blocks_at(positions[-1]))
         return blocks.examples(positions)
 
-    def in_graph(positions):
-        found = tf.numpy_function(examples, [positions], tf.int64, stateful=False)
-        found.set_shape(positions.shape)
-        return found
+    def in_graph(positions: tf.Tensor) -> tf.Tensor:
+        numbers = tf.numpy_function(examples, [positions], tf.int64, stateful=False)
+        numbers.set_shape(positions.shape)
+        return numbers
 
     return in_graph
 
 
-def block_order(source, seed) -> BlockOrder:
-    """Two windows fit into memory: one is read, and the next one is loaded meanwhile."""
+def block_order(source: Source, seed: int) -> BlockOrder:
+    """The order for shuffle 'blocks'. Two of its windows fit into memory: one is read while the next one is loaded."""
     return BlockOrder(source.block_sizes, source.block_bytes, seed, min(WINDOW_BYTES, source.most_bytes // 2))
 
 
-def _features_and_labels(source, raw):
+def _features_and_labels(source: Source, raw: Sequence[tf.Tensor]) -> Structure:
     parsed, spec = source.parse(raw), source.spec
     if spec.key and spec.key != spec.label:
         parsed.pop(spec.key, None)

@@ -1,4 +1,4 @@
-"""Where each record of a TFRecord or CSV file begins. Imports no TensorFlow.
+"""Finds where each record of a TFRecord or CSV file begins. Imports no TensorFlow.
 
 A TFRecord file is a row of frames: the length of the data (8 bytes, little-endian), a checksum of the length (4), the
 data, and a checksum of the data (4). See tensorflow/core/lib/io/record_writer.h.
@@ -6,6 +6,8 @@ data, and a checksum of the data (4). See tensorflow/core/lib/io/record_writer.h
 
 import array
 import struct
+from collections.abc import Sequence
+from typing import Protocol
 
 import google_crc32c
 import numpy as np
@@ -20,39 +22,49 @@ _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 _BOM = b'\xef\xbb\xbf'
 
 
-class Held:
-    """Bytes in memory, as those of a file (contents.OfFile)."""
+class Readable(Protocol):
+    """The bytes of a file: borders.Held or contents.OfFile."""
 
-    def __init__(self, data: bytes):
+    size: int
+
+    def read(self, start: int, size: int) -> bytes:
+        """At most `size` bytes from `start` on; fewer at the end of the file."""
+
+
+class Held:
+    """Bytes in memory."""
+
+    def __init__(self, data: bytes) -> None:
         self._data, self.size = data, len(data)
 
     def read(self, start: int, size: int) -> bytes:
         return self._data[start : start + size]
 
 
-def of_tfrecord(data, path: str) -> np.ndarray:
-    """Where each frame begins, and where the last one ends: int64 [records + 1].
+def of_tfrecord(data: Readable, path: str) -> np.ndarray:
+    """The byte at which each frame begins, and the end of the last one: int64 [records + 1].
 
     Args:
-        data: Held, or what has its methods.
-        path: for messages.
+        data: the bytes of the file.
+        path: its path, for messages.
 
     Raises:
-        BadExample: a length is damaged, or the file ends inside a frame. What follows cannot be found.
+        BadExample: a length is damaged, or the file ends inside a frame. Later frames cannot be found.
     """
-    position, size, unpack, parts, count = 0, _CHUNK_BYTES, struct.Struct('<Q').unpack_from, [], 0
+    position, size, unpack, count = 0, _CHUNK_BYTES, struct.Struct('<Q').unpack_from, 0
+    parts: list[np.ndarray] = []
     while data.size - position >= HEADER_BYTES:
-        first, chunk, starts = position, data.read(position, size), array.array('q')
+        first, chunk, in_chunk = position, data.read(position, size), array.array('q')
         last = len(chunk) - HEADER_BYTES
         while position - first <= last:
-            starts.append(position - first)
+            in_chunk.append(position - first)
             position += unpack(chunk, position - first)[0] + HEADER_BYTES + FOOTER_BYTES
-        found = np.frombuffer(starts, np.int64)
-        _check_headers(np.frombuffer(chunk, np.uint8), found, path, first, count)
-        parts.append(found + first)
-        count += len(found)
-        # Of large records little more than the headers is read.
-        size = _SMALL_CHUNK_BYTES if position - first > len(found) * _SMALL_CHUNK_BYTES else _CHUNK_BYTES
+        part = np.frombuffer(in_chunk, np.int64)
+        _check_headers(np.frombuffer(chunk, np.uint8), part, path, first, count)
+        parts.append(part + first)
+        count += len(part)
+        # Large records are skipped: little more than their headers is read.
+        size = _SMALL_CHUNK_BYTES if position - first > len(part) * _SMALL_CHUNK_BYTES else _CHUNK_BYTES
     starts = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     if position != data.size:
         whole = count - (position > data.size)
@@ -64,8 +76,8 @@ def of_tfrecord(data, path: str) -> np.ndarray:
     return np.append(starts, data.size)
 
 
-def begins_with_frame(data) -> bool:
-    """Whether these bytes begin with the header of a frame: its checksum fits its length."""
+def begins_with_frame(data: bytes) -> bool:
+    """Whether these bytes begin with the header of a frame, whose checksum fits its length."""
     head = bytes(data[:HEADER_BYTES])
     return (
         len(head) == HEADER_BYTES
@@ -73,19 +85,27 @@ def begins_with_frame(data) -> bool:
     )
 
 
-def masked(crc) -> np.ndarray:
-    """The form in which TFRecord files store these CRC32Cs: uint32 of the same shape."""
+def masked(crc: np.ndarray | Sequence[int]) -> np.ndarray:
+    """These CRC32Cs in the form in which TFRecord files store them: uint32 of the same shape."""
     crc = np.asarray(crc, np.uint32)
     return ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(0xA282EAD8)
 
 
-def stored_checksums(data: np.ndarray, positions) -> np.ndarray:
-    """The four bytes at each position as a number: uint32 [n]."""
+def stored_checksums(data: np.ndarray, positions: np.ndarray | Sequence[int]) -> np.ndarray:
+    """The number in the four bytes at each position: uint32 [n]."""
     return data[np.asarray(positions)[:, None] + np.arange(4)].copy().view('<u4')[:, 0]
 
 
-def _check_headers(data, starts, path, begin, count):
-    """Of the frames at `starts` in a part of a file: the first of them is number `count`, and the part at `begin`."""
+def _check_headers(data: np.ndarray, starts: np.ndarray, path: str, begin: int, count: int) -> None:
+    """Raises BadExample if the length of a frame is damaged.
+
+    Args:
+        data: a part of a file, uint8.
+        starts: where its frames begin, within the part.
+        path: the path of the file, for messages.
+        begin: where the part begins in the file.
+        count: the number of frames before the part.
+    """
     table = _crc_table()
     for first in range(0, len(starts), _CHUNK_RECORDS):
         chunk = starts[first : first + _CHUNK_RECORDS]
@@ -102,22 +122,22 @@ def _check_headers(data, starts, path, begin, count):
 
 
 def _crc_table() -> np.ndarray:
-    """Of CRC32C (Castagnoli), for one byte at a time."""
+    """The table of CRC32C (Castagnoli) for one byte at a time: uint32 [256]."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, (table >> np.uint32(1)) ^ np.uint32(0x82F63B78), table >> np.uint32(1))
     return table.astype(np.uint32)
 
 
-def of_csv(data, has_header: bool) -> np.ndarray:
-    """Where each row begins, and where the last one ends: int64 [rows + 1].
+def of_csv(data: Readable, has_header: bool) -> np.ndarray:
+    """The byte at which each row begins, and the end of the last one: int64 [rows + 1].
 
-    A row ends with a line feed, with a carriage return, or with both, and includes that and the empty lines that follow
-    it. A line end within quotes ends no row.
+    A row ends with a line feed, with a carriage return, or with both. It includes this line end and the empty lines
+    after it. A line end within quotes does not end a row.
 
     Args:
-        data: Held, or what has its methods.
-        has_header: the first row is none.
+        data: the bytes of the file.
+        has_header: the first row has the names of the columns, and does not count.
     """
     begin = len(_BOM) if data.read(0, len(_BOM)) == _BOM else 0
     ends, sizes, open_quote, before = [np.array([begin])], [np.zeros(0, np.int64)], 0, 0
@@ -127,13 +147,13 @@ def of_csv(data, has_header: bool) -> np.ndarray:
         quoted = np.bitwise_xor.accumulate((chunk == _QUOTE).astype(np.uint8)) ^ np.uint8(open_quote)
         open_quote = int(quoted[-1])
         is_end = (chunk == _NEWLINE) | ((chunk == _RETURN) & (after != _NEWLINE))
-        found = np.flatnonzero(is_end & (quoted == 0))
+        line_ends = np.flatnonzero(is_end & (quoted == 0))
         previous = np.append(before, chunk[:-1])
-        sizes.append(1 + ((chunk[found] == _NEWLINE) & (previous[found] == _RETURN)))  # of the line end
-        ends.append(found + first + 1)
+        sizes.append(1 + ((chunk[line_ends] == _NEWLINE) & (previous[line_ends] == _RETURN)))  # bytes of the line end
+        ends.append(line_ends + first + 1)
         before = int(chunk[-1])
-    edges, line_ends = np.concatenate(ends), np.concatenate(sizes)
+    edges, end_sizes = np.concatenate(ends), np.concatenate(sizes)
     if edges[-1] != data.size:
-        edges, line_ends = np.append(edges, data.size), np.append(line_ends, 0)  # the last line has no end
-    starts = edges[:-1][np.diff(edges) > line_ends]
+        edges, end_sizes = np.append(edges, data.size), np.append(end_sizes, 0)  # the last line has no end
+    starts = edges[:-1][np.diff(edges) > end_sizes]
     return np.append(starts[1:] if has_header else starts, data.size).astype(np.int64)

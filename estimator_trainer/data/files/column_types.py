@@ -1,10 +1,17 @@
-"""Which type of column can become which feature: refused at the start, by name."""
+"""Decides which types of columns can become which features, and refuses others before training begins."""
+
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow
 import tensorflow as tf
 
+from estimator_trainer.data.files.spec import Feature
 from estimator_trainer.errors import UsageError
+
+# pyarrow has no types for type checkers.
+Schema: TypeAlias = Any  # pyarrow.Schema
+ArrowType: TypeAlias = Any  # pyarrow.DataType
 
 _is = pyarrow.types
 _INTEGERS = (tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32, tf.uint64)
@@ -12,11 +19,11 @@ _FLOATS = (tf.float32, tf.float64)
 _KINDS = (*_INTEGERS, *_FLOATS, tf.bool, tf.string)
 
 
-def features_of(schema, path) -> dict:
-    """A feature for each column.
+def features_of(schema: Schema, path: str) -> dict[str, Feature]:
+    """A feature for each column of a schema, by name. `path` is the file, for messages.
 
     Raises:
-        UsageError: there is no such one for a column; names it and the cure.
+        UsageError: a column can be no feature. The message names the column and the cure.
     """
     features = {}
     for field in schema:
@@ -37,8 +44,8 @@ def features_of(schema, path) -> dict:
     return features
 
 
-def check_feature(name: str, feature) -> None:
-    """Raises UsageError: no column can give it."""
+def check_feature(name: str, feature: Feature) -> None:
+    """Raises UsageError if no column can become the feature."""
     kinds = (tf.io.FixedLenFeature, tf.io.VarLenFeature, tf.io.RaggedFeature)
     if not isinstance(feature, kinds):
         raise UsageError(
@@ -60,8 +67,8 @@ def check_feature(name: str, feature) -> None:
             )
 
 
-def check_column(path, schema, name: str, feature) -> None:
-    """Raises UsageError: the column is not there, is there twice, or its type cannot become that of the feature."""
+def check_column(path: str, schema: Schema, name: str, feature: Feature) -> None:
+    """Raises UsageError if the column is missing, occurs twice, or has a type that cannot become the feature's."""
     if name not in schema.names:
         raise UsageError(f'{path}: has no column {name!r}; its columns are {", ".join(schema.names)}')
     if schema.names.count(name) > 1:
@@ -81,35 +88,38 @@ def check_column(path, schema, name: str, feature) -> None:
         raise UsageError(f'{path}: column {name!r} is {kind}, {why}, and cannot be read as {feature}')
 
 
-def _twice(path, schema, name) -> UsageError:
+def _twice(path: str, schema: Schema, name: str) -> UsageError:
     return UsageError(f'{path}: has {schema.names.count(name)} columns {name!r}; write it with different names')
 
 
-def is_list(kind) -> bool:
+def is_list(kind: ArrowType) -> bool:
+    """Whether a column of this type has lists."""
     return _is.is_list(kind) or _is.is_large_list(kind) or _is.is_fixed_size_list(kind)
 
 
-def _depth(kind) -> int:
+def _depth(kind: ArrowType) -> int:
+    """How many lists are within each other."""
     return 1 + _depth(kind.value_type) if is_list(kind) else 0
 
 
-def _value_type(kind):
-    """The type of a column's values: of the items of a list, and of what a dictionary encodes."""
+def _value_type(kind: ArrowType) -> ArrowType:
+    """The type of a column's values: of the items of a list, or of the values that a dictionary encodes."""
     return _value_type(kind.value_type) if is_list(kind) or _is.is_dictionary(kind) else kind
 
 
-def _is_text(kind) -> bool:
+def _is_text(kind: ArrowType) -> bool:
     views = [getattr(_is, name) for name in ('is_string_view', 'is_binary_view') if hasattr(_is, name)]
     known = (_is.is_string, _is.is_large_string, _is.is_binary, _is.is_large_binary, _is.is_fixed_size_binary, *views)
     return any(is_kind(kind) for is_kind in known)
 
 
-def is_time(kind) -> bool:
+def is_time(kind: ArrowType) -> bool:
+    """Whether a column of this type has dates, times, timestamps or durations."""
     return _is.is_temporal(kind) and not _is.is_interval(kind)
 
 
-def _natural(kind):
-    """The type that a column has by itself; None where several are possible, or none is."""
+def _natural(kind: ArrowType) -> tf.DType | None:
+    """The type of the feature that a column becomes if no feature is given; None if several or none are possible."""
     if _is_text(kind):
         return tf.string
     if _is.is_integer(kind) or _is.is_boolean(kind):
@@ -119,7 +129,7 @@ def _natural(kind):
     return None
 
 
-def _fits(kind, dtype) -> bool:
+def _fits(kind: ArrowType, dtype: tf.DType) -> bool:
     if _is_text(kind) or _is.is_null(kind):
         return dtype == tf.string or _is.is_null(kind)
     if _is.is_decimal(kind):
@@ -129,7 +139,8 @@ def _fits(kind, dtype) -> bool:
     return dtype != tf.string and (_is.is_integer(kind) or _is.is_boolean(kind) or _is.is_floating(kind))
 
 
-def _no_feature(kind) -> str:
+def _no_feature(kind: ArrowType) -> str:
+    """Why a column can be no feature, as the end of a sentence."""
     if _depth(kind) > 1:
         return 'and only lists of values are read'
     kind = _value_type(kind)
@@ -140,13 +151,16 @@ def _no_feature(kind) -> str:
     return 'which no feature reads'
 
 
-def number(feature) -> int:
+def number(feature: Feature) -> int:
+    """The number of values of a FixedLenFeature."""
     return int(np.prod(feature.shape))
 
 
-def lengths_type(feature):
+def lengths_type(feature: Feature) -> tf.DType:
+    """The type of the numbers of values in each row of a VarLenFeature or RaggedFeature."""
     return tf.int64 if isinstance(feature, tf.io.VarLenFeature) else feature.row_splits_dtype
 
 
-def arrow_type(dtype):
+def arrow_type(dtype: tf.DType) -> ArrowType:
+    """The type of a column with values of this type."""
     return pyarrow.large_binary() if dtype == tf.string else pyarrow.from_numpy_dtype(dtype.as_numpy_dtype)

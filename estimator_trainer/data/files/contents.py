@@ -1,4 +1,4 @@
-"""The bytes of a data file, decompressed. Imports no TensorFlow.
+"""Reads and decompresses the bytes of a data file. Imports no TensorFlow.
 
 Files are read, not mapped into memory: if somebody shortened a mapped file, this process would be killed.
 """
@@ -8,24 +8,30 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 
 from estimator_trainer.data.files import borders, unreadable
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 
 _GZIP, _ZLIB = b'\x1f\x8b', (b'\x78\x01', b'\x78\x5e', b'\x78\x9c', b'\x78\xda')
-_FIRST_BYTES, _MOST_BYTES = 2**16, 2**24  # of a header of CSV
+_FIRST_BYTES, _MOST_BYTES = 2**16, 2**24  # that are read at first, and at most, to find the header of CSV
 
 
 class OfFile:
-    """As borders.Held, of an open file."""
+    """The bytes of an open file."""
 
-    def __init__(self, path: str, descriptor: int):
+    def __init__(self, path: str, descriptor: int) -> None:
         self._path, self._descriptor = path, descriptor
         self.size = os.fstat(descriptor).st_size
 
     def read(self, start: int, size: int) -> bytes:
-        """Raises OSError, and DatasetError if the file has become shorter."""
+        """At most `size` bytes from `start` on; fewer at the end of the file.
+
+        Raises:
+            OSError: the file cannot be read.
+            DatasetError: the file has become shorter.
+        """
         parts, end = [], min(start + size, self.size)
         while start < end:
             part = os.pread(self._descriptor, end - start, start)
@@ -37,12 +43,12 @@ class OfFile:
 
 
 @contextlib.contextmanager
-def opened(path: str, file_format: str) -> Iterator['OfFile | borders.Held']:
-    """A file's bytes: those of a compressed file are held in memory.
+def opened(path: str, file_format: str) -> Iterator[borders.Readable]:
+    """A context with the decompressed bytes of a file. Those of a compressed file are held in memory.
 
     Raises:
         BadExample: a compressed file is damaged.
-        DatasetError: it cannot be read, or has become shorter.
+        DatasetError: the file cannot be read, or has become shorter.
     """
     try:
         with _open(path) as file:
@@ -55,7 +61,11 @@ def opened(path: str, file_format: str) -> Iterator['OfFile | borders.Held']:
 
 
 def header_of(path: str) -> bytes:
-    """The first row of a CSV file; b'': it has none. Little more of the file is read than that. Raises as `opened`."""
+    """The first row of a CSV file; b'' if it has none. Little more of the file is read than this row.
+
+    Raises:
+        BadExample, DatasetError: as `opened`.
+    """
     size = _FIRST_BYTES
     while True:
         beginning, is_whole = _beginning(path, size)
@@ -65,8 +75,8 @@ def header_of(path: str) -> bytes:
         size *= 16
 
 
-def _beginning(path, size) -> tuple[bytes, bool]:
-    """So many bytes, and whether these are all."""
+def _beginning(path: str, size: int) -> tuple[bytes, bool]:
+    """The first `size` decompressed bytes of a file, and whether the file has no more."""
     try:
         if isinstance(path, RemotePath):
             data, is_whole = path.cache.read(path, 0, min(size, path.size)), path.size <= size
@@ -78,22 +88,21 @@ def _beginning(path, size) -> tuple[bytes, bool]:
         raise unreadable.because(path, error) from error
     if not _is_compressed(path, 'csv', data):
         return data, is_whole
-    found = b''
-    while data and len(found) < size:  # several streams may follow each other
+    beginning = b''
+    while data and len(beginning) < size:  # several streams may follow each other
         unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
         try:
-            found += unpack.decompress(data, size - len(found))
+            beginning += unpack.decompress(data, size - len(beginning))
         except zlib.error as error:
             raise damaged(path, error) from error
         if not unpack.eof:
-            return found, False
+            return beginning, False
         data = unpack.unused_data
-    return found, is_whole and not data
+    return beginning, is_whole and not data
 
 
 def is_compressed(path: str, file_format: str) -> bool:
-    """Whether a file of this machine is compressed by gzip or zlib, as TFRecordWriter does and others. Raises
-    DatasetError."""
+    """Whether a file of this machine is compressed with gzip or zlib. Raises DatasetError if it cannot be read."""
     try:
         with open(path, 'rb') as file:
             return _is_compressed(path, file_format, file.read(borders.HEADER_BYTES))
@@ -101,9 +110,12 @@ def is_compressed(path: str, file_format: str) -> bool:
         raise unreadable.because(path, error) from error
 
 
-def _is_compressed(path, file_format, start) -> bool:
-    """Some lengths of a first record, and some first letters of CSV, are the two bytes of a compressed file: those of
-    zlib are 'x^' and the like. The checksum of a length decides, and for CSV the name."""
+def _is_compressed(path: str, file_format: str, start: bytes) -> bool:
+    """Whether a file that begins with the bytes `start` is compressed.
+
+    A compressed file begins with two known bytes, such as 'x^' for zlib. The length of a first record, and the first
+    characters of CSV, may be the same bytes. So for records the checksum of the length decides, and for CSV the name.
+    """
     if file_format == 'csv':
         return start.startswith(_GZIP) or (start.startswith(_ZLIB) and path.lower().endswith('.zlib'))
     return start.startswith((_GZIP, *_ZLIB)) and not borders.begins_with_frame(start)
@@ -114,7 +126,7 @@ def decompressed(path: str) -> bytes:
 
     Raises:
         BadExample: the file is damaged.
-        DatasetError: it cannot be read.
+        DatasetError: the file cannot be read.
     """
     try:
         with _open(path) as file:
@@ -126,13 +138,15 @@ def decompressed(path: str) -> bytes:
         raise unreadable.because(path, error) from error
 
 
-def damaged(path, error) -> BadExample:
+def damaged(path: str, error: Exception) -> BadExample:
+    """The error for a file that cannot be decompressed."""
     return BadExample(f'{path}: is damaged and cannot be decompressed ({error}); copy it again')
 
 
-def has_changed(path) -> DatasetError:
+def has_changed(path: str) -> DatasetError:
+    """The error for a file that has changed while it was in use."""
     return DatasetError(f'{path} has changed while it was in use; put it back, or start again with the new file')
 
 
-def _open(path):
+def _open(path: str) -> BufferedReader:
     return path.cache.open_copy(path) if isinstance(path, RemotePath) else open(path, 'rb')

@@ -2,45 +2,52 @@
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.data.files import column_types, contents, listing
 from estimator_trainer.data.files.parsing import ExampleParser
-from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.files.spec import Feature, FileSpec
 from estimator_trainer.data.remote import threads
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import UsageError
 
 _TYPES = (tf.float32, tf.float64, tf.int32, tf.int64, tf.string)
-_SHOWN = 40  # letters of a value in a message
+_SHOWN = 40  # characters of a value in a message
 
 
 class CsvParser(ExampleParser):
     """Parses rows of CSV. The columns of each file may have an order of their own.
 
-    Raises (on creation):
-        UsageError: a file has no such column, or a feature is none of a column.
-        BadExample, DatasetError: a file is damaged, or cannot be read.
+    Args:
+        spec: the features, and the names of the columns.
+        paths: the files.
+
+    Raises:
+        UsageError: a file lacks a column, or a column cannot be a feature.
+        BadExample: a file is damaged.
+        DatasetError: a file cannot be read.
     """
 
-    def __init__(self, spec: FileSpec, paths):
+    def __init__(self, spec: FileSpec, paths: Sequence[str]) -> None:
         super().__init__(spec)
         self._spec = spec
         self._delimiter = spec.delimiter or listing.delimiter_of(paths)
         if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
             raise UsageError(f'FileSpec.delimiter={self._delimiter!r}: one letter is needed, and no quote or line end')
         layouts = [tuple(spec.columns)] * len(paths) if spec.columns else _headers(paths, self._delimiter, spec)
-        self._columns = next(filter(None, layouts), ())
+        self._columns: tuple[str, ...] = next(filter(None, layouts), ())
         for path, layout in zip(paths, layouts):
             self._check(path, layout)
-        known: dict[tuple, int] = {}
-        self._layout_of_file = np.array([known.setdefault(layout or self._columns, len(known)) for layout in layouts])
-        self._layouts = list(known)  # the first one is that of self._columns
+        numbers: dict[tuple[str, ...], int] = {}
+        self._layout_of_file = np.array([numbers.setdefault(each or self._columns, len(numbers)) for each in layouts])
+        self._layouts = list(numbers)  # the first one is self._columns
         self._defaults = [_default_of(self.features.get(name)) for name in self._columns]  # a long row is an error
 
-    def _check_feature(self, name, feature) -> None:
+    def _check_feature(self, name: str, feature: Feature) -> None:
         column_types.check_feature(name, feature)
         if feature.dtype not in _TYPES:
             types = ', '.join(dtype.name for dtype in _TYPES)
@@ -51,7 +58,7 @@ class CsvParser(ExampleParser):
                 f'{column_types.number(feature)}'
             )
 
-    def _check(self, path, layout):
+    def _check(self, path: str, layout: tuple[str, ...]) -> None:
         for name in self.features if layout else ():  # a file without a line has no example
             if layout.count(name) > 1:
                 raise UsageError(f'{path}: has {layout.count(name)} columns {name!r}; write it with different names')
@@ -61,17 +68,18 @@ class CsvParser(ExampleParser):
                     + self._spec.cure_of_no_column(name)
                 )
 
-    def arranged(self, rows: np.ndarray, files) -> tuple[np.ndarray, dict[int, str]]:
-        """The rows with their columns in one order, and why some of them cannot be used, by their places.
+    def arranged(self, rows: np.ndarray, files: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
+        """The rows with their columns in the same order, and why some of them cannot be used, by their places.
 
         Args:
             rows: object [n] of bytes.
-            files: the number of the file of each.
+            files: the number of the file of each row, int64 [n].
         """
         others = np.flatnonzero(self._layout_of_file[files]) if len(self._layouts) > 1 else ()
+        bad: dict[int, str] = {}
         if not len(others):
-            return rows, {}
-        rows, bad = rows.copy(), {}
+            return rows, bad
+        rows = rows.copy()
         for place in others:
             layout = self._layouts[self._layout_of_file[files[place]]]
             fields = self._fields(rows[place])
@@ -84,16 +92,17 @@ class CsvParser(ExampleParser):
             rows[place] = self._row([by_name.get(name, '') for name in self._columns])
         return rows, bad
 
-    def parse(self, raw) -> dict:
+    def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
         columns = tf.io.decode_csv(raw[0], self._defaults, field_delim=self._delimiter)
-        found = dict(zip(self._columns, columns))
-        return {name: _shaped(found[name], feature) for name, feature in self.features.items()}
+        by_name = dict(zip(self._columns, columns))
+        return {name: _shaped(by_name[name], feature) for name, feature in self.features.items()}
 
-    def problem(self, raw) -> str | None:
+    def problem(self, raw: Sequence[np.ndarray]) -> str | None:
         reason = super().problem(raw)
         return reason and (len(raw[0]) == 1 and self._wrong_column(raw[0][0]) or reason)
 
-    def _wrong_column(self, row) -> str | None:
+    def _wrong_column(self, row: bytes) -> str | None:
+        """Why a column of a row cannot be parsed; None if that is not known."""
         fields = self._fields(row)
         if fields is None or len(fields) != len(self._columns):
             return None
@@ -111,20 +120,20 @@ class CsvParser(ExampleParser):
     def _fields(self, row: bytes) -> list[str] | None:
         text = io.StringIO(row.decode('utf-8', 'surrogateescape'), newline='')
         try:
-            found = list(csv.reader(text, delimiter=self._delimiter, strict=True))
+            rows = list(csv.reader(text, delimiter=self._delimiter, strict=True))
         except csv.Error:
             return None
-        return found[0] if len(found) == 1 else None
+        return rows[0] if len(rows) == 1 else None
 
-    def _row(self, fields) -> bytes:
+    def _row(self, fields: Iterable[str]) -> bytes:
         text = io.StringIO(newline='')
         csv.writer(text, delimiter=self._delimiter, lineterminator='').writerow(fields)
         return text.getvalue().encode('utf-8', 'surrogateescape')
 
 
-def _default_of(feature) -> np.ndarray:
-    """What decode_csv takes for a column: its type, and its default if it has one."""
-    if not isinstance(feature, tf.io.FixedLenFeature):  # unused, or empty in a row without a value
+def _default_of(feature: Feature | None) -> np.ndarray:
+    """The argument of decode_csv for a column: an array of its type, with its default if it has one."""
+    if not isinstance(feature, tf.io.FixedLenFeature):  # the column is unused, or empty in a row without a value
         return np.array([b''], object)
     given = [] if feature.default_value is None else np.reshape(feature.default_value, [1]).tolist()
     if feature.dtype == tf.string:
@@ -132,19 +141,20 @@ def _default_of(feature) -> np.ndarray:
     return np.array(given, feature.dtype.as_numpy_dtype)
 
 
-def _shaped(column, feature):
+def _shaped(column: tf.Tensor, feature: Feature) -> Any:
+    """The values of a column as a Tensor, SparseTensor or RaggedTensor."""
     if isinstance(feature, tf.io.FixedLenFeature):
         return tf.reshape(column, [-1, *feature.shape])
-    there = tf.not_equal(column, b'')
-    values = tf.boolean_mask(column, there)
+    has_value = tf.not_equal(column, b'')
+    values = tf.boolean_mask(column, has_value)
     if feature.dtype != tf.string:
         values = tf.strings.to_number(values, feature.dtype)
-    lengths = tf.cast(there, column_types.lengths_type(feature))
+    lengths = tf.cast(has_value, column_types.lengths_type(feature))
     ragged = tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
     return ragged.to_sparse() if isinstance(feature, tf.io.VarLenFeature) else ragged
 
 
-def _is_value(text, dtype) -> bool:
+def _is_value(text: str, dtype: tf.DType) -> bool:
     if dtype == tf.string:
         return True
     try:
@@ -153,16 +163,16 @@ def _is_value(text, dtype) -> bool:
         return False
 
 
-def _headers(paths, delimiter, spec) -> list[tuple[str, ...]]:
-    """The names in the first row of each file; () of a file without one."""
+def _headers(paths: Sequence[str], delimiter: str, spec: FileSpec) -> list[tuple[str, ...]]:
+    """The names in the first row of each file; () for a file without a row."""
     if isinstance(paths[0], RemotePath):
         rows = [future.result() for future in [threads.submit(contents.header_of, path) for path in paths]]
     else:
-        rows = map(contents.header_of, paths)
+        rows = list(map(contents.header_of, paths))
     return [_names(path, row, delimiter, spec) for path, row in zip(paths, rows)]
 
 
-def _names(path, row, delimiter, spec) -> tuple[str, ...]:
+def _names(path: str, row: bytes, delimiter: str, spec: FileSpec) -> tuple[str, ...]:
     text = io.StringIO(row.decode('utf-8', 'replace').rstrip('\r\n'), newline='')
     try:
         return tuple(next(csv.reader(text, delimiter=delimiter, strict=True), ()))

@@ -1,4 +1,4 @@
-"""Which files a data set has, and of which format. Imports no TensorFlow."""
+"""Finds the files of a data set and their format. Imports no TensorFlow."""
 
 import collections
 import contextlib
@@ -24,51 +24,55 @@ _COMPRESSED = ('.gz', '.gzip', '.zlib')
 
 
 class Stamp(NamedTuple):
-    """What tells that a file has changed."""
+    """Two files with the same stamp are the same."""
 
-    size: int
-    changed: int  # when, in nanoseconds; of an object of a store: what stands for its version
+    size: int  # bytes
+    changed: int  # the time of the last change in nanoseconds; for an object of a store RemotePath.changed
 
 
 def stamp(path: str) -> Stamp:
-    """Raises OSError."""
+    """The stamp of a file now. Raises OSError if it cannot be read."""
     if isinstance(path, RemotePath):
         return Stamp(path.size, path.changed)
-    found = os.stat(path)
-    return Stamp(found.st_size, found.st_mtime_ns)
+    status = os.stat(path)
+    return Stamp(status.st_size, status.st_mtime_ns)
 
 
 def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]:
-    """The paths, sorted, each once; those of a store are data.remote.paths.RemotePath.
+    """The paths of files, sorted, each once. Objects of a store are data.remote.paths.RemotePath.
 
     Args:
         files: names and globs, or URLs of a store, in one string with commas between them, or a list of paths.
-        flag: for messages about a URL.
+        flag: the flag that has them, for messages.
 
     Raises:
-        UsageError: a URL whose store cannot be used.
-        DatasetError: a name or a glob that matches no file, or a folder of data; files here and in a store.
+        UsageError: the store of a URL cannot be used.
+        DatasetError: a name or a glob matches no file, or a folder of data; or some files are of this machine, and
+            others in a store.
         DatasetUnavailable: the store of a URL does not answer.
     """
     patterns = [part.strip() for part in files.split(',')] if isinstance(files, str) else [os.fspath(p) for p in files]
-    found: set[str] = set()
+    paths: set[str] = set()
     for pattern in patterns:
         if urls.is_url(pattern):
-            found.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag))
+            paths.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag))
             continue
         pattern = os.path.expanduser(pattern)
         matching = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
         if not matching:
             raise DatasetError(f'no file matches {pattern!r} (looked from {os.getcwd()})')
-        found.update(os.path.abspath(path) for path in _files_of(matching))
-    if len({isinstance(path, RemotePath) for path in found}) > 1:
-        raise DatasetError(f'{min(found)} and {max(found)}: name files of this machine or of a store, not of both')
-    return sorted(found)
+        paths.update(os.path.abspath(path) for path in _files_of(matching))
+    if len({isinstance(path, RemotePath) for path in paths}) > 1:
+        raise DatasetError(f'{min(paths)} and {max(paths)}: name files of this machine or of a store, not of both')
+    return sorted(paths)
 
 
 def _files_of(matching: list[str]) -> list[str]:
-    """Those that are files. A glob passes over folders, as it does in a store, but not over one whose name says that it
-    holds data, such as the folder x.parquet of Spark, if it finds none of these data."""
+    """The paths that are files.
+
+    Folders that a glob matches are left out, as in a store. A folder whose name says that it holds data, such as
+    x.parquet of Spark, is refused if the glob matches none of its files.
+    """
     folders = sorted(path.rstrip(os.sep) for path in matching if os.path.isdir(path))
     files = [path for path in matching if not os.path.isdir(path)]
     for folder in folders:
@@ -78,10 +82,10 @@ def _files_of(matching: list[str]) -> list[str]:
 
 
 def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:
-    """The format of all these files; 'auto' goes by their names.
+    """The format of all these files. 'auto' is the format that their names say.
 
     Raises:
-        DatasetError: the names tell nothing, or name several formats.
+        DatasetError: the names say no format, or several formats.
     """
     if file_format not in FORMATS:
         raise DatasetError(f'file_format {file_format!r}: use one of {", ".join(FORMATS)}')
@@ -89,30 +93,33 @@ def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:
         return file_format
     formats = {path: _by_name(path) for path in paths}
     first = paths[0]
-    for path, found in formats.items():
-        if not found:
+    for path, its_format in formats.items():
+        if not its_format:
             raise DatasetError(
                 f'{path}: its name does not tell its format; give --file_format, or leave it out, such as with '
                 f'{os.path.basename(_example_of(os.path.dirname(path)))}'
             )
-        if found != formats[first]:
-            raise DatasetError(f'{first} is {formats[first]}, and {path} is {found}; name files of one format')
+        if its_format != formats[first]:
+            raise DatasetError(f'{first} is {formats[first]}, and {path} is {its_format}; name files of one format')
     return formats[first]
 
 
 def delimiter_of(paths: Sequence[str]) -> str:
-    """What stands between two columns of these CSV files, by the name of the first."""
+    """The character between two columns of these CSV files, according to the name of the first file."""
     return '\t' if _ending_of(paths[0]) == '.tsv' else ','
 
 
-def _by_name(path) -> str:
+def _by_name(path: str) -> str:
+    """The format that a name says; '' if it says none."""
     ending = _ending_of(path)
     return next((file_format for file_format, endings in _ENDINGS.items() if ending in endings), '')
 
 
-def _ending_of(path) -> str:
-    """'.csv' of 'train.csv.gz', 'train.csv-00000-of-00004' and 'train-00000-of-00004.csv'; '' if there is none. What
-    stands at the end counts before what a dash follows."""
+def _ending_of(path: str) -> str:
+    """'.csv' for 'train.csv.gz', 'train.csv-00000-of-00004' and 'train-00000-of-00004.csv'; '' if there is none.
+
+    An ending at the end of the name counts before one that a dash follows.
+    """
     name = os.path.basename(path).lower()
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
@@ -124,8 +131,8 @@ def _ending_of(path) -> str:
     return last if places[last] >= 0 else ''
 
 
-def _example_of(folder) -> str:
-    """A glob for the files in a folder: of their most frequent ending."""
+def _example_of(folder: str) -> str:
+    """A glob for the files in a folder that have the most frequent ending."""
     with contextlib.suppress(OSError):
         endings = collections.Counter(filter(None, map(_ending_of, sorted(os.listdir(folder)))))
         if endings:

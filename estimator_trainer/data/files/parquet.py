@@ -1,55 +1,67 @@
-"""Parquet files: blocks are row groups, columns become tensors without a loop over rows."""
+"""Reads Parquet files. Blocks are row groups, and columns become tensors without a loop over rows."""
 
 import collections
 import contextlib
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+import tensorflow as tf
 
 from estimator_trainer.data.files import column_types, parquet_columns, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import file_by_file, unchanged
-from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.files.spec import Feature, FileSpec
 from estimator_trainer.data.remote import threads
 from estimator_trainer.data.remote.paths import RemoteFile, RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 
-_FOOTERS = 64  # that are held; each is read again when it is needed
+_FOOTERS = 64  # that are held; others are read again when they are needed
 _SAMPLES = 3  # row groups that are decoded to see how large they are in memory
+_T = TypeVar('_T')
 
 
 class _Block(NamedTuple):
-    """A decoded row group: its rows, and which of them cannot be used, and why."""
+    """A decoded row group: its rows, and why some of them cannot be used, by their number in the group."""
 
     table: pyarrow.Table
     bad: dict[int, str]
 
 
 class ParquetFiles:
-    """Both where rows come from and what makes tensors of them; the methods are those of IndexedFiles and Examples.
+    """Both the store of rows and their parser: it has the attributes and methods of IndexedFiles and ExampleParser.
+
+    Args:
+        paths: the files.
+        spec: the features.
+        most_bytes: the most bytes of decoded row groups that are held in memory.
 
     Attributes:
-        block_bytes: of the decoded row groups, as far as it is known before they are decoded: those of a few of them
-            by their numbers of rows.
+        block_bytes: the bytes of each decoded row group, estimated from its number of rows and from a few decoded ones.
 
     Raises:
-        UsageError: a file has no such column, or one of another type.
+        UsageError: a file lacks a column, or has one of another type.
         BadExample: a file is damaged.
         DatasetError: a file cannot be read.
     """
 
     enters_anywhere = False
 
-    def __init__(self, paths, spec: FileSpec, most_bytes: int):
+    def __init__(self, paths: Sequence[str], spec: FileSpec, most_bytes: int) -> None:
         self.paths, self._stamps = paths, [unreadable.stamp(path) for path in paths]
         self._footers = _Footers()
-        self.features = None if spec.features is None else with_plain_defaults(spec.features)
-        for name, feature in (self.features or {}).items():
-            column_types.check_feature(name, feature)
+        self.features: dict[str, Feature] = {}
+        if spec.features is None:  # the first file says what the features are
+            self.features = column_types.features_of(self._schema(paths[0]), paths[0])
+        else:
+            self.features = with_plain_defaults(spec.features)
+            for name, feature in self.features.items():
+                column_types.check_feature(name, feature)
         rows = _each(self._rows_of_groups, paths)
         self._names = sorted(self.features)
         self._first_block = np.concatenate([[0], np.cumsum([len(of_file) for of_file in rows])]).astype(int)
@@ -58,20 +70,23 @@ class ParquetFiles:
         self.block_sizes = np.concatenate([np.asarray(of_file, np.int64) for of_file in rows])
         self.types = [dtype for name in self._names for dtype in parquet_columns.raw_types(self.features[name])]
         self.block_bytes = self._expected_bytes()
-        self._blocks = BlockCache(self._read_block, self.block_bytes, most_bytes, size_of=_held_bytes)
+        self._blocks: BlockCache[_Block] = BlockCache(
+            self._read_block, self.block_bytes, most_bytes, size_of=_held_bytes
+        )
 
-    def read(self, files, records):
-        """As in IndexedFiles, but the parts are a pyarrow.Table for each file."""
+    def read(self, files: np.ndarray, records: np.ndarray) -> tuple[list[Any], dict[int, str]]:
+        """See IndexedFiles.read; there is a pyarrow.Table for each file."""
         return file_by_file(self._read, files, records)
 
-    def _read(self, file, records):
+    def _read(self, file: int, records: np.ndarray) -> tuple[pyarrow.Table, dict[int, str]]:
         with unchanged(self.paths[file], self._stamps[file]):
             return self._read_rows(file, records)
 
-    def _read_rows(self, file, records):
+    def _read_rows(self, file: int, records: np.ndarray) -> tuple[pyarrow.Table, dict[int, str]]:
         firsts = self._first_rows[file]
         groups = np.searchsorted(firsts, records, 'right') - 1
-        parts, bad = [], {}
+        parts: list[pyarrow.Table] = []
+        bad: dict[int, str] = {}
         for group in np.unique(groups):
             block = self._blocks.get(int(self._first_block[file] + group))
             places = np.flatnonzero(groups == group)
@@ -82,18 +97,24 @@ class ParquetFiles:
         return pyarrow.concat_tables(parts), bad
 
     def where(self, file: int, record: int) -> str:
+        """The place of a row, for a message."""
         return f'{self.paths[file]}, row {record}'
 
-    def load_ahead(self, blocks, beside=()) -> None:
+    def load_ahead(self, blocks: Iterable[int], beside: Iterable[int] = ()) -> None:
+        """See IndexedFiles.load_ahead."""
         self._blocks.load_ahead(blocks, beside)
 
     @property
     def held_bytes(self) -> int:
+        """The bytes of the row groups that are held in memory now."""
         return self._blocks.held_bytes
 
-    def raw(self, parts, inverse):
-        """The columns as arrays; two for each feature of varying length: the values of all rows, and how many each
-        row has."""
+    def raw(self, parts: Sequence[pyarrow.Table], inverse: np.ndarray) -> list[np.ndarray]:
+        """See ExampleParser.raw.
+
+        There is an array for each feature, and two for a feature of varying length: the values of all rows, and the
+        number of values in each row.
+        """
         table = pyarrow.concat_tables(parts).take(pyarrow.array(inverse)).combine_chunks()
         return [
             array
@@ -101,28 +122,32 @@ class ParquetFiles:
             for array in parquet_columns.arrays(parquet_columns.in_one(table[name]), self.features[name])
         ]
 
-    def parse(self, raw) -> dict:
-        raw, parsed = iter(raw), {}
+    def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
+        """See ExampleParser.parse."""
+        columns = iter(raw)
+        parsed: dict[str, Any] = {}
         for name in self._names:
             feature = self.features[name]
-            parsed[name] = parquet_columns.tensor([next(raw) for _ in parquet_columns.raw_types(feature)], feature)
+            parsed[name] = parquet_columns.tensor([next(columns) for _ in parquet_columns.raw_types(feature)], feature)
         return parsed
 
-    def problem(self, raw) -> None:
-        """Nothing is left to fail in `parse`."""
+    def problem(self, raw: Sequence[np.ndarray]) -> str | None:
+        """None: all that `read` accepts can be parsed."""
+        return None
 
-    def _rows_of_groups(self, path) -> list[int]:
-        """Rows of each row group of a file whose columns are checked. The first file says what the features are."""
+    def _schema(self, path: str) -> column_types.Schema:
+        return self._footers.read(path).schema.to_arrow_schema()
+
+    def _rows_of_groups(self, path: str) -> list[int]:
+        """The number of rows of each row group of a file. Checks the columns of the file."""
         footer = self._footers.read(path)
         schema = footer.schema.to_arrow_schema()
-        if self.features is None:
-            self.features = column_types.features_of(schema, path)
         for name, feature in self.features.items():
             column_types.check_column(path, schema, name, feature)
         return [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
 
-    def _expected_bytes(self):
-        """What each row group takes when it is decoded, by the largest number of bytes for a row of a few of them."""
+    def _expected_bytes(self) -> np.ndarray:
+        """The bytes of each decoded row group: its rows times the bytes of a row in the largest of a few groups."""
         full = np.flatnonzero(self.block_sizes)
         if not len(full):
             return np.zeros(len(self.block_sizes), np.int64)
@@ -133,7 +158,7 @@ class ParquetFiles:
                 for_a_row = max(for_a_row, _held_bytes(self._read_block(block)) / self.block_sizes[block])
         return np.ceil(self.block_sizes * for_a_row).astype(np.int64)
 
-    def _read_block(self, block) -> _Block:
+    def _read_block(self, block: int) -> _Block:
         file = int(np.searchsorted(self._first_block, block, 'right')) - 1
         group, path = int(block - self._first_block[file]), self.paths[file]
         try:
@@ -145,7 +170,7 @@ class ParquetFiles:
             for name in self._names:  # pages without a checksum may hold fewer rows than their header says
                 if len(table[name]) != self.block_sizes[block]:
                     raise pyarrow.ArrowInvalid(f'{name} has {len(table[name])} rows')
-            found = {name: parquet_columns.decoded(table[name], name, self.features[name]) for name in self._names}
+            columns = {name: parquet_columns.decoded(table[name], name, self.features[name]) for name in self._names}
         except OSError as error:
             if error.errno:
                 raise unreadable.because(path, error) from error
@@ -154,10 +179,10 @@ class ParquetFiles:
             raise _not_here(path, error) from error
         except pyarrow.ArrowException as error:
             raise self._damaged(file, group, error) from error
-        bad = {row: why for each in found.values() for row, why in each.bad.items()}
-        return _Block(pyarrow.table({name: each.values for name, each in found.items()}), bad)
+        bad = {row: why for column in columns.values() for row, why in column.bad.items()}
+        return _Block(pyarrow.table({name: column.values for name, column in columns.items()}), bad)
 
-    def _damaged(self, file, group, error):
+    def _damaged(self, file: int, group: int, error: Exception) -> BadExample:
         rows = self._first_rows[file]
         return BadExample(
             f'{self.paths[file]}, rows {rows[group]} to {rows[group + 1] - 1} (row group {group}): cannot be read '
@@ -166,26 +191,33 @@ class ParquetFiles:
 
 
 class _Footers:
-    """Reads the footers of files, and holds the last ones used: each has an entry for each column of each row group."""
+    """Reads the footers of files. Only the last ones used are held, because a footer can be large: it has an entry for
+    each column of each row group."""
 
-    def __init__(self):
-        self._held, self._lock = collections.OrderedDict(), threading.Lock()
+    def __init__(self) -> None:
+        self._held: collections.OrderedDict[str, pyarrow.parquet.FileMetaData] = collections.OrderedDict()
+        self._lock = threading.Lock()
 
-    def read(self, path):
-        """Raises BadExample, DatasetError."""
+    def read(self, path: str) -> 'pyarrow.parquet.FileMetaData':
+        """The footer of a file.
+
+        Raises:
+            BadExample: the file is damaged.
+            DatasetError: the file cannot be read.
+        """
         with self._lock:
             if path in self._held:
                 self._held.move_to_end(path)
                 return self._held[path]
-        found = _footer(path)
+        footer = _footer(path)
         with self._lock:
-            self._held[path] = found
+            self._held[path] = footer
             if len(self._held) > _FOOTERS:
                 self._held.popitem(last=False)
-        return found
+        return footer
 
 
-def _footer(path):
+def _footer(path: str) -> 'pyarrow.parquet.FileMetaData':
     try:
         return pyarrow.parquet.read_metadata(_readable(path))
     except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowMemoryError) as error:
@@ -198,27 +230,28 @@ def _footer(path):
         ) from error
 
 
-def _not_here(path, error) -> Exception:
-    """Nothing is wrong with the file."""
+def _not_here(path: str, error: Exception) -> Exception:
+    """The error for a file that may be right, but that pyarrow cannot read on this machine."""
     if isinstance(error, MemoryError):
         return MemoryError(f'{path}: {_one_line(error)}')
     return DatasetError(f'{path}: pyarrow {pyarrow.__version__} cannot read it ({_one_line(error)}); write it anew')
 
 
-def _one_line(error) -> str:
+def _one_line(error: Exception) -> str:
     return ' '.join(str(error).split())[:200]
 
 
-def _each(function, paths) -> list:
-    """Those of a store are asked for in parallel, but for the first one."""
+def _each(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
+    """function(path) for each path. It runs in parallel for the objects of a store, after the first one."""
     if not isinstance(paths[0], RemotePath):
         return [function(path) for path in paths]
     first = function(paths[0])
-    return [first, *(future.result() for future in [threads.submit(function, path) for path in paths[1:]])]
+    others: list[Future[_T]] = [threads.submit(function, path) for path in paths[1:]]
+    return [first, *(future.result() for future in others)]
 
 
-def _readable(path):
-    """What pyarrow reads a file from: its path, or an object that fetches the columns asked for."""
+def _readable(path: str) -> str | RemoteFile:
+    """The file as pyarrow can read it: its path, or an object that fetches the columns that pyarrow asks for."""
     return RemoteFile(path) if isinstance(path, RemotePath) else path
 
 

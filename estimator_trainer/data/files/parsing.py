@@ -1,11 +1,13 @@
-"""Turns records into tensors, a whole batch at a time: serialized tf.Examples."""
+"""Turns serialized tf.Examples into tensors, a whole batch at a time."""
 
 import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.files.spec import Feature, FileSpec
 from estimator_trainer.errors import UsageError
 
 _TYPES = (tf.float32, tf.int64, tf.string)
@@ -15,33 +17,39 @@ class ExampleParser:
     """Parses serialized tf.Examples.
 
     Attributes:
-        types: of the raw columns.
-        features: name -> feature.
+        types: the types of the raw columns.
+        features: the features, by name.
     """
 
-    types = [tf.string]
+    types: Sequence[tf.DType] = [tf.string]
 
-    def __init__(self, spec: FileSpec):
+    def __init__(self, spec: FileSpec) -> None:
         if spec.features is None:
             raise UsageError('FileSpec.features is None, which only Parquet files allow: name the features')
         self.features = with_plain_defaults(spec.features)
         for name, feature in self.features.items():
             self._check_feature(name, feature)
 
-    def _check_feature(self, name, feature) -> None:
+    def _check_feature(self, name: str, feature: Feature) -> None:
         if feature.dtype not in _TYPES:
             types = ', '.join(dtype.name for dtype in _TYPES)
             raise UsageError(f'feature {name!r}: a tf.Example holds no {feature.dtype.name}; use {types}')
 
-    def raw(self, parts, inverse):
-        """Raw columns: the records of several files, put into their order."""
+    def raw(self, parts: Sequence[Any], inverse: np.ndarray) -> list[np.ndarray]:
+        """The raw columns of some examples.
+
+        Args:
+            parts: the records of each file that has some of the examples.
+            inverse: for each example the number of its record in all parts together, int64 [n].
+        """
         return [np.concatenate(parts)[inverse] if len(parts) > 1 else parts[0][inverse]]
 
-    def parse(self, raw) -> dict:
+    def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
+        """The features of the examples as a Tensor, SparseTensor or RaggedTensor, by name."""
         return tf.io.parse_example(raw[0], self.features)
 
-    def problem(self, raw) -> str | None:
-        """Why these raw columns cannot be parsed, or None."""
+    def problem(self, raw: Sequence[np.ndarray]) -> str | None:
+        """Why these raw columns cannot be parsed; None if they can."""
         try:
             with _at_once():
                 self.parse([tf.constant(column) for column in raw])
@@ -50,8 +58,8 @@ class ExampleParser:
         return None
 
 
-def _at_once():
-    """A context manager: operations within it run at once, whatever graph is being built or run."""
+def _at_once() -> contextlib.AbstractContextManager[Any]:
+    """A context in which operations run at once, whatever graph is being built or run."""
     if tf.executing_eagerly():
         return contextlib.nullcontext()
     from estimator_trainer.compat.patches import eager_mode  # compat chooses Keras 2, which a program may not want
@@ -59,8 +67,8 @@ def _at_once():
     return eager_mode.at_once()
 
 
-def with_plain_defaults(features) -> dict:
-    """The same features, with arrays of NumPy in place of tensors: they are used in graphs of later."""
+def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:
+    """The features with NumPy arrays in place of tensors, so that they can be used in other graphs."""
     return {
         name: feature._replace(default_value=tf.get_static_value(feature.default_value))
         if tf.is_tensor(getattr(feature, 'default_value', None))
@@ -69,15 +77,15 @@ def with_plain_defaults(features) -> dict:
     }
 
 
-def message(error) -> str:
-    """What an error of TensorFlow says. One that quotes bytes which are no UTF-8 comes as a UnicodeDecodeError."""
+def message(error: Exception) -> str:
+    """The message of an error of TensorFlow, which is a UnicodeDecodeError if it quotes bytes that are not UTF-8."""
     if isinstance(error, UnicodeDecodeError):
         return error.object.decode('utf-8', 'replace')
     return getattr(error, 'message', '') or str(error)
 
 
-def _reason(error) -> str:
-    """TensorFlow's message, without what tells of the operation alone and without the record's bytes."""
+def _reason(error: Exception) -> str:
+    """TensorFlow's message, without its words about the operation and without the bytes of the record."""
     text = message(error)
     text = ' '.join(text.split()).partition('}} ')[2] or ' '.join(text.split())
     text = text.partition(' [Op:')[0].partition(', value:')[0]

@@ -1,4 +1,4 @@
-"""Gives the records of TFRecord, CSV and ArrayRecord files by their number, as byte strings.
+"""Reads the records of TFRecord and CSV files by their number, as byte strings.
 
 Files are read, not mapped into memory: if somebody shortened a mapped file, this process would be killed.
 """
@@ -9,6 +9,9 @@ import itertools
 import operator
 import os
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import FileIO
+from typing import Any, cast
 
 import google_crc32c
 import numpy as np
@@ -17,28 +20,38 @@ from estimator_trainer.data.files import borders, contents, listing, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.errors import BadExample
 
-_BLOCK_BYTES = 2**20  # of files that can be entered anywhere
+_BLOCK_BYTES = 2**20  # the size of a block of files from which any example can be read
 _OPEN_FILES = 256
 _CHUNK_BYTES = 32 * 2**20
-_GAP_BYTES = 4096  # between two records that are read with one call
+_GAP_BYTES = 4096  # the largest gap between two records that are read with one call
 _WITHOUT_LINE_ENDS = operator.methodcaller('rstrip', b'\r\n')
 _DATA, _FOOTER = slice(borders.HEADER_BYTES, -borders.FOOTER_BYTES), slice(-borders.FOOTER_BYTES, None)
 
 
-class IndexedFiles:
-    """TFRecord or CSV files, each with an index of where its records begin.
+part_of = cast('Callable[[bytes, slice], bytes]', operator.getitem)
 
-    A file that is not compressed can be entered anywhere. A compressed one is a block: it is held decompressed.
+
+class IndexedFiles:
+    """TFRecord or CSV files, each with an index of its records.
+
+    A compressed file is a block, which is held decompressed in memory. From other files any record can be read.
+
+    Args:
+        paths: the files.
+        file_format: 'tfrecord' or 'csv'.
+        starts: the index of each file, as index.load_all makes it.
+        most_bytes: the most bytes of decompressed files that are held in memory.
 
     Attributes:
-        sizes: examples of each file, int64.
+        paths: the files.
+        sizes: the number of examples of each file, int64.
         enters_anywhere: none of the files is compressed.
-        block_sizes, block_bytes: see data.block_order.
+        block_sizes, block_bytes: the number of examples, and of decoded bytes, of each block; see data.block_order.
     """
 
-    _counts_lines = True  # where messages name one
+    _counts_lines = True  # messages name the line of a row
 
-    def __init__(self, paths, file_format: str, starts, most_bytes: int):
+    def __init__(self, paths: Sequence[str], file_format: str, starts: Sequence[np.ndarray], most_bytes: int) -> None:
         self.paths, self._format, self._starts = paths, file_format, starts
         self._stamps = [unreadable.stamp(path) for path in paths]
         self._compressed = [self._is_compressed(number) for number in range(len(paths))]
@@ -50,16 +63,19 @@ class IndexedFiles:
         self.block_bytes = np.concatenate([num_bytes for _, num_bytes in blocks])
         self._file_of_block = np.repeat(range(len(paths)), [len(sizes) for sizes, _ in blocks])
         self._blocks = BlockCache(self._decompress, decoded, most_bytes)
-        self._open, self._lock = collections.OrderedDict(), threading.Lock()
+        self._open: collections.OrderedDict[int, FileIO] = collections.OrderedDict()
+        self._lock = threading.Lock()
 
-    def read(self, files, records):
+    def read(self, files: np.ndarray, records: np.ndarray) -> tuple[list[Any], dict[int, str]]:
         """The bytes of some records.
 
         Args:
-            files, records: int64 [n], sorted by file and record, each record once.
+            files, records: the number of the file, and of the record in the file, of each record: int64 [n], sorted by
+                file and record. Each record occurs once.
 
         Returns:
-            ([object [n] of bytes], {place in the request: why that record cannot be used}).
+            A list with one array, object [n] of bytes; and for records that cannot be used the reason, by their place
+            in the request.
 
         Raises:
             DatasetError: a file has changed, or cannot be read.
@@ -68,18 +84,19 @@ class IndexedFiles:
         of_files = [(int(file), part) for file, part in zip(touched, np.split(records, np.cumsum(counts)[:-1]))]
         starts = np.concatenate([self._starts[file][part] for file, part in of_files])
         ends = np.concatenate([self._starts[file][part + 1] for file, part in of_files])
-        found = self._read_ranges(files, starts, ends)
+        frames = self._read_ranges(files, starts, ends)
         for file, _ in of_files:
             check_unchanged(self.paths[file], self._stamps[file])
         if self._format == 'csv':
-            return [_objects(map(_WITHOUT_LINE_ENDS, found))], {}
-        taken = list(map(operator.getitem, found, itertools.repeat(_DATA)))
-        crcs = np.fromiter(map(google_crc32c.value, taken), np.uint32, len(taken))
-        footers = b''.join(map(operator.getitem, found, itertools.repeat(_FOOTER)))
+            return [objects(map(_WITHOUT_LINE_ENDS, frames))], {}
+        data = list(map(part_of, frames, itertools.repeat(_DATA)))
+        crcs = np.fromiter(map(google_crc32c.value, data), np.uint32, len(data))
+        footers = b''.join(map(part_of, frames, itertools.repeat(_FOOTER)))
         wrong = np.flatnonzero(borders.masked(crcs) != np.frombuffer(footers, '<u4'))
-        return [_objects(taken)], {int(place): 'its checksum does not fit its data' for place in wrong}
+        return [objects(data)], {int(place): 'its checksum does not fit its data' for place in wrong}
 
     def where(self, file: int, record: int) -> str:
+        """The place of a record, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
         kind = 'row' if self._format == 'csv' else 'record'
         place = f'{kind} {record} at byte {self._starts[file][record]:,}'
         if self._format == 'csv' and self._counts_lines and not self._compressed[file]:
@@ -87,20 +104,20 @@ class IndexedFiles:
             place = f'line {lines_before + 1}'
         return f'{self.paths[file]}, {place}'
 
-    def load_ahead(self, blocks, beside=()) -> None:
-        """The first blocks are needed soon, those `beside` them now."""
+    def load_ahead(self, blocks: Iterable[int], beside: Iterable[int] = ()) -> None:
+        """Loads `blocks`, which are needed soon. The blocks `beside` are needed now, and stay."""
         self._blocks.load_ahead(self._compressed_files(blocks), self._compressed_files(beside))
 
-    def _compressed_files(self, blocks) -> list[int]:
-        found = np.unique(self._file_of_block[np.asarray(blocks, int)])
-        return [int(file) for file in found if self._compressed[file]]
+    def _compressed_files(self, blocks: Any) -> list[int]:
+        files = np.unique(self._file_of_block[np.asarray(blocks, int)])
+        return [int(file) for file in files if self._compressed[file]]
 
     @property
     def held_bytes(self) -> int:
-        """Of the blocks that are held in memory now."""
+        """The bytes of the blocks that are held in memory now."""
         return self._blocks.held_bytes
 
-    def _read_ranges(self, files, starts, ends) -> list[bytes]:
+    def _read_ranges(self, files: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
         """The bytes of each of these ranges, which are sorted. Neighbours are read with one call."""
         jumps = np.flatnonzero((starts[1:] - ends[:-1] > _GAP_BYTES) | (files[1:] != files[:-1])) + 1
         firsts, lasts = np.append(0, jumps), np.append(jumps, len(starts)) - 1
@@ -111,54 +128,54 @@ class IndexedFiles:
         run_of = np.repeat(np.arange(len(runs)), lasts - firsts + 1)
         begins = begins[run_of]
         places = map(slice, (starts - begins).tolist(), (ends - begins).tolist())
-        return list(map(operator.getitem, map(runs.__getitem__, run_of.tolist()), places))
+        return list(map(part_of, map(runs.__getitem__, run_of.tolist()), places))
 
-    def _read_runs(self, files, starts, sizes) -> list[bytes]:
+    def _read_runs(self, files: list[int], starts: list[int], sizes: list[int]) -> list[bytes]:
         touched = set(files)
         if not self.enters_anywhere or len(touched) > _OPEN_FILES:
             return list(map(self._read_run, files, starts, sizes))
         opened = {file: self._opened(file) for file in touched}
         try:
             descriptors = [opened[file].fileno() for file in files]
-            found = list(map(os.pread, descriptors, sizes, starts))
+            runs = list(map(os.pread, descriptors, sizes, starts))
         except OSError:
-            found = []
-        if list(map(len, found)) == sizes:
-            return found
+            runs = []
+        if list(map(len, runs)) == sizes:
+            return runs
         return list(map(self._read_run, files, starts, sizes))  # one call may return fewer bytes, or fail
 
-    def _read_run(self, file, start, size) -> bytes:
+    def _read_run(self, file: int, start: int, size: int) -> bytes:
         if self._compressed[file]:
             return self._blocks.get(file)[start : start + size]
         return _bytes(self._opened(file), start, size)
 
-    def _lines_before(self, file, end):
+    def _lines_before(self, file: int, end: int) -> int:
         opened, chunks = self._opened(file), range(0, end, _CHUNK_BYTES)
         return sum(_bytes(opened, at, min(_CHUNK_BYTES, end - at)).count(b'\n') for at in chunks)
 
-    def _opened(self, file):
-        """A file that is evicted is closed when no thread reads it any more."""
+    def _opened(self, file: int) -> FileIO:
+        """A file, open for reading. The last ones used stay open. Others are closed once no thread reads them."""
         with self._lock:
-            found = self._open.get(file)
-            if found is None:
+            opened = self._open.get(file)
+            if opened is None:
                 try:
-                    found = self._open[file] = open(self.paths[file], 'rb', buffering=0)
+                    opened = self._open[file] = open(self.paths[file], 'rb', buffering=0)
                 except OSError as error:
                     raise unreadable.because(self.paths[file], error) from error
             self._open.move_to_end(file)
             if len(self._open) > _OPEN_FILES:
                 self._open.popitem(last=False)
-            return found
+            return opened
 
-    def _is_compressed(self, file) -> bool:
+    def _is_compressed(self, file: int) -> bool:
         return contents.is_compressed(self.paths[file], self._format)
 
-    def _decompress(self, file):
+    def _decompress(self, file: int) -> bytes:
         with unchanged(self.paths[file], self._stamps[file]):
             return contents.decompressed(self.paths[file])
 
-    def _blocks_of(self, file):
-        """-> examples and bytes of each block of a file."""
+    def _blocks_of(self, file: int) -> tuple[Sequence[int] | np.ndarray, Sequence[int] | np.ndarray]:
+        """The number of examples, and of bytes, of each block of a file."""
         starts = self._starts[file]
         if self._compressed[file] or len(starts) < 2:
             return [len(starts) - 1], [int(starts[-1])]
@@ -167,102 +184,47 @@ class IndexedFiles:
         return np.diff(edges), np.diff(starts[edges])
 
 
-class ArrayRecordFiles:
-    """ArrayRecord files, which have an index of their own. The attributes and methods are those of IndexedFiles."""
+def file_by_file(
+    read: Callable[[int, np.ndarray], tuple[Any, dict[int, str]]], files: np.ndarray, records: np.ndarray
+) -> tuple[list[Any], dict[int, str]]:
+    """Does what IndexedFiles.read does, with a part for each file.
 
-    enters_anywhere = True
-    held_bytes = 0
-
-    def __init__(self, paths):
-        from array_record.python import array_record_module
-
-        self.paths, self._locks = paths, [threading.Lock() for _ in paths]
-        self._stamps = [unreadable.stamp(path) for path in paths]
-        self._module, self._readers = array_record_module, collections.OrderedDict()
-        self._lock = threading.Lock()
-        self.sizes = np.array([self._reader(file).num_records() for file in range(len(paths))])
-        self.block_sizes, num_bytes = [], []
-        for path, size in zip(paths, self.sizes):
-            blocks = min(max(1, listing.stamp(path).size // _BLOCK_BYTES), max(1, size))
-            self.block_sizes += np.diff(np.arange(blocks + 1) * size // blocks).tolist()
-            num_bytes += [listing.stamp(path).size // blocks] * int(blocks)
-        self.block_sizes, self.block_bytes = np.array(self.block_sizes), np.array(num_bytes)
-
-    def _reader(self, file):
-        """One that nobody uses any more is closed with the last reference to it."""
-        with self._lock:
-            reader = self._readers.pop(file, None) or self._opened(self.paths[file])
-            self._readers[file] = reader
-            if len(self._readers) > _OPEN_FILES:
-                self._readers.popitem(last=False)
-            return reader
-
-    def _opened(self, path):
-        try:
-            open(path, 'rb').close()  # the library does not say why it cannot open a file
-        except OSError as error:
-            raise unreadable.because(path, error) from error
-        reader = self._module.ArrayRecordReader(path, 'readahead_buffer_size:0')
-        if not reader.ok():
-            raise BadExample(f'{path}: is damaged, cut short, or no ArrayRecord file; copy it again, or leave it out')
-        return reader
-
-    def read(self, files, records):
-        return file_by_file(self._read, files, records)
-
-    def _read(self, file, records):
-        bad, wanted = {}, records.tolist()
-        with self._locks[file], unchanged(self.paths[file], self._stamps[file]):
-            reader = self._reader(file)
-            try:
-                found = reader.read(wanted)
-            except (RuntimeError, ValueError, IndexError):
-                found = [self._read_one(reader, record, place, bad) for place, record in enumerate(wanted)]
-        return _objects(found), bad
-
-    def _read_one(self, reader, record, place, bad):
-        try:
-            return reader.read([record])[0]
-        except (RuntimeError, ValueError, IndexError) as error:
-            bad[place] = f'it cannot be read ({_one_line(error)})'
-            return b''
-
-    def where(self, file: int, record: int) -> str:
-        return f'{self.paths[file]}, record {record}'
-
-    def load_ahead(self, blocks, beside=()) -> None:
-        pass
-
-
-def file_by_file(read, files, records):
-    """IndexedFiles.read, where `read` gives (part, {place: why}) of records of one file."""
-    parts, bad = [], {}
+    Args:
+        read: (number of a file, numbers of its records) -> (the part, why some records cannot be used by their places).
+        files, records: see IndexedFiles.read.
+    """
+    parts: list[Any] = []
+    bad: dict[int, str] = {}
     for file in np.unique(files):
         places = np.flatnonzero(files == file)
-        part, bad_here = read(int(file), records[places])
+        part, bad_of_file = read(int(file), records[places])
         parts.append(part)
-        bad.update({int(places[place]): reason for place, reason in bad_here.items()})
+        bad.update({int(places[place]): reason for place, reason in bad_of_file.items()})
     return parts, bad
 
 
-def _bytes(opened, start, size):
-    """`size` bytes of an open file. One call may return fewer."""
+def _bytes(opened: FileIO, start: int, size: int) -> bytes:
+    """`size` bytes of an open file. One call of the operating system may return fewer."""
     parts = []
     while size:
         try:
             part = os.pread(opened.fileno(), size, start)
         except OSError as error:
-            raise unreadable.because(opened.name, error) from error
+            raise unreadable.because(str(opened.name), error) from error
         if not part:
-            raise contents.has_changed(opened.name)
+            raise contents.has_changed(str(opened.name))
         parts.append(part)
         start, size = start + len(part), size - len(part)
     return parts[0] if len(parts) == 1 else b''.join(parts)
 
 
 @contextlib.contextmanager
-def unchanged(path, stamp):
-    """Around what reads a file. If the file is not as it was, that is why it is damaged. Raises as check_unchanged."""
+def unchanged(path: str, stamp: listing.Stamp) -> Iterator[None]:
+    """A context in which a file is read. If the file has changed, this is reported and not the damage that it causes.
+
+    Raises:
+        DatasetError: as check_unchanged.
+    """
     try:
         yield
     except BadExample:
@@ -271,8 +233,8 @@ def unchanged(path, stamp):
     check_unchanged(path, stamp)
 
 
-def check_unchanged(path, stamp) -> None:
-    """Raises DatasetError if a file is not as it was when training began."""
+def check_unchanged(path: str, stamp: listing.Stamp) -> None:
+    """Raises DatasetError if a file has changed since `stamp` was taken, or cannot be read any more."""
     try:
         same = listing.stamp(path) == stamp
     except OSError as error:
@@ -281,13 +243,9 @@ def check_unchanged(path, stamp) -> None:
         raise contents.has_changed(path)
 
 
-def _objects(values):
-    """object [n] of bytes."""
+def objects(values: Iterable[bytes]) -> np.ndarray:
+    """The values as an array object [n]."""
     values = list(values)
     array = np.empty(len(values), object)
     array[:] = values
     return array
-
-
-def _one_line(error) -> str:
-    return ' '.join(str(error).split())[:200]

@@ -1,16 +1,19 @@
-"""Gives the examples of files by their number. `file_batches` and `predict` read through it."""
+"""Reads the examples of files by their number. `file_batches` and `predict` use it."""
 
 import contextlib
 import functools
 import logging
 import threading
 import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.data.files import csv_rows, index, listing, parsing
 from estimator_trainer.data.files.bad_examples import Tolerance
+from estimator_trainer.data.files.interfaces import Parser, Store
 from estimator_trainer.data.files.spec import FileSpec
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import whole_copies
@@ -23,43 +26,51 @@ _open: 'weakref.WeakSet[Source]' = weakref.WeakSet()
 
 
 def open_source(
-    files, spec: FileSpec, *, file_format='auto', in_memory_mb=1024, max_bad_examples=0, index_dir=None, cache=None
+    files: str | Sequence[str],
+    spec: FileSpec,
+    *,
+    file_format: str = 'auto',
+    in_memory_mb: int = 1024,
+    max_bad_examples: int = 0,
+    index_dir: str | None = None,
+    cache: remote_cache.Cache | None = None,
 ) -> 'Source':
     """Opens files as a data set.
 
     Args:
         files: names and globs in one string with commas between them, or a list of paths.
-        spec: what an example holds.
-        file_format: one of spec.FORMATS; 'auto' goes by the names of the files.
-        in_memory_mb: what decoded blocks may take: row groups of Parquet and compressed files.
-        max_bad_examples: so many examples that cannot be used are left out; one more is an error.
-        index_dir: where indexes are kept that cannot be written beside their files.
-        cache: data.remote.cache.Cache, for URLs of a store; None: `data.remote.cache.at()`.
+        spec: describes an example.
+        file_format: one of spec.FORMATS; 'auto' is the format that the names of the files say.
+        in_memory_mb: the MiB that decoded blocks may take: row groups of Parquet and compressed files.
+        max_bad_examples: the number of examples that may be left out because they cannot be used; one more is an error.
+        index_dir: the folder for indexes that cannot be written beside their files; None: these are not kept.
+        cache: the cache for URLs of a store; None: `data.remote.cache.at()`.
 
     Raises:
         DatasetError: there are no such files, or they cannot be read.
         BadExample: a file is damaged, so that not even its examples can be counted.
-        UsageError: they do not hold what the spec names, or the store of a URL cannot be used.
+        UsageError: the files lack a feature of the spec, or the store of a URL cannot be used.
         DatasetUnavailable: the store of a URL, or a file system, does not answer.
     """
     paths = listing.expand(files)
     file_format = listing.format_of(paths, file_format)
-    objects, paths = paths, _brought_here(paths, file_format, cache)
+    objects, paths = paths, _local(paths, file_format, cache)
     with _naming(paths, objects):
         store, parser = _opened(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
     return Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects, in_memory_mb * 2**20)
 
 
-def _brought_here(paths, file_format, cache):
-    """What to read instead of objects of a store: whole copies if there is room for them."""
-    if not isinstance(paths[0], RemotePath):
+def _local(paths: list[str], file_format: str, cache: remote_cache.Cache | None) -> list[str]:
+    """The paths to read from. Objects of a store are replaced by whole copies if there is room for them."""
+    objects = [path for path in paths if isinstance(path, RemotePath)]
+    if not objects:
         return paths
     cache = cache or remote_cache.at()
-    for path in paths:
-        path.cache = cache
-    if cache.has_room_for(paths):
-        return whole_copies.copies(paths, cache)
-    size = sum(path.size for path in paths) / 2**20
+    for remote in objects:
+        remote.cache = cache
+    if cache.has_room_for(objects):
+        return whole_copies.copies(objects, cache)
+    size = sum(remote.size for remote in objects) / 2**20
     if file_format == 'array_record':
         raise DatasetError(
             f'{paths[0]} and others: ArrayRecord files of a store are read as whole copies; these have '
@@ -70,8 +81,8 @@ def _brought_here(paths, file_format, cache):
 
 
 @contextlib.contextmanager
-def _naming(paths, objects):
-    """Errors name objects of a store, not their copies here."""
+def _naming(paths: Sequence[str], objects: Sequence[str]) -> Iterator[None]:
+    """Makes errors name objects of a store, not their copies on this machine."""
     try:
         yield
     except (BadExample, DatasetError, UsageError) as error:
@@ -79,58 +90,73 @@ def _naming(paths, objects):
         raise
 
 
-def _named(text, paths, objects) -> str:
+def _named(text: str, paths: Sequence[str], objects: Sequence[str]) -> str:
     for path, remote in zip(paths, objects) if paths is not objects else ():
         text = text.replace(path, remote)
     return text
 
 
-def _opened(paths, file_format, spec, most_bytes, index_dir):
+def _opened(
+    paths: list[str], file_format: str, spec: FileSpec, most_bytes: int, index_dir: str | None
+) -> tuple[Store, Parser]:
     if file_format == 'parquet':
         from estimator_trainer.data.files.parquet import ParquetFiles
 
-        store = ParquetFiles(paths, spec, most_bytes)
-        return store, store
-    parser = csv_rows.CsvParser(spec, paths) if file_format == 'csv' else parsing.ExampleParser(spec)
+        parquet_files = ParquetFiles(paths, spec, most_bytes)
+        return parquet_files, parquet_files
+    parser: Parser = csv_rows.CsvParser(spec, paths) if file_format == 'csv' else parsing.ExampleParser(spec)
     return _records(paths, file_format, spec, most_bytes, index_dir), parser
 
 
 def failure() -> Exception | None:
-    """That of any open source: see Source.failure."""
-    return next((found for source in list(_open) if (found := source.failure())), None)
+    """The failure of any open source, see Source.failure."""
+    return next((error for source in list(_open) if (error := source.failure())), None)
 
 
 def forget_all() -> None:
-    """From here on `failure` tells only of sources that are opened later: another run begins in this process."""
+    """Makes `failure` ignore the sources that are open now, because another run begins in this process."""
     _open.clear()
 
 
-def _records(paths, file_format, spec, most_bytes, index_dir):
-    from estimator_trainer.data.files import records, streamed
+def _records(paths: list[str], file_format: str, spec: FileSpec, most_bytes: int, index_dir: str | None) -> Store:
+    from estimator_trainer.data.files import array_records, records, streamed
 
     if file_format == 'array_record':
-        return records.ArrayRecordFiles(paths)
+        return array_records.ArrayRecordFiles(paths)
     has_header = file_format == 'csv' and not spec.columns
     starts = index.load_all(paths, file_format, has_header, index_dir)
-    kind = streamed.StreamedFiles if isinstance(paths[0], RemotePath) else records.IndexedFiles
-    return kind(paths, file_format, starts, most_bytes)
+    objects = [path for path in paths if isinstance(path, RemotePath)]
+    if objects:
+        return streamed.StreamedFiles(objects, file_format, starts, most_bytes)
+    return records.IndexedFiles(paths, file_format, starts, most_bytes)
 
 
 class Source:
     """The examples of some files, numbered from 0 in the order of the sorted paths.
 
     Attributes:
-        num_examples: of all files.
-        paths, file_format, spec: what it was opened with; copies here in place of objects of a store.
-        sizes: examples of each file.
-        features: name -> feature; those of the spec, or of the schema of Parquet files.
-        tolerance: bad_examples.Tolerance, which counts the examples that were left out.
+        num_examples: the number of examples of all files.
+        paths: the files; copies in place of objects of a store.
+        file_format: the format of the files, not 'auto'.
+        spec: the description of an example.
+        sizes: the number of examples of each file.
+        features: the features by name, those of the spec or of the schema of Parquet files.
+        tolerance: counts the examples that were left out.
         enters_anywhere: any example can be read without reading much around it.
         block_sizes, block_bytes: see data.block_order.
-        most_bytes: that decoded blocks may take.
+        most_bytes: the most bytes that decoded blocks may take.
     """
 
-    def __init__(self, store, parser, spec, file_format, tolerance, names, most_bytes):
+    def __init__(
+        self,
+        store: Store,
+        parser: Parser,
+        spec: FileSpec,
+        file_format: str,
+        tolerance: Tolerance,
+        names: Sequence[str],
+        most_bytes: int,
+    ) -> None:
         self._names, self.most_bytes = names, most_bytes
         self._store, self._parser, self.spec, self.file_format = store, parser, spec, file_format
         self.tolerance, self.paths, self.sizes = tolerance, store.paths, store.sizes
@@ -142,20 +168,21 @@ class Source:
         self.enters_anywhere = store.enters_anywhere
         self.block_sizes, self.block_bytes = store.block_sizes, store.block_bytes
         self.load_ahead = store.load_ahead
-        self._recent, self._recent_lock = [], threading.Lock()
+        self._recent: list[np.ndarray] = []
+        self._recent_lock = threading.Lock()
         _open.add(self)
 
     @property
     def held_bytes(self) -> int:
-        """What decoded blocks take now."""
+        """The bytes that decoded blocks take now."""
         return self._store.held_bytes
 
-    def raw(self, ids, never_empty: bool = False) -> list:
-        """The raw columns of some examples, each a Tensor [n]; shorter where examples were left out.
+    def raw(self, ids: tf.Tensor, never_empty: bool = False) -> list[tf.Tensor]:
+        """The raw columns of some examples, each a Tensor [n]; shorter if examples were left out.
 
         Args:
-            ids: int64 [n], numbers of examples.
-            never_empty: if all of them are left out, the next one that can be used is taken.
+            ids: the numbers of the examples, int64 [n].
+            never_empty: if all of them are left out, the next example that can be used is taken.
         """
         read = functools.partial(self._good, never_empty=never_empty)
         tensors = tf.nest.flatten(tf.numpy_function(read, [ids], self._parser.types, stateful=False))
@@ -163,27 +190,30 @@ class Source:
             tensor.set_shape([None])
         return tensors
 
-    def parse(self, raw) -> dict:
-        """Raw columns -> name -> Tensor, SparseTensor or RaggedTensor [n, ...], label and key among them."""
+    def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
+        """The features in raw columns by name, including label and key.
+
+        Each is a Tensor, SparseTensor or RaggedTensor [n, ...].
+        """
         return self._parser.parse(raw)
 
-    def batch(self, ids) -> dict:
-        """The parsed examples of these numbers."""
+    def batch(self, ids: tf.Tensor) -> dict[str, Any]:
+        """The features of the examples with these numbers, as `parse`."""
         return self.parse(self.raw(ids))
 
-    def serialized(self, ids):
-        """The same examples as strings [n] of serialized tf.Examples; None where the files hold none."""
+    def serialized(self, ids: tf.Tensor) -> tf.Tensor | None:
+        """The examples with these numbers as serialized tf.Examples, string [n]; None if the files have none."""
         return self.raw(ids)[0] if self.file_format in ('tfrecord', 'array_record') else None
 
     def where(self, number: int) -> str:
-        """Where an example lies, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
+        """The place of an example, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
         file = int(np.searchsorted(self._firsts, number, 'right')) - 1
         return _named(self._store.where(file, int(number - self._firsts[file])), self.paths, self._names)
 
     def failure(self) -> Exception | None:
-        """Why a batch could not be read or parsed: asked when TensorFlow reports an error of the input.
+        """Why a batch could not be read or parsed; None if that is not known.
 
-        TensorFlow passes on the text of an exception at most, and names no place where it cannot parse an example.
+        TensorFlow reports only the text of an exception, and no place if it cannot parse an example.
         """
         if self.tolerance.error:
             return self.tolerance.error
@@ -195,8 +225,8 @@ class Source:
                 return self._error(number, reason)
         return None
 
-    def _good(self, ids, never_empty=False):
-        """The raw columns of those of these examples that can be used."""
+    def _good(self, ids: np.ndarray, never_empty: bool = False) -> list[np.ndarray]:
+        """The raw columns of the examples that can be used."""
         with self._recent_lock:
             self._recent = [*self._recent[1 - _RECENT_BATCHES :], ids]
         try:
@@ -213,8 +243,8 @@ class Source:
             self.tolerance.error = self.tolerance.error or error
             raise
 
-    def _usable(self, ids):
-        """The raw columns without the examples that are left out; None: without any."""
+    def _usable(self, ids: np.ndarray) -> list[np.ndarray] | None:
+        """The raw columns without the examples that are left out; None if all of them are."""
         raw, bad = self._check(ids) if self.tolerance.most else self._load(ids)
         for number, reason in sorted(bad.items()):
             self.tolerance.leave_out(number, self._error(number, reason))
@@ -223,21 +253,21 @@ class Source:
         good = ids[~np.isin(ids, list(bad))]
         return self._load(good)[0] if len(good) else None
 
-    def _nothing(self):
+    def _nothing(self) -> list[np.ndarray]:
         return [np.empty(0, object if kind == tf.string else kind.as_numpy_dtype) for kind in self._parser.types]
 
-    def _load(self, ids):
-        """-> raw columns of these examples, {number: why it cannot be used}."""
-        wanted, inverse = np.unique(ids, return_inverse=True)
-        files = np.searchsorted(self._firsts, wanted, 'right') - 1
-        parts, bad = self._store.read(files, wanted - self._firsts[files])
-        if self.file_format == 'csv':
+    def _load(self, ids: np.ndarray) -> tuple[list[np.ndarray], dict[int, str]]:
+        """The raw columns of some examples; and why some of them cannot be used, by their number."""
+        numbers, inverse = np.unique(ids, return_inverse=True)
+        files = np.searchsorted(self._firsts, numbers, 'right') - 1
+        parts, bad = self._store.read(files, numbers - self._firsts[files])
+        if isinstance(self._parser, csv_rows.CsvParser):
             rows, cannot_be_arranged = self._parser.arranged(parts[0], files)
             parts, bad = [rows], bad | cannot_be_arranged
-        return self._parser.raw(parts, inverse), {int(wanted[place]): reason for place, reason in bad.items()}
+        return self._parser.raw(parts, inverse), {int(numbers[place]): reason for place, reason in bad.items()}
 
-    def _check(self, ids):
-        """`_load`, and finds what cannot be parsed by halving."""
+    def _check(self, ids: np.ndarray) -> tuple[list[np.ndarray], dict[int, str]]:
+        """Does what `_load` does, and finds examples that cannot be parsed, by halving."""
         raw, bad = self._load(ids)
         suspects = [np.setdiff1d(ids, list(bad))]
         while suspects:
@@ -251,5 +281,5 @@ class Source:
                 suspects += [some[len(some) // 2 :], some[: len(some) // 2]]
         return raw, bad
 
-    def _error(self, number, reason):
+    def _error(self, number: int, reason: str) -> BadExample:
         return BadExample(f'{self.where(number)}: {reason}', may_be_left_out=True)

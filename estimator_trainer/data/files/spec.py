@@ -1,9 +1,10 @@
-"""What an example of the files holds: one description for all formats."""
+"""Describes an example of files, in the same way for all formats."""
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
+Feature: TypeAlias = Any  # tf.io.FixedLenFeature, VarLenFeature or RaggedFeature
 FORMATS = ('auto', 'tfrecord', 'csv', 'parquet', 'array_record')
 
 
@@ -12,18 +13,19 @@ class FileSpec:
     """The features of an example, by name.
 
     Attributes:
-        features: name -> tf.io.FixedLenFeature, VarLenFeature or RaggedFeature, the label and the key among
-            them; `tf.feature_column.make_parse_example_spec` makes such a dict. A FixedLenFeature with a
-            default_value may be missing in an example. In CSV and Parquet the names are those of columns, and
-            other columns are not read. None, for Parquet: all columns of the first file's schema.
-        label: the feature that becomes the label of a batch; '': a batch has none.
+        features: a tf.io.FixedLenFeature, VarLenFeature or RaggedFeature for each name, also for the label and the
+            key. `tf.feature_column.make_parse_example_spec` makes such a dict. A FixedLenFeature with a default_value
+            may be missing in an example. In CSV and Parquet the names are those of columns, and other columns are not
+            read. None means, for Parquet, all columns of the first file's schema.
+        label: the feature that becomes the label of a batch; '' for batches without labels.
         key: a feature that names an example. The model does not get it; `predict` copies it into its output.
-        columns: the names of the columns of CSV files without a header line, in their order; (): the first
-            line of each file names them.
-        delimiter: stands between two columns of CSV; '': a tab in files that are named .tsv, and a comma in others.
+        columns: the names of the columns of CSV files without a header line, in their order; () if the first line of
+            each file names them.
+        delimiter: the character between two columns of CSV; '' means a tab in files that are named .tsv, and a comma in
+            others.
     """
 
-    features: Mapping[str, Any] | None
+    features: Mapping[str, Feature] | None
     label: str = ''
     key: str = ''
     columns: tuple[str, ...] = ()

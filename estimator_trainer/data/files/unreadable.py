@@ -1,4 +1,4 @@
-"""What it means that the operating system refuses a data file. Imports no TensorFlow."""
+"""The errors for data files that the operating system does not let us read. Imports no TensorFlow."""
 
 import errno
 
@@ -10,7 +10,7 @@ _LIMITS = (errno.EMFILE, errno.ENOSPC, errno.EDQUOT)
 
 
 def stamp(path: str) -> listing.Stamp:
-    """Raises DatasetError."""
+    """The size of a file and the time of its last change. Raises DatasetError if it cannot be read."""
     try:
         return listing.stamp(path)
     except OSError as error:
@@ -18,10 +18,12 @@ def stamp(path: str) -> listing.Stamp:
 
 
 def because(path: str, error: OSError, when: str = '') -> DatasetError:
-    """The error of a file that cannot be read, in the words of the operating system.
+    """The error for a file that cannot be read, with the words of the operating system.
 
     Args:
-        when: what is said behind "cannot be read", such as ' any more'.
+        path: the file.
+        error: the error of the operating system.
+        when: the words after "cannot be read", such as ' any more'.
     """
     text = f'{path} cannot be read{when} ({error.strerror or error})'
     if error.errno in file_errors.MAY_PASS:

@@ -19,7 +19,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from estimator_trainer.errors import DatasetError, DatasetUnavailable
 from estimator_trainer.run_dir import locks, removal
@@ -32,9 +32,9 @@ _HOLDER = removal.Named('[0-9a-f]{16}')
 _UNFINISHED = '.part'
 _OPENS = 100  # a folder may be removed before there is a file in it
 _NUM_LOCKS = 1024  # files that share a lock are fetched one after the other
-_WAIT_SECS = 1800  # for another process that fetches the same: as long as a step may take
+_WAIT_SECS = 1800  # to wait for another process that fetches the same file: the longest time of a step
 _LOOK_SECS = 0.1  # between two looks whether others have finished their files
-_SHARE = 32  # a process looks at all files again when it has written this share of the bound
+_SHARE = 32  # a process looks at all files again when it has written 1/_SHARE of the bound
 
 
 class _File(NamedTuple):
@@ -42,33 +42,33 @@ class _File(NamedTuple):
     entry: str
     size: int
     used: float
-    is_kept: bool  # it is being written, or was a moment ago
+    is_kept: bool  # it is being written, or was being written a moment ago
 
 
 class Folder:
     """The folder, as one process uses it.
 
     Args:
-        path: made where it is not there. If it holds files of others, `path`/OWN is used in its place.
-        most_bytes: that all its files take together. Each process may write a thirty-second part before it sees what
-            others have written.
+        path: the folder, which is made if it does not exist. If it has files of others, `path`/OWN is used instead.
+        most_bytes: the most bytes that all its files may take together. Each process may write 1/_SHARE of them before
+            it sees the files that others have written.
 
     Attributes:
-        path: of the folder that is used.
-        held: entry -> bytes, of those that this process holds.
+        path: the folder that is used.
+        held: the bytes of each entry that this process holds.
     """
 
-    def __init__(self, path: str, most_bytes: int):
-        self.path, self.most_bytes = _ours(path), most_bytes
+    def __init__(self, path: str, most_bytes: int) -> None:
+        self.path, self.most_bytes = _own_folder(path), most_bytes
         self._proof = removal.Marked(self.path)
         self.held: dict[str, int] = {}
-        self._may_write = 0  # before the next look at all files
+        self._may_write = 0  # bytes that may be written before the next look at all files
         self._unfinished = 0  # bytes of files that were being written at the last look
         self._lock = threading.Lock()
-        self._mine: int | None = None  # the descriptor of our file in in_use/
+        self._in_use_fd: int | None = None  # the descriptor of this process's file in in_use/
 
     def made(self, name: str) -> str:
-        """The path of a folder in it, which is there now. Raises DatasetError."""
+        """Makes a folder in it if there is none, and returns its path. Raises DatasetError if it cannot be made."""
         path = os.path.join(self.path, name)
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
@@ -80,9 +80,9 @@ class Folder:
         return path
 
     def hold(self, entries: dict[str, int]) -> None:
-        """From here on these entries, of so many bytes, stay for as long as this process lives."""
+        """Keeps these entries for as long as this process lives. `entries` has the bytes of each."""
         self.held.update(entries)
-        self._in_use()  # removes the files of processes that have ended
+        self._in_use()  # also removes the files of processes that have ended
         folder = self.made(_IN_USE)
         name = secrets.token_hex(8)
         with forks.none_meanwhile():
@@ -92,7 +92,7 @@ class Folder:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.write(fd, '\n'.join(self.held).encode())
             os.rename(unfinished, os.path.join(folder, name))
-            before, self._mine = self._mine, fd
+            before, self._in_use_fd = self._in_use_fd, fd
             if before is None:
                 forks.in_child(self._let_go)
             else:
@@ -100,10 +100,10 @@ class Folder:
 
     @contextlib.contextmanager
     def alone(self, path: str) -> Iterator[None]:
-        """No other thread or process is here with the same path meanwhile.
+        """A context in which no other thread or process is at the same time, for the same path.
 
         Raises:
-            DatasetUnavailable: somebody else was, for half an hour.
+            DatasetUnavailable: another one was in it for half an hour.
             DatasetError: the folder has no locks.
         """
         number = int(hashlib.sha256(os.fsencode(path)).hexdigest()[:8], 16) % _NUM_LOCKS
@@ -120,11 +120,13 @@ class Folder:
             yield
 
     @contextlib.contextmanager
-    def writing(self, path: str, size: int, wait_secs: float = 0):
-        """A file of that size, which gets its name when the context ends well; None: there is no room.
+    def writing(self, path: str, size: int, wait_secs: float = 0) -> Iterator[BinaryIO | None]:
+        """A context with a new file, or with None if there is no room.
 
         Args:
-            wait_secs: how long to wait for room that other files take only while they are written.
+            path: the name that the file gets when the context ends without an error.
+            size: the size of the file, in bytes.
+            wait_secs: how long to wait for room that other files take only while they are written, in seconds.
 
         Raises:
             DatasetError: it cannot be written.
@@ -141,7 +143,9 @@ class Folder:
             with open(unfinished, 'r+b') as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())  # it has its size already: a machine that loses its power must not leave zeros
+                os.fsync(
+                    file.fileno()
+                )  # the file has its size already; without this, a loss of power could leave zeros
             os.rename(unfinished, path)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -152,8 +156,8 @@ class Folder:
         finally:
             removal.file(unfinished, self._proof)
 
-    def _reserve(self, path, size) -> bool | None:
-        """Makes a file of that size, if there is room for it or can be made. None: once others have written theirs."""
+    def _reserve(self, path: str, size: int) -> bool | None:
+        """Makes a file of that size. False: there is no room. None: there will be, when others have written theirs."""
         with self._lock:
             if size > self._may_write:
                 self._may_write = self._make_room(max(size, self.most_bytes // _SHARE))
@@ -162,30 +166,31 @@ class Folder:
             self._may_write -= size
             for _ in range(_OPENS):
                 self.made(os.path.dirname(path))
-                # Another process may have removed the last file meanwhile, and the folder with it.
+                # Another process may have removed the folder meanwhile, with the last file in it.
                 with contextlib.suppress(FileNotFoundError):
                     with open(path, 'xb') as file:
-                        file.truncate(size)  # others count it from now on
+                        file.truncate(size)  # now others count it
                     return True
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
-    def _make_room(self, wanted) -> int:
-        """Removes what was used least recently; the bytes that may be written then, at most `wanted`."""
+    def _make_room(self, needed: int) -> int:
+        """Removes the files that were used least recently, and returns the bytes that may be written then, at most
+        `needed`."""
         files, held = self._files(), self._in_use()
         total = sum(file.size for file in files)
         self._unfinished = sum(file.size for file in files if file.is_kept)
         for file in sorted(files, key=lambda file: (file.path.endswith('.index'), file.used)):
-            if total + wanted <= self.most_bytes:
+            if total + needed <= self.most_bytes:
                 break
             if file.entry not in held and not file.is_kept:
                 with contextlib.suppress(OSError):
                     removal.file(file.path, self._proof)
                     total -= file.size
                     removal.empty_folder(os.path.dirname(file.path), self._proof)  # if that was the last one
-        return min(wanted, self.most_bytes - total)
+        return min(needed, self.most_bytes - total)
 
     def _files(self) -> list[_File]:
-        found, now = [], time.time()
+        files, now = [], time.time()
         for folder, below, names in os.walk(self.path):
             entry = os.path.relpath(folder, self.path).split(os.sep)[0]
             if folder == self.path:
@@ -195,33 +200,33 @@ class Folder:
                     path = os.path.join(folder, name)
                     status = os.stat(path)
                     is_kept = name.endswith(_UNFINISHED) and now - status.st_ctime < _WAIT_SECS  # mtime is a version
-                    found.append(_File(path, entry, status.st_size, status.st_atime, is_kept))
-        return found
+                    files.append(_File(path, entry, status.st_size, status.st_atime, is_kept))
+        return files
 
     def _in_use(self) -> set[str]:
         """The entries that processes hold. The files of processes that have ended are removed."""
-        found, folder = set(self.held), self.made(_IN_USE)
+        entries, folder = set(self.held), self.made(_IN_USE)
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
             with contextlib.suppress(OSError):
                 if locks.is_held(path):
                     with open(path, encoding='utf-8') as file:
-                        found.update(file.read().split())
+                        entries.update(file.read().split())
                 elif _HOLDER.covers(name):  # else it is being written, or is not ours
                     removal.file(path, _HOLDER)
-        return found
+        return entries
 
-    def _let_go(self):
-        if self._mine is not None:
-            os.close(self._mine)
-            self._mine = None
+    def _let_go(self) -> None:
+        if self._in_use_fd is not None:
+            os.close(self._in_use_fd)
+            self._in_use_fd = None
 
 
-def _ours(path) -> str:
-    """The folder itself if there is nothing in it but what earlier processes of ours have made."""
+def _own_folder(path: str) -> str:
+    """The folder itself if only this package has made files in it, else `path`/OWN."""
     try:
         names = set(os.listdir(path))
-    except OSError:  # it is made, or the attempt says what is wrong
+    except OSError:  # the folder is made later, or the attempt says what is wrong
         return path
     if not names or removal.MARK in names:
         return path

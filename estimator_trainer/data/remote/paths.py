@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import typing
+from collections.abc import Callable
 
 from estimator_trainer.config import urls
 from estimator_trainer.data.remote import patience
@@ -13,6 +14,7 @@ from estimator_trainer.storage import connection, globs, store
 if typing.TYPE_CHECKING:
     from estimator_trainer.data.remote.cache import Cache
 
+_T = typing.TypeVar('_T')
 _stores: dict[str, store.Store] = {}  # by bucket
 
 
@@ -20,12 +22,12 @@ class RemotePath(str):
     """The URL of an object, as it was when it was listed.
 
     Attributes:
-        cache: data.remote.cache.Cache through which it is read.
-        name: of the object within its bucket.
-        size: in bytes.
-        version: storage.store.Version; only bytes of this version are read.
-        changed: a number that stands for the version, where files have the time of their last change: nanoseconds,
-            a whole number of seconds.
+        cache: the cache through which it is read.
+        name: the name of the object within its bucket.
+        size: its size in bytes.
+        version: only bytes of this version are read.
+        changed: a number that stands for the version, in place of the time of a file's last change: nanoseconds, a
+            whole number of seconds.
     """
 
     cache: 'Cache'
@@ -33,9 +35,9 @@ class RemotePath(str):
     size: int
     version: store.Version
 
-    def __new__(cls, bucket: str, name: str, found: store.Object):
+    def __new__(cls, bucket: str, name: str, listed: store.Object) -> 'RemotePath':
         self = super().__new__(cls, urls.of(bucket, name))
-        self.name, self.size, self.version = name, found.size, found.version
+        self.name, self.size, self.version = name, listed.size, listed.version
         return self
 
     @property
@@ -44,11 +46,16 @@ class RemotePath(str):
 
     @property
     def digest(self) -> str:
-        """Of the URL and the version."""
+        """A digest of the URL and the version, in hexadecimal digits."""
         return hashlib.sha256(f'{self}\n{self.version.e_tag}'.encode()).hexdigest()
 
     def read(self, start: int, end: int) -> bytes:
-        """Raises DatasetError: the object has changed, or the store refuses; DatasetUnavailable."""
+        """The bytes from `start` to before `end`.
+
+        Raises:
+            DatasetError: the object has changed, or the store refuses.
+            DatasetUnavailable: the store does not answer.
+        """
         remote = _open(urls.bucket(self), '--train_files')
         try:
             return patience.patiently(
@@ -61,9 +68,9 @@ class RemotePath(str):
 
 
 class RemoteFile(io.RawIOBase):
-    """An object as a file that pyarrow can read; each read is one of the cache."""
+    """An object as a file that pyarrow can read. Each read goes through the cache."""
 
-    def __init__(self, path: RemotePath):
+    def __init__(self, path: RemotePath) -> None:
         super().__init__()
         self._path, self._at = path, 0
 
@@ -87,7 +94,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def expand(url: str, flag: str) -> list[RemotePath]:
-    """The objects that a URL names; what storage.globs knows means in it what it means for files.
+    """The objects that a URL names, sorted. The patterns of storage.globs mean in it what they mean for files.
 
     Raises:
         UsageError: the URL is none of a store, a package or credentials are missing, or the store refuses.
@@ -98,9 +105,9 @@ def expand(url: str, flag: str) -> list[RemotePath]:
     bucket, pattern = urls.bucket(url), globs.split(url)
     if not pattern.is_glob:
         name = urls.name(url)
-        found = _ask(url, flag, lambda remote: remote.head(name))
-        if found:
-            return [RemotePath(bucket, name, found)]
+        listed = _ask(url, flag, lambda remote: remote.head(name))
+        if listed:
+            return [RemotePath(bucket, name, listed)]
         if _ask(url, flag, lambda remote: remote.list(name)):
             raise DatasetError(f'{url} is a folder; name its files, such as {url.rstrip("/")}/*')
     folder = urls.name(pattern.folder)
@@ -113,25 +120,29 @@ def expand(url: str, flag: str) -> list[RemotePath]:
 
 
 def in_folder(folder: str, flag: str) -> list[RemotePath]:
-    """All objects below a folder, which may be none. Raises as `expand`."""
+    """All objects below a folder, sorted; empty if there are none.
+
+    Raises:
+        UsageError, DatasetUnavailable: as `expand`.
+    """
     urls.check(folder, flag)
     bucket, name = urls.bucket(folder), urls.name(folder)
-    found = _ask(folder, flag, lambda remote: remote.list(name))
-    return [RemotePath(bucket, path, found[path]) for path in sorted(found)]
+    listed = _ask(folder, flag, lambda remote: remote.list(name))
+    return [RemotePath(bucket, path, listed[path]) for path in sorted(listed)]
 
 
-def _ask(url, flag, question):
+def _ask(url: str, flag: str, question: Callable[[store.Store], _T]) -> _T:
     """question(store), which is asked again while the store does not answer."""
     remote = _open(urls.bucket(url), flag)
 
-    def ask():
+    def ask() -> _T:
         with connection.usage_errors(url, flag):
             return question(remote)
 
     return patience.patiently(ask)
 
 
-def _open(bucket, flag) -> store.Store:
+def _open(bucket: str, flag: str) -> store.Store:
     if bucket not in _stores:
         _stores[bucket] = connection.open_for_reading(bucket, os.environ, flag)
     return _stores[bucket]

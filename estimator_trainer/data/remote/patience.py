@@ -1,4 +1,4 @@
-"""How long a request is repeated while a store fails. Imports nothing but the errors of a store."""
+"""Repeats a request while a store fails, for a bounded time. Imports nothing but the errors of a store."""
 
 import logging
 import random
@@ -11,36 +11,42 @@ from estimator_trainer.errors import DatasetError, DatasetUnavailable
 from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
 AWAY_SECS = 300  # a store is back after a minute, or stays away; a step may take 1800 s (--step_timeout_secs)
-REFUSED_SECS = 60  # of a store that has let us read before: credentials are being renewed
+REFUSED_SECS = 60  # for a store that has let us read before: credentials may be being renewed
 _FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS, _SAY_SECS = 0.5, 15, 30
 _T = TypeVar('_T')
 _log = logging.getLogger('estimator_trainer')
 _given_up = threading.Event()
 _lock = threading.Lock()
-_said, _is_away = -_SAY_SECS, False  # when a warning was printed; many threads wait for one store
-_gave_up_at = float('-inf')  # when a store had been away for too long
+_said, _is_away = float(-_SAY_SECS), False  # the time of the last warning; many threads wait for one store
+_gave_up_at = float('-inf')  # the time at which a store had been away for too long
 
 
 def give_up() -> None:
-    """This process ends: from here on a store that does not answer is not asked again."""
+    """Makes requests fail at once if a store does not answer, because this process is ending."""
     _given_up.set()
 
 
 def patiently(
-    ask: Callable[[], _T], refused_secs: float = 0, clock=time.monotonic, sleep: Callable = _given_up.wait
+    ask: Callable[[], _T],
+    refused_secs: float = 0,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = _given_up.wait,
 ) -> _T:
-    """The result of `ask`, which is called again with growing pauses while the store is away.
+    """Calls `ask`, again and again with growing pauses while the store is away, and returns its result.
 
     Args:
-        refused_secs: for so long a store that refuses is asked again as well.
+        ask: the request.
+        refused_secs: for how long a store that refuses is asked again as well, in seconds.
+        clock: the time now, in seconds.
+        sleep: waits for some seconds.
 
     Raises:
-        DatasetUnavailable: the store was away for AWAY_SECS, or this process ends.
+        DatasetUnavailable: the store was away for AWAY_SECS, or this process is ending.
         DatasetError: the store refuses.
     """
     global _gave_up_at
     began, pause = clock(), _FIRST_PAUSE_SECS
-    # The batches that are read ahead fail as well, and must not take as long again before this task can end.
+    # The batches that are read ahead fail as well. They must not wait as long again, so that this task can end.
     patient = began - _gave_up_at > AWAY_SECS
     while True:
         try:
@@ -65,7 +71,7 @@ def patiently(
             return result
 
 
-def _warn(text) -> None:
+def _warn(text: str) -> None:
     global _said, _is_away
     with _lock:
         if time.monotonic() - _said < _SAY_SECS:

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from estimator_trainer.data.remote import threads
 from estimator_trainer.data.remote.cache import Cache, entry_of, is_there
@@ -18,7 +18,7 @@ _SAY_SECS = 10.0
 
 
 def copies(paths: Sequence[RemotePath], cache: Cache) -> list[str]:
-    """The paths of their copies, in the same order. Fetches what is not there yet.
+    """Fetches the copies that are not there yet, and returns the paths of all copies in the order of the objects.
 
     Raises:
         DatasetError: an object has changed, the store refuses, or there is no room.
@@ -28,9 +28,17 @@ def copies(paths: Sequence[RemotePath], cache: Cache) -> list[str]:
     return fetch([(path, entry_of(path), os.path.basename(path)) for path in paths], cache)
 
 
-def fetch(wanted: Sequence[tuple[RemotePath, str, str]], cache: Cache) -> list[str]:
-    """The paths of the copies of (object, entry, name) in entries that are held already. Raises as `copies`."""
-    missing = [one for one in wanted if not is_there(cache.path_of(*one[1:]), one[0].size)]
+def fetch(objects: Sequence[tuple[RemotePath, str, str]], cache: Cache) -> list[str]:
+    """Does what `copies` does, for objects whose entries are held already.
+
+    Args:
+        objects: (object, its entry in the cache, the name of its copy in the entry).
+        cache: the cache.
+
+    Raises:
+        DatasetError, DatasetUnavailable: as `copies`.
+    """
+    missing = [one for one in objects if not is_there(cache.path_of(*one[1:]), one[0].size)]
     total = sum(path.size for path, _, _ in missing)
     if missing:
         free = shutil.disk_usage(cache.folder.made('')).free
@@ -54,28 +62,30 @@ def fetch(wanted: Sequence[tuple[RemotePath, str, str]], cache: Cache) -> list[s
     if missing:
         secs = time.monotonic() - began
         _log.info('data: fetched in %.1f s, %.1f MB/s', secs, total / 1e6 / max(secs, 1e-3))
-    return [cache.copy(*one) for one in wanted]
+    return [cache.copy(*one) for one in objects]
 
 
 def in_turn(paths: Sequence[str]) -> Iterator[str]:
-    """Each of these files when it can be read: while one is in use, copies of the next ones are fetched.
+    """Yields each of these files when it can be read. While one is in use, copies of the next ones are fetched.
 
-    Raises as `copies`.
+    Raises:
+        DatasetError, DatasetUnavailable: as `copies`.
     """
-    waiting: collections.deque = collections.deque(paths)
-    fetched: collections.deque = collections.deque()  # (path, its future)
+    waiting = collections.deque(paths)
+    fetched: collections.deque[tuple[RemotePath, concurrent.futures.Future[str]]] = collections.deque()
     while waiting or fetched:
-        while waiting and isinstance(waiting[0], RemotePath) and _may_be_fetched(waiting[0], fetched):
-            path = waiting.popleft()
-            fetched.append((path, threads.submit(path.cache.copy, path)))
+        while waiting and isinstance(next_path := waiting[0], RemotePath) and _may_be_fetched(next_path, fetched):
+            waiting.popleft()
+            fetched.append((next_path, threads.submit(next_path.cache.copy, next_path)))
         if not fetched:
-            yield waiting.popleft()  # of this machine
+            yield waiting.popleft()  # a file of this machine
             continue
         path, future = fetched.popleft()
         future.result()
         yield path
 
 
-def _may_be_fetched(path, fetched) -> bool:
+def _may_be_fetched(path: RemotePath, fetched: Collection[tuple[RemotePath, object]]) -> bool:
+    """Whether another copy may be fetched ahead: those that nobody has used yet take at most half of the cache."""
     ahead = sum(each.size for each, _ in fetched)
     return not fetched or ahead + path.size <= path.cache.folder.most_bytes // 2
