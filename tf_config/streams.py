@@ -9,10 +9,7 @@ this project calls `outlive_readers` before anything else.
 import errno
 import io
 import sys
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from typing import Any, TextIO
 
 
 def outlive_readers() -> None:
@@ -28,7 +25,7 @@ class _Descriptor(io.FileIO):
         # A closed terminal fails with EIO. On a disk EIO is a real error.
         self._nobody_reads = {errno.EPIPE, errno.EIO} if self.isatty() else {errno.EPIPE}
 
-    def write(self, data: 'ReadableBuffer') -> int:
+    def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:

@@ -178,7 +178,7 @@ class _Evaluations:
     are_on = True
 
     def install(self):
-        for name in ('of', 'of_last', 'check_metrics'):
+        for name in ('evaluate_checkpoint', 'of_last', 'check_metrics'):
             original = getattr(evaluation.Evaluation, name)
             setattr(evaluation.Evaluation, name, self._if_on(original))
 

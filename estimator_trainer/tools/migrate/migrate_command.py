@@ -11,7 +11,7 @@ from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags, job_flags
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.migrate import loaded_run as runs
@@ -124,11 +124,11 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
 
 
 def _refuse_foreign_run(model_dir: str, shown: Callable[[Any], Any]) -> None:
-    if os.path.isdir(model_dir) and not os.path.exists(os.path.join(model_dir, runs.CONFIG)):
+    if os.path.isdir(model_dir) and not os.path.exists(os.path.join(model_dir, file_names.CONFIG)):
         name = shown(model_dir)
         raise UsageError(
-            f'--model_dir={name}: has no {runs.CONFIG}, so it is of no run of this trainer. For a canned Estimator '
-            'of another program give --program=FILE.py:FUNCTION as well, which makes the Estimator, and '
+            f'--model_dir={name}: has no {file_names.CONFIG}, so it is of no run of this trainer. For a canned '
+            'Estimator of another program give --program=FILE.py:FUNCTION as well, which makes the Estimator, and '
             '--input_fn=FUNCTION of the same file; '
             f'`python -m estimator_trainer inspect {name}` says what it is.'
         )
@@ -166,7 +166,7 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
         raise UsageError(f'--model_dir={model_dir}: job {run.config["job"]}: {error}') from error
     if 'differences' in report:
         loop = 'estimator' if values.from_keras else values.loop
-        protocol.write_json(os.path.join(to, runs.CONFIG), runs.config_for(run.config, loop))
+        protocol.write_json(os.path.join(to, file_names.CONFIG), runs.config_for(run.config, loop))
         if run.config['job'] == config_file.JOB_FILE:
             config_file.keep_job(to, config_file.job_of(model_dir, run.config))
     return _tell(report, checkpoint, to, values.allow_unmatched, shown)
