@@ -15,7 +15,7 @@ def page(title: str, found: Assessment) -> str:
     return environment.from_string(_TEMPLATE.read_text(encoding='utf-8')).render(
         title=title,
         verdict=assess_report.verdict(found),
-        state=next((state for _, state, _ in assess_report.sections(found)), 'runs'),
+        state=found.state,
         summary=assess_report.summary(found),
         places=assess_report.places,
         sections=list(assess_report.sections(found)),

@@ -4,12 +4,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from estimator_trainer.tools.assess import old_names
 from estimator_trainer.tools.assess.findings import OLD_IMPORT, POINTS, Assessment, CodeFinding
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, RUNS
 
 TITLES = {BLOCKS: 'Blocks', NEEDS: 'Needs a change', RUNS: 'Runs as it is'}
 OLD_TITLE = 'Needs `import tensorflow.compat.v1 as tf`'
+WITHOUT_TF1 = 'Without `--tf1`: '
+_RUN = 'python -m estimator_trainer.compat run'
 EFFORT_NOTE = (
     'Points: each part counts once in a file: '
     + ', '.join(f'{effort} {points}' for effort, points in POINTS.items())
@@ -31,18 +32,23 @@ class Group(NamedTuple):
 
 
 def verdict(found: Assessment) -> str:
-    """The first line: what blocks, or else how much there is to do."""
-    blocking = found.having(BLOCKS)
+    """The first line: what blocks, or else how much there is to do. A program of TensorFlow 1 runs with --tf1."""
+    blocking = found.left_with_tf1(BLOCKS)
     if blocking:
         first = blocking[0]
         more = f' ({len(blocking) - 1} more findings block)' if len(blocking) > 1 else ''
         return f'blocked: {first.place}: {first.name}: {first.here}{more}'
+    if found.runs_with_tf1:
+        return f'runs unchanged with `{_RUN} --tf1`; to run without it, change {lines(found.lines_to_change)}'
+    if found.of_tf1:
+        few, many = lines(found.lines_with_tf1), lines(found.lines_to_change)
+        return f'needs changes: {few} with `{_RUN} --tf1`, {many} without it; nothing blocks'
     if found.having(NEEDS):
         return f'needs changes: {lines(found.lines_to_change)}; nothing blocks'
     if not found.findings:
         return 'has nothing that `assess` knows: no Estimator, no name of TensorFlow 1'
     notes = '; read what stands at "here:"' if any(finding.here for finding in found.findings) else ''
-    return f'runs as it is under `python -m estimator_trainer.compat run`{notes}'
+    return f'runs as it is under `{_RUN}`{notes}'
 
 
 def lines(number: int) -> str:
@@ -51,28 +57,31 @@ def lines(number: int) -> str:
 
 def summary(found: Assessment) -> list[str]:
     counts = {state: len(found.having(state)) for state in TITLES}
-    old = (
-        '`python -m estimator_trainer doctor PROGRAM` says which of these lines run unchanged under `compat run --tf1`.'
-    )
+    old = sum(finding.with_tf1 for finding in found.findings)
+    spared = f' {old} of them {"runs" if old == 1 else "run"} unchanged with `--tf1`.' if old else ''
+    change = f'{lines(found.lines_to_change)} to change'
+    if old:
+        few = lines(found.lines_with_tf1) if found.lines_with_tf1 else 'nothing'
+        change = f'{few} to change with `--tf1`, {lines(found.lines_to_change)} without it'
     without = f' ({found.without_tensorflow} without TensorFlow)' if found.without_tensorflow else ''
     return [
         f'{found.files} file{"" if found.files == 1 else "s"}{without}. Findings: {counts[BLOCKS]} that block, '
-        f'{counts[NEEDS]} that need a change, {counts[RUNS]} that run as they are and change in Keras 3. '
+        f'{counts[NEEDS]} that need a change, {counts[RUNS]} that run as they are and change in Keras 3.{spared} '
         f'{found.other} other uses of TensorFlow stay.',
-        f'To run here: {lines(found.lines_to_change)} to change. To move to Keras 3: {found.points} points.',
-        *([old] if old_names.of(found) else []),
+        f'To run here: {change}. To move to Keras 3: {found.points} points.',
         EFFORT_NOTE,
     ]
 
 
 def sections(found: Assessment) -> Iterator[tuple[str, str, list[Group]]]:
-    """(title, state, groups) of what was found, the worst first."""
-    for state, title in TITLES.items():
-        having = found.having(state)
+    """(title, state, groups) of what was found, the worst first. What `--tf1` runs comes after what it does not."""
+    for state, with_tf1 in ((BLOCKS, False), (NEEDS, False), (BLOCKS, True), (NEEDS, True), (RUNS, False)):
+        having = [finding for finding in found.having(state) if finding.with_tf1 is with_tf1]
         for old_import in (False, True):
             groups = _groups([finding for finding in having if finding.old_import is old_import])
+            title = OLD_TITLE if old_import else TITLES[state]
             if groups:
-                yield (OLD_TITLE if old_import else title), state, groups
+                yield (f'{WITHOUT_TF1}{title[0].lower()}{title[1:]}' if with_tf1 else title), state, groups
 
 
 def _groups(findings: Sequence[CodeFinding]) -> list[Group]:
@@ -133,6 +142,8 @@ def to_json(found: Assessment) -> dict[str, Any]:
         'files_without_tensorflow': found.without_tensorflow,
         'other_uses': found.other,
         'lines_to_change': found.lines_to_change,
+        'lines_with_tf1': found.lines_with_tf1,
+        'runs_with_tf1': found.runs_with_tf1,
         'keras_points': found.points,
         'findings': [
             {
@@ -143,6 +154,7 @@ def to_json(found: Assessment) -> dict[str, Any]:
                 'state': finding.state,
                 'here': finding.here,
                 'old_import': finding.old_import,
+                'with_tf1': finding.with_tf1,
                 'keras': finding.entry.keras,
                 'effort': finding.entry.effort,
             }
