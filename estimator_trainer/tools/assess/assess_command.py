@@ -16,10 +16,11 @@ USAGE = """\
 usage: python -m estimator_trainer assess PROGRAM_OR_FOLDER... [--html=FILE] [--json=FILE] [--fail_on=blocked]
 
 Reads Estimator programs (.py) and notebooks (.ipynb) without running them, and says for each line
-what runs here as it is, what needs a change and what blocks, and what it becomes in Keras 3. All
-files that are named together count as one program. Ends with 1 if --fail_on says so.
+what runs here as it is, what needs a change and what blocks, and what it becomes in Keras 3. Of a
+program of TensorFlow 1 it says whether `compat run --tf1` runs it unchanged. All files that are
+named together count as one program. Ends with 1 if --fail_on says so.
 """
-_FAILING = {'blocked': (BLOCKS,), 'needs': (BLOCKS, NEEDS), 'none': ()}
+_FAIL_ON = ('blocked', 'needs', 'none')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +29,10 @@ class AssessFlags:
     json: str = flag('', 'File for the report as JSON, with every finding.', group='The report', unset='none')
     fail_on: str = flag(
         'blocked',
-        'What ends the command with 1. blocked: a line that blocks; needs: also a line that needs a change.',
+        'What ends the command with 1. blocked: a line that blocks, under `compat run --tf1` as well; needs: also a '
+        'line that needs a change, or that blocks without --tf1.',
         group='The report',
-        choices=tuple(_FAILING),
+        choices=_FAIL_ON,
         why='what needs a change can wait for a person; what blocks cannot be run',
     )
 
@@ -57,8 +59,8 @@ def _assess(values, paths) -> int:
         if json_file:
             _write(json_file, json.dumps(assess_report.to_json(found), indent=1) + '\n')
         here.send()
-    failing = any(finding.state in _FAILING[values.fail_on] for finding in found.findings)
-    return exit_codes.FAILED if failing else exit_codes.OK
+    failing = {'blocked': found.left_with_tf1(BLOCKS), 'needs': found.having(BLOCKS) + found.having(NEEDS)}
+    return exit_codes.FAILED if failing.get(values.fail_on) else exit_codes.OK
 
 
 def _page():

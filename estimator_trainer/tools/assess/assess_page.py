@@ -15,7 +15,7 @@ def page(title: str, assessment: Assessment) -> str:
         title=title,
         width='80rem',
         verdict=assess_report.verdict(assessment),
-        state=next((state for _, state, _ in assess_report.sections(assessment)), 'runs'),
+        state=assessment.state,
         summary=assess_report.summary(assessment),
         places=assess_report.places,
         sections=list(assess_report.sections(assessment)),

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from estimator_trainer.tools.assess import old_names
 from estimator_trainer.tools.assess.findings import OLD_IMPORT, POINTS, Assessment, CodeFinding
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, RUNS
 from estimator_trainer.tools.reporting import some, wrapped
 
 TITLES = {BLOCKS: 'Blocks', NEEDS: 'Needs a change', RUNS: 'Runs as it is'}
 OLD_TITLE = 'Needs `import tensorflow.compat.v1 as tf`'
+WITHOUT_TF1 = 'Without `--tf1`: '
+_RUN = 'python -m estimator_trainer.compat run'
 EFFORT_NOTE = (
     'Points: each part counts once in a file: '
     + ', '.join(f'{effort} {points}' for effort, points in POINTS.items())
@@ -30,18 +31,23 @@ class Group(NamedTuple):
 
 
 def verdict(assessment: Assessment) -> str:
-    """The first line: what blocks, or else how much there is to do."""
-    blocking = assessment.having(BLOCKS)
+    """The first line: what blocks, or else how much there is to do. A program of TensorFlow 1 runs with --tf1."""
+    blocking = assessment.left_with_tf1(BLOCKS)
     if blocking:
         first = blocking[0]
         more = f' ({len(blocking) - 1} more findings block)' if len(blocking) > 1 else ''
         return f'blocked: {first.place}: {first.name}: {first.here}{more}'
+    if assessment.runs_with_tf1:
+        return f'runs unchanged with `{_RUN} --tf1`; to run without it, change {lines(assessment.lines_to_change)}'
+    if assessment.of_tf1:
+        few, many = lines(assessment.lines_with_tf1), lines(assessment.lines_to_change)
+        return f'needs changes: {few} with `{_RUN} --tf1`, {many} without it; nothing blocks'
     if assessment.having(NEEDS):
         return f'needs changes: {lines(assessment.lines_to_change)}; nothing blocks'
     if not assessment.findings:
         return 'has nothing that `assess` knows: no Estimator, no name of TensorFlow 1'
     notes = '; read what stands at "here:"' if any(finding.here for finding in assessment.findings) else ''
-    return f'runs as it is under `python -m estimator_trainer.compat run`{notes}'
+    return f'runs as it is under `{_RUN}`{notes}'
 
 
 def lines(number: int) -> str:
@@ -50,29 +56,31 @@ def lines(number: int) -> str:
 
 def summary(assessment: Assessment) -> list[str]:
     counts = {state: len(assessment.having(state)) for state in TITLES}
-    old = (
-        '`python -m estimator_trainer doctor PROGRAM` says which of these lines run unchanged under `compat run --tf1`.'
-    )
+    old = sum(finding.with_tf1 for finding in assessment.findings)
+    spared = f' {old} of them {"runs" if old == 1 else "run"} unchanged with `--tf1`.' if old else ''
+    change = f'{lines(assessment.lines_to_change)} to change'
+    if old:
+        few = lines(assessment.lines_with_tf1) if assessment.lines_with_tf1 else 'nothing'
+        change = f'{few} to change with `--tf1`, {lines(assessment.lines_to_change)} without it'
     without = f' ({assessment.without_tensorflow} without TensorFlow)' if assessment.without_tensorflow else ''
     return [
-        f'{assessment.files} file{"" if assessment.files == 1 else "s"}{without}. '
-        f'Findings: {counts[BLOCKS]} that block, {counts[NEEDS]} that need a change, {counts[RUNS]} that run as they '
-        'are and change in Keras 3. '
+        f'{assessment.files} file{"" if assessment.files == 1 else "s"}{without}. Findings: {counts[BLOCKS]} that block, '
+        f'{counts[NEEDS]} that need a change, {counts[RUNS]} that run as they are and change in Keras 3.{spared} '
         f'{assessment.other} other uses of TensorFlow stay.',
-        f'To run here: {lines(assessment.lines_to_change)} to change. To move to Keras 3: {assessment.points} points.',
-        *([old] if old_names.of(assessment) else []),
+        f'To run here: {change}. To move to Keras 3: {assessment.points} points.',
         EFFORT_NOTE,
     ]
 
 
 def sections(assessment: Assessment) -> Iterator[tuple[str, str, list[Group]]]:
-    """(title, state, groups) of what was assessment, the worst first."""
-    for state, title in TITLES.items():
-        having = assessment.having(state)
+    """(title, state, groups) of what was found, the worst first. What `--tf1` runs comes after what it does not."""
+    for state, with_tf1 in ((BLOCKS, False), (NEEDS, False), (BLOCKS, True), (NEEDS, True), (RUNS, False)):
+        having = [finding for finding in assessment.having(state) if finding.with_tf1 is with_tf1]
         for old_import in (False, True):
             groups = _groups([finding for finding in having if finding.old_import is old_import])
+            title = OLD_TITLE if old_import else TITLES[state]
             if groups:
-                yield (OLD_TITLE if old_import else title), state, groups
+                yield (f'{WITHOUT_TF1}{title[0].lower()}{title[1:]}' if with_tf1 else title), state, groups
 
 
 def _groups(findings: Sequence[CodeFinding]) -> list[Group]:
@@ -121,6 +129,8 @@ def to_json(assessment: Assessment) -> dict[str, Any]:
         'files_without_tensorflow': assessment.without_tensorflow,
         'other_uses': assessment.other,
         'lines_to_change': assessment.lines_to_change,
+        'lines_with_tf1': assessment.lines_with_tf1,
+        'runs_with_tf1': assessment.runs_with_tf1,
         'keras_points': assessment.points,
         'findings': [
             {
@@ -131,6 +141,7 @@ def to_json(assessment: Assessment) -> dict[str, Any]:
                 'state': finding.state,
                 'here': finding.here,
                 'old_import': finding.old_import,
+                'with_tf1': finding.with_tf1,
                 'keras': finding.entry.keras,
                 'effort': finding.entry.effort,
             }

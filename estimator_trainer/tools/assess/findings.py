@@ -1,10 +1,10 @@
 """What an assessment finds: each use of a name that the table knows, with its state in this program."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.assess import knowledge, tf_names, unsharded_inputs, uses
+from estimator_trainer.tools.assess import knowledge, tf_names, unsharded_inputs, uses, with_tf1
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, KnowledgeEntry
 from estimator_trainer.tools.assess.source_files import SourceFile
 from estimator_trainer.tools.assess.uses import Use
@@ -31,6 +31,7 @@ class CodeFinding(NamedTuple):
         here: what to do so that it runs here; '' where nothing is to be done.
         entry: of the table.
         old_import: one changed import mends it, and all others of the file: `import tensorflow.compat.v1 as tf`.
+        with_tf1: it needs a change or blocks, and runs as it is under `compat run --tf1`.
     """
 
     path: str
@@ -41,6 +42,7 @@ class CodeFinding(NamedTuple):
     here: str
     entry: KnowledgeEntry
     old_import: bool = False
+    with_tf1: bool = False
 
 
 class Assessment(NamedTuple):
@@ -54,11 +56,36 @@ class Assessment(NamedTuple):
     def having(self, state: str) -> list[CodeFinding]:
         return [finding for finding in self.findings if finding.state == state]
 
+    def left_with_tf1(self, state: str) -> list[CodeFinding]:
+        """Those that have this state under `compat run --tf1`, too."""
+        return [finding for finding in self.having(state) if not finding.with_tf1]
+
+    @property
+    def of_tf1(self) -> bool:
+        """Whether `compat run --tf1` runs lines of the program that need a change, or block, without it."""
+        return any(finding.with_tf1 for finding in self.findings)
+
+    @property
+    def state(self) -> str:
+        """The worst state of a line, where the program runs with --tf1 if that helps."""
+        return next((state for state in (BLOCKS, NEEDS) if self.left_with_tf1(state)), RUNS)
+
+    @property
+    def runs_with_tf1(self) -> bool:
+        """Whether `compat run --tf1` runs the program as it is, and only that does."""
+        return self.of_tf1 and not self.lines_with_tf1
+
     @property
     def lines_to_change(self) -> int:
         """Lines that need something or block here; a file's old names count once, for its import."""
         changed = [finding for finding in self.findings if finding.state != RUNS]
         return len({(finding.path, 0 if finding.old_import else finding.line) for finding in changed})
+
+    @property
+    def lines_with_tf1(self) -> int:
+        """The same under `compat run --tf1`."""
+        left = self.left_with_tf1(NEEDS) + self.left_with_tf1(BLOCKS)
+        return len({(finding.path, finding.line) for finding in left})
 
     @property
     def points(self) -> int:
@@ -94,6 +121,21 @@ def assess(sources: Sequence[SourceFile]) -> Assessment:
     """Assesses files that belong together."""
     packages = sorted({*knowledge.packages()} - {part for source in sources for part in _folders(source)})
     found = {source: uses.find(source.tree, packages) for source in sources if source.tree}
+    assessed = _assess(sources, found)
+    old = {source: [use._replace(v1=True) for use in used] for source, used in found.items()}
+    left = {_place(each) for each in _assess(sources, old, tf1=True).findings if each.state != RUNS}
+    if not left < {_place(each) for each in assessed.findings if each.state != RUNS}:
+        return assessed  # --tf1 helps nothing, or it takes names of TensorFlow 2 away
+    findings = (each._replace(with_tf1=each.state != RUNS and _place(each) not in left) for each in assessed.findings)
+    return assessed._replace(findings=tuple(findings))
+
+
+def _place(finding: CodeFinding) -> tuple[str, int, str]:
+    return finding.path, finding.line, finding.name
+
+
+def _assess(sources: Sequence[SourceFile], found: Mapping[SourceFile, Sequence[Use]], tf1: bool = False) -> Assessment:
+    """What is found in files of which the uses are known. `tf1`: they run under `compat run --tf1`."""
     several_workers = any(_trains_on_several(source, used) for source, used in found.items())
     every = {use.name for used in found.values() for use in used}
     dnn = any(use.name.startswith('tf.estimator.DNN') and not use.v1 for used in found.values() for use in used)
@@ -112,10 +154,10 @@ def assess(sources: Sequence[SourceFile]) -> Assessment:
         if not imported:
             without += 1
             continue
-        v1 = any(use.v1 for use in imported)
-        program = _Program(v1, not every.isdisjoint(_OLD_SIZES), not every.isdisjoint(_NEW_SUMMARIES), not dnn)
+        v1, old_sizes = any(use.v1 for use in imported), tf1 or not every.isdisjoint(_OLD_SIZES)
+        program = _Program(v1, old_sizes, not every.isdisjoint(_NEW_SUMMARIES), not dnn)
         for use in found[source]:
-            judged = [_spared(one, use) for one in _judge(use, program)]
+            judged = [_spared(one, use) for one in _judge(use, program) if not (tf1 and with_tf1.runs(one.name))]
             findings += [CodeFinding(source.path, source.place(use.line), use.line, *one) for one in judged]
             other += not judged and use.name.startswith('tf.')
         entry = knowledge.entry('input_fn that shards nothing')

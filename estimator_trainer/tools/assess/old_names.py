@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from estimator_trainer.compat.tf1_names import contrib
 from estimator_trainer.tools.assess import findings, source_files
 from estimator_trainer.tools.assess.knowledge import RUNS
+from estimator_trainer.tools.assess.with_tf1 import CONTRIB
 
-_CONTRIB = 'tf.contrib.'
 _MOST = 5  # lines that are named
 
 
@@ -17,7 +17,7 @@ def of(assessment: findings.Assessment) -> list[findings.CodeFinding]:
     return [
         each
         for each in assessment.findings
-        if each.state != RUNS and (each.old_import or each.name.startswith(_CONTRIB))
+        if each.state != RUNS and (each.old_import or each.name.startswith(CONTRIB))
     ]
 
 
@@ -46,14 +46,14 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
         yield f'  and {len(old) - _MOST} more'
     first: dict[str, str] = {}
     for each in old:
-        if each.name.startswith(_CONTRIB):
+        if each.name.startswith(CONTRIB):
             first.setdefault(each.name, each.place)
-    of_slim = next((name for name in first if contrib.is_in_slim(name[len(_CONTRIB) :])), None)
+    of_slim = next((name for name in first if contrib.is_in_slim(name[len(CONTRIB) :])), None)
     if of_slim and importlib.util.find_spec('tf_slim') is None:
         yield (
             f'problem: {first[of_slim]}: {of_slim} is in the package tf-slim, which is not installed: '
             'pip install "estimator-trainer[tf1]"'
         )
     for name, place in first.items():
-        if not contrib.is_listed(name[len(_CONTRIB) :]):
-            yield f'cannot work: {place}: {contrib.absent(name[len(_CONTRIB) :])}'
+        if not contrib.is_listed(name[len(CONTRIB) :]):
+            yield f'cannot work: {place}: {contrib.absent(name[len(CONTRIB) :])}'

@@ -183,6 +183,46 @@ def test_python_2_is_a_finding_and_the_other_files_are_read():
     assert [(one.place, one.state) for one in found] == [('a.py:2', 'blocks'), ('a.py:3', 'needs'), ('b.py:2', 'runs')]
 
 
+@pytest.mark.parametrize(
+    'line, runs',
+    [
+        ('tf.placeholder(tf.int32)', True),
+        ('tf.reduce_sum(x, keep_dims=True)', True),
+        ('dataset.make_one_shot_iterator()', True),
+        ('x.shape[0].value', True),
+        ('from tensorflow.examples.tutorials.mnist import input_data', True),
+        ('from tensorflow.python.training.tracking import base', True),
+        ('tf.contrib.training.HParams(rate=1)', True),
+        ('tf.contrib.crf.viterbi_decode(x)', True),
+        ('tf.train.ProfilerHook(5)', True),
+        ('tf.contrib.seq2seq.BasicDecoder(x)', False),
+        ('from tensorflow.python.eager.gone import x', False),
+        ('tf.estimator.BoostedTreesClassifier(x)', False),
+        ('tf.mul(x, y)', False),
+        ('tf.DeviceSpec.from_string(x).merge_from(y)', False),
+        ('import tensor2tensor', False),
+    ],
+)
+def test_what_runs_with_tf1(line, runs):
+    """A line that needs a change or blocks, in a program whose other lines need `--tf1`."""
+    found = assess(f'{V2}tf.app.run()\n{line}')
+    (one,) = [each for each in found.findings if each.line == 3 and each.state != 'runs']
+    assert one.with_tf1 == runs == found.runs_with_tf1
+    assert found.lines_with_tf1 == (0 if runs else 1)
+
+
+def test_with_tf1_a_name_of_tensorflow_2_is_gone():
+    """Then `--tf1` is no way to run the program."""
+    found = assess(f'{V2}tf.app.run()\ntf.random.set_seed(1)')
+    assert not found.runs_with_tf1 and not any(each.with_tf1 for each in found.findings)
+
+
+def test_without_old_names_tf1_is_not_spoken_of():
+    found = assess(f'{V1}tf.mul(x, y)', V2)
+    assert not found.runs_with_tf1 and not any(each.with_tf1 for each in found.findings)
+    assert not assess(f'{V2}tf.estimator.Estimator(f)').runs_with_tf1
+
+
 INPUT = """
 import tensorflow as tf
 def train_input_fn():
