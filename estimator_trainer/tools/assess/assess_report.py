@@ -64,7 +64,8 @@ def summary(assessment: Assessment) -> list[str]:
         change = f'{few} to change with `--tf1`, {lines(assessment.lines_to_change)} without it'
     without = f' ({assessment.without_tensorflow} without TensorFlow)' if assessment.without_tensorflow else ''
     return [
-        f'{assessment.files} file{"" if assessment.files == 1 else "s"}{without}. Findings: {counts[BLOCKS]} that block, '
+        f'{assessment.files} file{"" if assessment.files == 1 else "s"}{without}. '
+        f'Findings: {counts[BLOCKS]} that block, '
         f'{counts[NEEDS]} that need a change, {counts[RUNS]} that run as they are and change in Keras 3.{spared} '
         f'{assessment.other} other uses of TensorFlow stay.',
         f'To run here: {change}. To move to Keras 3: {assessment.points} points.',
