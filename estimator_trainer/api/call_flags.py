@@ -27,21 +27,21 @@ def words(config: type, given: Mapping[str, Any], more: Mapping[str, str] | None
         UsageError: there is no such flag, or it has another kind of value.
     """
     known = {one.name: one for one in declaration.declared(config)}
-    found: list[str] = []
+    argv: list[str] = []
     for name, value in given.items():
         if value is None:
             continue
         if name == FLAGFILE:
-            found += [f'--{FLAGFILE}={_text(name, each)}' for each in _values(value)]
+            argv += [f'--{FLAGFILE}={_text(name, each)}' for each in _values(value)]
         elif name not in known:
             meant = nearest(name, known, '{}=…'.format)
             raise UsageError(f'{name}={value!r}: there is no such flag{meant}{(more or {}).get(name, "")}.')
         elif known[name].repeated:
-            found += [f'--{name}={_text(name, each)}' for each in _values(value)]
+            argv += [f'--{name}={_text(name, each)}' for each in _values(value)]
         else:
-            found.append(f'--{name}={_one(known[name], value)}')
-    flags.parse(config, ['call', *found])
-    return found
+            argv.append(f'--{name}={_one(known[name], value)}')
+    flags.parse(config, ['call', *argv])
+    return argv
 
 
 def of_params(params: Mapping[str, Any] | None) -> list[str]:

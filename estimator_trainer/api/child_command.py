@@ -135,9 +135,9 @@ def failure(ended: Ended, error: Mapping, report: Mapping) -> Exception:
         error: its error file (run_dir/protocol.py), or {}.
         report: report.json of a cluster, or {}.
     """
-    told = error.get('message') if error.get('code') == ended.code else None
+    recorded = error.get('message') if error.get('code') == ended.code else None
     said = '' if report or ended.code == exit_codes.FAILED else _error_in(ended.last)
-    message = str(told or said or report_file.failure_reason(report, ended.code, ended.last))
+    message = str(recorded or said or report_file.failure_reason(report, ended.code, ended.last))
     if ended.code == exit_codes.USAGE:
         return UsageError(message)
     for kind in (DatasetError, DataDamaged):

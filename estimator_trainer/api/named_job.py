@@ -41,8 +41,8 @@ def _name(job: Job) -> str:
     for module_name, module in list(sys.modules.items()):
         if module_name == '__main__' or not isinstance(module, ModuleType):
             continue
-        for attribute, found in list(vars(module).items()):
-            if found is job and attribute.isidentifier() and _is_importable(module_name, module):
+        for attribute, candidate in list(vars(module).items()):
+            if candidate is job and attribute.isidentifier() and _is_importable(module_name, module):
                 return f'{module_name}:{attribute}'
     return ''
 
@@ -55,7 +55,7 @@ def _is_importable(name: str, module: ModuleType) -> bool:
     if spec is None or not spec.origin or bool(parent) != (path is not None):
         return False
     for finder in sys.meta_path:
-        found: ModuleSpec | None = finder.find_spec(name, path) if hasattr(finder, 'find_spec') else None
-        if found is not None:
-            return found.origin == spec.origin
+        candidate: ModuleSpec | None = finder.find_spec(name, path) if hasattr(finder, 'find_spec') else None
+        if candidate is not None:
+            return candidate.origin == spec.origin
     return False

@@ -47,7 +47,7 @@ def normal(value: str) -> str:
     return f'{scheme.lower()}://{rest}'
 
 
-def of(bucket: str, name: str) -> str:
+def join(bucket: str, name: str) -> str:
     """The URL of an object."""
     return f'{bucket}/{_escaped(name)}'
 

@@ -24,7 +24,7 @@ _PLAIN = (
 )
 
 
-def told(batches: Structure, tell: Callable[[str], None]) -> Structure:
+def telling(batches: Structure, tell: Callable[[str], None]) -> Structure:
     """Wraps a data set, so that `tell` gets the fingerprint of its first batch, once, in a thread of TensorFlow.
 
     Args:

@@ -53,8 +53,8 @@ class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # it has no typ
 
     def sources(self) -> dict[str, list[str]]:
         """Kept name -> lines, of files whose source is that of the functions."""
-        found = {file: _kept_lines(linecache.getlines(file), codes) for file, codes in self._codes.items()}
-        return {_kept_name(file): lines for file, lines in found.items() if lines}
+        kept = {file: _kept_lines(linecache.getlines(file), codes) for file, codes in self._codes.items()}
+        return {_kept_name(file): lines for file, lines in kept.items() if lines}
 
 
 def _code_of_file(make: Callable[..., types.CodeType], fields: Sequence[Any], file: str) -> types.CodeType:

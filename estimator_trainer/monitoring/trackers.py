@@ -60,20 +60,20 @@ def targets(values: Sequence[str]) -> tuple[Target, ...]:
     Raises:
         UsageError: a value is wrong, or a package that it needs is not installed.
     """
-    found = tuple(dict.fromkeys(map(parse, values)))
-    for target in found:
+    targets = tuple(dict.fromkeys(map(parse, values)))
+    for target in targets:
         database = target.uri.startswith('sqlite:')
         missing = [name for name in (*_NEEDED[target.kind], *(_DATABASE if database else ())) if not _installed(name)]
         if missing:
             extra = f"'estimator-trainer[{target.kind}]'"
             cure = ' '.join([extra, *_DATABASE] if database else [extra])
             raise UsageError(f'--track={target}: needs {" and ".join(missing)}: pip install {cure}')
-    return found
+    return targets
 
 
 def _installed(name: str) -> bool:
-    found = importlib.util.find_spec(name)
-    return found is not None and found.origin is not None  # a folder of that name is none
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin is not None  # a folder of that name is none
 
 
 def _uri(text: str) -> str:

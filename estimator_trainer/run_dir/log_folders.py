@@ -109,10 +109,10 @@ def older_of(path: pathlib.Path) -> pathlib.Path:
 
 def tail(path: pathlib.Path, lines: int = 20) -> list[str]:
     """The last lines of a log, as text; [] if it cannot be read."""
-    found = _last_lines(path, lines)
-    if len(found) < lines:
-        found = [*_last_lines(older_of(path), lines - len(found)), *found]
-    return found
+    last = _last_lines(path, lines)
+    if len(last) < lines:
+        last = [*_last_lines(older_of(path), lines - len(last)), *last]
+    return last
 
 
 def _last_lines(path: pathlib.Path, lines: int) -> list[str]:
@@ -123,8 +123,8 @@ def _last_lines(path: pathlib.Path, lines: int) -> list[str]:
 
 
 def _numbers(parent: pathlib.Path) -> list[int]:
-    found = (_FOLDER.fullmatch(entry.name) for entry in parent.iterdir())
-    return [int(match[1]) for match in found if match]
+    matches = (_FOLDER.fullmatch(entry.name) for entry in parent.iterdir())
+    return [int(match[1]) for match in matches if match]
 
 
 def _empty(folder: pathlib.Path) -> bool:

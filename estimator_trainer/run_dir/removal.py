@@ -57,8 +57,8 @@ class Marked:
 
     def covers(self, path: str) -> bool:
         parent, name = os.path.split(os.path.abspath(path))
-        found = os.path.join(os.path.realpath(parent), name)  # of a link: the link itself
-        below = found == self._folder or found.startswith(os.path.join(self._folder, ''))
+        real_path = os.path.join(os.path.realpath(parent), name)  # of a link: the link itself
+        below = real_path == self._folder or real_path.startswith(os.path.join(self._folder, ''))
         return below and os.path.isfile(os.path.join(self._folder, self._mark))
 
 

@@ -225,10 +225,10 @@ class SharedMemory:
                     self._being_read.discard(rank)
                     self._changed.notify_all()
                 self._note(rank, message)
-            found = arrived[key].popleft()
+            message = arrived[key].popleft()
             if not arrived[key]:
                 del arrived[key]
-            return found
+            return message
 
     @contextlib.contextmanager
     def _waiting(self, counts):
@@ -297,8 +297,8 @@ class _Mapped:
         """The memory there."""
         start, end = _piece(where)
         if size and start not in self._pieces:
-            found = mmap.mmap(self._descriptor, end - start, prot=self._access, offset=start)
-            self._pieces.setdefault(start, found)
+            piece = mmap.mmap(self._descriptor, end - start, prot=self._access, offset=start)
+            self._pieces.setdefault(start, piece)
         return np.frombuffer(self._pieces[start] if size else b'', np.uint8, size, where - start if size else 0)
 
 

@@ -59,7 +59,7 @@ def test_urls_that_name_no_folder(url, said):
 def test_one_folder_has_one_url(written, normal, name):
     assert urls.normal(written) == urls.normal(normal) == normal
     assert urls.name(written) == urls.name(normal) == name
-    assert urls.of(urls.bucket(normal), name).rstrip('/') == normal
+    assert urls.join(urls.bucket(normal), name).rstrip('/') == normal
     assert urls.scratch_dir(written, {}) == urls.scratch_dir(normal, {})
 
 

@@ -156,8 +156,8 @@ def _make_in_parallel(paths: Sequence[str], file_format: str, has_header: bool, 
     helpers: list[Child] = []
     try:
         for share in shares:
-            tied = parent_process.tying((*command, folder or ''))
-            helpers.append(Child(tied, env=environ, stdin=PIPE, stdout=PIPE, ties=False))
+            argv = parent_process.tying((*command, folder or ''))
+            helpers.append(Child(argv, env=environ, stdin=PIPE, stdout=PIPE, ties=False))
             # A command line has no room for thousands of names. The helper reads all of them before it answers.
             with contextlib.suppress(BrokenPipeError):  # it has ended: its files are left to us
                 helpers[-1].give(b'\0'.join(map(os.fsencode, share)))

@@ -36,7 +36,7 @@ class RemotePath(str):
     version: store.Version
 
     def __new__(cls, bucket: str, name: str, listed: store.Object) -> 'RemotePath':
-        self = super().__new__(cls, urls.of(bucket, name))
+        self = super().__new__(cls, urls.join(bucket, name))
         self.name, self.size, self.version = name, listed.size, listed.version
         return self
 

@@ -40,7 +40,7 @@ def lines(data: bytes) -> list[TraceLine]:
     Raises:
         google.protobuf.message.DecodeError: it is none, or is cut short.
     """
-    found = []
+    trace_lines = []
     for plane in xplane_protos.XSpace.FromString(data).planes:
         names = {entry.key: entry.value.name for entry in plane.event_metadata}
         texts = {entry.key: entry.value.name for entry in plane.stat_metadata}
@@ -57,8 +57,8 @@ def lines(data: bytes) -> list[TraceLine]:
             ]
             events = [event for event in events if not event.name.startswith(_NOISE)]
             if events:
-                found.append(TraceLine(line.name, plane.name.startswith('/device:'), _nested(events)))
-    return found
+                trace_lines.append(TraceLine(line.name, plane.name.startswith('/device:'), _nested(events)))
+    return trace_lines
 
 
 def _nested(events: list[TraceEvent]) -> list[TraceEvent]:
@@ -103,5 +103,5 @@ def _in_format(threads):
         yield {'ph': 'M', **where, 'name': 'thread_name', 'args': {'name': line.name}}
         for event in line.events:
             times = {'ts': event.start / 1e6, 'dur': event.length / 1e6}  # microseconds
-            shown = {name: value for name, value in event.stats.items() if name and not name.startswith('_')}
-            yield {'ph': 'X', **where, 'name': event.name, **times, 'args': shown}
+            stats = {name: value for name, value in event.stats.items() if name and not name.startswith('_')}
+            yield {'ph': 'X', **where, 'name': event.name, **times, 'args': stats}

@@ -40,7 +40,7 @@ class FirstBatches:
                 input_context.num_input_pipelines, input_context.input_pipeline_id, input_context.num_replicas_in_sync
             )
             batches = input_fn(mode, params, context, config)
-            return batches if context.asked else first_batch.told(batches, self._keep)
+            return batches if context.asked else first_batch.telling(batches, self._keep)
 
         return call
 

@@ -155,7 +155,7 @@ ODD = {
 @pytest.mark.parametrize('make', ODD.values(), ids=ODD)
 def test_the_data_stay_what_they_are(make):
     told = []
-    passed = first_batch.told(make(), told.append)
+    passed = first_batch.telling(make(), told.append)
     assert passed.element_spec == make().element_spec
     assert passed.cardinality().numpy() == make().cardinality().numpy()
     for ours, theirs in zip(passed.take(5), make().take(5), strict=True):
@@ -175,14 +175,14 @@ def test_each_example_is_drawn_once():
             drawn.append(number)
             yield number
 
-    batches = first_batch.told(tf.data.Dataset.from_generator(draw, tf.int64, []), lambda found: None)
+    batches = first_batch.telling(tf.data.Dataset.from_generator(draw, tf.int64, []), lambda found: None)
     assert [batch.numpy() for batch in batches] == drawn == [0, 1, 2, 3, 4]
 
 
 def test_in_a_graph():
     told = []
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        batches = first_batch.told(tf.data.Dataset.range(6).batch(2), told.append)
+        batches = first_batch.telling(tf.data.Dataset.range(6).batch(2), told.append)
         batch = tf.compat.v1.data.make_initializable_iterator(batches)
         step = batch.get_next()
         session.run(batch.initializer)
@@ -192,4 +192,4 @@ def test_in_a_graph():
 
 def test_tensors_are_left_alone():
     tensors = ({'x': tf.constant([1])}, tf.constant([1]))
-    assert first_batch.told(tensors, pytest.fail) is tensors
+    assert first_batch.telling(tensors, pytest.fail) is tensors
