@@ -34,5 +34,10 @@ def of(error: BaseException, tf1: bool) -> str | None:
             f'RunConfig(train_distribute={strategy}), or parameter servers, as in '
             '`cluster --program=PROGRAM --workers=2 --ps=1`'
         )
+    if isinstance(error, ModuleNotFoundError) and error.name == 'horovod':
+        return (
+            'the program imports Horovod, which is not installed: --horovod runs programs of horovod.tensorflow '
+            'without it, as in `python -m estimator_trainer.compat run --horovod PROGRAM`; `cluster --program` takes it as well'
+        )
     name = None if tf1 else tf1_advice.old_name(error, sys.modules.get('tensorflow'))
     return name and tf1_advice.told(name)

@@ -21,6 +21,13 @@ def test_workers_without_a_strategy(tf1, strategy):
     assert f'RunConfig(train_distribute={strategy})' in said and '--ps=1' in said
 
 
+@pytest.mark.parametrize('tf1', [False, True])
+def test_horovod_that_is_not_installed(tf1):
+    error = ModuleNotFoundError("No module named 'horovod'", name='horovod')
+    assert 'compat run --horovod PROGRAM' in cures.of(error, tf1)
+    assert cures.of(ModuleNotFoundError("No module named 'other'", name='other'), tf1) is None
+
+
 @pytest.mark.parametrize('error', [ValueError('another'), KeyError('chief'), RuntimeError(str(NO_CHIEF))])
 def test_of_other_errors_nothing_is_said(error):
     assert cures.of(error, False) is None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from estimator_trainer import error_lines
 from estimator_trainer.data.files import parsing
 from estimator_trainer.errors import UsageError, nearest
 
@@ -154,4 +155,4 @@ def _of_parse_example(node, by_name) -> dict:
 
 def first_line(error) -> str:
     """What an error says, without TensorFlow's list of places in the graph."""
-    return parsing.message(error).strip().partition('\n')[0]
+    return error_lines.telling_line(parsing.message(error)) or type(error).__name__

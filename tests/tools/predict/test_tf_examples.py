@@ -212,6 +212,11 @@ def test_the_message_of_a_model_that_fails_may_quote_bytes():
         worker._outputs(model, examples, {'x': tf.constant([b'1', b'\xff'])}, range(2))
 
 
+def test_the_message_of_a_graph_that_fails_has_the_line_that_tells_something():
+    text = "Graph execution error:\n\nDetected at node 'x' defined at (most recent call last):\nNode: 'x'\nbad value\n"
+    assert signature.first_line(tf.errors.InvalidArgumentError(None, None, text)) == 'bad value'
+
+
 def test_a_damaged_file(tmp_path, of_estimator):
     path = tmp_path / 'all.csv'
     path.write_text('id,x,n,words\nk0,0,,\nk1,zero,,\n')
