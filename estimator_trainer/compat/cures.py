@@ -37,7 +37,8 @@ def of(error: BaseException, tf1: bool) -> str | None:
     if isinstance(error, ModuleNotFoundError) and error.name == 'horovod':
         return (
             'the program imports Horovod, which is not installed: --horovod runs programs of horovod.tensorflow '
-            'without it, as in `python -m estimator_trainer.compat run --horovod PROGRAM`; `cluster --program` takes it as well'
+            'without it, as in `python -m estimator_trainer.compat run --horovod PROGRAM`; `cluster --program` takes '
+            'it as well'
         )
     name = None if tf1 else tf1_advice.old_name(error, sys.modules.get('tensorflow'))
     return name and tf1_advice.told(name)
