@@ -256,7 +256,7 @@ def model_fn(features, labels, mode):
     optimizer = tf.train.GradientDescentOptimizer(train.rate)
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, tf.train.get_global_step()))
 def main(argv):
-    data = tf.estimator.inputs.numpy_input_fn({'x': numpy.ones([8, 2], 'f')}, numpy.ones([8, 1], 'f'), shuffle=False)
+    data = tf.estimator.inputs.numpy_input_fn({'x': numpy.ones([8, 2], 'f')}, numpy.ones([8, 1], 'f'), 4, shuffle=False)
     tf.logging.info('train')
     tf.estimator.Estimator(model_fn, argv[1]).train(data, steps=2)
 import numpy
@@ -267,7 +267,7 @@ tf.app.run()
 @pytest.mark.slow
 def test_a_program_of_tensorflow_1(tmp_path, program):
     flags = ('--tf1', '--steps=2', '--nocontinued', '--json=v.json')
-    done = verify(tmp_path, program(OF_TENSORFLOW_1), *flags, '--', '{model_dir}', timeout=200)
+    done = verify(tmp_path, program(OF_TENSORFLOW_1), *flags, '--', '{model_dir}', timeout=400)
     assert done.returncode == exit_codes.OK, done.stdout + done.stderr
     (found,) = json.loads((tmp_path / 'v.json').read_text())['comparisons']
     assert {row['what']: row['values'] for row in found['rows']}['losses'] == 2
