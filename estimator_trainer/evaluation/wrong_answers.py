@@ -29,11 +29,10 @@ def write(dataset, model_dir: str, evaluator, checkpoint: str, step: int) -> Non
         return
     try:
         answers = _wrong(dataset.eval_examples(), evaluator.predictions(checkpoint), dataset.class_name)
-    except Exception as error:  # of somebody else's model_fn, which may not be made for predictions
+        if answers is not None:
+            protocol.write_json(os.path.join(model_dir, file_names.WRONG_ANSWERS), {'step': step, **answers})
+    except Exception as error:  # of a model_fn that is not made for predictions, or of a full disk
         _log.info('the page shows no wrong answers: %s: %s', type(error).__name__, str(error).partition('\n')[0])
-        return
-    if answers is not None:
-        protocol.write_json(os.path.join(model_dir, file_names.WRONG_ANSWERS), {'step': step, **answers})
 
 
 def _wrong(examples: Iterable, predictions: Iterable[dict], class_name) -> dict | None:

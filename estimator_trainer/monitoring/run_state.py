@@ -18,7 +18,7 @@ class RunState(NamedTuple):
         line: the last line of metrics.jsonl that they have written.
         evaluation: the last line of eval/metrics.jsonl, of an earlier run as well: it tells of a checkpoint.
         checkpoint_at: when the last checkpoint was written, in seconds since the epoch.
-        state: of the run, one of training_file.STATES or of those in supervisor/status.py.
+        state: of the run, one of training_file.STATES or of those in run_dir/status_file.py.
         restarts: of the gang.
         resident: name of each task of this machine -> bytes of memory; None: it does not run.
         now: seconds since the epoch.

@@ -21,6 +21,7 @@ DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 
 _READ_BYTES = 1 << 20  # more than a pipe holds, so that one read takes everything
 _FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS = 0.0005, 0.05  # between two looks at a child that is awaited
+KILLED_SECS = 30  # for a killed process to end; the kernel frees its memory meanwhile
 _LINE_END = re.compile(rb'\r\n|\n|\r')  # a pattern of a whole line would take quadratic time on a text without an end
 
 
@@ -235,9 +236,13 @@ class Child:
                 yield from self.read_lines(descriptor)
 
     def close(self) -> None:
-        """Kills what is left of its group, takes its exit code from the kernel, and closes its pipes."""
+        """Kills what is left of its group, takes its exit code from the kernel, and closes its pipes.
+
+        A process that the kernel holds, such as for a file of a server that is gone, is not awaited for ever.
+        """
         self.kill()
-        self._popen.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(KILLED_SECS)
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
             if pipe:
                 with contextlib.suppress(OSError):  # a stdin that nobody reads

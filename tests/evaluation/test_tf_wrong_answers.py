@@ -86,6 +86,13 @@ def test_what_cannot_be_shown_costs_nothing_else(tmp_path, caplog):
     assert 'the page shows no wrong answers: InvalidArgumentError' in caplog.text
 
 
+def test_a_file_that_cannot_be_written_costs_nothing_else(tmp_path, caplog):
+    caplog.set_level('INFO', 'estimator_trainer')
+    (tmp_path / 'eval' / 'wrong.json').mkdir()  # as a full disk would
+    wrong_answers.write(Images(), str(tmp_path), Answers({'classes': np.array([0] * 5)}), 'model.ckpt-7', 7)
+    assert 'the page shows no wrong answers: IsADirectoryError' in caplog.text
+
+
 def test_a_large_set_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(wrong_answers, 'MOST_EXAMPLES', 4)
     assert written(tmp_path, {'classes': np.array([0] * 5)}) is None

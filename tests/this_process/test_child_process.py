@@ -71,6 +71,17 @@ def test_a_wait_has_a_bound_and_a_close_kills_the_group(tmp_path):
     until(lambda: gone(helper))
 
 
+def test_a_killed_child_that_the_kernel_holds_is_not_awaited_for_ever(monkeypatch):
+    child = shell(FOR_EVER)
+    with monkeypatch.context() as held:
+        held.setattr(os, 'killpg', lambda pid, signum: None)
+        held.setattr(child_process, 'KILLED_SECS', 0.05)
+        child.close()
+        assert child.poll() is None
+    child.close()
+    assert child.poll() == -signal.SIGKILL
+
+
 def test_its_output_and_its_last_line():
     with shell('echo out; printf "first\\nlast\\n" >&2; exit 4', stdout=PIPE, stderr=PIPE) as child:
         output = child.finish(BOUND_SECS)
