@@ -57,6 +57,12 @@ def last_traceback(lines: Sequence[str]) -> Sequence[str]:
     return lines[begins[-1] :] if begins else ()
 
 
+def last_cure(lines: Sequence[str]) -> str:
+    """What `compat` has printed after the last traceback in the output of a program; '' if nothing."""
+    cure = next((line for line in last_traceback(lines) if line.startswith(COMPAT)), '')
+    return cure.removeprefix(COMPAT)
+
+
 def last_words(lines: Sequence[str]) -> str:
     """What the last traceback in the output of a program says: 'InvalidArgumentError: …', or the cure that `compat`
     has printed after it. '' without a traceback."""
@@ -64,9 +70,9 @@ def last_words(lines: Sequence[str]) -> str:
     place = next((place for place, line in enumerate(after) if line and not line.startswith(' ')), None)
     if place is None:
         return ''
-    cure = next((line for line in after[place:] if line.startswith(COMPAT)), '')
+    cure = last_cure(lines)
     if cure:
-        return cure.removeprefix(COMPAT)
+        return cure
     found = _CLASS.fullmatch(after[place])
     if found is None:
         return short(after[place])

@@ -22,6 +22,7 @@ class TaskError:
     peer: str | None = None
     traceback: tuple[str, ...] = ()
     follows: bool = False  # it stopped because another task was told to
+    permanent: bool = False  # a restart would fail the same way
 
     @classmethod
     def from_record(cls, value: Mapping) -> 'TaskError | None':
@@ -41,7 +42,11 @@ class TaskError:
     def from_output(cls, lines: Sequence[str]) -> 'TaskError | None':
         """Reads the last lines that a program has printed. None without a traceback of Python's at their end."""
         message, trace = error_lines.last_words(lines), error_lines.last_traceback(lines)
-        return cls(message, traceback=tuple(trace[-_TRACEBACK_LINES:])) if message else None
+        if not message:
+            return None
+        # Who says what to change knows that nothing else helps.
+        permanent = bool(error_lines.last_cure(lines))
+        return cls(message, traceback=tuple(trace[-_TRACEBACK_LINES:]), permanent=permanent)
 
 
 class EndedBy(enum.Enum):

@@ -54,6 +54,7 @@ class Failure:
     workers: int = 1  # of the gang
     never_started: bool = False
     alone: bool = False  # a task that had been restarted alone as often as allowed
+    permanent: bool = False  # whatever the code is
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +140,7 @@ def progressed(failures: Sequence[Failure], number: int) -> bool:
 def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Decision:
     """Decides what follows the last of `failures`. Each of the others was followed by a restart.
 
-    1. A permanent code ends the run with that code.
+    1. A permanent code or error ends the run with the code.
     2. So does an exception that comes again at the same step, or without a new checkpoint since.
     3. Any other failure is followed by a restart, `max_restarts` times within `window_secs`, each
        after twice the delay of the one before.
@@ -147,7 +148,7 @@ def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Dec
        fail for ever.
     """
     last = failures[-1]
-    if is_permanent(last.code):
+    if is_permanent(last.code) or last.permanent:
         return Decision(Reason.PERMANENT, last.code)
     if rules.max_restarts == 0:
         return Decision(Reason.NEVER, last.code)
@@ -199,6 +200,7 @@ class History:
             workers=workers,
             never_started=bool(cause.ended and cause.ended.never_started),
             alone=self._alone(cause.name),
+            permanent=bool(error and error.permanent),
         )
         self.failures.append(failure)
         return decide(self.failures, self.rules, self._rng)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.supervisor.policy.causes import Cause, TaskEnd
-from estimator_trainer.supervisor.policy.restarts import Attempt, Decision, Reason, Rules
+from estimator_trainer.supervisor.policy.restarts import Attempt, Decision, Reason, Rules, is_permanent
 from estimator_trainer.supervisor.policy.task_commands import TaskCommand
 
 CTRL_C = 'Ctrl-C'
@@ -100,9 +100,10 @@ def restart(decision: Decision, max_restarts: int, checkpoint: int | None, why: 
 
 
 def no_restart(decision: Decision, rules: Rules, why: Cause) -> str:
+    of_code = f'exit code {why.code} is permanent, {Reason.PERMANENT.value}'
     because = {
         Reason.NEVER: '--max_restarts=0',
-        Reason.PERMANENT: f'exit code {why.code} is permanent, {Reason.PERMANENT.value}',
+        Reason.PERMANENT: of_code if is_permanent(why.code) else f'{Reason.PERMANENT.value}: {brief(why)}',
         Reason.REPEATED: f'{Reason.REPEATED.value}: {brief(why)}',
         Reason.SPENT: (
             f'--max_restarts={rules.max_restarts} were made within {rules.window_secs:g} s '

@@ -165,7 +165,9 @@ def test_the_line_of_tensorflow_that_tells_something_and_the_cure_of_compat():
     lines = [*'\n'.join([*lines, "Node: 'x'", 'it broke', '', 'Original stack trace']).splitlines(), *places]
     error = TaskError.from_output(lines)
     assert (error.message, error.traceback) == ('InternalError: it broke', tuple(places[-20:]))
-    assert TaskError.from_output([*lines, 'compat: do this']).message == 'do this'
+    assert not error.permanent
+    cured = TaskError.from_output([*lines, 'compat: do this'])
+    assert (cured.message, cured.permanent) == ('do this', True)
 
 
 @pytest.mark.parametrize(

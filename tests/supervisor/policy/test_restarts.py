@@ -5,6 +5,7 @@ import random
 import pytest
 
 from estimator_trainer.supervisor.policy import restarts
+from estimator_trainer.supervisor.policy.causes import Cause, TaskEnd, TaskError
 from estimator_trainer.supervisor.policy.restarts import Failure, Reason, Rules
 from tests.fakes import Chance
 
@@ -29,6 +30,13 @@ def test_a_permanent_code_is_its_own_reason_whatever_the_rules_and_the_past():
     failures = [*every_second(9), Failure(9, 64, checkpoint=500)]
     assert decide(*failures).reason is Reason.PERMANENT
     assert decide(failures[-1], rules=Rules(max_restarts=0)).reason is Reason.PERMANENT
+
+
+def test_an_error_that_says_what_to_change_needs_no_second_try():
+    ended = TaskEnd('worker:0', 1, 9, error=TaskError('give it a strategy', permanent=True))
+    history = restarts.History(Rules(), SHORTEST, lambda name: False)
+    decision = history.decide(Cause('worker:0', 1, ended), 0, checkpoint=0)
+    assert (decision.reason, decision.exit_code) == (Reason.PERMANENT, 1)
 
 
 @pytest.mark.parametrize('code', [1, 128, 129, 130, 134, 137, 139, 143, 193, 194, 195, 196, 198, 255])

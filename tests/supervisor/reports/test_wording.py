@@ -127,7 +127,7 @@ def test_a_good_end_needs_no_words():
     'reason, words',
     [
         (Reason.NEVER, '--max_restarts=0'),
-        (Reason.PERMANENT, 'exit code 137 is permanent'),
+        (Reason.PERMANENT, 'the same command would fail the same way: '),
         (Reason.REPEATED, 'the same exception again'),
         (Reason.SPENT, '--max_restarts=3 were made within 3600 s'),
     ],
@@ -135,8 +135,13 @@ def test_a_good_end_needs_no_words():
 def test_why_there_is_no_restart(reason, words):
     cause = ATTEMPT.outcome.end.cause
     line = wording.no_restart(Decision(reason, 137), Rules(), cause)
-    assert line.endswith('worker:1, SIGKILL') == (reason in (Reason.REPEATED, Reason.SPENT))
+    assert line.endswith('worker:1, SIGKILL') == (reason is not Reason.NEVER)
     assert line.startswith('no restart: ') and words in line
+
+
+def test_a_code_may_say_that_a_restart_is_in_vain():
+    line = wording.no_restart(Decision(Reason.PERMANENT, 64), Rules(), Cause('worker:1', 64))
+    assert line == 'no restart: exit code 64 is permanent, the same command would fail the same way'
 
 
 def test_what_comes_next():
