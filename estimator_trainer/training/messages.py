@@ -111,8 +111,8 @@ def say_why_early(why, step, params, batches) -> None:
     if why == training_file.END_OF_DATA:
         trained = params.start_step * batch + params.position_shift + batches * batch
         _log.warning(
-            'WARNING: the training data ended at step %d of %d, after %s examples. The input_fn has to repeat its data '
-            "when mode is 'train': add repeat() to the data set",
+            'WARNING: the training data ended at step %d of %d, after at most %s examples. The input_fn has to repeat '
+            "its data when mode is 'train': add repeat() to the data set",
             step,
             end,
             f'{trained:,}',

@@ -15,7 +15,7 @@ from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle.watchdog import Watchdog
 from estimator_trainer.run_dir import training_file
-from estimator_trainer.training import runtime
+from estimator_trainer.training import batch_sizes, runtime
 from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.waits import Waits
@@ -81,7 +81,8 @@ def input_fn_of(plan: Plan, dataset) -> Callable:
             return '--eval_strategy=mirrored' if config.eval_strategy == 'mirrored' else ''
         return f'the strategy {plan.strategy}' if plan.is_mirrored or plan.is_multi_worker else ''
 
-    return input_fns.data_sets_only(input_fns.by_name(plan.job.input_fn or dataset.input_fn), needed_by)
+    input_fn = input_fns.data_sets_only(input_fns.by_name(plan.job.input_fn or dataset.input_fn), needed_by)
+    return batch_sizes.watched(input_fn, config.batch_size) if plan.job.input_fn and plan.is_chief else input_fn
 
 
 def make_trainer(setup: Setup) -> Trainer:

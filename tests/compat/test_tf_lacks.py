@@ -19,6 +19,8 @@ v1 = tf.compat.v1
 PATCHES = pathlib.Path(patches.__file__).parent
 DISTRIBUTE = 'tensorflow.python.distribute'
 CONTEXT = 'tensorflow.python.eager.context'
+DATA_SETS = 'tensorflow.python.data.ops.dataset_ops'
+DATA_SET_CLASSES = ('UnaryUnchangedStructureDataset', 'DatasetV1Adapter')
 LAUNCHER = f'{DISTRIBUTE}.cross_device_utils:CollectiveReplicaLauncher'
 ESTIMATOR = 'tensorflow_estimator.python.estimator.estimator'
 KERAS = f'{tf.keras.Model.__module__.partition(".")[0]}.src.backend'
@@ -50,6 +52,10 @@ def input_waits(patch):
 
 
 GOES_ON = {  # name of a patch: (how it is applied, what it uses)
+    'data_sets': (
+        lambda patch: patch.batch_size(None),
+        ['tensorflow.python.data.ops:dataset_ops', *(f'{DATA_SETS}:{name}' for name in DATA_SET_CLASSES)],
+    ),
     'deprecations': (
         lambda patch: patch.silence(),
         ['tensorflow.python.util:deprecation', 'tensorflow.python.util.deprecation:_PRINT_DEPRECATION_WARNINGS'],

@@ -31,7 +31,10 @@ def said(caplog):
 @pytest.mark.parametrize(
     'why, words',
     [
-        ('end_of_data', ['WARNING', 'the training data ended at step 57 of 188, after 3,648 examples', 'repeat()']),
+        (
+            'end_of_data',
+            ['WARNING', 'the training data ended at step 57 of 188, after at most 3,648 examples', 'repeat()'],
+        ),
         ('step_stands', ['WARNING', 'ended after 10 batches', 'none of them has moved the global step', 'minimize()']),
         ('hook', ['a hook of the job has stopped the training at step 57 of 188']),
         ('listener', ['a listener of the checkpoints of the job has stopped the training at step 57 of 188']),

@@ -4,7 +4,9 @@ import dataclasses
 import types
 
 import pytest
+import tensorflow as tf
 
+import tf_config
 from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exact_evaluation
@@ -71,3 +73,13 @@ def test_who_needs_a_data_set(strategy, loop, eval_strategy, in_training, in_eva
                 input_fn(mode, {})
         else:
             assert input_fn(mode, {}) == ('features', 'labels')
+
+
+@pytest.mark.parametrize('index, warnings', [(0, 1), (1, 0)])
+def test_the_chief_says_that_batches_have_another_size_than_the_flag(caplog, index, warnings):
+    job = Job(model_fn=lambda features, labels, mode: None, input_fn=lambda: tf.data.Dataset.range(9).batch(3))
+    config = trainer_config.TrainerConfig(model_dir='', batch_size=4)
+    cluster = tf_config.Cluster(worker=('a:1', 'b:1'))
+    plan = planning.Plan(config, 'multi_worker_mirrored', cluster, tf_config.Task('worker', index), (), job)
+    trainer.input_fn_of(plan, None)('train', {})
+    assert ['or give --batch_size=3.' in text for text in caplog.messages] == [True] * warnings
