@@ -148,7 +148,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
 
     # 8. Part from the other tasks. The chief evaluates the last checkpoint where there is no evaluator.
     if plan.trains and not plan.trains_alone:
-        _part(plan, watchdog, evaluation)
+        _part(plan, watchdog, evaluation, compared)
 
     # 9. Say what was reached, to the evaluator, the supervisor and the user.
     if plan.trains and watchdog.stopped_by:
@@ -254,10 +254,12 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     return saved
 
 
-def _part(plan, watchdog, evaluation) -> None:
+def _part(plan, watchdog, evaluation, compared) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
     if plan.in_sync:
         coordination.wait_for_all('trained', _TRAINED_SECS)
+        if compared:
+            compared.after_training()
     else:
         if plan.config.sync_ps:
             parameter_server.wait_for_all(plan.cluster.ps, plan.training_index, plan.num_training_tasks, _TRAINED_SECS)

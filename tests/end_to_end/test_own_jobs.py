@@ -41,6 +41,5 @@ def test_workers_that_train_on_the_same_examples_are_told_so_once(loop, tmp_path
         'job = dataclasses.replace(mnist.job, model_fn=None, input_fn=input_fn)\n'
     )
     flags = ['--job=unsharded:job', f'--loop={loop}', '--max_steps=40', '--batch_size=8', f'--model_dir={tmp_path}/run']
-    flags += ['--log_every_steps=10']  # several calls: the tasks compare after the second one
     finished = launch.cluster(['--workers=2', '--noevaluator'], *flags, cwd=tmp_path)
     assert finished.output.count('WARNING: all 2 tasks train on the same examples') == 1

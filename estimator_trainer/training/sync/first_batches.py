@@ -3,9 +3,11 @@
 1. Where the input_fn has not asked its input_context for the task's place, a fingerprint of the first batch is taken.
 2. After its first call of TensorFlow, each task tells its fingerprint, or that it has none.
 3. After its second call the chief asks for those of the others. That call needed all tasks, so they have told, and the
-   chief does not wait. It asks until one differs from its own, and warns if none does.
+   chief does not wait. It asks until one differs from its own, and warns if none does. If one call was the whole
+   training, the chief asks when all tasks have met after it.
 """
 
+import contextlib
 import logging
 
 import tensorflow as tf
@@ -47,20 +49,25 @@ class FirstBatches:
     def after_call(self) -> None:
         """A call of TensorFlow, in which all tasks have taken steps, is over."""
         self._calls += 1
-        try:
+        with _unless_a_task_is_lost():
             if self._calls == 1 and not self._plan.is_chief:
                 self._tell(f'{_KEY}/{self._plan.training_index}', self._own)
-            elif self._calls == 2 and self._plan.is_chief and self._are_the_same():
-                _log.warning('WARNING: %s', _warning(self._plan))
-        except tf.errors.OpError as error:  # a task is about to be lost, and others say so
-            _log.debug('the first batches are not compared: %s', error)
+            elif self._calls == 2:
+                self._compare()
+
+    def after_training(self) -> None:
+        """All tasks have trained, and have met since."""
+        with _unless_a_task_is_lost():
+            if self._calls == 1:
+                self._compare()
 
     def _keep(self, fingerprint: str) -> None:
         self._own = fingerprint
 
-    def _are_the_same(self) -> bool:
+    def _compare(self) -> None:
         others = (index for index in range(self._plan.num_training_tasks) if index != self._plan.training_index)
-        return bool(self._own) and all(self._hear(f'{_KEY}/{index}') == self._own for index in others)
+        if self._plan.is_chief and self._own and all(self._hear(f'{_KEY}/{index}') == self._own for index in others):
+            _log.warning('WARNING: %s', _warning(self._plan))
 
 
 class _Context(tf.distribute.InputContext):
@@ -72,6 +79,14 @@ class _Context(tf.distribute.InputContext):
     def input_pipeline_id(self):
         self.asked = True
         return super().input_pipeline_id
+
+
+@contextlib.contextmanager
+def _unless_a_task_is_lost():
+    try:
+        yield
+    except tf.errors.OpError as error:  # a task is about to be lost, and others say so
+        _log.debug('the first batches are not compared: %s', error)
 
 
 def _warning(plan) -> str:

@@ -108,6 +108,17 @@ def test_one_warning_says_how_to_shard(warnings, input_fn):
     assert cluster.asked == ['first_batch/1']
 
 
+@pytest.mark.parametrize('input_fn, warns', [(unsharded, 1), (sharded, 0)])
+@pytest.mark.parametrize('calls', [1, 2])
+def test_a_training_of_one_call_is_looked_at_when_all_have_trained(warnings, input_fn, warns, calls):
+    cluster = Cluster(input_fn, input_fn)
+    for _ in range(calls):
+        cluster.call()
+    for task, _ in cluster.tasks:
+        task.after_training()
+    assert len(warnings()) == warns
+
+
 def of_file(name):
     return lambda mode: tf.data.Dataset.from_tensor_slices([name, 'same']).batch(2).repeat()
 
