@@ -54,8 +54,8 @@ class Accumulation:
 
     def __init__(self, count: int):
         self._count = count
-        self._values: list[_Value] = []
-        self._has_gradients = False
+        self._gradients: list[_Value] = []
+        self._losses: list[_Value] = []
 
     def of_model_fn(self, model_fn):
         """A model_fn, of features, labels, mode, params and config, whose gradients and losses can be added up. It is
@@ -71,7 +71,7 @@ class Accumulation:
             ):
                 spec = model_fn(features, labels, mode, params, config)
                 kind = 'mean' if counted_replicas.loss_is_mean() else 'sum'
-            return spec._replace(loss=self._note(spec.loss, kind))
+            return spec._replace(loss=_noted(self._losses, spec.loss, kind))
 
         return wrapped
 
@@ -79,7 +79,6 @@ class Accumulation:
         def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):
             grads_and_vars = list(grads_and_vars)
             if not self._are_noted([gradient for gradient, _ in grads_and_vars]):
-                self._has_gradients = True
                 grads_and_vars = [(self._gradient(gradient), variable) for gradient, variable in grads_and_vars]
             return original(optimizer, grads_and_vars, *args, **kwargs)
 
@@ -88,23 +87,18 @@ class Accumulation:
     def _are_noted(self, gradients) -> bool:
         """Whether an optimizer within another one is given what was noted already."""
         given = [gradient for gradient in gradients if gradient is not None]
-        if not given or not self._values:
+        if not given or not self._gradients:
             return False
-        needed = _needed_outside(given[0].values if isinstance(given[0], tf.IndexedSlices) else given[0])
-        return any(value.tensor.op in needed for value in self._values)
+        needed = _computed_from(given[0].values if isinstance(given[0], tf.IndexedSlices) else given[0])
+        return any(value.tensor.op in needed for value in self._gradients)
 
     def _gradient(self, gradient):
         if gradient is None:
             return None
         if isinstance(gradient, tf.IndexedSlices):
-            values, indices = self._note(gradient.values, 'rows'), self._note(gradient.indices, 'rows')
-            return tf.IndexedSlices(values, indices, gradient.dense_shape)
-        return self._note(gradient, 'sum')
-
-    def _note(self, tensor, kind):
-        value = _Value(tf.identity(tensor), kind)
-        self._values.append(value)
-        return value.tensor
+            rows = [_noted(self._gradients, tensor, 'rows') for tensor in (gradient.values, gradient.indices)]
+            return tf.IndexedSlices(*rows, gradient.dense_shape)
+        return _noted(self._gradients, gradient, 'sum')
 
     def build(self, train_op: tf.Operation, wait: tf.Tensor | None) -> tf.Tensor | None:
         """Adds the loop to the graph of a step. The model_fn has been called for all replicas.
@@ -118,31 +112,33 @@ class Accumulation:
         Raises:
             UsageError: the gradients of this step cannot be added up.
         """
-        if not self._has_gradients:
+        if not self._gradients:
             raise _refused('the model_fn gives no gradients to an optimizer')
-        graph = train_op.graph
-        if any(value.tensor.graph is not graph for value in self._values):
+        graph, values = train_op.graph, [*self._gradients, *self._losses]
+        if any(value.tensor.graph is not graph for value in values):
             raise _refused('the model_fn applies its gradients under a condition, as if it added them up itself')
         with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
-            values = self._values if wait is None else [*self._values, _Value(tf.identity(wait))]
-            sums = self._sums(_MicroBatch(train_op, values), values)
-        for value, total in zip(self._values, sums):
+            waited = [] if wait is None else [_Value(tf.identity(wait))]
+            micro_batch = _MicroBatch(train_op, self._gradients, [*self._losses, *waited])
+            sums = self._sums(micro_batch, [*values, *waited])
+        for value, total in zip(values, sums):
             graphs.replace_input(value.tensor.op, 0, total)
-        return None if wait is None else sums[-1]
+        return sums[-1] if waited else None
 
     def _sums(self, micro_batch, values) -> list:
         def take_another(number, *totals):
             copies, updates = micro_batch.copy()
             totals = [value.added(total, copy) for value, total, copy in zip(values, totals, copies)]
-            with tf.control_dependencies(updates):
-                return number + 1, *(tf.identity(total) for total in totals)
+            with tf.control_dependencies([*updates, *totals]):
+                return number + 1, *totals
 
-        with tf.control_dependencies(micro_batch.updates):
-            first = [tf.identity(value.of_micro_batch) for value in values]
+        first = [value.of_micro_batch for value in values]  # its turn is over before the loop begins
+        with tf.control_dependencies([*micro_batch.updates, *first]):
+            begins = tf.identity(tf.constant(1))
         number, *sums = tf.while_loop(
             lambda number, *_: number < self._count,
             take_another,
-            (tf.constant(1), *first),
+            (begins, *first),
             shape_invariants=(tf.TensorShape([]), *(value.shape for value in values)),
             parallel_iterations=1,
             name='micro_batches',
@@ -156,45 +152,67 @@ class _MicroBatch:
     """The part of a step that is done for each micro-batch.
 
     Attributes:
-        updates: operations that change something, and depend on the batch: such as the averages of a
+        updates: operations that change something by what they compute from the batch: such as the averages of a
             BatchNormalization.
-        once: those that do not, such as a counter. They are done when all micro-batches have been computed.
+        once: those that change something else, such as a counter, and that no gradient waits for. They are done when
+            all micro-batches have been computed.
     """
 
-    def __init__(self, train_op, values):
+    def __init__(self, train_op, gradients, others):
+        values = [*gradients, *others]
         noted = [value.tensor.op for value in values]
         self._reads = [value.of_micro_batch for value in values]
-        needed = step_batches.needed([train_op, *noted])
         own, follows = set(step_batches.needed(tensor.op for tensor in self._reads)), step_batches.following(noted)
         if own & follows:
             raise _refused('the gradients of one optimizer wait for the update of another one')
         asking = [op for op in own if op.type in step_functions.ASKS]
-        if not asking:
-            raise _refused('what the model_fn gives to its optimizer does not depend on the batch of the step')
-        of_batch = step_batches.following(asking)
-        functions = step_functions.Functions(train_op.graph)
+        if not any(_computed_from(value.tensor) & set(asking) for value in gradients):
+            raise _refused('what the model_fn gives to its optimizer is not computed from the batch of the step')
+        of_batch, functions = _computed_with(asking), step_functions.Functions(train_op.graph)
+        needed = step_batches.needed([train_op, *noted])
         writes = [op for op in needed if op not in follows and op not in asking and functions.may_write(op)]
         self.updates = [op for op in writes if op in of_batch]
+        beside = {op for op in writes if op not in of_batch}
         own |= set(step_batches.needed(self.updates))
-        self.once = [op for op in writes if op not in own]
+        self.once = [op for op in beside if op not in own]
+        self._given = {tensor.ref(): tensor for op in beside for tensor in op.outputs}
         try:
-            self._part = Part(train_op.graph, own)
+            self._part = Part(train_op.graph, [*(tensor.op for tensor in self._reads), *self.updates], without=beside)
         except step_functions.CannotLoop as error:
             raise _refused(f'the step cannot be the body of a loop: {error}') from error
 
     def copy(self) -> tuple:
         """-> (what a further micro-batch gives, its updates)"""
-        return self._part.copy(self._reads, self.updates)
+        return self._part.copy(self._reads, self.updates, self._given)
 
 
-def _needed_outside(tensor) -> set:
-    """The operations that a tensor needs, and of a function also those of the graphs around it."""
-    needed = set(step_batches.needed([tensor.op]))
-    captures = getattr(tensor.graph, 'captures', None) or ()
-    for outside, inside in captures:
-        if inside.op in needed:
-            needed |= _needed_outside(outside)
-    return needed
+def _noted(values, tensor, kind) -> tf.Tensor:
+    values.append(_Value(tf.identity(tensor), kind))
+    return values[-1].tensor
+
+
+def _computed_from(tensor) -> set:
+    """The operations with whose results a tensor is computed, those of the graphs round a function among them. What
+    is only waited for is none."""
+    outside = {inside.op: outer.op for outer, inside in getattr(tensor.graph, 'captures', None) or ()}
+    seen, left = set(), [tensor.op]
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen.add(op)
+            left += [outside[op]] if op in outside else [read.op for read in op.inputs]
+    return seen
+
+
+def _computed_with(ops) -> set:
+    """The operations that compute with the results of any of these, and these."""
+    seen, left = set(), list(ops)
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen.add(op)
+            left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
+    return seen
 
 
 def _refused(why) -> UsageError:
