@@ -43,7 +43,7 @@ def params_of_input(params: Params, count: int) -> dict[str, Any]:
 
 
 def whole_groups(batches: 'tf.data.Dataset', count: int) -> 'tf.data.Dataset':
-    """The same batches, in groups of `count`: the first of a group comes when all of it is there. What is left at the
+    """Gives the batches in groups of `count`: the first of a group comes when all of it is there. What is left at the
     end and makes up no group is dropped."""
     import tensorflow as tf
 

@@ -61,7 +61,6 @@ def resolved(
         'strategy': plan.strategy,
         'global_batch_size': plan.global_batch_size,
         'num_replicas': plan.num_replicas,
-        'accumulate_steps': config.accumulate_steps,
         'initial_replicas': replicas or plan.batches_per_step,
         'cluster': {
             role: list(plan.cluster.addresses(role))

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.jobs import losses
-from estimator_trainer.training import eager_accumulation, eager_calls, waits
+from estimator_trainer.training import accumulated_batches, eager_calls, waits
 from estimator_trainer.training.keras_training import KerasTraining
 
 
@@ -77,7 +77,7 @@ class ModelSteps:
 
     def replica_step(self, *batches):
         """One replica's part of a step, with one batch or several. Returns its share of the loss."""
-        share, gradients = eager_accumulation.added_up(self._gradients, batches)
+        share, gradients = accumulated_batches.added_up(self._gradients, batches)
         self._optimizer.apply_gradients(zip(gradients, self._model.trainable_variables))
         return share
 

@@ -9,7 +9,7 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates, waits
-from estimator_trainer.training.accumulation import Accumulation
+from estimator_trainer.training.accumulated_steps import Accumulation
 from estimator_trainer.training.dues import save_rule
 from estimator_trainer.training.session_hook import SavedListener, SessionHook
 from estimator_trainer.training.sync import coordination

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import eager_accumulation, eager_calls
+from estimator_trainer.training import accumulated_batches, eager_calls
 from estimator_trainer.training.keras_training import KerasTraining
 
 
@@ -94,7 +94,7 @@ class GlobalLossModel(tf.keras.Model):
         self.train_function = train_function
 
     def _replica_step(self, *batches):
-        share, gradients = eager_accumulation.added_up(self._gradients, batches)
+        share, gradients = accumulated_batches.added_up(self._gradients, batches)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
         return share
 

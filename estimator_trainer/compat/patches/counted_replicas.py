@@ -1,12 +1,12 @@
 """A strategy tells a job of more replicas than there are, where each of them trains several batches in a step.
 
-The losses of single replicas are scaled by the number of replicas: by optimizers of tf.compat.v1.train,
-tf.nn.compute_average_loss, tf.nn.scale_regularization_loss, and by jobs that ask for `num_replicas_in_sync`.
-
 Touches: num_replicas_in_sync of tf.distribute.Strategy and tf.compat.v1.distribute.Strategy,
   Strategy._scale_loss_for_estimator_enabled and Graph._is_loss_scaled_by_optimizer
 Without it: --accumulate_steps cannot scale the loss
 For: the trainer
+
+Losses are scaled by that number: by optimizers of tf.compat.v1.train, tf.nn.compute_average_loss and
+tf.nn.scale_regularization_loss, and by jobs that ask for it.
 """
 
 import contextlib

@@ -216,4 +216,6 @@ def _computed_with(ops) -> set:
 
 
 def _refused(why) -> UsageError:
-    return UsageError(f'--accumulate_steps: {why}; leave the flag out, or let the job apply the gradients of each batch.')
+    return UsageError(
+        f'--accumulate_steps: {why}; leave the flag out, or let the job apply the gradients of each batch.'
+    )

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import applied_gradients, counted_replicas
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import micro_batches
-from estimator_trainer.training import accumulation, eager_accumulation, step_batches, step_loop
+from estimator_trainer.training import accumulated_batches, accumulated_steps, step_batches, step_loop
 
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
@@ -84,7 +84,7 @@ def accumulated(model_fn, count, steps=STEPS, in_calls=False):
         v1.train.create_global_step()
         data = tf.data.Dataset.from_tensor_slices(batches(count * steps + count - 1))
         features, labels = v1.data.make_one_shot_iterator(micro_batches.whole_groups(data, count)).get_next()
-        adds_up = accumulation.Accumulation(count)
+        adds_up = accumulated_steps.Accumulation(count)
         spec = adds_up.of_model_fn(model_fn)(features, labels, TRAIN, {}, None)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         step_batches.wait_for_batch([train_op, spec.loss.op])
@@ -258,7 +258,7 @@ def test_the_wait_is_that_for_all_batches():
         v1.train.create_global_step()
         data = tf.data.Dataset.from_tensor_slices(batches(6))
         features, labels = v1.data.make_one_shot_iterator(data).get_next()
-        adds_up = accumulation.Accumulation(3)
+        adds_up = accumulated_steps.Accumulation(3)
         spec = adds_up.of_model_fn(model_fn_of(dense, by_adam))(features, labels, TRAIN, {}, None)
         one = tf.reduce_sum(labels) * 0 + 2.0  # stands for the wait of a batch
         waited = adds_up.build(spec.train_op, one)
@@ -301,7 +301,7 @@ def test_a_keras_step_adds_up_sparse_and_dense_gradients():
 
     @tf.function
     def step():
-        return eager_accumulation.added_up(of_batch, given)
+        return accumulated_batches.added_up(of_batch, given)
 
     loss, (of_table, of_bias, of_unused) = step()
     parts = [of_batch(*batch) for batch in given]
@@ -322,5 +322,5 @@ def test_what_a_function_computes_with_is_found_outside():
             return seen[0]
 
         tf.cond(tf.constant(True), computed, lambda: tf.constant(0.0))
-        assert outside.op in accumulation._computed_from(seen[0])
-        assert waited_for.op not in accumulation._computed_from(seen[0])
+        assert outside.op in accumulated_steps._computed_from(seen[0])
+        assert waited_for.op not in accumulated_steps._computed_from(seen[0])
