@@ -175,11 +175,11 @@ class _MicroBatch:
         beside = {op for op in writes if op not in of_batch}
         own |= set(step_batches.needed(self.updates))
         self.once = [op for op in beside if op not in own]
-        self._given = {tensor.ref(): tensor for op in beside for tensor in op.outputs}
         try:
             self._part = Part(train_op.graph, [*(tensor.op for tensor in self._reads), *self.updates], without=beside)
         except step_functions.CannotLoop as error:
             raise _refused(f'the step cannot be the body of a loop: {error}') from error
+        self._given = {tensor.ref(): tensor for tensor in self._part.inputs_from(beside)}
 
     def copy(self) -> tuple:
         """-> (what a further micro-batch gives, its updates)"""

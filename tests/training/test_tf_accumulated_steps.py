@@ -5,6 +5,7 @@ their sums to the optimizer.
 """
 
 import functools
+import graphlib
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import applied_gradients, counted_replicas
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import micro_batches
-from estimator_trainer.training import accumulated_batches, accumulated_steps, step_batches, step_loop
+from estimator_trainer.training import accumulated_batches, accumulated_steps, step_batches, step_loop, sync_ps
 
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
@@ -324,3 +325,16 @@ def test_what_a_function_computes_with_is_found_outside():
         tf.cond(tf.constant(True), computed, lambda: tf.constant(0.0))
         assert outside.op in accumulated_steps._computed_from(seen[0])
         assert waited_for.op not in accumulated_steps._computed_from(seen[0])
+
+
+def test_with_parameter_servers_nothing_waits_for_itself():
+    """Gradients go there and come back without an edge in the graph."""
+    with tf.Graph().as_default() as graph:
+        v1.train.create_global_step()
+        features, labels = v1.data.make_one_shot_iterator(tf.data.Dataset.from_tensor_slices(batches(4))).get_next()
+        adds_up = accumulated_steps.Accumulation(2)
+        model_fn = adds_up.of_model_fn(model_fn_of(sparse, by_adam))
+        spec = sync_ps.with_sync_updates(model_fn, 0, 2, 0, 1)(features, labels, TRAIN, {}, None)
+        adds_up.build(spec.train_op, None)
+    waits = {op: [*(tensor.op for tensor in op.inputs), *op.control_inputs] for op in graph.get_operations()}
+    graphlib.TopologicalSorter(waits).prepare()
