@@ -50,10 +50,13 @@ class Accumulation:
 
     Args:
         count: micro-batches of a step, at least 2.
+
+    Attributes:
+        has_ordered_calls: of `step_loop.StepLoop`, for the loop that `build` has added.
     """
 
     def __init__(self, count: int):
-        self._count = count
+        self._count, self.has_ordered_calls = count, False
         self._gradients: list[_Value] = []
         self._losses: list[_Value] = []
 
@@ -120,6 +123,7 @@ class Accumulation:
         with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
             waited = [] if wait is None else [_Value(tf.identity(wait))]
             micro_batch = _MicroBatch(train_op, self._gradients, [*self._losses, *waited])
+            self.has_ordered_calls = micro_batch.has_ordered_calls
             sums = self._sums(micro_batch, [*values, *waited])
         for value, total in zip(values, sums):
             graphs.replace_input(value.tensor.op, 0, total)
@@ -180,6 +184,7 @@ class _MicroBatch:
         except step_functions.CannotLoop as error:
             raise _refused(f'the step cannot be the body of a loop: {error}') from error
         self._given = {tensor.ref(): tensor for tensor in self._part.inputs_from(beside)}
+        self.has_ordered_calls = self._part.has_ordered_calls
 
     def copy(self) -> tuple:
         """-> (what a further micro-batch gives, its updates)"""

@@ -105,6 +105,8 @@ class _Training:
         wait = step_batches.measured_wait(step_batches.needed([train_op, spec.loss.op])) if plan.is_chief else None
         if self._accumulation:
             wait = self._accumulation.build(train_op, wait)
+            if self._accumulation.has_ordered_calls:
+                several_steps.keep_calls_together(estimator)
         several, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:
             has_savers, why = _of_all(plan, has_savers, why)
