@@ -31,9 +31,17 @@ class TrainerConfig(JobFlags):
 
     batch_size: int = _training(
         64,
-        'Examples of each replica in a step. The global batch is batch_size x replicas.',
+        'Examples of each replica in a step. The global batch is batch_size x replicas x accumulate_steps.',
         least=1,
         why='a common size that fits every device',
+    )
+    accumulate_steps: int = _training(
+        1,
+        'Batches of a replica whose gradients are added up for one step. A replica that accumulates 4 batches computes '
+        'the weights of 4 replicas, in the memory of one batch. Steps, epochs, learning rates and the params '
+        'num_replicas and global_batch_size are those of so many replicas.',
+        least=1,
+        why='each batch is a step',
     )
     max_steps: int | None = _training(
         None, 'Global step at which training ends. Give this or --epochs.', least=1, unset='--epochs decides'

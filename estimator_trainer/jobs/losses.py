@@ -7,6 +7,7 @@ the shares were averaged over the replicas once more, the loss would be (5/4 + 9
 
 import tensorflow as tf
 
+from estimator_trainer.compat.patches import counted_replicas
 from estimator_trainer.data import batch
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, Params, Tensors
@@ -28,13 +29,16 @@ def global_examples(losses: tf.Tensor) -> tf.Tensor:
     batches from a data set. Without a static size the batch of a replica may be short, so the replicas add up the
     sizes of their batches. A tensor from outside the graph always has a static size. So a tf.function that takes
     batches as arguments needs the element_spec of the data set as its signature.
+
+    With --accumulate_steps each batch of a replica counts as that of a replica of its own. They are taken to be of one
+    size.
     """
     context = tf.distribute.get_replica_context()
     if losses.shape[0] is not None:
         return tf.constant(losses.shape[0] * context.num_replicas_in_sync)
     if context.num_replicas_in_sync == 1:
         return tf.shape(losses)[0]
-    local_examples = tf.cast(tf.shape(losses)[0], tf.float32)
+    local_examples = tf.cast(tf.shape(losses)[0] * counted_replicas.factor(), tf.float32)
     return tf.cast(tf.round(context.all_reduce(tf.distribute.ReduceOp.SUM, local_examples)), tf.int32)
 
 

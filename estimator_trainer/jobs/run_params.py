@@ -21,7 +21,7 @@ class RunParams:
     Attributes:
         job: the job's own params, with the values of --param.
         batch_size: examples of one step of one replica; in an evaluation, of one batch of one replica.
-        num_replicas: the number of replicas that train.
+        num_replicas: the number of replicas that train. One that accumulates K batches counts as K replicas.
         initial_replicas: `num_replicas` at the beginning of the run.
         global_batch_size: examples of one step of all replicas.
         max_steps: the global step at which training ends.
@@ -31,6 +31,7 @@ class RunParams:
         image_shape: (height, width, channels) if the job reads --dataset.
         position_shift: the number of trained examples minus step x global_batch_size. It is not 0 if the run had
             another global batch before.
+        accumulate_steps: batches of a replica that make up a step.
     """
 
     job: Mapping[str, Any]
@@ -44,6 +45,7 @@ class RunParams:
     start_step: int = 0
     image_shape: tuple[int, int, int] | None = None
     position_shift: int = 0
+    accumulate_steps: int = 1
 
     def as_dict(self) -> dict[str, Any]:
         """A new dict with the job's params and those of `jobs.job.RUN_PARAMS`."""

@@ -16,7 +16,8 @@ _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
 
 
 def initial_replicas(plan: Any, environ: Mapping[str, str]) -> int:
-    """The number of replicas with which the run of a plan began; the plan's own where it begins now.
+    """The number of replicas with which the run of a plan began; the plan's own where it begins now. One that
+    accumulates K batches counts as K replicas.
 
     A run may go on with fewer replicas and the same global batch, as it does under `--min_workers`. Its learning
     rate, where it is scaled, stays what it was. With another global batch a run begins anew.
@@ -27,8 +28,9 @@ def initial_replicas(plan: Any, environ: Mapping[str, str]) -> int:
         return began
     workers = environ.get(protocol.WORKERS, '')
     if workers.isdecimal() and int(workers) > plan.num_training_tasks and not plan.asynchronous:
-        return int(workers) * int(plan.config.num_replicas)  # it was killed before it had written config.json
-    return int(plan.num_replicas)
+        each = int(plan.config.num_replicas) * int(plan.config.accumulate_steps)
+        return int(workers) * each  # it was killed before it had written config.json
+    return int(plan.batches_per_step)
 
 
 def resolved(
@@ -59,7 +61,7 @@ def resolved(
         'strategy': plan.strategy,
         'global_batch_size': plan.global_batch_size,
         'num_replicas': plan.num_replicas,
-        'initial_replicas': replicas or plan.num_replicas,
+        'initial_replicas': replicas or plan.batches_per_step,
         'cluster': {
             role: list(plan.cluster.addresses(role))
             for role in ('chief', 'worker', 'ps', 'evaluator')

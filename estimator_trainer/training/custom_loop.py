@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.jobs import losses
-from estimator_trainer.training import eager_calls, waits
+from estimator_trainer.training import accumulated_batches, eager_calls, waits
 from estimator_trainer.training.keras_training import KerasTraining
 
 
@@ -26,7 +26,7 @@ class CustomLoopTrainer:
                 return
             batches, params = run.batches(), setup.params.as_dict()
             steps = ModelSteps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
-            if setup.plan.config.most_steps_per_call == 1:
+            if setup.plan.config.most_steps_per_call == setup.plan.config.accumulate_steps == 1:
                 in_time = waits.measured(iter(batches), setup.waits.for_input, time.perf_counter)
                 calls = ([steps.one(batch)] for batch in in_time)
             else:
@@ -72,18 +72,22 @@ class ModelSteps:
         return results
 
     def _step(self, batch):
-        shares = self._strategy.run(self.replica_step, batch)
+        shares = self._strategy.run(self.replica_step, (batch,))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, shares, axis=None)
 
-    def replica_step(self, features, labels):
-        """One replica's part of a step. Returns its share of the loss."""
+    def replica_step(self, *batches):
+        """One replica's part of a step, with one batch or several. Returns its share of the loss."""
+        share, gradients = accumulated_batches.added_up(self._gradients, batches)
+        self._optimizer.apply_gradients(zip(gradients, self._model.trainable_variables))
+        return share
+
+    def _gradients(self, features, labels):
         with tf.GradientTape() as tape:
             of_examples, share, outputs = losses.of_step(self._model, self._parts, self._params, features, labels)
-        variables = self._model.trainable_variables
-        self._optimizer.apply_gradients(zip(tape.gradient(share, variables), variables))
+        gradients = tape.gradient(share, self._model.trainable_variables)
         for name, metric in self._metrics.items():
             if name == 'loss':
                 metric.update_state(losses.of_examples(of_examples))
             else:
                 metric.update_state(labels, outputs)
-        return share
+        return share, gradients

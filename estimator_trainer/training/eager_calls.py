@@ -14,10 +14,10 @@ def losses_of_calls(setup, strategy, replica_step, iterator):
 
     Args:
         setup: trainer.Setup. Its loop says how long each call is.
-        replica_step: (features, labels) -> a replica's share of the loss; trains one step.
+        replica_step: (batch, ...) -> a replica's share of the loss; trains one step with --accumulate_steps batches.
         iterator: over the distributed data set.
     """
-    take_steps = of_replica_step(strategy, replica_step)
+    take_steps = of_replica_step(strategy, replica_step, setup.plan.config.accumulate_steps)
     loop, most, alone = setup.loop, setup.plan.config.most_steps_per_call, setup.plan.trains_alone
     while True:
         until_due = loop.next_due(loop.step, alone) - loop.step
@@ -30,7 +30,7 @@ def losses_of_calls(setup, strategy, replica_step, iterator):
             return
 
 
-def of_replica_step(strategy, replica_step):
+def of_replica_step(strategy, replica_step, accumulated=1):
     """-> (iterator, count, secs) -> (losses [steps], seconds that they waited for their batches, whether the data have
     ended). The seconds are NaN where they are not measured.
 
@@ -43,12 +43,12 @@ def of_replica_step(strategy, replica_step):
         of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])  # loss, wait for input
         began, ended = _now(), False
         for number in tf.range(count):
-            batch = iterator.get_next_as_optional()
+            batches = [iterator.get_next_as_optional() for _ in range(accumulated)]  # all are there, or none is
             wait = _wait_for_input()
-            if not batch.has_value():
+            if not batches[0].has_value():
                 ended = True
                 break
-            shares = strategy.run(replica_step, batch.get_value())
+            shares = strategy.run(replica_step, tuple(batch.get_value() for batch in batches))
             loss, passed = tf.unstack(
                 strategy.reduce(
                     tf.distribute.ReduceOp.SUM,

@@ -9,6 +9,7 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates, waits
+from estimator_trainer.training.accumulated_steps import Accumulation
 from estimator_trainer.training.dues import save_rule
 from estimator_trainer.training.session_hook import SavedListener, SessionHook
 from estimator_trainer.training.sync import coordination
@@ -28,6 +29,10 @@ class EstimatorTrainer:
     def train(self, saved) -> None:
         setup, plan = self._setup, self._setup.plan
         estimator = exact_evaluation.estimator_of(setup.job, setup.params, setup.run_configs.own)
+        accumulation = None
+        if plan.config.accumulate_steps > 1:
+            accumulation = Accumulation(plan.config.accumulate_steps)
+            estimators.wrap_model_fn(estimator, accumulation.of_model_fn)
         if plan.config.sync_ps:
             estimators.wrap_model_fn(
                 estimator,
@@ -37,7 +42,7 @@ class EstimatorTrainer:
                 setup.params.start_step,
                 plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS,
             )
-        train_by_loop(estimator, setup, saved)
+        train_by_loop(estimator, setup, saved, accumulation)
         max_steps = setup.params.max_steps
         if not (plan.is_multi_worker or plan.uses_parameter_servers):
             estimator.train(self._input_fn, max_steps=max_steps)
@@ -62,23 +67,24 @@ class EstimatorTrainer:
         return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context, setup.run_configs.own)
 
 
-def train_by_loop(estimator, setup, saved) -> None:
+def train_by_loop(estimator, setup, saved, accumulation=None) -> None:
     """Lets `estimator` train as `setup.loop` says.
 
     Args:
         setup: trainer.Setup.
         saved: (step) -> None, called on the chief when it has saved a checkpoint after the first one, which holds what
             training began with.
+        accumulation: Accumulation of its model_fn; None: each batch is a step.
     """
-    training = _Training(setup, saved)
+    training = _Training(setup, saved, accumulation)
     estimators.replace_training(estimator, training.prepare, training.in_step)
 
 
 class _Training:
     """What our Estimator does in place of upstream's private methods."""
 
-    def __init__(self, setup, saved):
-        self._setup, self._plan, self._saved = setup, setup.plan, saved
+    def __init__(self, setup, saved, accumulation):
+        self._setup, self._plan, self._saved, self._accumulation = setup, setup.plan, saved, accumulation
 
     def prepare(self, original, estimator, spec, worker_hooks, hooks, global_step, saving_listeners):
         """The graph of a step is there. `original` makes a session, and trains; with a MultiWorkerMirroredStrategy
@@ -97,6 +103,10 @@ class _Training:
         if is_one_process and several_steps.may_read_batches(hooks_of_job, spec.scaffold):
             reads = step_batches.count_reads([train_op, spec.loss.op])
         wait = step_batches.measured_wait(step_batches.needed([train_op, spec.loss.op])) if plan.is_chief else None
+        if self._accumulation:
+            wait = self._accumulation.build(train_op, wait)
+            if self._accumulation.has_ordered_calls:
+                several_steps.keep_calls_together(estimator)
         several, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:
             has_savers, why = _of_all(plan, has_savers, why)

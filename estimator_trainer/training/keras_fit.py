@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import eager_calls
+from estimator_trainer.training import accumulated_batches, eager_calls
 from estimator_trainer.training.keras_training import KerasTraining
 
 
@@ -29,7 +29,7 @@ class KerasFitTrainer:
             with run.strategy.scope():
                 fitted = GlobalLossModel(run.model, setup.job.parts, setup.params.as_dict())
                 fitted.compile(optimizer=run.optimizer)
-            if plan.config.most_steps_per_call != 1:
+            if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1:
                 fitted.take_several(setup, run.strategy)
             batches = ResumableDataset(run.batches())
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
@@ -93,18 +93,22 @@ class GlobalLossModel(tf.keras.Model):
         self.make_train_function = lambda force=False: train_function
         self.train_function = train_function
 
-    def _replica_step(self, features, labels):
-        return self.train_step((features, labels))['step_loss']
+    def _replica_step(self, *batches):
+        share, gradients = accumulated_batches.added_up(self._gradients, batches)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        return share
 
     def train_step(self, data):
-        features, labels = data
+        return {'step_loss': self._replica_step(data)}  # fit adds up what the replicas return
+
+    def _gradients(self, features, labels):
         with tf.GradientTape() as tape:
             of_examples, share, outputs = losses.of_step(self, self._parts, self._params, features, labels)
-        self.optimizer.minimize(share, self.trainable_variables, tape=tape)
+        gradients = tape.gradient(share, self.trainable_variables)
         self._loss_metric.update_state(losses.of_examples(of_examples))
         for metric in self._of_examples.values():
             metric.update_state(labels, outputs)
-        return {'step_loss': share}  # fit adds up what the replicas return
+        return share, gradients
 
 
 class ResumableDataset(tf.distribute.DistributedDataset):

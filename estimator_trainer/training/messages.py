@@ -67,7 +67,7 @@ def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
         )
     if params.job.get('scale_rate_with_replicas'):
         replicas = params.initial_replicas
-        now = '' if replicas == plan.num_replicas else f', with which the run began (now {plan.num_replicas})'
+        now = '' if replicas == params.num_replicas else f', with which the run began (now {params.num_replicas})'
         _log.info('learning rate: scaled linearly, x %d replicas%s', replicas, now)
     if dataset is not None and not dataset.in_memory:
         _log.info(

@@ -96,8 +96,14 @@ class Plan:
         return self.num_training_tasks * self.config.num_replicas
 
     @property
+    def batches_per_step(self) -> int:
+        """Batches of --batch_size that make up one step: as many as this many replicas would train without
+        accumulation."""
+        return self.num_replicas * self.config.accumulate_steps
+
+    @property
     def global_batch_size(self) -> int:
-        return self.config.batch_size * self.num_replicas
+        return self.config.batch_size * self.batches_per_step
 
     @property
     def num_tasks(self) -> int:
@@ -210,8 +216,9 @@ class Plan:
                 'not repeatable'
             )
         else:
+            accumulated = f' x {config.accumulate_steps} accumulated' if config.accumulate_steps > 1 else ''
             lines.append(
-                f'batch: {config.batch_size} per replica x {self.num_replicas} replica(s) = '
+                f'batch: {config.batch_size} per replica x {self.num_replicas} replica(s){accumulated} = '
                 f'{self.global_batch_size} global'
             )
         if self.has_evaluator:
@@ -247,6 +254,11 @@ def make(config: TrainerConfig, environ) -> Plan:
         raise UsageError(
             f'--sync_ps: is for a cluster with parameter servers; the strategy is {strategy}, in which workers are '
             'synchronous anyway.'
+        )
+    if config.accumulate_steps > 1 and strategy == 'parameter_server' and not config.sync_ps:
+        raise UsageError(
+            f'--accumulate_steps={config.accumulate_steps}: asynchronous workers have no common step; add --sync_ps, '
+            'with which they train in step.'
         )
     if config.num_replicas > 1 and strategy in ('none', 'parameter_server'):
         raise UsageError(

@@ -11,7 +11,7 @@ import tensorflow as tf
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, wrong_answers
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import job_data, loading, run_params
+from estimator_trainer.jobs import job_data, loading, micro_batches, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.monitoring.profiles import profile_flags
 from estimator_trainer.monitoring.profiles import profiler as profilers
@@ -105,7 +105,8 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     )
     if plan.trains:
         watchdog.when_asked_to_profile(profiler.ask)
-    input_fn, compared = input_fn_of(plan, dataset), None
+    input_fn = micro_batches.input_fn_of_steps(input_fn_of(plan, dataset), config.accumulate_steps)
+    compared = None
     if plan.in_sync and job.input_fn:
         compared = first_batches.FirstBatches(plan)
         input_fn = compared.watched(input_fn)
@@ -190,7 +191,8 @@ def _run_params(plan, dataset, initial_replicas) -> run_params.RunParams:
     return run_params.RunParams(
         job=plan.job_params,
         batch_size=config.batch_size,
-        num_replicas=plan.num_replicas,
+        num_replicas=plan.batches_per_step,
+        accumulate_steps=config.accumulate_steps,
         initial_replicas=initial_replicas,
         global_batch_size=batch,
         max_steps=run_params.last_step(config.max_steps, config.epochs, examples, batch, shift),
@@ -215,7 +217,7 @@ def _keep_position(plan, params):
         return None
     model_dir, batch = plan.config.model_dir, params.global_batch_size
     began = params.start_step * batch + params.position_shift
-    return lambda step, batches: config_file.keep_examples(model_dir, batch, step, began + batches * batch)
+    return lambda step, batches: config_file.keep_examples(model_dir, batch, step, began + round(batches * batch))
 
 
 def _stop_reason(config, rule):

@@ -43,15 +43,17 @@ class SessionHook(tf.estimator.SessionRunHook):
         """A listener of the job has asked to stop training."""
         self._listener_stopped = True
 
-    def batches_beside(self, session) -> int:
-        """How many batches this process has read, but not to train on them.
+    def batches_beside(self, session) -> float:
+        """How many batches this process has read, but not to train on them. A step reads one, in its parts if it
+        accumulates.
 
         A call that has failed has asked for one more, which the next run reads again. If a hook failed before it, the
         call has asked for none.
         """
         if self._reads is None:
             return 0
-        return max(0, self._reads.number(session) - self._loop.batches - self._in_call)
+        count = self._plan.config.accumulate_steps
+        return max(0, self._reads.number(session) / count - self._loop.batches - self._in_call)
 
     def begin(self):
         self._global_step = v1.train.get_global_step()

@@ -114,10 +114,9 @@ class SeveralSteps:
         """
         if self._in_call is not None:
             agreement.now_in_step(self._in_call)
-        session_config = estimator.config.session_config
+        estimators.replace_config(estimator, save_summary_steps=0)
         if self._steps.has_ordered_calls:
-            session_config = _without_calls_taken_apart(session_config)
-        estimators.replace_config(estimator, save_summary_steps=0, session_config=session_config)
+            keep_calls_together(estimator)
         hooks = []
         if self._summary_steps:
             estimators.replace_summary(self._spec.scaffold, self._steps.summary)
@@ -149,12 +148,12 @@ class _SummariesOfCalls(saver_hooks.SummarySaver):
             super().after_run(run_context, run_values)
 
 
-def _without_calls_taken_apart(session_config):
-    """As `StepLoop.has_ordered_calls` asks for."""
+def keep_calls_together(estimator) -> None:
+    """Lets its session do what `StepLoop.has_ordered_calls` asks for."""
     config = v1.ConfigProto()
-    config.CopyFrom(session_config or config)
+    config.CopyFrom(estimator.config.session_config or config)
     config.graph_options.rewrite_options.function_optimization = rewriter_config_pb2.RewriterConfig.OFF
-    return config
+    estimators.replace_config(estimator, session_config=config)
 
 
 def _merged_summaries(spec):

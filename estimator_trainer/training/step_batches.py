@@ -61,15 +61,15 @@ def _let_wait(ops) -> None:
     for asking in ops:
         if asking.type not in step_functions.ASKS or graphs.is_in_control_flow(asking):
             continue
-        after, before = _after(asking), set(needed([asking]))
+        after, before = following([asking]), set(needed([asking]))
         for op in writes:
             if op not in after and op not in before:
                 graphs.run_after(op, asking)
 
 
-def _after(op) -> set[tf.Operation]:
-    """The operations that wait for this one, and it."""
-    seen, left = set(), [op]
+def following(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
+    """The operations that wait for any of these, and these."""
+    seen, left = set(), list(ops)
     while left:
         op = left.pop()
         if op not in seen:

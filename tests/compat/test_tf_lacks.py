@@ -294,6 +294,15 @@ def test_a_loss_that_would_be_another_one_is_refused(monkeypatch):
     assert lacks.refusal(raised.value) == str(raised.value)
 
 
+def test_accumulated_losses_of_another_scale_are_refused(monkeypatch):
+    from estimator_trainer.compat.patches import counted_replicas
+
+    monkeypatch.setattr(v1, 'get_default_graph', OfTensorFlow)
+    with pytest.raises(AttributeError, match='_is_loss_scaled_by_optimizer') as raised:
+        counted_replicas.loss_is_mean()
+    assert 'without it: --accumulate_steps cannot scale the loss' in lacks.refusal(raised.value)
+
+
 def test_a_variable_whose_average_cannot_be_read_beforehand_is_refused():
     from estimator_trainer.compat.patches import replica_averages
 

@@ -7,7 +7,9 @@ import sys
 import time
 
 from tests.differential import pool
-from tests.differential.settings import ALONE, REPLICAS, SETTINGS
+from tests.differential.settings import ACCUMULATED, ALONE, REPLICAS, SETTINGS
+
+_REPLICAS = ((REPLICAS, 2), (ACCUMULATED, 3))
 
 
 def main(argv) -> int:
@@ -54,8 +56,9 @@ def _cases(args) -> dict:
 
 def _play(cases, settings, processes) -> int:
     began, counts, differs, reasons = time.monotonic(), collections.Counter(), [], collections.Counter()
-    alone = [setting for setting in settings if setting not in REPLICAS]
-    for some, replicas in ((alone, 1), ([setting for setting in settings if setting in REPLICAS], 2)):
+    alone = [setting for setting in settings if setting not in (*REPLICAS, *ACCUMULATED)]
+    groups = [(alone, 1), *(([each for each in settings if each in group], n) for group, n in _REPLICAS)]
+    for some, replicas in groups:
         for name, found in pool.play(list(cases), some, replicas, processes) if some else ():
             print(f'{cases[name].axis:14} {name:34} ' + '  '.join(f'{key}: {value[0]}' for key, value in found.items()))
             for setting, (verdict, detail) in found.items():

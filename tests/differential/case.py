@@ -25,6 +25,8 @@ class Case:
             that it depends on chance which of its steps have summaries where this is not so.
         events: whether the summaries are compared.
         sample: whether it is in the sample of the gate.
+        updates: whether a step changes a variable by its batch and without an optimizer. Replicas average the changes,
+            and batches that are accumulated change it one after another.
         warm_start: whether it begins with weights of an earlier checkpoint.
     """
 
@@ -40,6 +42,7 @@ class Case:
     events: bool = True
     sample: bool = False
     warm_start: bool = False
+    updates: bool = False
 
 
 CASES: dict[str, Case] = {}

@@ -5,7 +5,7 @@ import numpy as np
 
 def differences(expected, found, case, tolerance=0.0) -> list:
     """Of two undisturbed runs. `tolerance`: relative and absolute, of every number; 0: to the bit."""
-    wrong = _of_last(expected, found, tolerance)
+    wrong = differences_of_last(expected, found, tolerance)
     names, others = list(expected.checkpoints), list(found.checkpoints)
     if names != others:
         wrong.append(f'checkpoints {", ".join(others)}, not {", ".join(names)}')
@@ -31,7 +31,7 @@ def differences_of_resumed(expected, found, exact_reads: bool, tolerance=0.0) ->
     Args:
         exact_reads: whether no batch may be read twice. A run that failed does some of its steps again.
     """
-    wrong = _of_last(expected, found, tolerance)
+    wrong = differences_of_last(expected, found, tolerance)
     read = sum(found.read, [])
     whole = sum(expected.read, [])
     if exact_reads and read != whole:
@@ -42,7 +42,8 @@ def differences_of_resumed(expected, found, exact_reads: bool, tolerance=0.0) ->
     return wrong
 
 
-def _of_last(expected, found, tolerance) -> list:
+def differences_of_last(expected, found, tolerance) -> list:
+    """Of the variables in the last checkpoints of two runs."""
     step, of = found.last.get('global_step'), expected.last.get('global_step')
     if step != of:
         return [f'last step {step}, not {of}']

@@ -17,10 +17,12 @@ from tests.differential import compare, oracle, outcome, registry, rewriting, wo
 from tests.differential.data import RECORD
 from tests.differential.jobs import types
 from tests.differential.settings import (
+    ACCUMULATED,
     BATCH_SIZE,
     DIFFERS,
     EQUAL,
     EVALUATED,
+    REFUSED,
     REPLICAS,
     RESUMED,
     SAVE_STEPS,
@@ -39,7 +41,7 @@ def verdicts(name, settings) -> dict:
     """setting -> (verdict, in detail)"""
     case = registry.CASES[name]
     found = {}
-    expected = None if set(settings) <= {*REPLICAS, *WORKERS} else _of_oracle(case)
+    expected = None if set(settings) <= {*REPLICAS, *ACCUMULATED, *WORKERS} else _of_oracle(case)
     for setting in settings:
         try:
             found[setting] = _verdict(case, setting, expected)
@@ -55,6 +57,8 @@ def _verdict(case, setting, expected) -> tuple:
     if setting in WORKERS:
         return workers.verdict(case.name)
     evaluations.are_on = setting == EVALUATED
+    if setting in ACCUMULATED:
+        return _of_accumulated(case)
     if setting in REPLICAS:
         if not case.replicas:
             return SKIPPED, 'not for replicas'
@@ -87,6 +91,26 @@ def _verdict(case, setting, expected) -> tuple:
     if case.single and setting != 'replicas':
         return DIFFERS, f'one step a call was expected: {case.single}'
     return EQUAL, rounded or f'{found.runs} calls'
+
+
+def _of_accumulated(case) -> tuple:
+    """Steps of three batches, in calls of several and of one, and those of three replicas."""
+    if not case.replicas:
+        return SKIPPED, 'not for replicas'
+    try:
+        found = _of_trainer(case, '7', accumulate=3)
+    except RuntimeError as error:
+        _, refused, why = str(error).partition('error: --accumulate_steps: ')
+        if not refused:
+            raise
+        return REFUSED, why.partition(';')[0]
+    single, replicas = _of_trainer(case, '1', accumulate=3), _of_trainer(case, '1', replicas=3)
+    wrong = compare.differences(single, found, case)
+    if not case.updates:
+        for name in [name for name in replicas.last if '/replica_' in name]:  # slots
+            del replicas.last[name]
+        wrong += [f'replicas: {text}' for text in compare.differences_of_last(replicas, found, 1e-5)]
+    return (DIFFERS, '; '.join(wrong)) if wrong else (EQUAL, f'{found.runs} calls')
 
 
 def _played(case, setting):
@@ -123,7 +147,7 @@ def _of_oracle(case):
         return outcome.of_folder(folder, read, calls)
 
 
-def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):
+def _of_trainer(case, steps_per_call, replicas=1, accumulate=1, stops_at=None, fails_at=None):
     with tempfile.TemporaryDirectory(prefix='differential-') as folder:
         read, calls, says = [], [], []
         starts = [(max_steps, None, None) for max_steps in case.steps]
@@ -133,6 +157,7 @@ def _of_trainer(case, steps_per_call, replicas=1, stops_at=None, fails_at=None):
             RECORD.begin(folder, *disturbed)
             _prepare_folder(case, folder)
             flags = [f'--max_steps={max_steps}', f'--steps_per_call={steps_per_call}', f'--num_replicas={replicas}']
+            flags.append(f'--accumulate_steps={accumulate}')
             code, lines = _trained(case, folder, flags)
             says += lines
             read.append(RECORD.read)
@@ -190,12 +215,12 @@ evaluations = _Evaluations()
 
 
 def prepare(replicas) -> None:
-    """Begins a process. The trainer sets the same, which TensorFlow lets it do again."""
-
+    """Begins a process, which has so many devices from now on."""
     tf.config.threading.set_intra_op_parallelism_threads(0)
     tf.config.threading.set_inter_op_parallelism_threads(0)
     cpu = tf.config.list_physical_devices('CPU')[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+    tf.config.set_logical_device_configuration = lambda *args: None  # the trainer's, which may need fewer
     run = v1.train.MonitoredSession.run
 
     def counted(session, *args, **kwargs):

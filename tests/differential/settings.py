@@ -2,6 +2,7 @@
 
 SEED, BATCH_SIZE, SAVE_STEPS, SUMMARY_STEPS = 3, 4, 10, 5
 ALONE, RESUMED, REPLICAS, WORKERS = ('1', '7', 'auto'), ('stopped', 'failed'), ('replicas',), ('workers',)
-SETTINGS = (*ALONE, *RESUMED, *REPLICAS, *WORKERS)
+ACCUMULATED = ('accumulated',)  # steps of three batches, compared with three replicas
+SETTINGS = (*ALONE, *RESUMED, *REPLICAS, *ACCUMULATED, *WORKERS)
 EVALUATED = '1'  # the setting in which checkpoints are evaluated on the way and at the end
-EQUAL, SINGLE, DIFFERS, SKIPPED = 'equal', 'one step', 'DIFFERS', '-'
+EQUAL, SINGLE, DIFFERS, REFUSED, SKIPPED = 'equal', 'one step', 'DIFFERS', 'refused', '-'

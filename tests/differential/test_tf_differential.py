@@ -29,6 +29,11 @@ def test_all(axis, part):
     assert main([f'--only={axis}.', f'--part={part}', '--settings=7,failed']) == 0
 
 
+@pytest.mark.slow
+def test_the_sample_with_steps_of_several_batches():
+    assert main(['--sample', '--settings=accumulated', '--jobs=2']) == 0
+
+
 def test_generated_graphs():
     """Programs that are drawn, as `python -m tests.differential.generated` does with thousands."""
     outcomes = [_outcome(grammar.drawn(1, number)) for number in range(25)]

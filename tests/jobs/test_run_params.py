@@ -7,7 +7,7 @@ import random
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import run_params
+from estimator_trainer.jobs import micro_batches, run_params
 from estimator_trainer.jobs.job import RUN_PARAMS
 from estimator_trainer.jobs.run_params import RunParams
 
@@ -109,3 +109,13 @@ def test_each_caller_gets_lists_of_its_own():
     params = RunParams({'hidden': [64, 32]}, 8, 1, 1, 8, 100, None, 1)
     params.as_dict()['hidden'].append(16)
     assert params.as_dict()['hidden'] == [64, 32]
+
+
+def test_to_an_input_fn_each_accumulated_batch_is_a_step():
+    params = RunParams({}, 8, 4, 4, 32, 100, 320, 1, start_step=7, position_shift=3).as_dict()
+    of_input = micro_batches.params_of_input(params, 2)
+    assert (of_input['start_step'], of_input['max_steps'], of_input['steps_per_epoch']) == (14, 200, 20.0)
+    assert (of_input['global_batch_size'], of_input['num_replicas'], of_input['batch_size']) == (16, 2, 8)
+    kept = ('seed', 'position_shift', 'initial_replicas')
+    assert [of_input[name] for name in kept] == [params[name] for name in kept]
+    assert of_input['start_step'] * of_input['global_batch_size'] == params['start_step'] * params['global_batch_size']

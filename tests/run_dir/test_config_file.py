@@ -115,6 +115,8 @@ def began(tmp_path):
     [
         (None, [], 2),
         (dict(global_batch_size=16, num_replicas=2, initial_replicas=4), ['--batch_size=8'], 4),
+        (None, ['--accumulate_steps=3'], 6),
+        (dict(global_batch_size=64, num_replicas=8, initial_replicas=8), ['--batch_size=8', '--accumulate_steps=4'], 8),
         (dict(global_batch_size=16, num_replicas=4, initial_replicas='4'), ['--batch_size=8'], 2),
         (dict(global_batch_size=16, initial_replicas=True), ['--batch_size=8'], 2),
         (dict(global_batch_size=32, num_replicas=4, initial_replicas=4), ['--batch_size=8'], 2),  # begins anew

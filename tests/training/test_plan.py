@@ -193,6 +193,7 @@ def test_notes_of_tf_config_are_kept():
         (None, '', ['--sync_ps'], ['--sync_ps', 'parameter servers', 'the strategy is none']),
         (WORKERS, 'worker:1', ['--sync_ps'], ['--sync_ps', 'the strategy is multi_worker_mirrored']),
         (PS, 'worker:0', [TWO, '--sync_ps'], [TWO, 'the strategy is parameter_server']),
+        (PS, 'worker:0', ['--accumulate_steps=3'], ['--accumulate_steps=3', 'no common step', '--sync_ps']),
         (PS, 'worker:0', [TWO], [TWO, 'the strategy is parameter_server']),
         (PS, 'worker:0', [TWO, '--strategy=parameter_server'], [TWO, 'the strategy is parameter_server']),
         (None, '', ['--eval_strategy=mirrored'], ['--eval_strategy=mirrored', '--num_replicas=1', '--num_replicas=2']),
@@ -285,3 +286,12 @@ def test_describe(cluster, task, argv, parts):
 
 def test_describe_counts_an_evaluator_outside_of_its_cluster():
     assert 'evaluator:0 of 2 task(s)' in planned(ONE, 'evaluator:0').describe()[1]
+
+
+@pytest.mark.parametrize('argv', [[], [TWO]])
+def test_accumulated_batches_are_part_of_the_global_batch(argv):
+    plan, plain = planned(WORKERS, 'worker:1', '--accumulate_steps=4', *argv), planned(WORKERS, 'worker:1', *argv)
+    assert plan.num_replicas == plain.num_replicas and plan.batches_per_step == 4 * plain.num_replicas
+    assert plan.global_batch_size == 4 * plain.global_batch_size
+    said = f'batch: 8 per replica x {plan.num_replicas} replica(s) x 4 accumulated = {plan.global_batch_size} global'
+    assert said in plan.describe()

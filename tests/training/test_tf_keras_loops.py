@@ -53,7 +53,9 @@ def trained(strategy, way):
         if way.endswith('several'):
             setup = types.SimpleNamespace(
                 loop=types.SimpleNamespace(step=0, next_due=lambda step, alone: 2),
-                plan=types.SimpleNamespace(trains_alone=True, config=types.SimpleNamespace(most_steps_per_call=None)),
+                plan=types.SimpleNamespace(
+                    trains_alone=True, config=types.SimpleNamespace(most_steps_per_call=None, accumulate_steps=1)
+                ),
                 waits=waits.Waits(),
             )
             fitted.take_several(setup, strategy)

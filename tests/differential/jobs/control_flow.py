@@ -239,7 +239,7 @@ def array_of_v1():
     return job_of(in_v1(array), train=sgd_in_v1)
 
 
-@case(sample=True)
+@case(sample=True, updates=True)
 def inner_loop_of_updates():
     """Five updates of a critic before each step."""
 
@@ -295,7 +295,7 @@ def train_op_is_a_loop():
     return job_of(dense, train=train)
 
 
-@case(sample=True)
+@case(sample=True, updates=True)
 def function_after_an_update():
     """It reads what has been updated, but only its argument says that it comes later."""
 

@@ -103,7 +103,7 @@ of_layers(
 )
 
 
-@case(sample=True)
+@case(sample=True, updates=True)
 def keras_batch_normalization_with_updates():
     """Whose moving averages belong to the step."""
 

@@ -1,0 +1,98 @@
+"""Gradients of several batches in one step of keras_fit and custom_loop: --accumulate_steps."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import counted_replicas
+
+Gradients = list[Any]  # a tensor, tf.IndexedSlices or None for each variable
+
+
+def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequence[tuple]) -> tuple:
+    """The shares of the loss and the gradients of some micro-batches, added up.
+
+    All but the first are computed in a loop, one after another, in the memory of one. Rows of sparse gradients are put
+    behind each other.
+
+    Args:
+        of_batch: (features, labels) -> (this replica's share of the loss, gradients), for a micro-batch.
+        batches: of this replica, (features, labels) each.
+    """
+    with counted_replicas.times(len(batches)):
+        share, gradients = of_batch(*batches[0])
+        if len(batches) == 1:
+            return share, gradients
+        parts, shapes = _parts(gradients)
+        stacked = _Stacked(batches[1:])
+
+        def take_another(number, share, parts):
+            more_share, more = of_batch(*stacked.read(number))
+            sums = [_added(gradient, *pair) for gradient, *pair in zip(_of_parts(gradients), parts, _parts(more)[0])]
+            return number + 1, share + more_share, sums
+
+        _, share, parts = tf.while_loop(
+            lambda number, *_: number < len(batches) - 1,
+            take_another,
+            (tf.constant(0), share, parts),
+            shape_invariants=(tf.TensorShape([]), share.shape, shapes),
+            parallel_iterations=1,
+        )
+    return share, _packed(gradients, parts)
+
+
+def _of_parts(gradients: Gradients) -> list:
+    """The gradient to which each of `_parts` belongs."""
+    present = [gradient for gradient in gradients if gradient is not None]
+    return [gradient for gradient in present for _ in range(1 + isinstance(gradient, tf.IndexedSlices))]
+
+
+def _parts(gradients: Gradients) -> tuple[list[tf.Tensor], list[tf.TensorShape]]:
+    """The tensors of which gradients consist, and the shapes of their sums."""
+    tensors, shapes = [], []
+    for gradient in gradients:
+        if isinstance(gradient, tf.IndexedSlices):
+            tensors += [gradient.values, gradient.indices]
+            shapes += [tf.TensorShape([None, *gradient.values.shape[1:]]), tf.TensorShape([None])]
+        elif gradient is not None:
+            tensors.append(gradient)
+            shapes.append(gradient.shape)
+    return tensors, shapes
+
+
+def _added(gradient, total: tf.Tensor, more: tf.Tensor) -> tf.Tensor:
+    return tf.concat([total, more], 0) if isinstance(gradient, tf.IndexedSlices) else total + more
+
+
+def _packed(gradients: Gradients, parts: list[tf.Tensor]) -> Gradients:
+    left = iter(parts)
+    return [
+        tf.IndexedSlices(next(left), next(left), gradient.dense_shape)
+        if isinstance(gradient, tf.IndexedSlices)
+        else gradient if gradient is None else next(left)
+        for gradient in gradients
+    ]  # fmt: skip
+
+
+class _Stacked:
+    """Batches that a loop reads by their number. Their tensors may have different shapes."""
+
+    def __init__(self, batches: Sequence[tuple]):
+        self._structure = batches[0]
+        columns = zip(*(tf.nest.flatten(batch, expand_composites=True) for batch in batches))
+        self._arrays = [self._array(column) for column in columns]
+
+    @staticmethod
+    def _array(column):
+        if column[0] is None:
+            return None
+        shape = column[0].shape
+        array = tf.TensorArray(column[0].dtype, len(column), infer_shape=False, element_shape=shape)
+        for number, tensor in enumerate(column):
+            array = array.write(number, tensor)
+        return array
+
+    def read(self, number: tf.Tensor) -> tuple:
+        tensors = [None if array is None else array.read(number) for array in self._arrays]
+        return tf.nest.pack_sequence_as(self._structure, tensors, expand_composites=True)

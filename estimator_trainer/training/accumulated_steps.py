@@ -1,0 +1,226 @@
+"""Gradients of several batches in one step of an Estimator: --accumulate_steps.
+
+A model_fn has built the step of one micro-batch: its loss, its gradients, and the train_op that applies them. What the
+gradients need is copied into a loop, which takes the micro-batches after the first one and adds up. The train_op then
+applies the sums. The sums live in the loop: no checkpoint holds any, and a step is taken as a whole or not at all.
+
+The model_fn is told of as many replicas as there are micro-batches in a step. So it scales its losses for so many, and
+the sums are those of an all-reduce over so many. The loss is that of all micro-batches, summaries are of the first.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import applied_gradients, counted_replicas, graphs
+from estimator_trainer.errors import UsageError
+from estimator_trainer.training import step_batches, step_functions
+from estimator_trainer.training.step_part import Part
+
+v1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Value:
+    """What a step adds up over its micro-batches.
+
+    Attributes:
+        tensor: the identity of what one micro-batch gives. The rest of the step reads it.
+        kind: 'sum' or 'mean'; 'rows', of a sparse gradient, which are put behind each other.
+    """
+
+    tensor: tf.Tensor
+    kind: str = 'sum'
+
+    @property
+    def of_micro_batch(self) -> tf.Tensor:
+        return self.tensor.op.inputs[0]
+
+    @property
+    def shape(self) -> tf.TensorShape:
+        shape = self.of_micro_batch.shape
+        return tf.TensorShape([None, *shape[1:]]) if self.kind == 'rows' and shape.rank else shape
+
+    def added(self, total: tf.Tensor, more: tf.Tensor) -> tf.Tensor:
+        return tf.concat([total, more], 0) if self.kind == 'rows' else total + more
+
+
+class Accumulation:
+    """The steps of one Estimator.
+
+    Args:
+        count: micro-batches of a step, at least 2.
+
+    Attributes:
+        has_ordered_calls: of `step_loop.StepLoop`, for the loop that `build` has added.
+    """
+
+    def __init__(self, count: int):
+        self._count, self.has_ordered_calls = count, False
+        self._gradients: list[_Value] = []
+        self._losses: list[_Value] = []
+
+    def of_model_fn(self, model_fn):
+        """A model_fn, of features, labels, mode, params and config, whose gradients and losses can be added up. It is
+        called once for each replica."""
+
+        def wrapped(features, labels, mode, params, config):
+            if mode != tf.estimator.ModeKeys.TRAIN:
+                return model_fn(features, labels, mode, params, config)
+            with (
+                counted_replicas.times(self._count),
+                counted_replicas.scaled_by_optimizers(),
+                applied_gradients.replaced(self._of_sums),
+            ):
+                spec = model_fn(features, labels, mode, params, config)
+                kind = 'mean' if counted_replicas.loss_is_mean() else 'sum'
+            return spec._replace(loss=_noted(self._losses, spec.loss, kind))
+
+        return wrapped
+
+    def _of_sums(self, original):
+        def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):
+            grads_and_vars = list(grads_and_vars)
+            if not self._are_noted([gradient for gradient, _ in grads_and_vars]):
+                grads_and_vars = [(self._gradient(gradient), variable) for gradient, variable in grads_and_vars]
+            return original(optimizer, grads_and_vars, *args, **kwargs)
+
+        return apply_gradients
+
+    def _are_noted(self, gradients) -> bool:
+        """Whether an optimizer within another one is given what was noted already."""
+        given = [gradient for gradient in gradients if gradient is not None]
+        if not given or not self._gradients:
+            return False
+        needed = _computed_from(given[0].values if isinstance(given[0], tf.IndexedSlices) else given[0])
+        return any(value.tensor.op in needed for value in self._gradients)
+
+    def _gradient(self, gradient):
+        if gradient is None:
+            return None
+        if isinstance(gradient, tf.IndexedSlices):
+            rows = [_noted(self._gradients, tensor, 'rows') for tensor in (gradient.values, gradient.indices)]
+            return tf.IndexedSlices(*rows, gradient.dense_shape)
+        return _noted(self._gradients, gradient, 'sum')
+
+    def build(self, train_op: tf.Operation, wait: tf.Tensor | None) -> tf.Tensor | None:
+        """Adds the loop to the graph of a step. The model_fn has been called for all replicas.
+
+        Args:
+            wait: how long a micro-batch was waited for, or None.
+
+        Returns:
+            How long all of them were, or None.
+
+        Raises:
+            UsageError: the gradients of this step cannot be added up.
+        """
+        if not self._gradients:
+            raise _refused('the model_fn gives no gradients to an optimizer')
+        graph, values = train_op.graph, [*self._gradients, *self._losses]
+        if any(value.tensor.graph is not graph for value in values):
+            raise _refused('the model_fn applies its gradients under a condition, as if it added them up itself')
+        with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
+            waited = [] if wait is None else [_Value(tf.identity(wait))]
+            micro_batch = _MicroBatch(train_op, self._gradients, [*self._losses, *waited])
+            self.has_ordered_calls = micro_batch.has_ordered_calls
+            sums = self._sums(micro_batch, [*values, *waited])
+        for value, total in zip(values, sums):
+            graphs.replace_input(value.tensor.op, 0, total)
+        return sums[-1] if waited else None
+
+    def _sums(self, micro_batch, values) -> list:
+        def take_another(number, *totals):
+            copies, updates = micro_batch.copy()
+            totals = [value.added(total, copy) for value, total, copy in zip(values, totals, copies)]
+            with tf.control_dependencies([*updates, *totals]):
+                return number + 1, *totals
+
+        first = [value.of_micro_batch for value in values]  # its turn is over before the loop begins
+        with tf.control_dependencies([*micro_batch.updates, *first]):
+            begins = tf.identity(tf.constant(1))
+        number, *sums = tf.while_loop(
+            lambda number, *_: number < self._count,
+            take_another,
+            (begins, *first),
+            shape_invariants=(tf.TensorShape([]), *(value.shape for value in values)),
+            parallel_iterations=1,
+            name='micro_batches',
+        )
+        for op in micro_batch.once:
+            graphs.run_after(op, number.op)
+        return [total / self._count if value.kind == 'mean' else total for value, total in zip(values, sums)]
+
+
+class _MicroBatch:
+    """The part of a step that is done for each micro-batch.
+
+    Attributes:
+        updates: operations that change something by what they compute from the batch: such as the averages of a
+            BatchNormalization.
+        once: those that change something else, such as a counter, and that no gradient waits for. They are done when
+            all micro-batches have been computed.
+    """
+
+    def __init__(self, train_op, gradients, others):
+        values = [*gradients, *others]
+        noted = [value.tensor.op for value in values]
+        self._reads = [value.of_micro_batch for value in values]
+        own, follows = set(step_batches.needed(tensor.op for tensor in self._reads)), step_batches.following(noted)
+        if own & follows:
+            raise _refused('the gradients of one optimizer wait for the update of another one')
+        asking = [op for op in own if op.type in step_functions.ASKS]
+        if not any(_computed_from(value.tensor) & set(asking) for value in gradients):
+            raise _refused('what the model_fn gives to its optimizer is not computed from the batch of the step')
+        of_batch, functions = _computed_with(asking), step_functions.Functions(train_op.graph)
+        needed = step_batches.needed([train_op, *noted])
+        writes = [op for op in needed if op not in follows and op not in asking and functions.may_write(op)]
+        self.updates = [op for op in writes if op in of_batch]
+        beside = {op for op in writes if op not in of_batch}
+        own |= set(step_batches.needed(self.updates))
+        self.once = [op for op in beside if op not in own]
+        try:
+            self._part = Part(train_op.graph, [*(tensor.op for tensor in self._reads), *self.updates], without=beside)
+        except step_functions.CannotLoop as error:
+            raise _refused(f'the step cannot be the body of a loop: {error}') from error
+        self._given = {tensor.ref(): tensor for tensor in self._part.inputs_from(beside)}
+        self.has_ordered_calls = self._part.has_ordered_calls
+
+    def copy(self) -> tuple:
+        """-> (what a further micro-batch gives, its updates)"""
+        return self._part.copy(self._reads, self.updates, self._given)
+
+
+def _noted(values, tensor, kind) -> tf.Tensor:
+    values.append(_Value(tf.identity(tensor), kind))
+    return values[-1].tensor
+
+
+def _computed_from(tensor) -> set:
+    """The operations with whose results a tensor is computed, those of the graphs round a function among them. What
+    is only waited for is none."""
+    outside = {inside.op: outer.op for outer, inside in getattr(tensor.graph, 'captures', None) or ()}
+    seen, left = set(), [tensor.op]
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen.add(op)
+            left += [outside[op]] if op in outside else [read.op for read in op.inputs]
+    return seen
+
+
+def _computed_with(ops) -> set:
+    """The operations that compute with the results of any of these, and these."""
+    seen, left = set(), list(ops)
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen.add(op)
+            left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
+    return seen
+
+
+def _refused(why) -> UsageError:
+    return UsageError(
+        f'--accumulate_steps: {why}; leave the flag out, or let the job apply the gradients of each batch.'
+    )
