@@ -11,7 +11,7 @@ from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import run_params
 from estimator_trainer.run_dir import config_file, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import dues, stop_words
+from estimator_trainer.training import dues, messages
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
@@ -128,8 +128,8 @@ def _evaluation(config) -> str:
 def _early_stop(plan, steps) -> str:
     if plan.stop_rule is None:
         return 'early stop: none'
-    cannot = stop_words.warning(plan, steps)
-    return f'early stop: {stop_words.rule(plan)}{f"; WARNING: {cannot}" if cannot else ""}'
+    cannot = messages.stop_warning(plan, steps)
+    return f'early stop: {messages.stop_rule(plan)}{f"; WARNING: {cannot}" if cannot else ""}'
 
 
 def _exports(config, job) -> str:

@@ -12,7 +12,7 @@ from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
-from estimator_trainer.training import broken_input, dues, loop, reports
+from estimator_trainer.training import dues, failures, loop, reports
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
@@ -86,13 +86,11 @@ class KerasTraining:
         return self
 
     def __exit__(self, kind, error, traceback) -> bool:
-        """After the last step, in every task; or where the input of the next step has failed (see broken_input)."""
+        """After the last step, in every task; or where the input of the next step has failed (see failures.py)."""
         of_the_data, step = None, self._loop.step
         if error is not None:
-            of_the_data = broken_input.of_the_data(error)
-            if not (
-                self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._setup.watchdog))
-            ):
+            of_the_data = failures.of_the_data(error)
+            if not (self._plan.trains_alone and (of_the_data or failures.ends_training(error, self._setup.watchdog))):
                 return False
             step = self.read_step()  # the call may have taken some of its steps
         self._loop.ends(loop.END_OF_DATA, step)  # if nothing else has ended it

@@ -12,7 +12,7 @@ import tf_config
 from estimator_trainer.compat.patches import eager_mode, forked_session, heartbeat, python_functions, python_lock
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.training import broken_input, dues
+from estimator_trainer.training import dues, failures
 
 _LEAST_SYNC_THREADS = 4
 
@@ -66,7 +66,7 @@ def make_run_configs(plan, watchdog) -> RunConfigs:
     python_functions.install(watchdogs.SIGNALS)
     forked_session.install()
     if plan.trains_alone:
-        broken_input.install(watchdog)
+        failures.save_if_input_fails(watchdog)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
     return RunConfigs(own, local)
 
