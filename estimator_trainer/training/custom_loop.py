@@ -1,18 +1,18 @@
 """Trains a Keras model with a loop of our own: strategy.run and a tape."""
 
 import time
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.jobs import losses
-from estimator_trainer.training import eager_calls, waits
-from estimator_trainer.training.keras_training import KerasTraining
+from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
 
 
 class CustomLoopTrainer:
     """A trainer.Trainer. With --steps_per_call=1 Python goes over the distributed data set, and each step is one call
-    of a tf.function; otherwise a tf.function takes several steps from an iterator (`eager_calls`)."""
+    of a tf.function; otherwise a tf.function takes several steps from an iterator (`losses_of_calls`)."""
 
     evaluates_first_checkpoint = False
 
@@ -27,10 +27,10 @@ class CustomLoopTrainer:
             batches, params = run.batches(), setup.params.as_dict()
             steps = ModelSteps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
             if setup.plan.config.most_steps_per_call == 1:
-                in_time = waits.measured(iter(batches), setup.waits.for_input, time.perf_counter)
+                in_time = measured(iter(batches), setup.waits.for_input, time.perf_counter)
                 calls = ([steps.one(batch)] for batch in in_time)
             else:
-                calls = eager_calls.losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
+                calls = losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
             first, rate = loop.step, run.rate()
             while not stops:
                 loop.begins_call()
@@ -87,3 +87,15 @@ class ModelSteps:
             else:
                 metric.update_state(labels, outputs)
         return share
+
+
+def measured(batches: Iterator, waited: Callable[[float], None], clock: Callable[[], float]) -> Iterator:
+    """Yields the batches. `waited` is told how long each of them had to be waited for."""
+    while True:
+        began = clock()
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        waited(clock() - began)
+        yield batch

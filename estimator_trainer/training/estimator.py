@@ -3,14 +3,15 @@
 import json
 import logging
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates, waits
+from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates
 from estimator_trainer.training.dues import save_rule
-from estimator_trainer.training.session_hook import SavedListener, SessionHook
+from estimator_trainer.training.session_hook import SessionHook
 from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
@@ -112,14 +113,13 @@ class _Training:
         if plan.uses_parameter_servers:
             with lacks.or_without(graphs.__file__):
                 transfers.bundle([spec.train_op, spec.loss])
-        waits.now_of_call(wait)
         rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
-        self._hook = SessionHook(self._setup, rule, step_after, several.calls if why is None else None, reads)
+        self._hook = SessionHook(self._setup, rule, step_after, wait, several.calls if why is None else None, reads)
         saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
         listeners = []
         if plan.is_chief or plan.in_sync:
-            listeners = [SavedListener(self._setup.loop, self._saved, self._hook.batches_beside)]
+            listeners = [_SavedListener(self._setup.loop, self._saved, self._hook.batches_beside)]
         if not has_savers and any(rule):
             if listeners:
                 self._hook.saver = saver_hooks.CheckpointSaver(
@@ -180,6 +180,37 @@ class _Training:
         # A session that has failed is left to the end of the process: to close it may mean to wait for a lost task.
         session.close()
         return loss
+
+
+class _SavedListener(tf.estimator.CheckpointSaverListener):
+    """Lets no weight that is not finite into a checkpoint, and tells of each.
+
+    Args:
+        loop: loop.Loop.
+        saved: (step) -> None, is told of each but the first, which holds what training began with.
+        batches_beside: of SessionHook.
+    """
+
+    def __init__(self, loop, saved, batches_beside):
+        self._loop, self._saved, self._batches_beside, self._began = loop, saved, batches_beside, False
+
+    def begin(self):
+        self._finite = {
+            variable.op.name: tf.reduce_all(tf.math.is_finite(variable))
+            for variable in v1.trainable_variables()
+            if variable.dtype.base_dtype.is_floating
+        }
+
+    def before_save(self, session, global_step_value):
+        finite = session.run(self._finite)
+        weights = [(name, bool(np.all(finite[name]))) for name in sorted(finite)]
+        self._loop.saves(int(global_step_value), weights, self._batches_beside(session))
+
+    def after_save(self, session, global_step_value):
+        self._loop.saved(int(global_step_value))
+        if self._began:
+            self._saved(int(global_step_value))
+        self._began = True
 
 
 def _of_all(plan, has_savers: bool, why: str | None) -> tuple:

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import eager_calls
-from estimator_trainer.training.keras_training import KerasTraining
+from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
 
 
 class KerasFitTrainer:
@@ -84,7 +83,7 @@ class GlobalLossModel(tf.keras.Model):
         self._calls = None
 
         def train_function(iterator):
-            self._calls = self._calls or eager_calls.losses_of_calls(setup, strategy, self._replica_step, iterator)
+            self._calls = self._calls or losses_of_calls(setup, strategy, self._replica_step, iterator)
             losses = next(self._calls, None)
             if losses is None:
                 raise StopIteration  # as the iterator of a data set does

@@ -1,6 +1,7 @@
-"""What people see of a training: a bar or lines, TensorBoard's examples/s, metrics.jsonl."""
+"""What people see of a training: a bar or lines, TensorBoard's examples/s, metrics.jsonl, and how long steps waited."""
 
 import logging
+import math
 import os
 import sys
 import time
@@ -117,3 +118,32 @@ class Reports:
             if step - then > 1:
                 return (step - then) / max(now - at, 1e-9)
         return None
+
+
+class Waits:
+    """Seconds that the steps of this process have waited since it was started, for their batches and for other workers.
+
+    What counts is the time that a step really waits: reading that happens meanwhile, in tf.data's threads, does not.
+
+    Args:
+        for_peers: () -> those for other workers; None: they are not measured.
+    """
+
+    def __init__(self, for_peers: Callable[[], float] | None = None):
+        self._for_peers, self._for_input = for_peers, None
+        self._reported: dict[str, float] = {}
+
+    def for_input(self, secs: float) -> None:
+        """Some steps have waited so long for their batches; NaN: nobody knows."""
+        if math.isfinite(secs):
+            self._for_input = (self._for_input or 0.0) + float(secs)
+
+    def totals(self) -> dict[str, float]:
+        """name -> seconds, of those that are measured."""
+        secs_by_name = {'input_wait_secs': self._for_input, 'peer_wait_secs': self._for_peers and self._for_peers()}
+        return {name: secs for name, secs in secs_by_name.items() if secs is not None}
+
+    def since_last(self) -> dict[str, float]:
+        """name -> seconds since the last call of this method."""
+        before, self._reported = self._reported, self.totals()
+        return {name: secs - before.get(name, 0.0) for name, secs in self._reported.items()}

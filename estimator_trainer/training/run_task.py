@@ -18,7 +18,7 @@ from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import loop as loops
-from estimator_trainer.training import messages, parameter_server, runtime, waits
+from estimator_trainer.training import messages, parameter_server, reports, runtime
 from estimator_trainer.training.sync import agreed_start, all_reduce, coordination, first_batches
 from estimator_trainer.training.trainer import Setup, input_fn_of, make_evaluator, make_trainer
 
@@ -112,7 +112,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     loop = loops.Loop(
         plan, params, watchdog, _stop_reason(config, rule), profiler, compared, _keep_position(plan, params)
     )
-    waited = waits.Waits(memory and memory.waited_secs)
+    waited = reports.Waits(memory and memory.waited_secs)
     watchdog.hear_waits(waited.totals)
     setup = Setup(plan, watchdog, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)

@@ -1,8 +1,8 @@
-"""The training session of an Estimator: what is done round each of its calls, and when it saves a checkpoint."""
+"""The training session of an Estimator: what is done round each of its calls, how many steps each of them takes, and
+when it saves a checkpoint."""
 
 import logging
 
-import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
@@ -10,12 +10,14 @@ from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import warm_start
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import dues, waits
+from estimator_trainer.training import dues
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.reports import Reports
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
+# Steps of a call of several workers, whose calls end together: ten slow steps have to fit into the grace period.
+_MOST_IN_STEP = 10
 _COMPARED_STEPS = 1024  # the tasks compare their global steps modulo this number, which a float32 can sum up
 
 
@@ -26,16 +28,18 @@ class SessionHook(tf.estimator.SessionRunHook):
         setup: trainer.Setup.
         rule: dues.SaveRule.
         step_after: of `sync_training.step_after`, for one call.
-        calls: calls.Calls; None: each call takes one step.
+        wait: how long a step has waited for its batch, or the steps of a call; None: it is not measured.
+        calls: Calls; None: each call takes one step.
         reads: step_batches.BatchReads; None: only steps read batches.
 
     Attributes:
         saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
     """
 
-    def __init__(self, setup, rule, step_after, calls=None, reads=None):
+    def __init__(self, setup, rule, step_after, wait=None, calls=None, reads=None):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
         self._reads, self._saves, self._step_after = reads, dues.Saves(rule), step_after
+        self._waits = [] if wait is None else [tf.reduce_sum(wait)]
         self._in_call = self._listener_stopped = False
         self.saver = None
 
@@ -56,7 +60,7 @@ class SessionHook(tf.estimator.SessionRunHook):
     def begin(self):
         self._global_step = v1.train.get_global_step()
         losses = self._calls.losses if self._calls else v1.get_collection(v1.GraphKeys.LOSSES)[-1:]  # Estimator's
-        self._fetches = [losses, waits.of_call(), self._step_after]
+        self._fetches = [losses, self._waits, self._step_after]
         participant = agreement.join(self._wishes, loops.WISHES + 1 + bool(self._calls))
         self._participant = None if agreement.in_step() is None else participant  # there are other tasks
         if self.saver:
@@ -144,32 +148,86 @@ class SessionHook(tf.estimator.SessionRunHook):
         return [*self._loop.wishes(), self._compared_step, *([self._calls.next_length()] if self._calls else [])]
 
 
-class SavedListener(tf.estimator.CheckpointSaverListener):
-    """Lets no weight that is not finite into a checkpoint, and tells of each.
+class Calls:
+    """How many steps each call of a session takes, while it trains. SessionHook asks.
+
+    A call ends where something is due, where it has taken too long, and after a step that has not moved the global step
+    by 1; from then on each call takes one step.
 
     Args:
-        loop: loop.Loop.
-        saved: (step) -> None, is told of each but the first, which holds what training began with.
-        batches_beside: of SessionHook.
+        setup: trainer.Setup.
+        steps: step_loop.StepLoop.
+        timer: several_steps.CallTimer; None: this task's calls end where those of the others do.
+
+    Attributes:
+        planned, done: steps of the last call: requested, taken.
     """
 
-    def __init__(self, loop, saved, batches_beside):
-        self._loop, self._saved, self._batches_beside, self._began = loop, saved, batches_beside, False
+    def __init__(self, setup, steps, timer):
+        self._plan, self._loop, self._steps, self._timer = setup.plan, setup.loop, steps, timer
+        config = setup.plan.config
+        self._summary_steps = config.save_summary_steps or None
+        longest = dues.MOST_STEPS_OF_CALL if timer else _MOST_IN_STEP
+        self._lengths = dues.CallLengths(config.most_steps_per_call, self._next_due, longest)
+        self.losses = steps.losses
 
-    def begin(self):
-        self._finite = {
-            variable.op.name: tf.reduce_all(tf.math.is_finite(variable))
-            for variable in v1.trainable_variables()
-            if variable.dtype.base_dtype.is_floating
-        }
+    @property
+    def step(self) -> int:
+        """The last one."""
+        return self._loop.step
 
-    def before_save(self, session, global_step_value):
-        finite = session.run(self._finite)
-        weights = [(name, bool(np.all(finite[name]))) for name in sorted(finite)]
-        self._loop.saves(int(global_step_value), weights, self._batches_beside(session))
+    def start(self, session) -> None:
+        """Training begins."""
+        self._session, self._first = session, self.step
+        self.planned, self._next, self._left = 1, 1, 0
+        self._one_step = False  # a step has moved the global step by another number than 1
+        if self._timer:
+            self._timer.start(session)
 
-    def after_save(self, session, global_step_value):
-        self._loop.saved(int(global_step_value))
-        if self._began:
-            self._saved(int(global_step_value))
-        self._began = True
+    def begin(self) -> dict:
+        """A call begins. What it is fed."""
+        self.planned = self._left or self._next
+        if self._timer:
+            self.planned = min(self.planned, self._next_due(self.step) - self.step)  # a profile may have been asked for
+            self._timer.begin()
+        self._lengths.begin()
+        return {self._steps.most: self.planned, self._steps.first: self.step}
+
+    def next_length(self) -> int:
+        """What all tasks do in the next call, if this one takes all its steps. The chief says it."""
+        if not self._plan.is_chief:
+            return 0
+        return 1 if self._one_step else self._lengths.of_call_after(self.step + self.planned)
+
+    def took(self, steps: int, step: int) -> None:
+        """The call has ended. `step` is the global step now."""
+        self.done, self._left = steps, self.planned - steps
+        self._lengths.took(steps)
+        if step != self.step + steps and not self._one_step:
+            self._one_step = True
+            if self._plan.is_chief:
+                moved = step - self.step - steps + 1
+                _log.info('one step a call: the train_op has moved the global step by %d, and not by 1', moved)
+        if self._timer:
+            self._timer.ended(self._session, early=self._left > 0)
+
+    def plan_next(self, participant) -> None:
+        """What was due after the call is done. The last number of `participant` is `next_length`."""
+        if self._one_step:  # in all tasks at once: they move the global step alike
+            self._next, self._left = 1, 0
+        elif self._timer:
+            self._next, self._left = self._lengths.of_call_after(self.step), 0
+        else:
+            self._next = max(1, participant.numbers()[-1])
+
+    def stop(self) -> None:
+        """Training is over."""
+        if self._timer:
+            self._timer.stop()
+
+    def _next_due(self, step: int) -> int:
+        return self._loop.next_due(step, alone=True)  # in several tasks the chief asks, and tells the others
+
+    def next_summary(self, step: int) -> int | None:
+        """The next step after `step` of which a summary is written; None: of none."""
+        return dues.every(self._first + 1, self._summary_steps)(step)  # upstream's hook writes those of the first step

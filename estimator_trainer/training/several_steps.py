@@ -1,7 +1,11 @@
 """Several training steps of an Estimator in one session.run: --steps_per_call.
 
-Here it is decided whether calls may take several steps, and their graph is made. `calls` says how many each takes.
+Here it is decided whether calls may take several steps, and their graph is made. `session_hook.Calls` says how many
+each takes.
 """
+
+import threading
+import time
 
 import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
@@ -9,7 +13,8 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.training import step_loop
-from estimator_trainer.training.calls import Calls, CallTimer
+from estimator_trainer.training.dues import LONGEST_CALL_SECS
+from estimator_trainer.training.session_hook import Calls
 
 v1 = tf.compat.v1
 
@@ -84,7 +89,7 @@ class SeveralSteps:
         CannotLoop: the step cannot be the body of a loop.
 
     Attributes:
-        calls: calls.Calls.
+        calls: session_hook.Calls.
     """
 
     def __init__(self, setup, spec, wait, step_after, between):
@@ -167,3 +172,55 @@ def _merged_summaries(spec):
         return v1.summary.merge(own) if isinstance(own, list | tuple) else own
     of_graph = v1.get_collection(v1.GraphKeys.SUMMARY_OP)
     return of_graph[0] if of_graph else v1.summary.merge_all()
+
+
+class CallTimer:
+    """Ends a call of this process after the step in which it has taken too long: steps may become slower at any time,
+    and a signal is obeyed after the call.
+
+    A thread sets a variable, at which the loop looks after each step.
+
+    Args:
+        loss: of a step.
+
+    Attributes:
+        reached: a tensor of the step.
+    """
+
+    def __init__(self, loss):
+        with tf.device('/cpu:0'):
+            handle = tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name='end_of_call')
+            self._set = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(True))
+            self._clear = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(False))
+        with tf.device('/cpu:0'), tf.control_dependencies([loss]):
+            self.reached = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.bool)
+        self._began = None
+        self._over = threading.Event()
+
+    def start(self, session) -> None:
+        session.run(self._clear)
+        threading.Thread(target=self._watch, args=(session,), name='end_of_call', daemon=True).start()
+
+    def _watch(self, session) -> None:
+        ended = None  # the beginning of the call that was ended last
+        while not self._over.wait(LONGEST_CALL_SECS / 2):
+            began = self._began
+            if began is None or began == ended or time.monotonic() - began < LONGEST_CALL_SECS:
+                continue
+            try:
+                session.run(self._set)
+            except (tf.errors.OpError, RuntimeError):  # the session is closed
+                return
+            ended = began
+
+    def begin(self) -> None:
+        """A call begins."""
+        self._began = time.monotonic()
+
+    def ended(self, session, early: bool) -> None:
+        self._began = None
+        if early:
+            session.run(self._clear)
+
+    def stop(self) -> None:
+        self._over.set()

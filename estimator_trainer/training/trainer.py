@@ -18,7 +18,7 @@ from estimator_trainer.run_dir import training_file
 from estimator_trainer.training import runtime
 from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.plan import Plan
-from estimator_trainer.training.waits import Waits
+from estimator_trainer.training.reports import Waits
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoints, training_file
 from estimator_trainer.training import estimator as training
-from estimator_trainer.training import loop, session_hook, waits
+from estimator_trainer.training import loop, reports, session_hook
 
 v1 = tf.compat.v1
 TERM, INT = signal.SIGTERM, signal.SIGINT
@@ -120,7 +120,7 @@ def train(
     run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
     its = loop.Loop(plan, run_params, watchdog, reason)
     setup = types.SimpleNamespace(
-        plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=waits.Waits(), counts=dict
+        plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=reports.Waits(), counts=dict
     )
     estimator = tf.estimator.Estimator(model_fn, config=run_config, params=params)
     training.train_by_loop(estimator, setup, saved)

@@ -161,3 +161,30 @@ def test_nothing_waits_where_a_hook_may_run_a_part_of_the_step(make, waits):
         update = resource().assign_add(1.0)
         step_batches.wait_for_batch([tf.group(update, read)], [make(read)])
         assert (read.op in update.op.control_inputs) == waits
+
+
+@pytest.fixture
+def reads():
+    """A graph that reads a batch of a data set."""
+    with tf.Graph().as_default() as graph:
+        iterator = v1.data.make_one_shot_iterator(tf.data.Dataset.range(100))
+        yield graph, iterator.get_next()
+
+
+def test_the_wait_of_a_step_that_reads(reads):
+    graph, batch = reads
+    secs = step_batches.measured_wait(step_batches.needed([batch.op]))
+    with v1.Session(graph=graph) as session:
+        found = [session.run([batch, secs]) for _ in range(3)]
+    assert [number for number, _ in found] == [0, 1, 2]
+    assert all(0 < wait < 60 for _, wait in found)
+
+
+def test_no_wait_of_a_graph_without_iterators():
+    with tf.Graph().as_default() as graph:
+        assert step_batches.measured_wait(graph.get_operations()) is None
+
+
+def test_no_wait_of_a_graph_that_may_not_read_a_clock(reads, monkeypatch):
+    monkeypatch.setattr(step_batches.determinism, 'is_on', lambda: True)
+    assert step_batches.measured_wait(reads[0].get_operations()) is None
