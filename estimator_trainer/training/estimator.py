@@ -9,10 +9,9 @@ import tensorflow as tf
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates
+from estimator_trainer.training import coordination, several_steps, step_graph, sync_ps, transfers, unrun_updates
 from estimator_trainer.training.dues import save_rule
 from estimator_trainer.training.session_hook import SessionHook
-from estimator_trainer.training.sync import coordination
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -92,12 +91,12 @@ class _Training:
         if plan.is_chief:
             unrun_updates.warn(spec, hooks_of_job)
         if not plan.uses_parameter_servers:
-            step_batches.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
+            step_graph.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None
         is_one_process = plan.num_replicas == 1 and not plan.uses_parameter_servers
         if is_one_process and several_steps.may_read_batches(hooks_of_job, spec.scaffold):
-            reads = step_batches.count_reads([train_op, spec.loss.op])
-        wait = step_batches.measured_wait(step_batches.needed([train_op, spec.loss.op])) if plan.is_chief else None
+            reads = step_graph.count_reads([train_op, spec.loss.op])
+        wait = step_graph.measured_wait(step_graph.needed([train_op, spec.loss.op])) if plan.is_chief else None
         several, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:
             has_savers, why = _of_all(plan, has_savers, why)

@@ -28,9 +28,8 @@ from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
-from estimator_trainer.training import what_failed
+from estimator_trainer.training import agreed_start, coordination, what_failed
 from estimator_trainer.training.loop import NotFiniteError
-from estimator_trainer.training.sync import agreed_start, all_reduce
 
 _log = logging.getLogger('estimator_trainer')
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -46,7 +45,7 @@ _OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # 
 _RAISING = (
     os.path.join(os.path.dirname(tf.__file__), 'python', ''),
     os.path.abspath(python_lock.__file__),
-    os.path.abspath(all_reduce.__file__),
+    os.path.abspath(coordination.__file__),
 )
 
 

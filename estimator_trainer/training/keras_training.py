@@ -14,7 +14,7 @@ from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import determinism, optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
-from estimator_trainer.training import dues, failures, loop, reports, step_batches
+from estimator_trainer.training import dues, failures, loop, reports, step_graph
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
@@ -251,7 +251,7 @@ def call_of_steps(strategy, replica_step):
 
 def _wait_for_input():
     """The wait of the iterators that the graph under construction has asked so far."""
-    wait = step_batches.measured_wait(tf.compat.v1.get_default_graph().get_operations())
+    wait = step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations())
     return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
 
 

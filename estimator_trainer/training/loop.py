@@ -80,7 +80,7 @@ class Loop:
         watchdog, profiler: are told of each call.
         stop_reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
             task, about twice a second.
-        first_batches: sync.first_batches.FirstBatches; None: nobody compares them.
+        first_batches: coordination.FirstBatches; None: nobody compares them.
         keep_position: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
             `batches` have been read in this process.
 

@@ -17,9 +17,8 @@ from estimator_trainer.monitoring.profiles import profile_flags
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.training import agreed_start, coordination, messages, parameter_server, reports, runtime
 from estimator_trainer.training import loop as loops
-from estimator_trainer.training import messages, parameter_server, reports, runtime
-from estimator_trainer.training.sync import agreed_start, all_reduce, coordination, first_batches
 from estimator_trainer.training.trainer import Setup, input_fn_of, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')
@@ -88,7 +87,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     memory = None
     if plan.trains:
         start_step = agreed_start.agree(plan, contents) if plan.in_sync else checkpoints.last_step(model_dir)
-        memory = all_reduce.connect(plan) if plan.in_sync else None
+        memory = coordination.connect_memory(plan) if plan.in_sync else None
         expected, params = params.max_steps, _started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
             watchdog.write_training_file(model_dir, params.max_steps)
@@ -107,7 +106,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
         watchdog.when_asked_to_profile(profiler.ask)
     input_fn, compared = input_fn_of(plan, dataset), None
     if plan.in_sync and job.input_fn:
-        compared = first_batches.FirstBatches(plan)
+        compared = coordination.FirstBatches(plan)
         input_fn = compared.watched(input_fn)
     loop = loops.Loop(
         plan, params, watchdog, _stop_reason(config, rule), profiler, compared, _keep_position(plan, params)

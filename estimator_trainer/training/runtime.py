@@ -78,8 +78,8 @@ def _set_tf_config(text) -> None:
 
 
 def _inter_op_threads(plan) -> int:
-    """A synchronous task's server answers the others on these threads as well, heartbeats included: on
-    a single core there would be one, which any operation that waits takes away. sync.all_reduce counts on these too."""
+    """A synchronous task's server answers the others on these threads as well, heartbeats included: on a single core
+    there would be one, which any operation that waits takes away. All-reduces in shared memory count on these too."""
     threads = plan.config.inter_op_threads
     if not plan.is_multi_worker:
         return threads

@@ -30,7 +30,7 @@ class SessionHook(tf.estimator.SessionRunHook):
         step_after: of `sync_training.step_after`, for one call.
         wait: how long a step has waited for its batch, or the steps of a call; None: it is not measured.
         calls: Calls; None: each call takes one step.
-        reads: step_batches.BatchReads; None: only steps read batches.
+        reads: step_graph.BatchReads; None: only steps read batches.
 
     Attributes:
         saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.

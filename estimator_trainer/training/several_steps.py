@@ -26,7 +26,7 @@ def make(setup, spec, hooks, wait, step_after) -> tuple:
         setup: trainer.Setup.
         spec: EstimatorSpec of one step.
         hooks: all that the job has made. Those of Estimator and of the trainer are not among them.
-        wait: of `step_batches.measured_wait`.
+        wait: of `step_graph.measured_wait`.
         step_after: of `sync_training.step_after`, for one step.
     """
     why = _why_single(setup.plan, hooks, spec.loss)

@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.training.step_functions import CannotLoop
+from estimator_trainer.training.step_graph import CannotLoop
 from estimator_trainer.training.step_part import Part
 
 v1 = tf.compat.v1

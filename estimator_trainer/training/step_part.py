@@ -9,8 +9,8 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from estimator_trainer.compat.patches import graphs
-from estimator_trainer.training import step_functions
-from estimator_trainer.training.step_functions import CannotLoop
+from estimator_trainer.training import step_graph
+from estimator_trainer.training.step_graph import CannotLoop
 
 v1 = tf.compat.v1
 _LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
@@ -36,7 +36,7 @@ class Part:
     def __init__(self, graph, targets, without=frozenset()):
         self._graph = graph
         self.ops, self.borders = set(), set()
-        self._functions = functions = step_functions.Functions(graph)
+        self._functions = functions = step_graph.Functions(graph)
         left = list(targets)
         while left:
             op = left.pop()
@@ -158,7 +158,7 @@ def _is_fixed(op) -> bool:
 
 def _is_handle(op) -> bool:
     """Whether an operation gives a resource that is found by its name in every step."""
-    return step_functions.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
+    return step_graph.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
 
 
 def _is_one(op) -> bool:

@@ -21,7 +21,6 @@ from estimator_trainer.compat.patches import applied_gradients
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoint_errors
 from estimator_trainer.training import parameter_server
-from estimator_trainer.training.sync import ps_meeting
 
 _SUMMED_TYPES = (tf.float16, tf.float32, tf.float64)  # for which accumulators have kernels
 
@@ -92,7 +91,7 @@ class _Updates:
             else:
                 sums = v1.ConditionalAccumulator(gradient.dtype, variable.shape, name, reduction_type='SUM')
                 push, take = sums.apply_grad, sums.take_grad
-            self._pushes.append(push(gradient, ps_meeting.NEVER_STALE))
+            self._pushes.append(push(gradient, parameter_server.NEVER_STALE))
             self._left_overs.append((sums.num_accumulated(), take(1)))
             total = take(self._workers)
             if sparse:
@@ -107,12 +106,12 @@ class _Updates:
             )
         own = agreement.placeholder()
         most = own.shape[0]
-        in_step = ps_meeting.Meeting('step', self._worker, self._workers, most)
-        apart = ps_meeting.Meeting('apart', self._worker, self._workers, most)
+        in_step = parameter_server.Meeting('step', self._worker, self._workers, most)
+        apart = parameter_server.Meeting('apart', self._worker, self._workers, most)
         with tf.control_dependencies(self._pushes):
             heard = in_step.add_up(tf.identity(own), [] if self._worker else [spec.train_op])
         agreement.of_graph(lambda: apart.add_up(tf.identity(own)), own, heard)
-        start = ps_meeting.Start(self._worker, self._workers, self._timeout_secs)
+        start = parameter_server.Start(self._worker, self._workers, self._timeout_secs)
         at_end = parameter_server.end_meeting(self._worker, self._workers)
         left_overs = [
             *self._left_overs,

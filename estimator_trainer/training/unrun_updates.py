@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import graphs
-from estimator_trainer.training import step_batches, step_functions
+from estimator_trainer.training import step_graph
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -72,16 +72,16 @@ def unrun(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Oper
     if any(_may_run_anything(hook) for hook in hooks):
         return []
     ops = v1.get_default_graph().get_operations()
-    run = set(step_batches.needed([*targets, *_held_by(hooks)]))
+    run = set(step_graph.needed([*targets, *_held_by(hooks)]))
     weights, variables = _names(v1.trainable_variables()), _names(v1.global_variables())
     floats = _names(variable for variable in v1.global_variables() if variable.dtype.base_dtype.is_floating)
-    functions = step_functions.Functions(ops[0].graph)
+    functions = step_graph.Functions(ops[0].graph)
     changed = {_variable(tensor.op) for op in run if functions.may_write(op) for tensor in op.inputs}
     unmoved = floats - weights - changed
     idle = [op for op in ops if op.type in _ADD | _REPLACE and op not in run and _assigned(op) in unmoved]
     if not idle:
         return []
-    moved = _after(op for op in ops if op.type in step_functions.ASKS or _variable(op) in weights)
+    moved = _after(op for op in ops if op.type in step_graph.ASKS or _variable(op) in weights)
     unknown = _after(op for op in ops if op.type.startswith('Placeholder'))
     idle = [op for op in idle if op in moved and op not in unknown and _depends_on_old_value(op)]
     of_layers = variables - {_assigned(op) for op in idle}

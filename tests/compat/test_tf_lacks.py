@@ -42,7 +42,7 @@ def mends(of):
 
 
 def input_waits(patch):
-    """training/step_batches.py has an operation wait for another one."""
+    """training/step_graph.py has an operation wait for another one."""
     with tf.Graph().as_default(), lacks.or_without(patch.__file__):
         one, two = tf.constant(1), tf.constant(2)
         patch.is_in_control_flow(one.op)

@@ -19,7 +19,7 @@ import tensorflow as tf
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
-from estimator_trainer.training.sync import coordination
+from estimator_trainer.training import coordination
 
 FILE = '.start.json'
 _LOOK_SECS = 0.5
