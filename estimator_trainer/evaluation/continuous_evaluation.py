@@ -8,9 +8,8 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import evaluation as evaluations
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import checkpoint_errors, checkpoints, ownership, protocol, training_file
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_names, ownership, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 
 _log = logging.getLogger('estimator_trainer')
@@ -135,7 +134,7 @@ def evaluate_run(plan, evaluation, max_steps) -> None:
                 'not shared. Name one on storage that every task sees at this path.'
             )
 
-    with evaluations.lock(config.model_dir) as lock:
+    with ownership.lock(config.model_dir, file_names.EVALUATOR_LOCK) as lock:
         ownership.take(
             lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of every task)'
         )

@@ -1,21 +1,27 @@
 """Evaluates and exports the checkpoints of an Estimator."""
 
 import logging
+import traceback
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import evaluation_graph, keras_seeds
-from estimator_trainer.evaluation import default_signature, kept_graph
-from estimator_trainer.evaluation.progress import EvaluationProgress
+from estimator_trainer.compat import lacks
+from estimator_trainer.compat.patches import evaluation_graph, export_signatures, keras_seeds
+from estimator_trainer.evaluation.evaluation import EvaluationProgress
 
 _log = logging.getLogger('estimator_trainer')
+v1 = tf.compat.v1
+DEFAULT = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+_PREDICT = 'predict'
+RESTORED = 'a checkpoint'  # any: upstream only asks whether there is one
+_TENSORFLOW = ('tensorflow', 'tensorflow_estimator')
 
 
 class EstimatorEvaluator:
     """An Estimator with the data of its evaluation; an evaluation.Evaluator.
 
     The data of --dataset and of files are the same in all evaluations of a process: their graph is built for the first
-    one and kept (`evaluation.kept_graph`), and the model_fn is called once. A job's own input_fn may read the present
+    one and kept (`KeptGraph`), and the model_fn is called once. A job's own input_fn may read the present
     state of a folder, or anything else of Python's, each time it is called: `Estimator.evaluate` calls it for each
     checkpoint. So it does where the graph cannot be used twice.
 
@@ -32,16 +38,15 @@ class EstimatorEvaluator:
         self._estimator, self._input_fn, self._steps, self._started = estimator, input_fn, steps, started
         self._progress = progress or EvaluationProgress(steps=steps)
         self._keeps, self._kept = same_data, None
-        self.export_saved_model = default_signature.exporting(estimator)
 
     def metric_names(self) -> set:
         with keras_seeds.kept():
             graph = self._graph()
             if graph is not None:
                 return graph.metric_names
-            with tf.Graph().as_default(), kept_graph.scope(evaluation_graph.strategy(self._estimator)):
-                *_, values, _ = evaluation_graph.build(self._estimator, self._input_fn, [], kept_graph.RESTORED)
-        return set(values) - {tf.compat.v1.GraphKeys.GLOBAL_STEP}
+            with tf.Graph().as_default(), scope(evaluation_graph.strategy(self._estimator)):
+                *_, values, _ = evaluation_graph.build(self._estimator, self._input_fn, [], RESTORED)
+        return set(values) - {v1.GraphKeys.GLOBAL_STEP}
 
     def evaluate(self, checkpoint: str) -> dict:
         self._started()
@@ -61,12 +66,17 @@ class EstimatorEvaluator:
             batches = self._estimator.predict(self._input_fn, checkpoint_path=checkpoint, yield_single_examples=False)
             return list(batches)  # its graph is the default one until the last batch
 
+    def export_saved_model(self, folder, serving_input_fn, **options) -> bytes:
+        """`Estimator.export_saved_model`, with the signature `serving_default`."""
+        with export_signatures.of_completed(with_default_signature):
+            return self._estimator.export_saved_model(folder, serving_input_fn, **options)
+
     def _graph(self):
         """The kept graph, or None where each evaluation needs its own."""
         if self._keeps and self._kept is None:
             try:
-                self._kept = kept_graph.KeptGraph(self._estimator, self._input_fn, self._steps)
-            except kept_graph.CannotBeKept as why:
+                self._kept = KeptGraph(self._estimator, self._input_fn, self._steps)
+            except CannotBeKept as why:
                 _log.info('evaluation: the graph is built anew for each checkpoint: %s', why)
                 self._keeps = False
         return self._kept
@@ -80,3 +90,155 @@ class _Batches(tf.estimator.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         self._progress.batch()
+
+
+class CannotBeKept(Exception):
+    """Why an evaluation needs a graph of its own each time."""
+
+
+class KeptGraph:
+    """The graph of an Estimator's evaluation, built once and run for one checkpoint after the other.
+
+    `Estimator.evaluate` calls the input_fn and the model_fn each time, which takes longer than the evaluation of a
+    small model. This class keeps the graph, not the session. A new session restores the checkpoint and starts metrics,
+    tables, iterators and random operations from their beginning, so the results are those of `Estimator.evaluate`, bit
+    for bit. Between evaluations no variable is in memory. There is one difference: what the model_fn reads or draws in
+    Python stays as it was when the graph was built.
+
+    It follows upstream's `_actual_eval` and `_evaluate_once`.
+
+    Args:
+        estimator: its model_fn is called once, here.
+        input_fn: the data set that it makes is begun anew for each checkpoint.
+        steps: at most so many batches; None: all.
+
+    Raises:
+        CannotBeKept: the graph serves a single evaluation.
+    """
+
+    def __init__(self, estimator, input_fn, steps):
+        self._estimator = estimator
+        self._graph = tf.Graph()
+        with self._graph.as_default():
+            self._build(input_fn, steps)
+
+    @property
+    def metric_names(self) -> set:
+        return set(self._values) - {v1.GraphKeys.GLOBAL_STEP}
+
+    def evaluate(self, checkpoint: str, evaluated=lambda: None) -> dict:
+        """Returns and writes what `Estimator.evaluate` does. `evaluated` is called after each batch."""
+        estimator = self._estimator
+        with self._graph.as_default(), scope(evaluation_graph.strategy(estimator)):
+            results = self._run(checkpoint, evaluated)
+            evaluation_graph.write(estimator, results, checkpoint)
+        return results
+
+    def _build(self, input_fn, steps) -> None:
+        strategy = evaluation_graph.strategy(self._estimator)
+        if strategy:
+            with lacks.told_as(CannotBeKept):
+                evaluation_graph.make_steps_per_run()  # outside the scope: not mirrored
+        stops, end_of_input = evaluation_graph.stops(self._estimator, steps), tf.estimator.SessionRunHook()
+        with scope(strategy):
+            scaffold, update, self._values, hooks = evaluation_graph.build(
+                self._estimator, input_fn, [end_of_input, *stops], RESTORED
+            )
+            with lacks.told_as(CannotBeKept):
+                self._updates = evaluation_graph.counted(update, stops)
+            first = hooks.index(end_of_input)
+            input_hooks, others = hooks[:first], hooks[first + 1 :]
+            _check_hooks(others)
+            for hook in hooks:
+                hook.begin()
+            self._scaffold = (scaffold or v1.train.Scaffold()).finalize()
+            for hook in others:  # as each evaluation does, when the graph is final
+                _begin_again(hook)
+        self._hooks = [*map(_AlreadyBegun, input_hooks), *others]
+
+    def _run(self, checkpoint, evaluated) -> dict:
+        creator = evaluation_graph.session_creator(self._estimator, self._scaffold, checkpoint)
+        values = v1.train.FinalOpsHook(self._values)
+        with v1.train.MonitoredSession(creator, [*self._hooks, values]) as session:
+            try:
+                while not session.should_stop():
+                    session.run(self._updates)
+                    evaluated()
+            except (tf.errors.OutOfRangeError, StopIteration) as end_of_data:
+                # Its frames and it refer to each other, and would keep the session until garbage is collected.
+                traceback.clear_frames(end_of_data.__traceback__)
+        return values.final_ops_values
+
+
+def scope(strategy):
+    return (strategy or tf.distribute.get_strategy()).scope()
+
+
+def _check_hooks(hooks) -> None:
+    """TensorFlow's own hooks are as new after `begin`. What a job's hook keeps is not known."""
+    for hook in hooks:
+        if type(hook).__module__.split('.')[0] not in _TENSORFLOW:
+            raise CannotBeKept(f"{type(hook).__name__} of its evaluation_hooks is the job's own and may keep a state")
+
+
+def _begin_again(hook) -> None:
+    try:
+        hook.begin()
+    except RuntimeError as error:
+        raise CannotBeKept(f'{type(hook).__name__} of its evaluation_hooks cannot begin twice ({error})') from error
+
+
+class _AlreadyBegun(tf.estimator.SessionRunHook):
+    """Initializes the input. Its `begin` adds operations, which it needs once."""
+
+    def __init__(self, hook):
+        self.after_create_session = hook.after_create_session
+
+
+def with_default_signature(receiver_tensors, export_outputs) -> dict:
+    """The outputs of an export, with one for `serving_default` that these receivers can have. Servers and
+    `tf.saved_model` callers ask for this signature.
+
+    The heads of Estimators give this name to the signature of their classification or regression, which takes
+    serialized tf.Examples in one string tensor. If the serving_input_fn takes raw tensors, TensorFlow leaves that
+    signature out and warns. Then `serving_default` becomes the same as `predict`, or as another prediction of the
+    model_fn. If the model_fn has no prediction, it gives the tensors of the classification or regression. All other
+    signatures keep their names and contents.
+
+    If there is none, one line says why.
+    """
+    why = _refused(export_outputs.get(DEFAULT), receiver_tensors)
+    if why is None:
+        return export_outputs
+    names = [_PREDICT, *(name for name in export_outputs if name not in (_PREDICT, DEFAULT))]
+    for name in names:
+        output = export_outputs.get(name)
+        if isinstance(output, tf.estimator.export.PredictOutput) and _refused(output, receiver_tensors) is None:
+            return {**export_outputs, DEFAULT: output}
+    given = _as_prediction(export_outputs.get(DEFAULT))
+    if given:
+        return {**export_outputs, DEFAULT: tf.estimator.export.PredictOutput(given)}
+    _log.warning('WARNING: the export has no signature %s: %s', DEFAULT, why)
+    return export_outputs
+
+
+def _as_prediction(output) -> dict:
+    """The tensors of a classification or regression, under the names that its signature has."""
+    if isinstance(output, tf.estimator.export.RegressionOutput):
+        return {'outputs': output.value}
+    if isinstance(output, tf.estimator.export.ClassificationOutput):
+        given = {'scores': output.scores, 'classes': output.classes}
+        return {name: tensor for name, tensor in given.items() if tensor is not None}
+    return {}
+
+
+def _refused(output, receiver_tensors) -> str | None:
+    """Why there is no such signature with these receivers; None: there is."""
+    if output is None:
+        return 'the model_fn gives several export_outputs and names none of them so'
+    tensors = receiver_tensors if isinstance(receiver_tensors, dict) else {'input': receiver_tensors}
+    try:
+        output.as_signature_def(tensors)
+    except ValueError as error:
+        return str(error).splitlines()[0]
+    return None

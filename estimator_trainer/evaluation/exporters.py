@@ -51,22 +51,22 @@ class Exports:
             name for exporter, folder in self._exporters if exporter.name == _FINAL for name in _saved_models(folder)
         )
 
-    def write(self, evaluator, result, final: bool, finals_before) -> None:
+    def write(self, evaluator, checkpoint: str, metrics, final: bool, finals_before) -> None:
         """Exports an evaluated checkpoint, as far as this has not been done.
 
         Args:
-            evaluator, result: evaluation.evaluation.Evaluator, and the Result that it has given.
+            evaluator: evaluation.evaluation.Evaluator.
+            metrics: of the checkpoint, and its `global_step`.
             final: training has ended with this checkpoint.
             finals_before: what `finals` was before the checkpoint was taken up.
         """
-        metrics = {**result.metrics, 'global_step': result.step}
         for exporter, folder in self._exporters:
-            if exporter.name == BestExporter.name and result.step == 0:
+            if exporter.name == BestExporter.name and metrics['global_step'] == 0:
                 continue  # nothing was learnt yet
             if exporter.name == _FINAL and set(self.finals()) - set(finals_before):
                 continue
             try:
-                exporter.export(InOwnFolder(evaluator), folder, result.checkpoint, metrics, final)
+                exporter.export(InOwnFolder(evaluator), folder, checkpoint, metrics, final)
             finally:
                 remove_unfinished(folder)
 

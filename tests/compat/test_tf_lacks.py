@@ -159,7 +159,7 @@ REFUSED = {
         [f'{DISTRIBUTE}:distribute_coordinator_context', 'tensorflow.python.training:monitored_session'],
     ),
 }
-FALLS_BACK = {  # evaluation/kept_graph.py, training/several_steps.py: the plain path, which says why
+FALLS_BACK = {  # evaluation/estimator_evaluator.py, training/several_steps.py: the plain path, which says why
     'evaluation_graph': (
         lambda patch: [
             v1.train.create_global_step(),
