@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import evaluation_graph, export_signatures, keras_seeds
-from estimator_trainer.evaluation.evaluation import EvaluationProgress
+from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1

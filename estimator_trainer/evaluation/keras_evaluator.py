@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import quiet
-from estimator_trainer.evaluation.evaluation import EvaluationProgress
+from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import checkpoints, summaries
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat.patches import keras_seeds
 from estimator_trainer.config import job_flags
-from estimator_trainer.evaluation import evaluation, exact_evaluation
+from estimator_trainer.evaluation import evaluation, evaluation_journal, exact_evaluation
 from estimator_trainer.jobs import input_fns
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
@@ -102,7 +102,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
         setup.watchdog.enter(training_file.EVALUATING)
 
     replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
-    progress_of_batches = evaluation.EvaluationProgress(
+    progress_of_batches = evaluation_journal.EvaluationProgress(
         params.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
     )
     if config.loop == 'estimator':
