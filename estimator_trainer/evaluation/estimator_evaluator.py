@@ -1,13 +1,21 @@
 """Evaluates and exports the checkpoints of an Estimator."""
 
+import contextlib
 import logging
 import traceback
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import evaluation_graph, export_signatures, keras_seeds
 from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
+from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
+from estimator_trainer.jobs.job_types import Estimator, Tensors
+
+if TYPE_CHECKING:
+    from estimator_trainer.evaluation.exporters import ServingInputFn
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -34,12 +42,21 @@ class EstimatorEvaluator:
         progress: is told of each evaluation and its batches.
     """
 
-    def __init__(self, estimator, input_fn, steps=None, started=lambda: None, same_data=False, progress=None):
+    def __init__(
+        self,
+        estimator: Estimator,
+        input_fn: EvaluationInputFn,
+        steps: int | None = None,
+        started: Callable[[], object] = lambda: None,
+        same_data: bool = False,
+        progress: EvaluationProgress | None = None,
+    ):
         self._estimator, self._input_fn, self._steps, self._started = estimator, input_fn, steps, started
         self._progress = progress or EvaluationProgress(steps=steps)
-        self._keeps, self._kept = same_data, None
+        self._keeps = same_data
+        self._kept: KeptGraph | None = None
 
-    def metric_names(self) -> set:
+    def metric_names(self) -> set[str]:
         with keras_seeds.kept():
             graph = self._graph()
             if graph is not None:
@@ -48,7 +65,7 @@ class EstimatorEvaluator:
                 *_, values, _ = evaluation_graph.build(self._estimator, self._input_fn, [], RESTORED)
         return set(values) - {v1.GraphKeys.GLOBAL_STEP}
 
-    def evaluate(self, checkpoint: str) -> dict:
+    def evaluate(self, checkpoint: str) -> dict[str, Any]:
         self._started()
         self._progress.begins(checkpoint)
         graph = self._graph()
@@ -61,17 +78,21 @@ class EstimatorEvaluator:
             self._kept = None  # the next evaluation trusts nothing that this one has left
             raise
 
-    def predictions(self, checkpoint: str) -> list[dict]:
+    def predictions(self, checkpoint: str) -> list[dict[str, Any]]:
         with keras_seeds.kept():
             batches = self._estimator.predict(self._input_fn, checkpoint_path=checkpoint, yield_single_examples=False)
             return list(batches)  # its graph is the default one until the last batch
 
-    def export_saved_model(self, folder, serving_input_fn, **options) -> bytes:
+    def export_saved_model(
+        self, folder: str, serving_input_fn: 'ServingInputFn', checkpoint_path: str | None = None, **options: Any
+    ) -> bytes:
         """`Estimator.export_saved_model`, with the signature `serving_default`."""
         with export_signatures.of_completed(with_default_signature):
-            return self._estimator.export_saved_model(folder, serving_input_fn, **options)
+            return self._estimator.export_saved_model(
+                folder, serving_input_fn, checkpoint_path=checkpoint_path, **options
+            )
 
-    def _graph(self):
+    def _graph(self) -> 'KeptGraph | None':
         """The kept graph, or None where each evaluation needs its own."""
         if self._keeps and self._kept is None:
             try:
@@ -85,10 +106,10 @@ class EstimatorEvaluator:
 class _Batches(tf.estimator.SessionRunHook):
     """Tells of each batch."""
 
-    def __init__(self, progress):
+    def __init__(self, progress: EvaluationProgress):
         self._progress = progress
 
-    def after_run(self, run_context, run_values):
+    def after_run(self, run_context: object, run_values: object) -> None:
         self._progress.batch()
 
 
@@ -116,17 +137,17 @@ class KeptGraph:
         CannotBeKept: the graph serves a single evaluation.
     """
 
-    def __init__(self, estimator, input_fn, steps):
+    def __init__(self, estimator: Estimator, input_fn: EvaluationInputFn, steps: int | None):
         self._estimator = estimator
         self._graph = tf.Graph()
         with self._graph.as_default():
             self._build(input_fn, steps)
 
     @property
-    def metric_names(self) -> set:
+    def metric_names(self) -> set[str]:
         return set(self._values) - {v1.GraphKeys.GLOBAL_STEP}
 
-    def evaluate(self, checkpoint: str, evaluated=lambda: None) -> dict:
+    def evaluate(self, checkpoint: str, evaluated: Callable[[], object] = lambda: None) -> dict[str, Any]:
         """Returns and writes what `Estimator.evaluate` does. `evaluated` is called after each batch."""
         estimator = self._estimator
         with self._graph.as_default(), scope(evaluation_graph.strategy(estimator)):
@@ -134,7 +155,7 @@ class KeptGraph:
             evaluation_graph.write(estimator, results, checkpoint)
         return results
 
-    def _build(self, input_fn, steps) -> None:
+    def _build(self, input_fn: EvaluationInputFn, steps: int | None) -> None:
         strategy = evaluation_graph.strategy(self._estimator)
         if strategy:
             with lacks.told_as(CannotBeKept):
@@ -156,7 +177,7 @@ class KeptGraph:
                 _begin_again(hook)
         self._hooks = [*map(_AlreadyBegun, input_hooks), *others]
 
-    def _run(self, checkpoint, evaluated) -> dict:
+    def _run(self, checkpoint: str, evaluated: Callable[[], object]) -> dict[str, Any]:
         creator = evaluation_graph.session_creator(self._estimator, self._scaffold, checkpoint)
         values = v1.train.FinalOpsHook(self._values)
         with v1.train.MonitoredSession(creator, [*self._hooks, values]) as session:
@@ -170,18 +191,18 @@ class KeptGraph:
         return values.final_ops_values
 
 
-def scope(strategy):
+def scope(strategy: tf.distribute.Strategy | None) -> contextlib.AbstractContextManager[object]:
     return (strategy or tf.distribute.get_strategy()).scope()
 
 
-def _check_hooks(hooks) -> None:
+def _check_hooks(hooks: Iterable[tf.compat.v1.train.SessionRunHook]) -> None:
     """TensorFlow's own hooks are as new after `begin`. What a job's hook keeps is not known."""
     for hook in hooks:
         if type(hook).__module__.split('.')[0] not in _TENSORFLOW:
             raise CannotBeKept(f"{type(hook).__name__} of its evaluation_hooks is the job's own and may keep a state")
 
 
-def _begin_again(hook) -> None:
+def _begin_again(hook: tf.compat.v1.train.SessionRunHook) -> None:
     try:
         hook.begin()
     except RuntimeError as error:
@@ -191,11 +212,11 @@ def _begin_again(hook) -> None:
 class _AlreadyBegun(tf.estimator.SessionRunHook):
     """Initializes the input. Its `begin` adds operations, which it needs once."""
 
-    def __init__(self, hook):
+    def __init__(self, hook: tf.compat.v1.train.SessionRunHook):
         self.after_create_session = hook.after_create_session
 
 
-def with_default_signature(receiver_tensors, export_outputs) -> dict:
+def with_default_signature(receiver_tensors: Tensors, export_outputs: dict[str, Any]) -> dict[str, Any]:
     """The outputs of an export, with one for `serving_default` that these receivers can have. Servers and
     `tf.saved_model` callers ask for this signature.
 
@@ -222,7 +243,7 @@ def with_default_signature(receiver_tensors, export_outputs) -> dict:
     return export_outputs
 
 
-def _as_prediction(output) -> dict:
+def _as_prediction(output: Any) -> dict[str, tf.Tensor]:
     """The tensors of a classification or regression, under the names that its signature has."""
     if isinstance(output, tf.estimator.export.RegressionOutput):
         return {'outputs': output.value}
@@ -232,7 +253,7 @@ def _as_prediction(output) -> dict:
     return {}
 
 
-def _refused(output, receiver_tensors) -> str | None:
+def _refused(output: Any, receiver_tensors: Tensors) -> str | None:
     """Why there is no such signature with these receivers; None: there is."""
     if output is None:
         return 'the model_fn gives several export_outputs and names none of them so'

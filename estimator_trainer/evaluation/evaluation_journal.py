@@ -13,6 +13,8 @@ import logging
 import math
 import os
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from estimator_trainer.run_dir import file_names, metrics_log, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
@@ -43,11 +45,11 @@ class EvaluationEntry:
     digest: str
     final: bool
     lines: int
-    final_exports: tuple
+    final_exports: tuple[str, ...]
     done: bool = False
 
 
-def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines) -> EvaluationEntry:
+def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines: Sequence[Mapping[str, Any]]) -> EvaluationEntry:
     """The entry of a checkpoint that is to be evaluated now.
 
     Args:
@@ -63,7 +65,7 @@ def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines) -> Evalua
     return dataclasses.replace(entry, done=last.done and entry.final == last.final)
 
 
-def recorded(entry: EvaluationEntry, lines) -> dict | None:
+def recorded(entry: EvaluationEntry, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The results of the entry's evaluation, if its line is there."""
     for line in reversed(lines[entry.lines :]):
         if line['step'] == entry.step:
@@ -94,7 +96,7 @@ def remove_unfinished(model_dir: str) -> None:
     protocol.remove_unfinished(_path(model_dir))
 
 
-def _path(model_dir) -> str:
+def _path(model_dir: str) -> str:
     return os.path.join(model_dir, file_names.LAST_EVALUATION)
 
 
@@ -109,7 +111,14 @@ class EvaluationProgress:
         clock: seconds, monotonic.
     """
 
-    def __init__(self, batch_size=1, train_examples=None, steps=None, ends=False, clock=time.monotonic):
+    def __init__(
+        self,
+        batch_size: int = 1,
+        train_examples: int | None = None,
+        steps: int | None = None,
+        ends: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._batch_size, self._train_examples, self._steps, self._clock = batch_size, train_examples, steps, clock
         self._warns = not ends and steps is None
 
@@ -140,4 +149,4 @@ class EvaluationProgress:
             _log.info('evaluates: %s%s %s after %s', f'{self._batches:,}', of_all, batches, duration(took))
 
     def _has_read_far_more(self) -> bool:
-        return bool(self._train_examples) and self._batches * self._batch_size > _FAR_MORE * self._train_examples
+        return self._batches * self._batch_size > _FAR_MORE * (self._train_examples or math.inf)

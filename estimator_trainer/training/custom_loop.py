@@ -1,13 +1,17 @@
 """Trains a Keras model with a loop of our own: strategy.run and a tape."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.jobs import losses
+from estimator_trainer.jobs.job import KerasParts
+from estimator_trainer.jobs.job_types import KerasModel, KerasOptimizer, Tensors
 from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
+from estimator_trainer.training.trainer import Setup
 
 
 class CustomLoopTrainer:
@@ -16,19 +20,19 @@ class CustomLoopTrainer:
 
     evaluates_first_checkpoint = False
 
-    def __init__(self, setup):
+    def __init__(self, setup: Setup):
         self._setup = setup
 
-    def train(self, saved) -> None:
+    def train(self, saved: Callable[[int], object]) -> None:
         with KerasTraining(self._setup, saved) as run:
             setup, loop, stops = self._setup, self._setup.loop, run.begins.stop
             if stops:
                 return
             batches, params = run.batches(), setup.params.as_dict()
-            steps = ModelSteps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
+            steps = ModelSteps(run.strategy, run.model, run.optimizer, run.parts, params, batches.element_spec)
             if setup.plan.config.most_steps_per_call == 1:
                 in_time = measured(iter(batches), setup.waits.for_input, time.perf_counter)
-                calls = ([steps.one(batch)] for batch in in_time)
+                calls: Iterator[Any] = ([steps.one(batch)] for batch in in_time)
             else:
                 calls = losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
             first, rate = loop.step, run.rate()
@@ -56,7 +60,15 @@ class ModelSteps:
             signature says which batches may be short (`losses.global_examples`).
     """
 
-    def __init__(self, strategy, model, optimizer, parts, params, spec):
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        model: KerasModel,
+        optimizer: KerasOptimizer,
+        parts: KerasParts,
+        params: Mapping[str, Any],
+        spec: Tensors,
+    ):
         self._strategy, self._model, self._optimizer = strategy, model, optimizer
         self._parts, self._params = parts, dict(params)
         with strategy.scope():
@@ -64,18 +76,18 @@ class ModelSteps:
             self._metrics.update(parts.metrics(dict(params)) if parts.metrics else {})
         self.one = tf.function(self._step, input_signature=[spec])
 
-    def results(self) -> dict:
+    def results(self) -> dict[str, Any]:
         """The metrics so far, which begin anew. Every task has to ask at the same step."""
         results = {name: metric.result().numpy() for name, metric in self._metrics.items()}
         for metric in self._metrics.values():
             metric.reset_state()
         return results
 
-    def _step(self, batch):
+    def _step(self, batch: Tensors) -> tf.Tensor:
         shares = self._strategy.run(self.replica_step, batch)
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, shares, axis=None)
 
-    def replica_step(self, features, labels):
+    def replica_step(self, features: Tensors, labels: Tensors) -> tf.Tensor:
         """One replica's part of a step. Returns its share of the loss."""
         with tf.GradientTape() as tape:
             of_examples, share, outputs = losses.of_step(self._model, self._parts, self._params, features, labels)
@@ -89,7 +101,9 @@ class ModelSteps:
         return share
 
 
-def measured(batches: Iterator, waited: Callable[[float], None], clock: Callable[[], float]) -> Iterator:
+def measured(
+    batches: Iterator[Tensors], waited: Callable[[float], object], clock: Callable[[], float]
+) -> Iterator[Tensors]:
     """Yields the batches. `waited` is told how long each of them had to be waited for."""
     while True:
         began = clock()

@@ -1,9 +1,14 @@
 """What is due after which step: reports, summaries and checkpoints, and how many steps a call takes. Imports no
 TensorFlow."""
 
+import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from estimator_trainer.config.trainer_config import TrainerConfig
+    from estimator_trainer.jobs.run_params import RunParams
 
 _SAVE_SECS = 600  # where no flag says it
 _CALL_SECS = 0.2  # that a call should take: a signal or another task is heard after it
@@ -11,10 +16,10 @@ MOST_STEPS_OF_CALL = 1000
 LONGEST_CALL_SECS = 0.5  # after which a call ends early: steps may become slower at any time
 
 
-def every(first: int, frequency: int) -> Callable:
+def every(first: int, frequency: int | None) -> Callable[[int], int | None]:
     """(step) -> the next step after it that is a multiple of `frequency` steps after `first`; None: never."""
 
-    def next_(step):
+    def next_(step: int) -> int | None:
         if not frequency:
             return None
         return first if step < first else step + frequency - (step - first) % frequency
@@ -47,12 +52,12 @@ class SaveRule(NamedTuple):
     secs: float | None = None
     epochs: int | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         numbers = ((self.steps, 'steps'), (self.secs, 's'), (self.epochs, 'epoch(s)'))
         return ', and '.join(f'every {number} {unit}' for number, unit in numbers if number)
 
 
-def save_rule(config) -> SaveRule:
+def save_rule(config: 'TrainerConfig') -> SaveRule:
     """What the flags of a TrainerConfig say."""
     steps, secs, epochs = config.save_checkpoints_steps, config.save_checkpoints_secs, config.save_checkpoints_epochs
     if not (steps or secs or epochs):
@@ -70,7 +75,7 @@ class Saves:
         params: RunParams, which know the epochs.
     """
 
-    def __init__(self, rule: SaveRule, params=None):
+    def __init__(self, rule: SaveRule, params: 'RunParams | None' = None):
         self._rule, self._params = rule, params
 
     def saved(self, step: int) -> None:
@@ -78,13 +83,13 @@ class Saves:
         self.step, self._at = step, time.monotonic()
 
     def due_by_clock(self) -> bool:
-        return bool(self._rule.secs) and time.monotonic() - self._at >= self._rule.secs
+        return time.monotonic() - self._at >= (self._rule.secs or math.inf)
 
     def due_after(self, step: int) -> bool:
         """Whether one is due after this step, whatever the clock says."""
         if self._rule.steps and step >= self.step + self._rule.steps:
             return True
-        if not self._rule.epochs:
+        if not self._rule.epochs or self._params is None:
             return False
         epoch = self._params.epochs_at(step)
         return epoch % self._rule.epochs == 0 and self._params.end_of_epoch(epoch) == step
@@ -104,7 +109,13 @@ class CallLengths:
         clock: seconds, monotonic.
     """
 
-    def __init__(self, steps: int | None, next_due, longest: int = MOST_STEPS_OF_CALL, clock=time.monotonic):
+    def __init__(
+        self,
+        steps: int | None,
+        next_due: Callable[[int], int],
+        longest: int = MOST_STEPS_OF_CALL,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._steps, self._next_due, self._longest, self._clock = steps, next_due, longest, clock
         self._length = steps or 1
         self._began: float | None = None

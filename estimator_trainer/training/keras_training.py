@@ -6,6 +6,9 @@ import dataclasses
 import logging
 import os
 import time
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -13,11 +16,14 @@ import tensorflow as tf
 from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import determinism, optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import checkpoints, summaries
+from estimator_trainer.jobs.job_types import Tensors
+from estimator_trainer.run_dir import checkpoints, summaries, training_file
 from estimator_trainer.training import dues, failures, loop, reports, step_graph
+from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
+ReplicaStep: TypeAlias = Callable[[Tensors, Tensors], tf.Tensor]  # (features, labels) -> a replica's share of the loss
 
 
 class KerasTraining:
@@ -33,12 +39,15 @@ class KerasTraining:
         saved: (step) -> None, called on the chief when it has saved a checkpoint.
 
     Attributes:
+        parts: of the job.
         model, optimizer: made in the strategy's scope, and restored.
         begins: loop.AfterCall, whether there is anything to train.
     """
 
-    def __init__(self, setup, saved):
+    def __init__(self, setup: Setup, saved: Callable[[int], object]):
         plan, config, job, params = setup.plan, setup.plan.config, setup.job, setup.params
+        assert job.make_model and job.parts  # --loop is refused for other jobs
+        self.parts = job.parts
         tf.keras.utils.set_random_seed(config.seed)
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
@@ -46,7 +55,7 @@ class KerasTraining:
         self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
-            self.optimizer = job.parts.make_optimizer(params.as_dict())
+            self.optimizer = self.parts.make_optimizer(params.as_dict())
             optimizer_settings.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
@@ -63,7 +72,7 @@ class KerasTraining:
             )
             self._writer = summaries.Scalars(config.model_dir)
 
-    def _restore(self, model_dir) -> None:
+    def _restore(self, model_dir: str) -> None:
         # All tasks have agreed on the checkpoint to start from, which may be of step 0, such as one of `migrate`.
         # None can save before all have restored: the first save comes after a meeting (`__enter__`).
         checkpoint = checkpoints.latest(model_dir)
@@ -78,7 +87,7 @@ class KerasTraining:
         status = self._checkpoint.restore(checkpoint)
         status.assert_existing_objects_matched()
 
-    def __enter__(self):
+    def __enter__(self) -> 'KerasTraining':
         step = self.read_step()
         self._next_summary = dues.every(step, self._plan.config.save_summary_steps)
         reported = reports.Reports(self._setup, self) if self._plan.is_chief else None
@@ -87,7 +96,9 @@ class KerasTraining:
             self.save(step)
         return self
 
-    def __exit__(self, kind, error, traceback) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
         """After the last step, in every task; or where the input of the next step has failed (see failures.py)."""
         of_the_data, step = None, self._loop.step
         if error is not None:
@@ -95,7 +106,7 @@ class KerasTraining:
             if not (self._plan.trains_alone and (of_the_data or failures.ends_training(error, self._setup.watchdog))):
                 return False
             step = self.read_step()  # the call may have taken some of its steps
-        self._loop.ends(loop.END_OF_DATA, step)  # if nothing else has ended it
+        self._loop.ends(training_file.END_OF_DATA, step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
         self._loop.finish()
@@ -103,7 +114,7 @@ class KerasTraining:
             self._writer.close()
         return error is not None and not of_the_data
 
-    def batches(self):
+    def batches(self) -> tf.distribute.DistributedDataset:
         """The distributed data set of the training, from the next step on."""
         params = dataclasses.replace(self._params, start_step=self._loop.step).as_dict()
         setup = self._setup
@@ -115,9 +126,9 @@ class KerasTraining:
         """The global step, which the optimizer counts. One that scales the loss does not count each batch."""
         return int(self.optimizer.iterations.numpy())
 
-    # -- loop.Training
+    # -- trainer.Training
 
-    def agree(self, wishes, steps: int) -> list | None:
+    def agree(self, wishes: Callable[[], list[bool]], steps: int) -> list[bool] | None:
         return self._agreement.agree(wishes, steps) if self._agreement else wishes()
 
     def next_due(self, step: int) -> int | None:
@@ -125,9 +136,11 @@ class KerasTraining:
         return min((each for each in steps if each is not None), default=None)
 
     def write_rate(self, step: int, examples_per_sec: float) -> None:
+        assert self._writer
         self._writer.write(step, {'examples_per_sec': examples_per_sec})
 
     def write_step(self, step: int, loss: float) -> None:
+        assert self._writer
         self._writer.write(step, {'loss': loss, 'learning_rate': self.rate(step - 1)})
 
     # -- epochs and steps
@@ -155,7 +168,7 @@ class KerasTraining:
         done = self._loop.step if step is None else step
         return float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
 
-    def say_epoch(self, first: int, rate: float, results) -> None:
+    def say_epoch(self, first: int, rate: float, results: Mapping[str, float]) -> None:
         """Logs an epoch, or the part of one that was trained, from step `first` on."""
         step = self._loop.step
         if self._plan.is_chief and step > first:
@@ -175,7 +188,7 @@ class KerasTraining:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a
         BatchNormalization, needs all of them."""
         with replica_averages.read_beforehand(self.model.variables):
-            if not self._plan.is_chief:
+            if self._manager is None:  # the chief's
                 return
             weights = self.model.trainable_variables
             self._loop.saves(step, ((weight.name, bool(np.all(np.isfinite(weight.numpy())))) for weight in weights))
@@ -183,7 +196,7 @@ class KerasTraining:
         self._loop.saved(step)
         self._tell_saved(step)
 
-    def _tell_saved(self, step) -> None:
+    def _tell_saved(self, step: int) -> None:
         """`fit` saves within the scope of the training's strategy, where no other strategy can evaluate; the
         scope is the thread's."""
         if not tf.distribute.has_strategy():
@@ -193,7 +206,12 @@ class KerasTraining:
             thread.submit(self._saved, step).result()
 
 
-def losses_of_calls(setup, strategy, replica_step, iterator):
+def losses_of_calls(
+    setup: Setup,
+    strategy: tf.distribute.Strategy,
+    replica_step: ReplicaStep,
+    iterator: tf.distribute.DistributedIterator,
+) -> Iterator[np.ndarray]:
     """Trains; yields the losses of the steps of each call. It ends with the data; the caller may end it before.
 
     Args:
@@ -214,7 +232,9 @@ def losses_of_calls(setup, strategy, replica_step, iterator):
             return
 
 
-def call_of_steps(strategy, replica_step):
+def call_of_steps(
+    strategy: tf.distribute.Strategy, replica_step: ReplicaStep
+) -> Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
     """-> (iterator, count, secs) -> (losses [steps], seconds that they waited for their batches, whether the data have
     ended). The seconds are NaN where they are not measured.
 
@@ -223,7 +243,9 @@ def call_of_steps(strategy, replica_step):
     """
 
     @tf.function(reduce_retracing=True)
-    def take_steps(iterator, count, secs):
+    def take_steps(
+        iterator: tf.distribute.DistributedIterator, count: tf.Tensor, secs: float
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])  # loss, wait for input
         began, ended = _now(), False
         for number in tf.range(count):
@@ -249,13 +271,13 @@ def call_of_steps(strategy, replica_step):
     return take_steps
 
 
-def _wait_for_input():
+def _wait_for_input() -> tf.Tensor:
     """The wait of the iterators that the graph under construction has asked so far."""
     wait = step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations())
     return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
 
 
-def _with_time(share, began):
+def _with_time(share: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
     """A replica's share of the loss, and of the first replica the seconds since `began`."""
     with tf.control_dependencies([share]), tf.device('/cpu:0'):
         passed = tf.cast(_now() - began, tf.float32)
@@ -263,7 +285,7 @@ def _with_time(share, began):
     return tf.stack([tf.cast(share, tf.float32), tf.where(tf.equal(replica, 0), passed, 0.0)])
 
 
-def _now():
+def _now() -> tf.Tensor:
     """Seconds by some clock. TensorFlow's own may not be read where its operations have to be deterministic."""
     if determinism.is_on():
         return tf.ensure_shape(tf.numpy_function(time.monotonic, [], tf.float64), [])

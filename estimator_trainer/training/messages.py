@@ -5,11 +5,15 @@
 
 import logging
 import os
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from estimator_trainer.jobs import metric_names
+from estimator_trainer.jobs import job_data, metric_names
+from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import metrics_log, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import dues
+from estimator_trainer.training.plan import Plan
 from tf_config import addresses
 
 _log = logging.getLogger('estimator_trainer')
@@ -23,7 +27,7 @@ _ENDED_BY = {
 }
 
 
-def warn_of_public_addresses(plan) -> None:
+def warn_of_public_addresses(plan: Plan) -> None:
     for address in addresses.public_addresses(plan.cluster):
         _log.warning(
             'WARNING: %s is a public address: whoever reaches this port runs code in the task; see docs/security.md',
@@ -31,12 +35,14 @@ def warn_of_public_addresses(plan) -> None:
         )
 
 
-def plan_lines(plan, memory: str) -> list[str]:
+def plan_lines(plan: Plan, memory: str) -> list[str]:
     """What this process is going to do. `memory`: its allocator."""
     return [*plan.notes, *plan.describe(), f'memory: {memory}']
 
 
-def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
+def say_start(
+    plan: Plan, dataset: 'job_data.Dataset | None', params: RunParams, can_serve: bool, stopped: str | None = None
+) -> None:
     """Before the first step.
 
     Args:
@@ -86,7 +92,7 @@ def say_nothing_to_profile() -> None:
     _log.info('received SIGUSR2: this task trains no steps, so there is nothing to profile')
 
 
-def say_changed_files(before, now) -> None:
+def say_changed_files(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> None:
     """Warns where a run goes on with other training files than those of its last start.
 
     Args:
@@ -103,7 +109,7 @@ def say_changed_files(before, now) -> None:
         )
 
 
-def say_why_early(why, step, params, batches) -> None:
+def say_why_early(why: str, step: int, params: RunParams, batches: int) -> None:
     """Training has ended before --max_steps or --epochs, and the user should know why.
 
     Args:
@@ -133,7 +139,7 @@ def say_why_early(why, step, params, batches) -> None:
         _log.info('a listener of the checkpoints of the job has stopped the training at step %d of %d', step, end)
 
 
-def say_idle_rule(plan, max_steps) -> None:
+def say_idle_rule(plan: Plan, max_steps: int) -> None:
     """Training has reached its end, and the rule by which it stops early had too few evaluations to do so."""
     evaluations = RunFolder(plan.config.model_dir).evaluation_lines
     said = too_few_evaluations(plan, evaluations, max_steps)
@@ -141,7 +147,7 @@ def say_idle_rule(plan, max_steps) -> None:
         _log.warning('WARNING: %s', said)
 
 
-def say_end(model_dir, step, why, metrics, has_exports) -> None:
+def say_end(model_dir: str, step: int, why: str | None, metrics: Mapping[str, Any] | None, has_exports: bool) -> None:
     """After a part that was done, and not stopped by a signal.
 
     Args:
@@ -155,9 +161,10 @@ def say_end(model_dir, step, why, metrics, has_exports) -> None:
     _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, results, model_dir, exports)
 
 
-def stop_rule(plan) -> str:
+def stop_rule(plan: Plan) -> str:
     """The rule of a plan that has one, and how often it is looked at."""
     config, stop = plan.config, plan.stop_rule
+    assert stop is not None
     least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
     in_a_row = f'{stop.patience} evaluation{"" if stop.patience == 1 else "s"} in a row'
     said = f'when {stop.metric} ({metric_names.better(stop.mode)}) has not improved{least} for {in_a_row}'
@@ -169,7 +176,7 @@ def stop_rule(plan) -> str:
     return f'{said}; each checkpoint is evaluated ({saved})'
 
 
-def stop_warning(plan, max_steps: int | None) -> str | None:
+def stop_warning(plan: Plan, max_steps: int | None) -> str | None:
     """Why the rule cannot stop this run; None: it can, or nobody knows.
 
     Args:
@@ -198,7 +205,7 @@ def stop_warning(plan, max_steps: int | None) -> str | None:
     )
 
 
-def too_few_evaluations(plan, evaluations, max_steps: int) -> str | None:
+def too_few_evaluations(plan: Plan, evaluations: Iterable[Mapping[str, Any]], max_steps: int) -> str | None:
     """Why the rule could not stop a run that has trained to its end; None: it could, or that was said at the start.
 
     Args:

@@ -11,10 +11,13 @@ The workers of --sync_ps meet before the first step, and whenever they add up so
 import logging
 import random
 import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
+from estimator_trainer.jobs.job_types import RunConfig
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.training import agreed_start
 
@@ -24,14 +27,15 @@ _POLL_SECS = 0.2
 _MEET_POLL_SECS = 0.1
 _ROOM = 1000  # tokens that wait; a worker that comes back puts another one
 NEVER_STALE = (1 << 63) - 1  # nobody says anything twice before all have heard: nothing is ever too old
+LeftOver: TypeAlias = tuple[tf.Tensor, tf.Tensor | tf.Operation]  # (how many, takes one of them)
 
 
-def serve(run_config, num_workers: int, watchdog) -> None:
+def serve(run_config: RunConfig, num_workers: int, watchdog: watchdogs.Watchdog) -> None:
     """Is a parameter server until every worker is done, or has left because all were told to stop."""
     server = tf.distribute.Server(
         run_config.cluster_spec, job_name='ps', task_index=run_config.task_id, config=run_config.session_config
     )
-    done, left = set(), set()
+    done, left = set[int](), set[int]()
     with tf.Graph().as_default():
         queue = _queue(run_config.task_id)
         size, token = queue.size(), queue.dequeue()
@@ -49,7 +53,7 @@ def serve(run_config, num_workers: int, watchdog) -> None:
                 _log.info('parameter server: %d of %d workers done', len(done), num_workers)
 
 
-def tell_left(addresses, worker: int, done: bool) -> None:
+def tell_left(addresses: Sequence[str], worker: int, done: bool) -> None:
     """Tells every ps that this worker leaves.
 
     It is a session of its own, so that a worker which finds nothing left to train tells it as well.
@@ -64,7 +68,7 @@ def tell_left(addresses, worker: int, done: bool) -> None:
                 session.run(tell)
 
 
-def wait_for_all(addresses, worker: int, workers: int, timeout_secs: int) -> None:
+def wait_for_all(addresses: Sequence[str], worker: int, workers: int, timeout_secs: int) -> None:
     """Waits until every worker of --sync_ps has trained. One that leaves early looks like a lost one.
 
     Raises:
@@ -84,12 +88,12 @@ def wait_for_all(addresses, worker: int, workers: int, timeout_secs: int) -> Non
                 ) from error
 
 
-def _queue(ps: int):
+def _queue(ps: int) -> tf.queue.FIFOQueue:
     with tf.device(f'/job:ps/task:{ps}'):
         return tf.queue.FIFOQueue(_ROOM, tf.int32, shapes=[()], shared_name=f'left_queue_{ps}')
 
 
-def _session(target: str, ps: int, timeout_secs: int = 0):
+def _session(target: str, ps: int, timeout_secs: int = 0) -> tf.compat.v1.Session:
     # Without the filter the session would wait here until every worker is up.
     return tf.compat.v1.Session(
         target,
@@ -122,11 +126,11 @@ class Meeting:
                 for other in range(1, workers)
             ]
 
-    def add_up(self, own, before_answer=()):
+    def add_up(self, own: tf.Tensor, before_answer: Iterable[tf.Operation] = ()) -> tf.Tensor:
         """float32 [numbers]: the sums over all workers, each of which runs this once.
 
         Args:
-            mine: float32 [numbers].
+            own: float32 [numbers].
             before_answer: operations that the first worker runs before the others hear.
         """
         say = self._said.apply_grad(own, NEVER_STALE)
@@ -138,7 +142,7 @@ class Meeting:
         with tf.control_dependencies([queue.enqueue(total) for queue in self._heard]):
             return tf.identity(total)
 
-    def left_overs(self) -> list:
+    def left_overs(self) -> list[LeftOver]:
         """(how many, take them) of what workers have left there that were killed."""
         return [
             (self._said.num_accumulated(), self._said.take_grad(1)),
@@ -172,7 +176,7 @@ class Start:
             self._values = raw.LookupTableFindV2(table_handle=table, keys=self._names, default_value=zero)
             self._insert = raw.LookupTableInsertV2(table_handle=table, keys=self._names, values=self._values)
 
-    def meet(self, session, clear) -> None:
+    def meet(self, session: tf.compat.v1.Session, clear: Callable[[], object]) -> None:
         """Waits until all workers are here.
 
         Args:
@@ -189,7 +193,7 @@ class Start:
         names = {kind: [f'{kind}/{other}' for other in self._others] for kind in ('here', 'heard', 'repeated')}
         self._write(session, ['chief'], [own])
 
-        def missing():
+        def missing() -> list[str]:
             arrived, repeated = self._read(session, names['here']), self._read(session, names['repeated'])
             self._write(session, names['heard'], arrived)
             return [f'worker {other}' for other, said in zip(self._others, repeated) if said != own]
@@ -198,11 +202,11 @@ class Start:
         clear()
         self._write(session, ['go'], [own])
 
-    def _meet_chief(self, session, own):
+    def _meet_chief(self, session: tf.compat.v1.Session, own: int) -> None:
         arrived, heard, repeated = (f'{kind}/{self._worker}' for kind in ('here', 'heard', 'repeated'))
         self._write(session, [arrived], [own])
 
-        def missing():
+        def missing() -> list[str]:
             back, chief, go = self._read(session, [heard, 'chief', 'go'])
             if back == own:  # a chief that lives has written its own number before
                 self._write(session, [repeated], [chief])
@@ -210,7 +214,7 @@ class Start:
 
         self._wait(missing)
 
-    def _wait(self, missing):
+    def _wait(self, missing: Callable[[], list[str]]) -> None:
         deadline = time.monotonic() + self._timeout_secs
         while away := missing():
             if time.monotonic() >= deadline:
@@ -219,8 +223,8 @@ class Start:
                 )
             time.sleep(_MEET_POLL_SECS)
 
-    def _read(self, session, names):
-        return session.run(self._values, {self._names: names}).tolist()
+    def _read(self, session: tf.compat.v1.Session, names: Sequence[str]) -> list[int]:
+        return list(session.run(self._values, {self._names: names}).tolist())
 
-    def _write(self, session, names, values):
+    def _write(self, session: tf.compat.v1.Session, names: Sequence[str], values: Sequence[int]) -> None:
         session.run(self._insert, {self._names: names, self._values: values})

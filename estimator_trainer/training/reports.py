@@ -5,7 +5,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import tqdm
 
@@ -13,6 +14,11 @@ from estimator_trainer.run_dir import file_names, metrics_log, training_file
 from estimator_trainer.this_process import log
 from estimator_trainer.this_process.log import duration
 from estimator_trainer.training.dues import in_call
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from estimator_trainer.training.trainer import Setup, Training
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -24,12 +30,10 @@ class Reports:
     """Reports step, loss, examples/s and the time left, on the chief. `loop.Loop` tells of each call.
 
     Args:
-        setup: trainer.Setup.
-        training: loop.Training.
         clock: seconds, monotonic.
     """
 
-    def __init__(self, setup, training, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, setup: 'Setup', training: 'Training', clock: Callable[[], float] = time.monotonic):
         self._setup, self._training, self._clock = setup, training, clock
         self._config, self._max_steps = setup.plan.config, setup.params.max_steps
         self._metrics = metrics_log.MetricsLog(os.path.join(self._config.model_dir, file_names.METRICS))
@@ -43,7 +47,7 @@ class Reports:
         if log.wants_bar(self._config.progress):
             self._bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
 
-    def after_call(self, before: int, steps: list[int], losses, batches: int) -> None:
+    def after_call(self, before: int, steps: list[int], losses: 'Sequence[float] | np.ndarray', batches: int) -> None:
         """A call has taken some steps. Every --log_every_steps is reported, and every --save_summary_steps.
 
         Asynchronous tasks count their own steps: others move the global step as well.
@@ -130,7 +134,8 @@ class Waits:
     """
 
     def __init__(self, for_peers: Callable[[], float] | None = None):
-        self._for_peers, self._for_input = for_peers, None
+        self._for_peers = for_peers
+        self._for_input: float | None = None
         self._reported: dict[str, float] = {}
 
     def for_input(self, secs: float) -> None:

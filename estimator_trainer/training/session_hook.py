@@ -2,6 +2,8 @@
 when it saves a checkpoint."""
 
 import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -9,10 +11,17 @@ from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import warm_start
+from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import dues
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.reports import Reports
+from estimator_trainer.training.step_graph import BatchReads
+from estimator_trainer.training.step_loop import StepLoop
+from estimator_trainer.training.trainer import Setup
+
+if TYPE_CHECKING:
+    from estimator_trainer.training.several_steps import CallTimer
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -22,32 +31,38 @@ _COMPARED_STEPS = 1024  # the tasks compare their global steps modulo this numbe
 
 
 class SessionHook(tf.estimator.SessionRunHook):
-    """Brings a Loop into a session, and does what it says; a loop.Training.
+    """Brings a Loop into a session, and does what it says; a trainer.Training.
 
     Args:
-        setup: trainer.Setup.
-        rule: dues.SaveRule.
         step_after: of `sync_training.step_after`, for one call.
         wait: how long a step has waited for its batch, or the steps of a call; None: it is not measured.
-        calls: Calls; None: each call takes one step.
-        reads: step_graph.BatchReads; None: only steps read batches.
+        calls: None: each call takes one step.
+        reads: None: only steps read batches.
 
     Attributes:
-        saver: saver_hooks.CheckpointSaver of a task that takes part in checkpoints; None: another hook saves.
+        saver: of a task that takes part in checkpoints; None: another hook saves.
     """
 
-    def __init__(self, setup, rule, step_after, wait=None, calls=None, reads=None):
+    def __init__(
+        self,
+        setup: Setup,
+        rule: dues.SaveRule,
+        step_after: tf.Tensor,
+        wait: tf.Tensor | None = None,
+        calls: 'Calls | None' = None,
+        reads: BatchReads | None = None,
+    ):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
         self._reads, self._saves, self._step_after = reads, dues.Saves(rule), step_after
         self._waits = [] if wait is None else [tf.reduce_sum(wait)]
         self._in_call = self._listener_stopped = False
-        self.saver = None
+        self.saver: saver_hooks.CheckpointSaver | None = None
 
     def listener_stops(self) -> None:
         """A listener of the job has asked to stop training."""
         self._listener_stopped = True
 
-    def batches_beside(self, session) -> int:
+    def batches_beside(self, session: tf.compat.v1.Session) -> int:
         """How many batches this process has read, but not to train on them.
 
         A call that has failed has asked for one more, which the next run reads again. If a hook failed before it, the
@@ -57,7 +72,7 @@ class SessionHook(tf.estimator.SessionRunHook):
             return 0
         return max(0, self._reads.number(session) - self._loop.batches - self._in_call)
 
-    def begin(self):
+    def begin(self) -> None:
         self._global_step = v1.train.get_global_step()
         losses = self._calls.losses if self._calls else v1.get_collection(v1.GraphKeys.LOSSES)[-1:]  # Estimator's
         self._fetches = [losses, self._waits, self._step_after]
@@ -70,7 +85,7 @@ class SessionHook(tf.estimator.SessionRunHook):
             if sentence:
                 _log.info('%s', sentence)
 
-    def after_create_session(self, session, coord):
+    def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
         self._session, self._heard, reported = session, None, None
         if self._plan.is_chief:
             self._write_rate = saver_hooks.scalar_writer(self._plan.config.model_dir, 'examples_per_sec')
@@ -83,14 +98,16 @@ class SessionHook(tf.estimator.SessionRunHook):
         if self.saver:
             self.saver.after_create_session(session, coord)
 
-    def before_run(self, run_context):
+    def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
         self._in_call = True
         self._loop.begins_call()
         length = self._calls.begin() if self._calls else {}
         fetches, feeds = self._participant.before_run() if self._participant else ([], None)
         return tf.estimator.SessionRunArgs([self._fetches, fetches], {**length, **(feeds or {})})
 
-    def after_run(self, run_context, run_values):
+    def after_run(
+        self, run_context: tf.compat.v1.train.SessionRunContext, run_values: tf.compat.v1.train.SessionRunValues
+    ) -> None:
         (losses, waited, step), self._heard = run_values.results
         self._in_call, step = False, int(step)
         if self._calls:
@@ -105,19 +122,19 @@ class SessionHook(tf.estimator.SessionRunHook):
         if after.stop or (after.save and self._loop.stops_here()):
             run_context.request_stop()
 
-    def end(self, session):
+    def end(self, session: tf.compat.v1.Session) -> None:
         # The data have ended in the middle of a call: Loop has not been told of it. A hook asks to stop after a call.
-        stopped_by = loops.LISTENER if self._listener_stopped else loops.HOOK
-        self._loop.ends(loops.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
+        stopped_by = training_file.LISTENER if self._listener_stopped else training_file.HOOK
+        self._loop.ends(training_file.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
         if self.saver:
             self.saver.end(session)
         self._loop.finish()
         if self._calls:
             self._calls.stop()
 
-    # -- loop.Training
+    # -- trainer.Training
 
-    def agree(self, wishes, steps: int) -> list:
+    def agree(self, wishes: Callable[[], list[bool]], steps: int) -> list[bool]:
         """Before the first step the tasks ask each other; later they have heard it with the losses."""
         if self._participant is None:
             return wishes()
@@ -143,7 +160,7 @@ class SessionHook(tf.estimator.SessionRunHook):
     def write_step(self, step: int, loss: float) -> None:
         """Hooks write the summaries of a session."""
 
-    def _wishes(self) -> list:
+    def _wishes(self) -> list[float]:
         self._compared_step = self._loop.step % _COMPARED_STEPS
         return [*self._loop.wishes(), self._compared_step, *([self._calls.next_length()] if self._calls else [])]
 
@@ -155,15 +172,13 @@ class Calls:
     by 1; from then on each call takes one step.
 
     Args:
-        setup: trainer.Setup.
-        steps: step_loop.StepLoop.
-        timer: several_steps.CallTimer; None: this task's calls end where those of the others do.
+        timer: None: this task's calls end where those of the others do.
 
     Attributes:
         planned, done: steps of the last call: requested, taken.
     """
 
-    def __init__(self, setup, steps, timer):
+    def __init__(self, setup: Setup, steps: StepLoop, timer: 'CallTimer | None'):
         self._plan, self._loop, self._steps, self._timer = setup.plan, setup.loop, steps, timer
         config = setup.plan.config
         self._summary_steps = config.save_summary_steps or None
@@ -176,7 +191,7 @@ class Calls:
         """The last one."""
         return self._loop.step
 
-    def start(self, session) -> None:
+    def start(self, session: tf.compat.v1.Session) -> None:
         """Training begins."""
         self._session, self._first = session, self.step
         self.planned, self._next, self._left = 1, 1, 0
@@ -184,7 +199,7 @@ class Calls:
         if self._timer:
             self._timer.start(session)
 
-    def begin(self) -> dict:
+    def begin(self) -> dict[tf.Tensor, int]:
         """A call begins. What it is fed."""
         self.planned = self._left or self._next
         if self._timer:
@@ -211,11 +226,11 @@ class Calls:
         if self._timer:
             self._timer.ended(self._session, early=self._left > 0)
 
-    def plan_next(self, participant) -> None:
+    def plan_next(self, participant: agreement.Participant | None) -> None:
         """What was due after the call is done. The last number of `participant` is `next_length`."""
         if self._one_step:  # in all tasks at once: they move the global step alike
             self._next, self._left = 1, 0
-        elif self._timer:
+        elif self._timer or participant is None:
             self._next, self._left = self._lengths.of_call_after(self.step), 0
         else:
             self._next = max(1, participant.numbers()[-1])

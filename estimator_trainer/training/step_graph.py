@@ -19,7 +19,7 @@ long as nothing runs the original meanwhile.
 from collections.abc import Iterable
 
 import tensorflow as tf
-from tensorflow.core.framework import graph_pb2
+from tensorflow.core.framework import graph_pb2, node_def_pb2, op_def_pb2
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import determinism, graphs
@@ -48,7 +48,7 @@ def needed(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
     return list(seen)
 
 
-def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> None:
+def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable[tf.compat.v1.train.SessionRunHook] = ()) -> None:
     """Lets what the targets need wait for the batches of the step, if it may change something and does not wait yet.
 
     It adds no operation: the seeds of a graph count its operations. Operations in loops and conditions of TensorFlow 1
@@ -64,13 +64,13 @@ def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> Non
         _let_wait(needed(targets))
 
 
-def _may_run_anything(hook) -> bool:
+def _may_run_anything(hook: tf.compat.v1.train.SessionRunHook) -> bool:
     """TensorFlow's own hooks run what belongs to the step together with the step, but for FinalOpsHook."""
     package = type(hook).__module__.partition('.')[0]
     return isinstance(hook, v1.train.FinalOpsHook) or package not in ('tensorflow', 'tensorflow_estimator')
 
 
-def _let_wait(ops) -> None:
+def _let_wait(ops: list[tf.Operation]) -> None:
     functions = Functions(ops[0].graph)
     writes = [op for op in ops if functions.may_write(op) and not graphs.is_in_control_flow(op)]
     for asking in ops:
@@ -82,9 +82,9 @@ def _let_wait(ops) -> None:
                 graphs.run_after(op, asking)
 
 
-def _after(op) -> set[tf.Operation]:
+def _after(op: tf.Operation) -> set[tf.Operation]:
     """The operations that wait for this one, and it."""
-    seen, left = set(), [op]
+    seen, left = set[tf.Operation](), [op]
     while left:
         op = left.pop()
         if op not in seen:
@@ -114,7 +114,7 @@ class BatchReads:
             )
         graphs.run_after(asking, count)
 
-    def number(self, session) -> int:
+    def number(self, session: tf.compat.v1.Session) -> int:
         """So far. A batch that was asked for and did not come counts as well."""
         return int(session.run(self._number))
 
@@ -149,7 +149,7 @@ def measured_wait(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
     return None
 
 
-def _measured(ops) -> tf.Tensor | None:
+def _measured(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
     asking = [op for op in ops if op.type in ASKS]
     if not asking or determinism.is_on() or any(graphs.is_in_control_flow(op) for op in asking):
         return None
@@ -167,7 +167,7 @@ class CannotLoop(Exception):
     """The step cannot be the body of a loop. The text says why."""
 
 
-def is_named(op_def) -> bool:
+def is_named(op_def: op_def_pb2.OpDef) -> bool:
     """Whether operations of this kind find their state by a name."""
     return any(attr.name == 'shared_name' for attr in op_def.attr)
 
@@ -189,7 +189,7 @@ class Functions:
         self._checked: set[str] = set()
         self.draw = False
 
-    def check(self, op) -> None:
+    def check(self, op: tf.Operation) -> None:
         """Refuses an operation whose copy would have another state.
 
         Raises:
@@ -204,13 +204,13 @@ class Functions:
                 raise CannotLoop(f'{node.name} ({node.op}) in {op.name} keeps its state under its own name')
             self.draw = self.draw or draws(node)
 
-    def called_by(self, op, without: set[str] | None = None) -> list:
+    def called_by(self, op: tf.Operation, without: set[str] | None = None) -> list[node_def_pb2.NodeDef]:
         """The nodes of all functions that an operation calls, and of those that these call.
 
         Args:
             without: names of functions that are left out. Those that were looked into are added.
         """
-        seen = set() if without is None else without
+        seen = set[str]() if without is None else without
         nodes, left = [], calls(op.node_def)
         while left:
             name = left.pop()
@@ -222,7 +222,7 @@ class Functions:
                 left += calls(node)
         return nodes
 
-    def may_write(self, op) -> bool:
+    def may_write(self, op: tf.Operation) -> bool:
         """Whether an operation may change what lives from step to step. To read a batch does not count."""
         nodes = self.called_by(op)
         if nodes:  # a condition, a loop or a call
@@ -235,7 +235,7 @@ class Functions:
         return takes_state and not _only_reads(op.type)
 
 
-def _changes_state(node) -> bool:
+def _changes_state(node: node_def_pb2.NodeDef) -> bool:
     """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
     from estimator_trainer.compat.patches import op_definitions  # a TensorFlow of the future may lack it
 
@@ -250,12 +250,12 @@ def _only_reads(kind: str) -> bool:
     return kind in _READ or kind.startswith('TensorArray')
 
 
-def draws(node) -> bool:
+def draws(node: node_def_pb2.NodeDef) -> bool:
     """Whether a node draws random numbers from a seed of its own."""
     return 'seed' in node.attr and 'seed2' in node.attr
 
 
-def calls(node) -> list[str]:
+def calls(node: node_def_pb2.NodeDef) -> list[str]:
     """The names of the functions in the attributes of a node."""
     nodes = []
     for attr in node.attr.values():

@@ -16,7 +16,7 @@ _GENERATED = '__autograph_generated_file'
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _NOT_OF_A_JOB = tuple(
     os.path.join(folder, '')
-    for folder in {*site.getsitepackages(), *map(sysconfig.get_paths().get, ('stdlib', 'purelib', 'platlib')), _OURS}
+    for folder in {*site.getsitepackages(), *map(sysconfig.get_path, ('stdlib', 'purelib', 'platlib')), _OURS}
 )
 # Texts of TensorFlow that say what an operation could not do, and what they mean for the job. Each was seen on
 # TensorFlow 2.15 and 2.21.

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_trainer.config import trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
-from estimator_trainer.run_dir import checkpoint_errors, checkpoints
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, training_file
 from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, reports, run_task
 from estimator_trainer.training.trainer import Setup
 
@@ -80,10 +80,10 @@ def summaries(folder):
 def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path, trainer):
     evaluated = []
     given = setup(
-        tmp_path, '--save_checkpoints_steps=2', reason=lambda: loop.EARLY_STOPPING if 2 in evaluated else None
+        tmp_path, '--save_checkpoints_steps=2', reason=lambda: training_file.EARLY_STOPPING if 2 in evaluated else None
     )
     trainer(given).train(evaluated.append)
-    assert (given.loop.step, given.loop.why, evaluated) == (2, loop.EARLY_STOPPING, [0, 2])
+    assert (given.loop.step, given.loop.why, evaluated) == (2, training_file.EARLY_STOPPING, [0, 2])
 
 
 def test_a_checkpoint_of_step_0_is_restored(tmp_path):

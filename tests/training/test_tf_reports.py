@@ -10,14 +10,14 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import saver_hooks
-from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir import metrics_log, training_file
 from estimator_trainer.training import dues, loop, reports
 
 v1 = tf.compat.v1
 
 
 class Alone:
-    """A loop.Training of one task."""
+    """A trainer.Training of one task."""
 
     def __init__(self, write_rate, read_step):
         self.write_rate, self.read_step = write_rate, read_step
@@ -59,7 +59,7 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
         for _ in range(runs):
             step += steps_each_run
             its.after(step, [(step - steps_each_run) / 2])
-        its.ends(loop.HOOK, step)
+        its.ends(training_file.HOOK, step)
         its.finish()
     v1.summary.FileWriterCache.clear()
 
