@@ -1,18 +1,15 @@
-"""What synchronous workers do together: they wait for each other, tell each other short texts, add up gradients in
-shared memory, and notice that they train on the same examples."""
+"""What synchronous workers do together: they wait for each other, tell each other short texts, and add up gradients in
+shared memory."""
 
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import coordination_service, python_all_reduce
-from estimator_trainer.data import first_batch
-from estimator_trainer.jobs.input_fns import InputFnOfAll
-from estimator_trainer.jobs.job_types import Mode, Params, RunConfig
 from estimator_trainer.monitoring.profiles.event_names import ADD_UP
 from estimator_trainer.this_process import shared_memory
 from estimator_trainer.training.plan import Plan
@@ -114,80 +111,3 @@ def add_up_in(memory: shared_memory.SharedMemory, names: Sequence[str]) -> None:
             raise tf.errors.UnavailableError(None, None, text) from error
 
     python_all_reduce.install(add_up, memory.size)
-
-
-class FirstBatches:
-    """Notices an input_fn that does not shard: all synchronous tasks then train on the same examples.
-
-    1. Where the input_fn has not asked its input_context for the task's place, a fingerprint of the first batch is
-       taken.
-    2. After its first call of TensorFlow, each task tells its fingerprint, or that it has none.
-    3. After its second call the chief asks for those of the others. That call needed all tasks, so they have told, and
-       the chief does not wait. It asks until one differs from its own, and warns if none does.
-
-    Args:
-        plan: training.plan.Plan of a task that trains with others in step.
-        tell, hear: as the functions of these names.
-    """
-
-    def __init__(self, plan: Plan, tell: Callable[[str, str], object] = tell, hear: Callable[[str], str] = hear):
-        self._plan, self._tell, self._hear = plan, tell, hear
-        self._own = ''  # the fingerprint
-        self._calls = 0
-
-    def watched(self, input_fn: InputFnOfAll) -> InputFnOfAll:
-        """An input_fn of jobs.input_fns whose first batch is looked at. Its batches are what they were."""
-
-        def call(
-            mode: Mode,
-            params: Params,
-            input_context: tf.distribute.InputContext | None = None,
-            config: RunConfig = None,
-        ) -> tf.data.Dataset:
-            if mode != tf.estimator.ModeKeys.TRAIN or input_context is None:
-                return input_fn(mode, params, input_context, config)
-            context = _Context(
-                input_context.num_input_pipelines, input_context.input_pipeline_id, input_context.num_replicas_in_sync
-            )
-            batches = input_fn(mode, params, context, config)
-            return batches if context.asked else first_batch.telling(batches, self._keep)
-
-        return call
-
-    def after_call(self) -> None:
-        """A call of TensorFlow, in which all tasks have taken steps, is over."""
-        self._calls += 1
-        try:
-            if self._calls == 1 and not self._plan.is_chief:
-                self._tell(f'first_batch/{self._plan.training_index}', self._own)
-            elif self._calls == 2 and self._plan.is_chief and self._are_the_same():
-                _log.warning('WARNING: %s', _warning(self._plan))
-        except tf.errors.OpError as error:  # a task is about to be lost, and others say so
-            _log.debug('the first batches are not compared: %s', error)
-
-    def _keep(self, fingerprint: str) -> None:
-        self._own = fingerprint
-
-    def _are_the_same(self) -> bool:
-        others = (index for index in range(self._plan.num_training_tasks) if index != self._plan.training_index)
-        return bool(self._own) and all(self._hear(f'first_batch/{index}') == self._own for index in others)
-
-
-class _Context(tf.distribute.InputContext):
-    """Remembers whether it was asked for the place of this task among the others."""
-
-    asked = False
-
-    @property
-    def input_pipeline_id(self) -> int:
-        self.asked = True
-        return super().input_pipeline_id
-
-
-def _warning(plan: Plan) -> str:
-    return (
-        f'all {plan.num_training_tasks} tasks train on the same examples: the first batch of each is the same, because '
-        f'the input_fn of job {plan.config.job} does not shard. Let it take the argument input_context, and begin with '
-        'dataset.shard(input_context.num_input_pipelines, input_context.input_pipeline_id), before it shuffles and '
-        'batches; estimator_trainer.data.array_batches does so for arrays (docs/jobs.md).'
-    )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from estimator_trainer.monitoring.profiles.profiler import Profiler
-    from estimator_trainer.training.coordination import FirstBatches
+    from estimator_trainer.training.first_batches import FirstBatches
     from estimator_trainer.training.reports import Reports
     from estimator_trainer.training.trainer import Training
 

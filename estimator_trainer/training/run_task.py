@@ -21,6 +21,7 @@ from estimator_trainer.run_dir import checkpoints, config_file, machine, protoco
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import agreed_start, coordination, messages, parameter_server, reports, runtime
 from estimator_trainer.training import loop as loops
+from estimator_trainer.training.first_batches import FirstBatches
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.trainer import Setup, Trainer, input_fn_of, make_evaluator, make_trainer
 
@@ -109,7 +110,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
         watchdog.when_asked_to_profile(profiler.ask)
     input_fn, compared = input_fn_of(plan, dataset), None
     if plan.in_sync and job.input_fn:
-        compared = coordination.FirstBatches(plan)
+        compared = FirstBatches(plan)
         input_fn = compared.watched(input_fn)
     loop = loops.Loop(
         plan, params, watchdog, _stop_reason(config, rule), profiler, compared, _keep_position(plan, params)

@@ -1,4 +1,4 @@
-"""training.coordination: an input_fn that does not shard is noticed, and its batches stay what they are."""
+"""training.first_batches: an input_fn that does not shard is noticed, and its batches stay what they are."""
 
 import logging
 import types
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.data import first_batch
 from estimator_trainer.jobs import input_fns
-from estimator_trainer.training import coordination
+from estimator_trainer.training import first_batches
 
 TRAIN = tf.estimator.ModeKeys.TRAIN
 NUMBERS = np.arange(40)
@@ -73,7 +73,7 @@ class Cluster:
             num_training_tasks=count,
             config=types.SimpleNamespace(job='mine:job'),
         )
-        task = coordination.FirstBatches(plan, self.said.__setitem__, self._hear)
+        task = first_batches.FirstBatches(plan, self.said.__setitem__, self._hear)
         batches = task.watched(input_fns.by_name(input_fn))(TRAIN, {}, tf.distribute.InputContext(count, index, count))
         return task, iter(batches)
 
