@@ -121,15 +121,9 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     trainer = make_trainer(setup)
     serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
-    evaluation = Evaluation(
-        model_dir,
-        lambda: make_evaluator(setup),
-        exports,
-        rule,
-        params.start_step if plan.trains else None,
-        wrong_answers.writer(dataset, model_dir),
-    )
-
+    trains_from = params.start_step if plan.trains else None
+    after_last = wrong_answers.writer(dataset, model_dir)
+    evaluation = Evaluation(model_dir, lambda: make_evaluator(setup), exports, rule, trains_from, after_last)
     if plan.evaluates:  # before training costs hours
         evaluation.check_metrics()
 
