@@ -4,14 +4,20 @@ import logging
 import math
 import os
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import evaluation as evaluations
 from estimator_trainer.lifecycle import training_watch
-from estimator_trainer.run_dir import checkpoint_errors, checkpoints, ownership, protocol, training_file
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_names, ownership, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import tf_config
+    from estimator_trainer.config.trainer_config import TrainerConfig
+    from estimator_trainer.evaluation.evaluation import Evaluation
 
 _log = logging.getLogger('estimator_trainer')
 _POLL_SECS = 1
@@ -30,6 +36,22 @@ class TrainingLost(Exception):
         self.ever_seen = ever_seen
 
 
+class EvaluatedRun(Protocol):
+    """What an evaluator has to know of a training.plan.Plan."""
+
+    @property
+    def config(self) -> 'TrainerConfig': ...
+
+    @property
+    def cluster(self) -> 'tf_config.Cluster': ...
+
+    @property
+    def task(self) -> 'tf_config.Task | None': ...
+
+    @property
+    def chief_address(self) -> str | None: ...
+
+
 class ContinuousEvaluation:
     """Evaluates the checkpoints of a run that other tasks train.
 
@@ -40,13 +62,20 @@ class ContinuousEvaluation:
         on_look: called each time round with what is known of training.
     """
 
-    def __init__(self, model_dir, evaluation, watch, max_steps, on_look=lambda: None):
+    def __init__(
+        self,
+        model_dir: str,
+        evaluation: 'Evaluation',
+        watch: training_watch.TrainingWatch,
+        max_steps: int,
+        on_look: Callable[[], object] = lambda: None,
+    ):
         self._model_dir, self._evaluation, self._watch = model_dir, evaluation, watch
         self._max_steps, self._on_look = max_steps, on_look
-        self._done = None  # checkpoint
-        self._evaluated = None  # the last checkpoint that could be
+        self._done: str | None = None  # checkpoint
+        self._evaluated: str | None = None  # the last checkpoint that could be
         self._waited = False  # for the last checkpoint to be visible
-        self._tried_again = None  # the last checkpoint that the file system refused once
+        self._tried_again: str | None = None  # the last checkpoint that the file system refused once
 
     def run(self) -> None:
         """Returns when the last checkpoint has been evaluated and exported.
@@ -75,14 +104,14 @@ class ContinuousEvaluation:
             else:
                 time.sleep(_POLL_SECS)
 
-    def _last(self, news):
+    def _last(self, news: training_watch.News) -> str | None:
         """The last checkpoint of a training that has ended; waits once for the file system to show it."""
         if self._waited:
             return checkpoints.latest(self._model_dir)
         self._waited = True
         return checkpoints.newest(self._model_dir, news.checkpoint_step)
 
-    def _evaluate(self, checkpoint, ended) -> None:
+    def _evaluate(self, checkpoint: str, ended: bool) -> None:
         self._done = checkpoint
         try:
             self._evaluation.evaluate_checkpoint(
@@ -104,7 +133,7 @@ class ContinuousEvaluation:
             tf.keras.backend.clear_session()
 
 
-def evaluate_run(plan, evaluation, max_steps) -> None:
+def evaluate_run(plan: EvaluatedRun, evaluation: 'Evaluation', max_steps: int) -> None:
     """The evaluator's part of a run: evaluates what the others train, until training has ended.
 
     Raises:
@@ -127,7 +156,7 @@ def evaluate_run(plan, evaluation, max_steps) -> None:
 
     is_copy = protocol.copied_url(config.model_dir, os.environ) is not None  # and a store may be slow
 
-    def refuse_another_folder():
+    def refuse_another_folder() -> None:
         if not is_copy and folder.is_elsewhere():
             raise UsageError(
                 f'{plan.task} does not find in --model_dir={config.model_dir} what the chief '
@@ -135,7 +164,7 @@ def evaluate_run(plan, evaluation, max_steps) -> None:
                 'not shared. Name one on storage that every task sees at this path.'
             )
 
-    with evaluations.lock(config.model_dir) as lock:
+    with ownership.lock(config.model_dir, file_names.EVALUATOR_LOCK) as lock:
         ownership.take(
             lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of every task)'
         )

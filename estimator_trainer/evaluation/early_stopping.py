@@ -7,11 +7,16 @@ reads it.
 
 import dataclasses
 import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from estimator_trainer.config.trainer_config import TrainerConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +28,7 @@ class EarlyStopping:
     patience: int
     min_delta: float = 0.0
 
-    def verdict(self, evaluations) -> dict | None:
+    def verdict(self, evaluations: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
         """Why training should stop, or None.
 
         Args:
@@ -42,11 +47,11 @@ class EarlyStopping:
                 return {**dataclasses.asdict(self), 'step': step, 'best': best, 'best_step': best_step}
         return None
 
-    def _improves(self, value, best) -> bool:
+    def _improves(self, value: float, best: float) -> bool:
         return value > best + self.min_delta if self.mode == 'max' else value < best - self.min_delta
 
 
-def rule_of(config, best_metric: str, best_mode: str) -> EarlyStopping | None:
+def rule_of(config: 'TrainerConfig', best_metric: str, best_mode: str | None) -> EarlyStopping | None:
     """The rule that the flags of a run say; None: never.
 
     Args:
@@ -66,12 +71,12 @@ def rule_of(config, best_metric: str, best_mode: str) -> EarlyStopping | None:
     return EarlyStopping(metric, mode, config.stop_patience, config.stop_min_delta)
 
 
-def mode_of(metric: str, best_metric: str, best_mode: str) -> str | None:
+def mode_of(metric: str, best_metric: str, best_mode: str | None) -> str | None:
     """Whether lower ('min') or higher ('max') is better: as the job says, or the metric's name. None: not known."""
     return best_mode if metric == best_metric else metric_names.known_mode(metric)
 
 
-def sentence(verdict: dict) -> str:
+def sentence(verdict: Mapping[str, Any]) -> str:
     """The decision in words."""
     if 'why' in verdict:  # of somebody outside
         return str(verdict['why'])
@@ -83,11 +88,11 @@ def sentence(verdict: dict) -> str:
     return f'{name} has not improved{by} on {verdict["best"]:.4g} of step {verdict["best_step"]} in {rows}'
 
 
-def _path(model_dir) -> str:
+def _path(model_dir: str) -> str:
     return os.path.join(model_dir, file_names.STOP)
 
 
-def decide(rule: EarlyStopping, evaluations, model_dir) -> dict | None:
+def decide(rule: EarlyStopping, evaluations: Iterable[Mapping[str, Any]], model_dir: str) -> dict[str, Any] | None:
     """Writes the verdict down, if it is to stop. Returns it."""
     verdict = rule.verdict(evaluations)
     if verdict:
@@ -95,24 +100,19 @@ def decide(rule: EarlyStopping, evaluations, model_dir) -> dict | None:
     return verdict
 
 
-def end_from_outside(rule: EarlyStopping, model_dir, step: int, why: str) -> None:
+def end_from_outside(rule: EarlyStopping, model_dir: str, step: int, why: str) -> None:
     """Ends the training of a run with `rule` as an evaluation does, for somebody who watches the run from outside."""
     verdict = {**dataclasses.asdict(rule), 'step': step, 'why': why}
     protocol.write_json(_path(model_dir), verdict)
 
 
-def remove_unfinished(model_dir) -> None:
+def remove_unfinished(model_dir: str) -> None:
     """Removes what a process that was killed within `decide` has left. Only who evaluates may."""
     protocol.remove_unfinished(_path(model_dir))
 
 
-def decision(rule: EarlyStopping, model_dir) -> dict | None:
+def decision(rule: EarlyStopping, model_dir: str) -> dict[str, Any] | None:
     """The verdict that it was decided to stop, by this very rule; None: it was not."""
     verdict = RunFolder(model_dir).stop
     same = all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
     return verdict if verdict and same else None
-
-
-def decided(rule: EarlyStopping, model_dir) -> bool:
-    """Whether it was decided to stop, by this very rule."""
-    return decision(rule, model_dir) is not None

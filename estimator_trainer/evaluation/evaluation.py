@@ -10,13 +10,16 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping, evaluation_journal
 from estimator_trainer.jobs import metric_names
-from estimator_trainer.run_dir import checkpoints, file_names, locks, metrics_log, ownership
+from estimator_trainer.run_dir import checkpoints, file_names, metrics_log, ownership
+
+if TYPE_CHECKING:
+    from estimator_trainer.evaluation.exporters import Exports, ServingInputFn
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -24,26 +27,19 @@ _log = logging.getLogger('estimator_trainer')
 class Evaluator(Protocol):
     """The model of a run in one process, as `evaluation.estimator_evaluator` and `keras_evaluator` have it."""
 
-    def metric_names(self) -> set:
+    def metric_names(self) -> set[str]:
         """The names that the results of `evaluate` will have, without `global_step`."""
 
-    def evaluate(self, checkpoint: str) -> dict:
+    def evaluate(self, checkpoint: str) -> dict[str, Any]:
         """The metrics of a checkpoint over the whole evaluation data, and `global_step`."""
 
-    def predictions(self, checkpoint: str) -> list[dict]:
+    def predictions(self, checkpoint: str) -> list[dict[str, Any]]:
         """What the model predicts for each batch of the evaluation data, as NumPy arrays [batch, ...]."""
 
-    def export_saved_model(self, folder, serving_input_fn, checkpoint_path, **options) -> str | bytes:
+    def export_saved_model(
+        self, folder: str, serving_input_fn: 'ServingInputFn', checkpoint_path: str, **options: Any
+    ) -> str | bytes:
         """Writes folder/<seconds since the epoch>, and returns its path. Exporters call it as Estimator's."""
-
-
-@dataclasses.dataclass(frozen=True)
-class EvaluationResult:
-    """What an evaluation has found: the metrics of a checkpoint, which is of a step."""
-
-    checkpoint: str
-    step: int
-    metrics: dict
 
 
 class Evaluation:
@@ -62,32 +58,32 @@ class Evaluation:
 
     def __init__(
         self,
-        model_dir,
-        make_evaluator,
-        exports,
-        rule=None,
-        start_step=None,
+        model_dir: str,
+        make_evaluator: Callable[[], Evaluator],
+        exports: 'Exports',
+        rule: early_stopping.EarlyStopping | None = None,
+        start_step: int | None = None,
         after_last: Callable[[Evaluator, str, int], None] | None = None,
     ):
         self._model_dir, self._make_evaluator, self._after_last = model_dir, make_evaluator, after_last
         self._exports, self._rule, self._start_step = exports, rule, start_step
         self._lines = metrics_log.MetricsLog(os.path.join(model_dir, file_names.EVALUATIONS))
-        self._last = None  # entry
-        self._last_done = None  # the same, unless the last checkpoint could not be read
-        self.results = {}
+        self._last: evaluation_journal.EvaluationEntry | None = None
+        self._last_done: evaluation_journal.EvaluationEntry | None = None  # unless it could not be read
+        self.results: dict[int, dict[str, Any]] = {}
 
     @contextlib.contextmanager
-    def held(self):
+    def held(self) -> Iterator[Callable[[], bool]]:
         """Holds the run's evaluation, of which one process is the owner. Yields () -> whether it is ours now.
 
         An evaluator that TF_CONFIG's cluster does not list is unknown to the chief otherwise. The process that has the
         evaluation may give it up or end at any time: ask before each evaluation. Once it is ours, what others have
         left undone is made up for.
         """
-        with lock(self._model_dir) as evaluation_lock:
+        with ownership.lock(self._model_dir, file_names.EVALUATOR_LOCK) as evaluation_lock:
             taken, named_holder = False, None
 
-            def is_ours():
+            def is_ours() -> bool:
                 nonlocal taken, named_holder
                 if taken:
                     return True
@@ -182,8 +178,8 @@ class Evaluation:
             metrics = self._evaluate(evaluator, checkpoint)
         self.results[entry.step] = metrics
         self._decide()
-        result = EvaluationResult(checkpoint, entry.step, metrics)
-        self._exports.write(evaluator, result, entry.final, entry.final_exports)
+        exported = {**metrics, 'global_step': entry.step}
+        self._exports.write(evaluator, checkpoint, exported, entry.final, entry.final_exports)
         if entry.final and self._after_last:
             self._after_last(evaluator, checkpoint, entry.step)
         self._keep(dataclasses.replace(entry, done=True))
@@ -200,7 +196,7 @@ class Evaluation:
     def _evaluator(self) -> Evaluator:
         return self._make_evaluator()
 
-    def _evaluate(self, evaluator, checkpoint) -> dict:
+    def _evaluate(self, evaluator: Evaluator, checkpoint: str) -> dict[str, Any]:
         metrics = dict(evaluator.evaluate(checkpoint))
         step = int(metrics.pop('global_step'))
         self._lines.write('eval', step, metrics)
@@ -208,18 +204,18 @@ class Evaluation:
         return metrics
 
     def _decide(self) -> None:
-        if self._rule is None or early_stopping.decided(self._rule, self._model_dir):
+        if self._rule is None or early_stopping.decision(self._rule, self._model_dir):
             return
         verdict = early_stopping.decide(self._rule, self._lines.read(), self._model_dir)
         if verdict:
             _log.info('early stopping: %s', early_stopping.sentence(verdict))
 
-    def _keep(self, entry) -> None:
+    def _keep(self, entry: evaluation_journal.EvaluationEntry) -> None:
         self._last = entry
         self._last_done = entry if entry.done else self._last_done
         evaluation_journal.write(self._model_dir, entry)
 
-    def _of_an_earlier_version(self, newest) -> evaluation_journal.EvaluationEntry | None:
+    def _of_an_earlier_version(self, newest: str | None) -> evaluation_journal.EvaluationEntry | None:
         """What a model_dir without eval/last.json says: its newest checkpoint may have been evaluated. Whether
         it was exported as the final one is seen by whether there is a final export at all."""
         lines = self._lines.read()
@@ -237,8 +233,3 @@ class Evaluation:
             final_exports=(),
             done=True,
         )
-
-
-def lock(model_dir: str) -> locks.Lock:
-    """Whoever evaluates the run holds it. Not taken yet."""
-    return ownership.lock(model_dir, file_names.EVALUATOR_LOCK)

@@ -1,4 +1,5 @@
-"""What still has to be done for the checkpoint whose evaluation was begun last: `eval/last.json`.
+"""The journal of evaluations: `eval/last.json` says what still has to be done, and the log how far one is. Imports no
+TensorFlow.
 
 The evaluation of a checkpoint has three pieces: a line in `eval/metrics.jsonl`, the decision to stop early, and the
 exports. The process that evaluates writes an entry before it begins, and marks the entry as done at the end. If the
@@ -8,11 +9,21 @@ kill loses a piece or repeats one.
 """
 
 import dataclasses
+import logging
 import math
 import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from estimator_trainer.run_dir import file_names, metrics_log, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.this_process.log import duration
+
+_log = logging.getLogger('estimator_trainer')
+_FIRST_SECS, _LONGEST_SECS = 10, 60  # before the first line of progress, and between two lines
+_WITHOUT_END_SECS = 60
+_FAR_MORE = 20  # times the training examples: few evaluations read so many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +45,11 @@ class EvaluationEntry:
     digest: str
     final: bool
     lines: int
-    final_exports: tuple
+    final_exports: tuple[str, ...]
     done: bool = False
 
 
-def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines) -> EvaluationEntry:
+def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines: Sequence[Mapping[str, Any]]) -> EvaluationEntry:
     """The entry of a checkpoint that is to be evaluated now.
 
     Args:
@@ -54,7 +65,7 @@ def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines) -> Evalua
     return dataclasses.replace(entry, done=last.done and entry.final == last.final)
 
 
-def recorded(entry: EvaluationEntry, lines) -> dict | None:
+def recorded(entry: EvaluationEntry, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The results of the entry's evaluation, if its line is there."""
     for line in reversed(lines[entry.lines :]):
         if line['step'] == entry.step:
@@ -85,5 +96,57 @@ def remove_unfinished(model_dir: str) -> None:
     protocol.remove_unfinished(_path(model_dir))
 
 
-def _path(model_dir) -> str:
+def _path(model_dir: str) -> str:
     return os.path.join(model_dir, file_names.LAST_EVALUATION)
+
+
+class EvaluationProgress:
+    """Tells when an evaluation begins, how far it is, and once in a process that its data may have no end.
+
+    Args:
+        batch_size: examples of a batch of all replicas of the evaluation.
+        train_examples: how many the job trains on; None: not known.
+        steps: batches after which the evaluation ends, if the data do not end before; None: no bound.
+        ends: whether the data are known to end.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        batch_size: int = 1,
+        train_examples: int | None = None,
+        steps: int | None = None,
+        ends: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._batch_size, self._train_examples, self._steps, self._clock = batch_size, train_examples, steps, clock
+        self._warns = not ends and steps is None
+
+    def begins(self, checkpoint: str) -> None:
+        self._batches, self._began = 0, self._clock()
+        self._wait, self._due = _FIRST_SECS, self._began + _FIRST_SECS
+        _log.info('evaluates %s', os.path.basename(checkpoint))
+
+    def batch(self) -> None:
+        """A batch has been evaluated."""
+        self._batches += 1
+        now = self._clock()
+        took = now - self._began
+        if self._warns and (took >= _WITHOUT_END_SECS or self._has_read_far_more()):
+            self._warns = False
+            _log.warning(
+                'WARNING: evaluation: %s batches in %s, and the data have not ended. If they repeat without end, the '
+                "evaluation does so as well: leave repeat() out of the input_fn when mode is 'eval', or bound the "
+                'evaluation by --eval_steps',
+                f'{self._batches:,}',
+                duration(took),
+            )
+        if now >= self._due:
+            self._wait = min(2 * self._wait, _LONGEST_SECS)
+            self._due = now + self._wait
+            of_all = '' if self._steps is None else f' of {self._steps:,}'
+            batches = 'batch' if self._batches == 1 and not of_all else 'batches'
+            _log.info('evaluates: %s%s %s after %s', f'{self._batches:,}', of_all, batches, duration(took))
+
+    def _has_read_far_more(self) -> bool:
+        return self._batches * self._batch_size > _FAR_MORE * (self._train_examples or math.inf)

@@ -2,6 +2,8 @@
 
 import inspect
 import os
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import tensorflow as tf
 
@@ -9,11 +11,29 @@ from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_m
 from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import first_weights, made_estimators
+from estimator_trainer.jobs.input_fns import InputFnOfAll
+from estimator_trainer.jobs.job import Job
+from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec, Mode, Params, RunConfig, Tensors
+from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints
 from estimator_trainer.run_dir.run_folder import RunFolder
 
 
-def input_fn(of_job, params, run_config):
+class EvaluationInputFn(Protocol):
+    """Makes the batches of an evaluation, of one replica each."""
+
+    def __call__(self, input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset: ...
+
+
+class ModelFnOfAll(Protocol):
+    """A model_fn that takes all arguments."""
+
+    def __call__(
+        self, features: Tensors, labels: Tensors, mode: Mode, params: Params, config: RunConfig
+    ) -> EstimatorSpec: ...
+
+
+def input_fn(of_job: InputFnOfAll, params: RunParams, run_config: RunConfig) -> EvaluationInputFn:
     """The input_fn of an evaluation, (input_context) -> data set: each example once, on any number of replicas.
 
     Args:
@@ -22,7 +42,7 @@ def input_fn(of_job, params, run_config):
         run_config: of the evaluation.
     """
 
-    def batches(input_context=None):
+    def batches(input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         replicas = input_context.num_replicas_in_sync if input_context else 1
         batches_of_job = of_job(tf.estimator.ModeKeys.EVAL, params.as_dict(), input_context, run_config)
         return for_all(batches_of_job, replicas)
@@ -30,13 +50,14 @@ def input_fn(of_job, params, run_config):
     return batches
 
 
-def estimator_of(job, params, run_config, restored: str | None = None):
+def estimator_of(job: Job, params: RunParams, run_config: RunConfig, restored: str | None = None) -> Estimator:
     """A job's Estimator, whose evaluation counts each example once.
 
     Args:
         restored: the checkpoint that it will restore; None: the newest of its model_dir.
     """
     if job.make_estimator is None:
+        assert job.model_fn is not None
         return tf.estimator.Estimator(
             with_exact_loss(job.model_fn, restored), config=run_config, params=params.as_dict()
         )
@@ -47,7 +68,7 @@ def estimator_of(job, params, run_config, restored: str | None = None):
     return estimator
 
 
-def for_all(batches, replicas: int):
+def for_all(batches: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
     """The batches of an evaluation, and empty ones for replicas that would get none in the last step.
 
     Where one replica is at the end of the data, Estimator ends the step for all of them, and the last
@@ -60,7 +81,7 @@ def for_all(batches, replicas: int):
     return batches.concatenate(empty.repeat(replicas - 1))
 
 
-def with_exact_loss(model_fn, restored: str | None = None):
+def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None = None) -> ModelFnOfAll:
     """A model_fn whose evaluation weighs the loss of each batch by its number of examples, and whose variables
     begin with weights that follow from the seed of the run.
 
@@ -70,8 +91,8 @@ def with_exact_loss(model_fn, restored: str | None = None):
     takes = inspect.signature(model_fn).parameters
     takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
 
-    def wrapped(features, labels, mode, params, config):
-        given = dict(labels=labels, mode=mode, params=params, config=config)
+    def wrapped(features: Tensors, labels: Tensors, mode: Mode, params: Params, config: RunConfig) -> EstimatorSpec:
+        given: dict[str, Any] = dict(labels=labels, mode=mode, params=params, config=config)
         if labels is not None and 'labels' not in takes and not takes_all:
             raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
@@ -92,7 +113,9 @@ def with_exact_loss(model_fn, restored: str | None = None):
     return wrapped
 
 
-def _refuse(scaffold, mode, model_dir, restored) -> None:
+def _refuse(
+    scaffold: tf.compat.v1.train.Scaffold | None, mode: Mode, model_dir: str | None, restored: str | None
+) -> None:
     """Raises UsageError where the checkpoint is of another model, or where checkpoints would have a format that
     can be read, but not evaluated, sent or exported."""
     refuse_other_shapes(restored or model_dir and checkpoints.latest(model_dir), scaffold)
@@ -105,7 +128,7 @@ def _refuse(scaffold, mode, model_dir, restored) -> None:
         )
 
 
-def refuse_other_shapes(checkpoint: str | None, scaffold) -> None:
+def refuse_other_shapes(checkpoint: str | None, scaffold: tf.compat.v1.train.Scaffold | None) -> None:
     """Refuses a checkpoint whose variables have other shapes than those of the default graph.
 
     TensorFlow restores them without a word: the value of a variable then has another shape than the graph says, and

@@ -11,17 +11,28 @@ import math
 import os
 import re
 import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import tensorflow as tf
 
-from estimator_trainer.jobs import input_fns
+from estimator_trainer.evaluation.evaluation import Evaluator
+from estimator_trainer.jobs import input_fns, job_data
+from estimator_trainer.jobs.job import Job
+from estimator_trainer.jobs.job_types import Estimator, ServingInputReceiver
+from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import locks, protocol, removal
+
+if TYPE_CHECKING:
+    from estimator_trainer.data.files.dataset import FileDataset
 
 _log = logging.getLogger('estimator_trainer')
 _BEST_JSON = 'best.json'
 _FINAL = 'final'  # the exporter of the end of training
 _OWN = re.compile(r'temp-own-[0-9a-f]{8}')  # a folder of one export: names with temp- are sent to no store
 _LOCK = '.lock'
+ServingInputFn: TypeAlias = Callable[[], ServingInputReceiver]
+Exporter: TypeAlias = Any  # tf.estimator.Exporter
 
 
 class Exports:
@@ -34,10 +45,10 @@ class Exports:
         exporters: as `make` gives them.
     """
 
-    def __init__(self, model_dir: str, exporters):
+    def __init__(self, model_dir: str, exporters: Iterable[Exporter]):
         self._exporters = [(exporter, os.path.join(model_dir, 'export', exporter.name)) for exporter in exporters]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self._exporters)
 
     @property
@@ -45,28 +56,35 @@ class Exports:
         """What the best model is chosen by; None where no best model is exported."""
         return next((exporter.metric for exporter, _ in self._exporters if isinstance(exporter, BestExporter)), None)
 
-    def finals(self) -> tuple:
+    def finals(self) -> tuple[str, ...]:
         """The names of the final exports that there are."""
         return tuple(
             name for exporter, folder in self._exporters if exporter.name == _FINAL for name in _saved_models(folder)
         )
 
-    def write(self, evaluator, result, final: bool, finals_before) -> None:
+    def write(
+        self,
+        evaluator: Evaluator,
+        checkpoint: str,
+        metrics: Mapping[str, Any],
+        final: bool,
+        finals_before: Iterable[str],
+    ) -> None:
         """Exports an evaluated checkpoint, as far as this has not been done.
 
         Args:
-            evaluator, result: evaluation.evaluation.Evaluator, and the Result that it has given.
+            evaluator: evaluation.evaluation.Evaluator.
+            metrics: of the checkpoint, and its `global_step`.
             final: training has ended with this checkpoint.
             finals_before: what `finals` was before the checkpoint was taken up.
         """
-        metrics = {**result.metrics, 'global_step': result.step}
         for exporter, folder in self._exporters:
-            if exporter.name == BestExporter.name and result.step == 0:
+            if exporter.name == BestExporter.name and metrics['global_step'] == 0:
                 continue  # nothing was learnt yet
             if exporter.name == _FINAL and set(self.finals()) - set(finals_before):
                 continue
             try:
-                exporter.export(InOwnFolder(evaluator), folder, result.checkpoint, metrics, final)
+                exporter.export(InOwnFolder(evaluator), folder, checkpoint, metrics, final)
             finally:
                 remove_unfinished(folder)
 
@@ -79,10 +97,12 @@ class Exports:
 class InOwnFolder:
     """An evaluator whose exports are written in a folder of their own, and moved when they are whole and marked."""
 
-    def __init__(self, evaluator):
+    def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
 
-    def export_saved_model(self, folder, serving_input_fn, checkpoint_path=None, **options) -> str:
+    def export_saved_model(
+        self, folder: str, serving_input_fn: ServingInputFn, checkpoint_path: str, **options: Any
+    ) -> str:
         """Writes folder/<seconds since the epoch>. Its path."""
         folder = os.path.abspath(tf.compat.as_str_any(folder))
         own = removal.claim(os.path.join(folder, f'temp-own-{secrets.token_hex(4)}'))
@@ -119,10 +139,17 @@ class BestExporter(tf.estimator.Exporter):
 
     name = 'best'
 
-    def __init__(self, serving_input_fn, metric: str, mode: str):
+    def __init__(self, serving_input_fn: ServingInputFn, metric: str, mode: str | None):
         self._serving_input_fn, self.metric, self._mode = serving_input_fn, metric, mode
 
-    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+    def export(
+        self,
+        estimator: Estimator,
+        export_path: str,
+        checkpoint_path: str,
+        eval_result: Mapping[str, Any],
+        is_the_final_export: bool,
+    ) -> str | None:
         if self.metric not in eval_result:
             raise ValueError(
                 f'export/best goes by {self.metric!r}, which the evaluation does not '
@@ -152,7 +179,7 @@ class BestExporter(tf.estimator.Exporter):
         _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)
         return path
 
-    def _better(self, value, best) -> bool:
+    def _better(self, value: float, best: Mapping[str, Any] | None) -> bool:
         if not math.isfinite(value):  # infinity would stay the best for ever
             return False
         if best is None or best['metric'] != self.metric or best['mode'] != self._mode:
@@ -162,11 +189,11 @@ class BestExporter(tf.estimator.Exporter):
         return value > best['value'] if self._mode == 'max' else value < best['value']
 
 
-def make(kinds, job, serving_input_fn) -> list:
+def make(kinds: Collection[str], job: Job, serving_input_fn: ServingInputFn | None) -> list[Exporter]:
     """The exporters that `--export` asks for; none for a job that says nothing of serving."""
     if serving_input_fn is None:
         return []
-    made = []
+    made: list[Exporter] = []
     if 'best' in kinds:
         made.append(BestExporter(serving_input_fn, job.best_metric, job.best_mode))
     if 'final' in kinds:
@@ -174,7 +201,7 @@ def make(kinds, job, serving_input_fn) -> list:
     return made
 
 
-def serving_input_fn_of(job, params, dataset):
+def serving_input_fn_of(job: Job, params: RunParams, dataset: 'job_data.Dataset | None') -> ServingInputFn | None:
     """() -> ServingInputReceiver: the job's own, or that of the data set; None for a job that says nothing of serving.
 
     Args:
@@ -187,11 +214,11 @@ def serving_input_fn_of(job, params, dataset):
     if dataset is None:
         return None
     if dataset.image_shape is None:
-        return parsed_examples(dataset.serving_features)
+        return parsed_examples(cast('FileDataset', dataset).serving_features)
     return raw_images(dataset.image_shape)
 
 
-def parsed_examples(features):
+def parsed_examples(features: Mapping[str, Any]) -> ServingInputFn:
     """A serving_input_fn that takes serialized tf.Examples. They hold float32, int64 and strings only: of a feature of
     another type, what they hold is converted."""
     held = {name: feature._replace(dtype=_in_examples(feature.dtype)) for name, feature in features.items()}
@@ -199,7 +226,7 @@ def parsed_examples(features):
     if held == dict(features):
         return receive
 
-    def serving_input_fn():
+    def serving_input_fn() -> ServingInputReceiver:
         receiver = receive()
         converted = {name: tf.cast(tensor, features[name].dtype) for name, tensor in receiver.features.items()}
         return tf.estimator.export.ServingInputReceiver(converted, receiver.receiver_tensors)
@@ -207,23 +234,23 @@ def parsed_examples(features):
     return serving_input_fn
 
 
-def _in_examples(dtype):
+def _in_examples(dtype: tf.DType) -> tf.DType:
     if dtype == tf.string:
         return tf.string
     return tf.float32 if dtype.is_floating else tf.int64
 
 
-def raw_images(image_shape):
+def raw_images(image_shape: Iterable[int]) -> ServingInputFn:
     """A serving_input_fn that takes uint8 [batch, height, width, channels], any batch size."""
 
-    def serving_input_fn():
+    def serving_input_fn() -> ServingInputReceiver:
         images = tf.compat.v1.placeholder(tf.uint8, [None, *image_shape], name='image')
         return tf.estimator.export.ServingInputReceiver({'image': images}, {'image': images})
 
     return serving_input_fn
 
 
-def best_so_far(export_path):
+def best_so_far(export_path: str) -> dict[str, Any] | None:
     """What best.json says; None where it is missing or not ours, or its SavedModel is gone."""
     try:
         with open(os.path.join(export_path, _BEST_JSON), encoding='utf-8') as file:
@@ -235,14 +262,14 @@ def best_so_far(export_path):
     return best if os.path.isdir(os.path.join(export_path, best['saved_model'])) else None
 
 
-def _saved_models(folder) -> list:
+def _saved_models(folder: str) -> list[str]:
     try:
         return sorted(name for name in os.listdir(folder) if name.isdigit())
     except FileNotFoundError:
         return []
 
 
-def _remove_others(folder, kept, best) -> None:
+def _remove_others(folder: str, kept: str, best: Mapping[str, Any] | None) -> None:
     """Removes the SavedModels of earlier exports: those with our mark, and the one that best.json has named."""
     for name in _saved_models(folder):
         path = os.path.join(folder, name)
@@ -252,7 +279,7 @@ def _remove_others(folder, kept, best) -> None:
             removal.tree(path, proof)
 
 
-def remove_unfinished(folder) -> None:
+def remove_unfinished(folder: str) -> None:
     """Removes what exports into the folder that were killed have left; not what another process writes there now."""
     protocol.remove_unfinished(os.path.join(folder, _BEST_JSON))
     for name in os.listdir(folder) if os.path.isdir(folder) else ():

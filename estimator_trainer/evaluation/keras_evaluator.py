@@ -5,14 +5,22 @@ import itertools
 import os
 import shutil
 import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import quiet
-from estimator_trainer.evaluation.progress import EvaluationProgress
+from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
+from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
 from estimator_trainer.jobs import losses
+from estimator_trainer.jobs.job import Job
+from estimator_trainer.jobs.job_types import KerasMetric, KerasModel, Tensors
 from estimator_trainer.run_dir import checkpoints, summaries
+
+if TYPE_CHECKING:
+    from estimator_trainer.evaluation.exporters import ServingInputFn
 
 
 class KerasEvaluator:
@@ -28,28 +36,37 @@ class KerasEvaluator:
     """
 
     def __init__(
-        self, job, params, model_dir, input_fn, steps=None, strategy=None, started=lambda: None, progress=None
+        self,
+        job: Job,
+        params: Mapping[str, Any],
+        model_dir: str,
+        input_fn: EvaluationInputFn,
+        steps: int | None = None,
+        strategy: tf.distribute.Strategy | None = None,
+        started: Callable[[], object] = lambda: None,
+        progress: EvaluationProgress | None = None,
     ):
-        self._job, self._parts, self._params, self._started = job, job.parts, dict(params), started
+        assert job.make_model and job.parts  # --loop is refused for other jobs
+        self._make_model, self._parts, self._params, self._started = job.make_model, job.parts, dict(params), started
         self._input_fn, self._steps = input_fn, steps
         self._progress = progress or EvaluationProgress(steps=steps)
         self._strategy = strategy or tf.distribute.get_strategy()
         self._scalars = summaries.Scalars(os.path.join(model_dir, 'eval'))
-        self._restored = None
-        self._batches = None  # one data set, for all evaluations
+        self._restored: str | None = None
+        self._batches: Any = None  # one data set, for all evaluations
 
     @functools.cached_property
-    def model(self):
+    def model(self) -> KerasModel:
         with self._strategy.scope():
-            return self._job.make_model(dict(self._params))
+            return self._make_model(dict(self._params))
 
     @functools.cached_property
-    def _metrics(self) -> dict:
+    def _metrics(self) -> dict[str, KerasMetric]:
         with self._strategy.scope():
             of_job = self._parts.metrics(dict(self._params)) if self._parts.metrics else {}
             return {**of_job, 'loss': tf.keras.metrics.Mean(name='loss')}
 
-    def metric_names(self) -> set:
+    def metric_names(self) -> set[str]:
         return set(self._metrics)
 
     def restore(self, checkpoint: str) -> None:
@@ -63,7 +80,7 @@ class KerasEvaluator:
             status.assert_existing_objects_matched().expect_partial()
             self._restored = checkpoint
 
-    def evaluate(self, checkpoint: str) -> dict:
+    def evaluate(self, checkpoint: str) -> dict[str, Any]:
         """The loss and the metrics over single examples, each counted once, and the global step."""
         self._started()
         self.restore(checkpoint)
@@ -73,7 +90,7 @@ class KerasEvaluator:
         self._scalars.write(step, {name: value for name, value in results.items() if value.ndim == 0})
         return {**results, 'global_step': step}
 
-    def _evaluate_weights(self) -> dict:
+    def _evaluate_weights(self) -> dict[str, Any]:
         """`evaluate` with the weights as they are."""
         if self._batches is None:
             self._batches = self._strategy.distribute_datasets_from_function(self._input_fn)
@@ -89,10 +106,10 @@ class KerasEvaluator:
         return results
 
     @tf.function(reduce_retracing=True)
-    def _step(self, batch):
+    def _step(self, batch: Tensors) -> None:
         self._strategy.run(self._replica_step, batch)
 
-    def _replica_step(self, features, labels):
+    def _replica_step(self, features: Tensors, labels: Tensors) -> None:
         outputs = losses.outputs_of(self.model, features, training=False)
         for name, metric in self._metrics.items():
             if name == 'loss':
@@ -100,13 +117,20 @@ class KerasEvaluator:
             else:
                 metric.update_state(labels, outputs)
 
-    def predictions(self, checkpoint: str) -> list[dict]:
+    def predictions(self, checkpoint: str) -> list[dict[str, Any]]:
         self.restore(checkpoint)
         outputs = (losses.outputs_of(self.model, features, training=False) for features, _ in self._input_fn())
         batches = map(self._parts.predictions, outputs)
         return [{name: np.asarray(value) for name, value in batch.items()} for batch in batches]
 
-    def export_saved_model(self, folder, serving_input_fn, checkpoint_path, assets_extra=None, **unused):
+    def export_saved_model(
+        self,
+        folder: str,
+        serving_input_fn: 'ServingInputFn',
+        checkpoint_path: str,
+        assets_extra: Mapping[str, str] | None = None,
+        **unused: Any,
+    ) -> str:
         """Writes folder/<seconds since the epoch>, a SavedModel that tf.keras and TensorFlow load, and
         returns its path. Its signature takes what `serving_input_fn` does, as Estimator's exports."""
         self.restore(checkpoint_path)
@@ -126,11 +150,11 @@ class KerasEvaluator:
         os.replace(temporary, path)
         return path
 
-    def _serving(self, serving_input_fn):
+    def _serving(self, serving_input_fn: 'ServingInputFn') -> Callable[[dict[str, tf.Tensor]], Mapping[str, Tensors]]:
         """A function from the receiver's tensors to the job's predictions."""
-        names = []
+        names: list[str] = []
 
-        def receive():
+        def receive() -> dict[str, Tensors]:
             receiver = serving_input_fn()
             tensors = receiver.receiver_tensors
             tensors = tensors if isinstance(tensors, dict) else {'input': tensors}
@@ -146,7 +170,7 @@ class KerasEvaluator:
                 {name: tf.TensorSpec(tensor.shape, tensor.dtype, name=name) for name, tensor in zip(names, tensors)}
             ]
         )
-        def serve(inputs):
+        def serve(inputs: dict[str, tf.Tensor]) -> Mapping[str, Tensors]:
             features = features_of(*(inputs[name] for name in names))
             return self._parts.predictions(self.model(features, training=False))
 

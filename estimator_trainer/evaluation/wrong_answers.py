@@ -1,29 +1,41 @@
 """The images of a data set that the last checkpoint takes for another class: `eval/wrong.json`, for report.html."""
 
 import base64
+import functools
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.evaluation.evaluation import Evaluator
+from estimator_trainer.jobs import job_data
 from estimator_trainer.run_dir import file_names, protocol
+
+if TYPE_CHECKING:
+    from estimator_trainer.data.sources import ImageDataset
 
 _log = logging.getLogger('estimator_trainer')
 MOST_EXAMPLES = 20_000  # of an evaluation: each of them is computed once more
 _MOST_SHOWN = 24
 
 
-def write(dataset, model_dir: str, evaluator, checkpoint: str, step: int) -> None:
+def writer(dataset: 'job_data.Dataset | None', model_dir: str) -> Callable[[Evaluator, str, int], None] | None:
+    """(evaluator, checkpoint, step) -> writes the wrong answers of a checkpoint; None: the examples are no images."""
+    if dataset is None or dataset.image_shape is None:
+        return None
+    return functools.partial(write, cast('ImageDataset', dataset), model_dir)
+
+
+def write(dataset: 'ImageDataset', model_dir: str, evaluator: Evaluator, checkpoint: str, step: int) -> None:
     """Writes the wrong answers of a checkpoint, those first of which the model is most certain.
 
     Nothing is written for a data set of more than MOST_EXAMPLES, and for a job whose predictions have no `classes`.
     What fails here costs the page a section, and nothing else.
 
     Args:
-        dataset: data.sources.ImageDataset.
-        evaluator: evaluation.Evaluator.
     """
     if dataset.num_eval > MOST_EXAMPLES or not tf.executing_eagerly():
         return
@@ -35,10 +47,14 @@ def write(dataset, model_dir: str, evaluator, checkpoint: str, step: int) -> Non
         _log.info('the page shows no wrong answers: %s: %s', type(error).__name__, str(error).partition('\n')[0])
 
 
-def _wrong(examples: Iterable, predictions: Iterable[dict], class_name) -> dict | None:
+def _wrong(
+    examples: Iterable[tuple[np.ndarray, np.ndarray]],
+    predictions: Iterable[dict[str, Any]],
+    class_name: Callable[[int], str],
+) -> dict[str, Any] | None:
     examples, evaluated, wrong = iter(examples), 0, []
     for batch in predictions:
-        if not isinstance(batch, dict) or np.ndim(batch.get('classes')) != 1:
+        if not isinstance(batch, dict) or np.ndim(batch.get('classes', 0)) != 1:
             return None
         certainties = batch.get('probabilities')
         for row, answer in enumerate(batch['classes']):

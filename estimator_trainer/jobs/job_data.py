@@ -1,7 +1,7 @@
 """The data of a job that has no input_fn of its own: --dataset, or --train_files and --eval_files."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from estimator_trainer.data.files.dataset import FileDataset
     from estimator_trainer.data.sources import ImageDataset
 
+Dataset: TypeAlias = 'ImageDataset | FileDataset'
 
-def load(job: Job, job_params: Mapping[str, Any], config: 'TrainerConfig') -> 'ImageDataset | FileDataset | None':
+
+def load(job: Job, job_params: Mapping[str, Any], config: 'TrainerConfig') -> 'Dataset | None':
     """Loads the data set that the flags name; None for a job with an input_fn of its own.
 
     Args:

@@ -5,13 +5,14 @@
 
 import dataclasses
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping
 
 from estimator_trainer.lifecycle import probes
-from estimator_trainer.lifecycle.clock import PAUSE_SECS
 from estimator_trainer.lifecycle.probes import Answer
 
+PAUSE_SECS = 5  # a process that looks every second was not running if it has not looked for longer than this
 CLOSED_SECS = 4  # that a port must have been closed: a task that ends closes it, a broken link does not
 FAILURES = 3  # probes in a row that must have failed; one may fail by accident
 RETRY_SECS = 1  # between two probes of a peer that does not answer
@@ -176,3 +177,23 @@ class PeerWatch:
             answers = self._probe([peer.address for peer in some])
             missing += [peer.gone(now) for peer in some if answers[peer.address] in (Answer.REFUSES, Answer.SILENT)]
         return missing
+
+
+class AwakeClock:
+    """Seconds in which this process could run. Somebody has to read the clock at least every second.
+
+    A process does not run while it is stopped (SIGSTOP), while its machine or its allocation is suspended, or while
+    C code holds Python's global lock. It hears nothing meanwhile, and so it cannot say how long others were silent.
+    The clock knows a pause by the gap between two readings: a gap longer than PAUSE_SECS counts as PAUSE_SECS.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock, self._lock = clock, threading.Lock()
+        self._awake = self._read = clock()
+
+    def __call__(self) -> float:
+        with self._lock:
+            now = self._clock()
+            self._awake += min(now - self._read, PAUSE_SECS)
+            self._read = now
+            return self._awake

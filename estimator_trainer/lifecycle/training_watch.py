@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from estimator_trainer.lifecycle import probes
-from estimator_trainer.lifecycle.clock import AwakeClock
+from estimator_trainer.lifecycle.peers import AwakeClock
 from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import training_file
 

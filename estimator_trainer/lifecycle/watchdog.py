@@ -16,9 +16,8 @@ from typing import Any
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import process_pools
 from estimator_trainer.lifecycle import end_policy, ending
-from estimator_trainer.lifecycle.clock import AwakeClock
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
-from estimator_trainer.lifecycle.peers import PeerWatch, SilentPeer
+from estimator_trainer.lifecycle.peers import AwakeClock, PeerWatch, SilentPeer
 from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
 from estimator_trainer.run_dir import protocol, training_file
 from estimator_trainer.this_process import forks

@@ -27,7 +27,7 @@ def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequ
         parts, shapes = _parts(gradients)
         stacked = _Stacked(batches[1:])
 
-        def take_another(number, share, parts):
+        def take_another(number: tf.Tensor, share: tf.Tensor, parts: list[tf.Tensor]) -> tuple:
             more_share, more = of_batch(*stacked.read(number))
             sums = [_added(gradient, *pair) for gradient, *pair in zip(_of_parts(gradients), parts, _parts(more)[0])]
             return number + 1, share + more_share, sums
@@ -61,7 +61,7 @@ def _parts(gradients: Gradients) -> tuple[list[tf.Tensor], list[tf.TensorShape]]
     return tensors, shapes
 
 
-def _added(gradient, total: tf.Tensor, more: tf.Tensor) -> tf.Tensor:
+def _added(gradient: Any, total: tf.Tensor, more: tf.Tensor) -> tf.Tensor:
     return tf.concat([total, more], 0) if isinstance(gradient, tf.IndexedSlices) else total + more
 
 
@@ -84,7 +84,7 @@ class _Stacked:
         self._arrays = [self._array(column) for column in columns]
 
     @staticmethod
-    def _array(column):
+    def _array(column: Sequence[tf.Tensor | None]) -> tf.TensorArray | None:
         if column[0] is None:
             return None
         shape = column[0].shape

@@ -9,15 +9,20 @@ the sums are those of an all-reduce over so many. The loss is that of all micro-
 """
 
 import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import applied_gradients, counted_replicas, graphs
 from estimator_trainer.errors import UsageError
-from estimator_trainer.training import step_batches, step_functions
+from estimator_trainer.jobs.job_types import EstimatorSpec, Mode, Params, RunConfig, Tensors
+from estimator_trainer.training import step_graph
 from estimator_trainer.training.step_part import Part
 
 v1 = tf.compat.v1
+ModelFn: TypeAlias = Callable[..., EstimatorSpec]
+Gradient: TypeAlias = Any  # a tensor, tf.IndexedSlices or None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,11 +65,11 @@ class Accumulation:
         self._gradients: list[_Value] = []
         self._losses: list[_Value] = []
 
-    def of_model_fn(self, model_fn):
+    def of_model_fn(self, model_fn: ModelFn) -> ModelFn:
         """A model_fn, of features, labels, mode, params and config, whose gradients and losses can be added up. It is
         called once for each replica."""
 
-        def wrapped(features, labels, mode, params, config):
+        def wrapped(features: Tensors, labels: Tensors, mode: Mode, params: Params, config: RunConfig) -> EstimatorSpec:
             if mode != tf.estimator.ModeKeys.TRAIN:
                 return model_fn(features, labels, mode, params, config)
             with (
@@ -78,8 +83,8 @@ class Accumulation:
 
         return wrapped
 
-    def _of_sums(self, original):
-        def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):
+    def _of_sums(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def apply_gradients(optimizer: Any, grads_and_vars: Iterable[tuple], *args: Any, **kwargs: Any) -> Any:
             grads_and_vars = list(grads_and_vars)
             if not self._are_noted([gradient for gradient, _ in grads_and_vars]):
                 grads_and_vars = [(self._gradient(gradient), variable) for gradient, variable in grads_and_vars]
@@ -87,7 +92,7 @@ class Accumulation:
 
         return apply_gradients
 
-    def _are_noted(self, gradients) -> bool:
+    def _are_noted(self, gradients: Sequence[Gradient]) -> bool:
         """Whether an optimizer within another one is given what was noted already."""
         given = [gradient for gradient in gradients if gradient is not None]
         if not given or not self._gradients:
@@ -95,7 +100,7 @@ class Accumulation:
         needed = _computed_from(given[0].values if isinstance(given[0], tf.IndexedSlices) else given[0])
         return any(value.tensor.op in needed for value in self._gradients)
 
-    def _gradient(self, gradient):
+    def _gradient(self, gradient: Gradient) -> Gradient:
         if gradient is None:
             return None
         if isinstance(gradient, tf.IndexedSlices):
@@ -129,10 +134,10 @@ class Accumulation:
             graphs.replace_input(value.tensor.op, 0, total)
         return sums[-1] if waited else None
 
-    def _sums(self, micro_batch, values) -> list:
-        def take_another(number, *totals):
+    def _sums(self, micro_batch: '_MicroBatch', values: Sequence[_Value]) -> list[tf.Tensor]:
+        def take_another(number: tf.Tensor, *before: tf.Tensor) -> tuple:
             copies, updates = micro_batch.copy()
-            totals = [value.added(total, copy) for value, total, copy in zip(values, totals, copies)]
+            totals = [value.added(total, copy) for value, total, copy in zip(values, before, copies)]
             with tf.control_dependencies([*updates, *totals]):
                 return number + 1, *totals
 
@@ -162,45 +167,45 @@ class _MicroBatch:
             all micro-batches have been computed.
     """
 
-    def __init__(self, train_op, gradients, others):
+    def __init__(self, train_op: tf.Operation, gradients: Sequence[_Value], others: Sequence[_Value]):
         values = [*gradients, *others]
         noted = [value.tensor.op for value in values]
         self._reads = [value.of_micro_batch for value in values]
-        own, follows = set(step_batches.needed(tensor.op for tensor in self._reads)), step_batches.following(noted)
+        own, follows = set(step_graph.needed(tensor.op for tensor in self._reads)), step_graph.following(noted)
         if own & follows:
             raise _refused('the gradients of one optimizer wait for the update of another one')
-        asking = [op for op in own if op.type in step_functions.ASKS]
+        asking = [op for op in own if op.type in step_graph.ASKS]
         if not any(_computed_from(value.tensor) & set(asking) for value in gradients):
             raise _refused('what the model_fn gives to its optimizer is not computed from the batch of the step')
-        of_batch, functions = _computed_with(asking), step_functions.Functions(train_op.graph)
-        needed = step_batches.needed([train_op, *noted])
+        of_batch, functions = _computed_with(asking), step_graph.Functions(train_op.graph)
+        needed = step_graph.needed([train_op, *noted])
         writes = [op for op in needed if op not in follows and op not in asking and functions.may_write(op)]
         self.updates = [op for op in writes if op in of_batch]
         beside = {op for op in writes if op not in of_batch}
-        own |= set(step_batches.needed(self.updates))
+        own |= set(step_graph.needed(self.updates))
         self.once = [op for op in beside if op not in own]
         try:
             self._part = Part(train_op.graph, [*(tensor.op for tensor in self._reads), *self.updates], without=beside)
-        except step_functions.CannotLoop as error:
+        except step_graph.CannotLoop as error:
             raise _refused(f'the step cannot be the body of a loop: {error}') from error
         self._given = {tensor.ref(): tensor for tensor in self._part.inputs_from(beside)}
         self.has_ordered_calls = self._part.has_ordered_calls
 
-    def copy(self) -> tuple:
+    def copy(self) -> tuple[list[tf.Tensor], list[tf.Operation]]:
         """-> (what a further micro-batch gives, its updates)"""
         return self._part.copy(self._reads, self.updates, self._given)
 
 
-def _noted(values, tensor, kind) -> tf.Tensor:
+def _noted(values: list[_Value], tensor: tf.Tensor, kind: str) -> tf.Tensor:
     values.append(_Value(tf.identity(tensor), kind))
     return values[-1].tensor
 
 
-def _computed_from(tensor) -> set:
+def _computed_from(tensor: tf.Tensor) -> set[tf.Operation]:
     """The operations with whose results a tensor is computed, those of the graphs round a function among them. What
     is only waited for is none."""
     outside = {inside.op: outer.op for outer, inside in getattr(tensor.graph, 'captures', None) or ()}
-    seen, left = set(), [tensor.op]
+    seen, left = set[tf.Operation](), [tensor.op]
     while left:
         op = left.pop()
         if op not in seen:
@@ -209,9 +214,9 @@ def _computed_from(tensor) -> set:
     return seen
 
 
-def _computed_with(ops) -> set:
+def _computed_with(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
     """The operations that compute with the results of any of these, and these."""
-    seen, left = set(), list(ops)
+    seen, left = set[tf.Operation](), list(ops)
     while left:
         op = left.pop()
         if op not in seen:
@@ -220,7 +225,7 @@ def _computed_with(ops) -> set:
     return seen
 
 
-def _refused(why) -> UsageError:
+def _refused(why: str) -> UsageError:
     return UsageError(
         f'--accumulate_steps: {why}; leave the flag out, or let the job apply the gradients of each batch.'
     )

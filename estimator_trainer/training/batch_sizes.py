@@ -5,11 +5,13 @@ the first step, so that no step becomes slower. If it does not tell for certain,
 """
 
 import logging
+from typing import Any
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import data_sets
 from estimator_trainer.jobs.input_fns import InputFnOfAll
+from estimator_trainer.jobs.job_types import Mode, Params, RunConfig
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -17,7 +19,9 @@ _log = logging.getLogger('estimator_trainer')
 def watched(input_fn: InputFnOfAll, batch_size: int) -> InputFnOfAll:
     """An input_fn of `jobs.input_fns` that warns if it makes training batches of another size than `batch_size`."""
 
-    def call(mode, params, input_context=None, config=None):
+    def call(
+        mode: Mode, params: Params, input_context: tf.distribute.InputContext | None = None, config: RunConfig = None
+    ) -> tf.data.Dataset:
         batches = input_fn(mode, params, input_context, config)
         size = other_size(batches, batch_size) if mode == tf.estimator.ModeKeys.TRAIN else None
         if size is not None:
@@ -27,7 +31,7 @@ def watched(input_fn: InputFnOfAll, batch_size: int) -> InputFnOfAll:
     return call
 
 
-def other_size(batches, batch_size: int) -> int | None:
+def other_size(batches: Any, batch_size: int) -> int | None:
     """How many examples each batch has, if that is certainly not `batch_size`; else None. A batch at the end of the
     data may be short.
 

@@ -1,36 +1,41 @@
 """Trains a Keras model with a loop of our own: strategy.run and a tape."""
 
 import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.jobs import losses
-from estimator_trainer.training import accumulated_batches, eager_calls, waits
-from estimator_trainer.training.keras_training import KerasTraining
+from estimator_trainer.jobs.job import KerasParts
+from estimator_trainer.jobs.job_types import KerasModel, KerasOptimizer, Tensors
+from estimator_trainer.training import accumulated_batches
+from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
+from estimator_trainer.training.trainer import Setup
 
 
 class CustomLoopTrainer:
     """A trainer.Trainer. With --steps_per_call=1 Python goes over the distributed data set, and each step is one call
-    of a tf.function; otherwise a tf.function takes several steps from an iterator (`eager_calls`)."""
+    of a tf.function; otherwise a tf.function takes several steps from an iterator (`losses_of_calls`)."""
 
     evaluates_first_checkpoint = False
 
-    def __init__(self, setup):
+    def __init__(self, setup: Setup):
         self._setup = setup
 
-    def train(self, saved) -> None:
+    def train(self, saved: Callable[[int], object]) -> None:
         with KerasTraining(self._setup, saved) as run:
             setup, loop, stops = self._setup, self._setup.loop, run.begins.stop
             if stops:
                 return
             batches, params = run.batches(), setup.params.as_dict()
-            steps = ModelSteps(run.strategy, run.model, run.optimizer, setup.job.parts, params, batches.element_spec)
+            steps = ModelSteps(run.strategy, run.model, run.optimizer, run.parts, params, batches.element_spec)
             if setup.plan.config.most_steps_per_call == setup.plan.config.accumulate_steps == 1:
-                in_time = waits.measured(iter(batches), setup.waits.for_input, time.perf_counter)
-                calls = ([steps.one(batch)] for batch in in_time)
+                in_time = measured(iter(batches), setup.waits.for_input, time.perf_counter)
+                calls: Iterator[Any] = ([steps.one(batch)] for batch in in_time)
             else:
-                calls = eager_calls.losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
+                calls = losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
             first, rate = loop.step, run.rate()
             while not stops:
                 loop.begins_call()
@@ -56,7 +61,15 @@ class ModelSteps:
             signature says which batches may be short (`losses.global_examples`).
     """
 
-    def __init__(self, strategy, model, optimizer, parts, params, spec):
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        model: KerasModel,
+        optimizer: KerasOptimizer,
+        parts: KerasParts,
+        params: Mapping[str, Any],
+        spec: Tensors,
+    ):
         self._strategy, self._model, self._optimizer = strategy, model, optimizer
         self._parts, self._params = parts, dict(params)
         with strategy.scope():
@@ -64,24 +77,24 @@ class ModelSteps:
             self._metrics.update(parts.metrics(dict(params)) if parts.metrics else {})
         self.one = tf.function(self._step, input_signature=[spec])
 
-    def results(self) -> dict:
+    def results(self) -> dict[str, Any]:
         """The metrics so far, which begin anew. Every task has to ask at the same step."""
         results = {name: metric.result().numpy() for name, metric in self._metrics.items()}
         for metric in self._metrics.values():
             metric.reset_state()
         return results
 
-    def _step(self, batch):
+    def _step(self, batch: Tensors) -> tf.Tensor:
         shares = self._strategy.run(self.replica_step, (batch,))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, shares, axis=None)
 
-    def replica_step(self, *batches):
+    def replica_step(self, *batches: tuple[Tensors, Tensors]) -> tf.Tensor:
         """One replica's part of a step, with one batch or several. Returns its share of the loss."""
         share, gradients = accumulated_batches.added_up(self._gradients, batches)
         self._optimizer.apply_gradients(zip(gradients, self._model.trainable_variables))
         return share
 
-    def _gradients(self, features, labels):
+    def _gradients(self, features: Tensors, labels: Tensors) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
         with tf.GradientTape() as tape:
             of_examples, share, outputs = losses.of_step(self._model, self._parts, self._params, features, labels)
         gradients = tape.gradient(share, self._model.trainable_variables)
@@ -91,3 +104,17 @@ class ModelSteps:
             else:
                 metric.update_state(labels, outputs)
         return share, gradients
+
+
+def measured(
+    batches: Iterator[Tensors], waited: Callable[[float], object], clock: Callable[[], float]
+) -> Iterator[Tensors]:
+    """Yields the batches. `waited` is told how long each of them had to be waited for."""
+    while True:
+        began = clock()
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        waited(clock() - began)
+        yield batch

@@ -5,13 +5,14 @@ import logging
 import os
 
 from estimator_trainer.config import urls
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.data import prepared_sets
 from estimator_trainer.data.prepared_sets import Sizes
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.jobs import run_params
+from estimator_trainer.jobs import Job, run_params
 from estimator_trainer.run_dir import config_file, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import dues, stop_words
+from estimator_trainer.training import dues, messages
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
@@ -68,7 +69,7 @@ def _is_quick() -> bool:
     return bool(os.environ.get(protocol.QUICK_CHECK))
 
 
-def _sizes(plan) -> Sizes | None:
+def _sizes(plan: planning.Plan) -> Sizes | None:
     """The sizes of the data set; None if it is not prepared, or the job does not read one."""
     config, job = plan.config, plan.job
     if job is None or job.input_fn or job.file_spec or urls.is_url(config.data_dir):
@@ -85,7 +86,7 @@ def _sizes(plan) -> Sizes | None:
     return sizes
 
 
-def _training(config, batch, steps, examples) -> str:
+def _training(config: TrainerConfig, batch: int, steps: int | None, examples: int | None) -> str:
     if config.max_steps:
         epochs = f', {config.max_steps * batch / examples:.3g} epochs of {examples:,} examples' if examples else ''
         asked = f'{steps:,} steps{epochs}'
@@ -97,7 +98,7 @@ def _training(config, batch, steps, examples) -> str:
     return f'training: {asked}{secs}; seed {config.seed}{same}'
 
 
-def _data(config, job, sizes) -> str:
+def _data(config: TrainerConfig, job: Job, sizes: Sizes | None) -> str:
     if job.input_fn is not None:
         count = job.num_train_examples
         return f"data: the job's input_fn; {f'{count:,} examples to train on' if count else 'it does not say how many'}"
@@ -114,25 +115,25 @@ def _data(config, job, sizes) -> str:
     return f'data: {config.dataset}, {sizes.train:,} examples to train on, {sizes.evaluation:,} to evaluate on'
 
 
-def _checkpoints(config) -> str:
+def _checkpoints(config: TrainerConfig) -> str:
     kept = f'the newest {config.keep_checkpoints} are kept' if config.keep_checkpoints else 'all are kept'
     return f'checkpoints: {dues.save_rule(config)}, and at the end; {kept}'
 
 
-def _evaluation(config) -> str:
+def _evaluation(config: TrainerConfig) -> str:
     much = f'{config.eval_steps} batches' if config.eval_steps else 'the whole eval split'
     size = f', {config.eval_batch_size} examples a batch' if config.eval_batch_size else ''
     return f'evaluation data: {much}{size}'
 
 
-def _early_stop(plan, steps) -> str:
+def _early_stop(plan: planning.Plan, steps: int | None) -> str:
     if plan.stop_rule is None:
         return 'early stop: none'
-    cannot = stop_words.warning(plan, steps)
-    return f'early stop: {stop_words.rule(plan)}{f"; WARNING: {cannot}" if cannot else ""}'
+    cannot = messages.stop_warning(plan, steps)
+    return f'early stop: {messages.stop_rule(plan)}{f"; WARNING: {cannot}" if cannot else ""}'
 
 
-def _exports(config, job) -> str:
+def _exports(config: TrainerConfig, job: Job) -> str:
     if config.export == ('none',):
         return 'exports: none'
     if job.input_fn is not None and job.serving_input_fn is None:
@@ -141,7 +142,7 @@ def _exports(config, job) -> str:
     return f'exports: {", ".join(best if kind == "best" else kind for kind in config.export)}'
 
 
-def _start(plan, steps, url) -> str:
+def _start(plan: planning.Plan, steps: int | None, url: str) -> str:
     if url:
         return f'start: where {url} has come to; that is looked at when the run starts'
     model_dir, rule = plan.config.model_dir, plan.stop_rule

@@ -2,17 +2,23 @@
 
 import json
 import logging
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
-from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates, waits
+from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
+from estimator_trainer.training import coordination, several_steps, step_graph, sync_ps, transfers, unrun_updates
 from estimator_trainer.training.accumulated_steps import Accumulation
 from estimator_trainer.training.dues import save_rule
-from estimator_trainer.training.session_hook import SavedListener, SessionHook
-from estimator_trainer.training.sync import coordination
+from estimator_trainer.training.loop import Loop
+from estimator_trainer.training.plan import Plan
+from estimator_trainer.training.session_hook import SessionHook
+from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -23,10 +29,10 @@ class EstimatorTrainer:
 
     evaluates_first_checkpoint = True
 
-    def __init__(self, setup):
+    def __init__(self, setup: Setup):
         self._setup = setup
 
-    def train(self, saved) -> None:
+    def train(self, saved: Callable[[int], object]) -> None:
         setup, plan = self._setup, self._setup.plan
         estimator = exact_evaluation.estimator_of(setup.job, setup.params, setup.run_configs.own)
         accumulation = None
@@ -56,7 +62,7 @@ class EstimatorTrainer:
                 tf.estimator.EvalSpec(eval_input_fn),
             )
 
-    def _input_fn(self, input_context=None):
+    def _input_fn(self, input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         setup, plan = self._setup, self._setup.plan
         if plan.uses_parameter_servers and not input_context:  # no tf.distribute strategy gives one
             input_context = tf.distribute.InputContext(
@@ -67,7 +73,9 @@ class EstimatorTrainer:
         return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context, setup.run_configs.own)
 
 
-def train_by_loop(estimator, setup, saved, accumulation=None) -> None:
+def train_by_loop(
+    estimator: Estimator, setup: Setup, saved: Callable[[int], object], accumulation: Accumulation | None = None
+) -> None:
     """Lets `estimator` train as `setup.loop` says.
 
     Args:
@@ -83,10 +91,19 @@ def train_by_loop(estimator, setup, saved, accumulation=None) -> None:
 class _Training:
     """What our Estimator does in place of upstream's private methods."""
 
-    def __init__(self, setup, saved, accumulation):
+    def __init__(self, setup: Setup, saved: Callable[[int], object], accumulation: Accumulation | None):
         self._setup, self._plan, self._saved, self._accumulation = setup, setup.plan, saved, accumulation
 
-    def prepare(self, original, estimator, spec, worker_hooks, hooks, global_step, saving_listeners):
+    def prepare(
+        self,
+        original: Callable[..., Any],
+        estimator: Estimator,
+        spec: EstimatorSpec,
+        worker_hooks: Sequence[tf.compat.v1.train.SessionRunHook],
+        hooks: Sequence[tf.compat.v1.train.SessionRunHook],
+        global_step: tf.Tensor,
+        saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener],
+    ) -> Any:
         """The graph of a step is there. `original` makes a session, and trains; with a MultiWorkerMirroredStrategy
         it calls `in_step` for that."""
         plan, config = self._plan, estimator.config
@@ -97,12 +114,12 @@ class _Training:
         if plan.is_chief:
             unrun_updates.warn(spec, hooks_of_job)
         if not plan.uses_parameter_servers:
-            step_batches.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
+            step_graph.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None
         is_one_process = plan.num_replicas == 1 and not plan.uses_parameter_servers
         if is_one_process and several_steps.may_read_batches(hooks_of_job, spec.scaffold):
-            reads = step_batches.count_reads([train_op, spec.loss.op])
-        wait = step_batches.measured_wait(step_batches.needed([train_op, spec.loss.op])) if plan.is_chief else None
+            reads = step_graph.count_reads([train_op, spec.loss.op])
+        wait = step_graph.measured_wait(step_graph.needed([train_op, spec.loss.op])) if plan.is_chief else None
         if self._accumulation:
             wait = self._accumulation.build(train_op, wait)
             if self._accumulation.has_ordered_calls:
@@ -110,9 +127,11 @@ class _Training:
         several, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
         if plan.in_sync:
             has_savers, why = _of_all(plan, has_savers, why)
-        summaries = []
-        if why is None:
+        summaries: list[tf.compat.v1.train.SessionRunHook] = []
+        calls = None
+        if several and why is None:
             spec, wait, summaries = several.take_over(estimator)
+            calls = several.calls
         elif why and plan.is_chief:
             _log.info('one step a call: %s', why)
         if why is not None and config.save_summary_steps and not plan.uses_parameter_servers:
@@ -122,14 +141,13 @@ class _Training:
         if plan.uses_parameter_servers:
             with lacks.or_without(graphs.__file__):
                 transfers.bundle([spec.train_op, spec.loss])
-        waits.now_of_call(wait)
         rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
-        self._hook = SessionHook(self._setup, rule, step_after, several.calls if why is None else None, reads)
+        self._hook = SessionHook(self._setup, rule, step_after, wait, calls, reads)
         saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
         listeners = []
         if plan.is_chief or plan.in_sync:
-            listeners = [SavedListener(self._setup.loop, self._saved, self._hook.batches_beside)]
+            listeners = [_SavedListener(self._setup.loop, self._saved, self._hook.batches_beside)]
         if not has_savers and any(rule):
             if listeners:
                 self._hook.saver = saver_hooks.CheckpointSaver(
@@ -145,7 +163,7 @@ class _Training:
             spec = spec._replace(training_chief_hooks=[self._hook, *summaries, *spec.training_chief_hooks])
         return original(spec, worker_hooks, hooks, global_step, listeners)
 
-    def _summaries_of_steps(self, estimator, spec):
+    def _summaries_of_steps(self, estimator: Estimator, spec: EstimatorSpec) -> tf.compat.v1.train.SessionRunHook:
         """The hook that writes them, in the place of the one that Estimator would make."""
         steps = estimator.config.save_summary_steps
         estimators.replace_config(estimator, save_summary_steps=0)
@@ -154,7 +172,13 @@ class _Training:
             lambda: self._setup.loop.step + 1, save_steps=steps, scaffold=spec.scaffold, **where
         )
 
-    def in_step(self, estimator, spec, worker_hooks, saving_listeners):
+    def in_step(
+        self,
+        estimator: Estimator,
+        spec: EstimatorSpec,
+        worker_hooks: Sequence[tf.compat.v1.train.SessionRunHook],
+        saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener],
+    ) -> float | None:
         """Trains under a MultiWorkerMirroredStrategy until a hook asks to stop or the data end.
 
         Summaries and checkpoints may hold collective operations, so that every task computes them at the same steps.
@@ -192,7 +216,40 @@ class _Training:
         return loss
 
 
-def _of_all(plan, has_savers: bool, why: str | None) -> tuple:
+class _SavedListener(tf.estimator.CheckpointSaverListener):
+    """Lets no weight that is not finite into a checkpoint, and tells of each.
+
+    Args:
+        loop: loop.Loop.
+        saved: (step) -> None, is told of each but the first, which holds what training began with.
+        batches_beside: of SessionHook.
+    """
+
+    def __init__(
+        self, loop: Loop, saved: Callable[[int], object], batches_beside: Callable[[tf.compat.v1.Session], float]
+    ):
+        self._loop, self._saved, self._batches_beside, self._began = loop, saved, batches_beside, False
+
+    def begin(self) -> None:
+        self._finite = {
+            variable.op.name: tf.reduce_all(tf.math.is_finite(variable))
+            for variable in v1.trainable_variables()
+            if variable.dtype.base_dtype.is_floating
+        }
+
+    def before_save(self, session: tf.compat.v1.Session, global_step_value: int) -> None:
+        finite = session.run(self._finite)
+        weights = [(name, bool(np.all(finite[name]))) for name in sorted(finite)]
+        self._loop.saves(int(global_step_value), weights, self._batches_beside(session))
+
+    def after_save(self, session: tf.compat.v1.Session, global_step_value: int) -> None:
+        self._loop.saved(int(global_step_value))
+        if self._began:
+            self._saved(int(global_step_value))
+        self._began = True
+
+
+def _of_all(plan: Plan, has_savers: bool, why: str | None) -> tuple[bool, str | None]:
     """Whether any of the synchronous tasks has a CheckpointSaverHook of the job's, and what any of them has against
     calls of several steps: all of them do the same. A job may have hooks on the chief alone."""
     coordination.tell(f'calls/{plan.training_index}', json.dumps([has_savers, why]))

@@ -1,24 +1,39 @@
-"""An exception that ended a task -> exit code and one line that says what to do."""
+"""An exception that ended a task -> exit code and one line that says what to do.
+
+Where the input of the next step fails, what was trained is saved before the task ends:
+
+- An example of the files cannot be used.
+- A task that was told to stop fails, because its helper processes were told so as well. Ctrl-C in a terminal, and an
+  engine's SIGTERM, go to all processes of a group. The trainer finishes its step and saves; a helper that feeds it ends
+  at once, and the job's Python code raises because of it. Estimator closes a session that has failed without a
+  checkpoint, and `fit` raises. Here training ends as with the end of the data, saved. Only where this process trains
+  alone: other tasks cannot know of it.
+"""
 
 import errno
+import logging
 import os
 import re
 import signal
+import sys
 import traceback
 
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
-from estimator_trainer.compat.patches import python_lock
+from estimator_trainer.compat.patches import python_functions, python_lock, session_end
+from estimator_trainer.data.remote import patience
 from estimator_trainer.error_lines import short
 from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
+from estimator_trainer.lifecycle.watchdog import Watchdog
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
-from estimator_trainer.training import blame, broken_input, what_failed
+from estimator_trainer.training import agreed_start, coordination, what_failed
 from estimator_trainer.training.loop import NotFiniteError
-from estimator_trainer.training.sync import agreed_start, all_reduce
+from estimator_trainer.training.plan import Plan
 
+_log = logging.getLogger('estimator_trainer')
 _NO_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_PERMISSION = {errno.EACCES, errno.EPERM}
 _NO_WRITING_TEXTS = ('No space left on device', 'Disk quota exceeded', 'Read-only file system')
@@ -26,17 +41,19 @@ _NO_PERMISSION_TEXT = 'Permission denied'
 _NO_WRITING_TEXT = re.compile('|'.join(_NO_WRITING_TEXTS))
 _QUOTED_PATH = re.compile(": '([^']+)'")
 _TAKEN_TEXT = 'Could not start gRPC server'
+_OF_THE_NETWORK = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
+_OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # the weights are not to be saved
 # Where TensorFlow raises what its runtime reports.
 _RAISING = (
     os.path.join(os.path.dirname(tf.__file__), 'python', ''),
     os.path.abspath(python_lock.__file__),
-    os.path.abspath(all_reduce.__file__),
+    os.path.abspath(coordination.__file__),
 )
 
 
-def explain(error: BaseException, plan, watchdog) -> End:
+def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
     """Says what an exception means for the user. Prints its traceback where that is what they need."""
-    error = broken_input.of_the_data(error) or error
+    error = of_the_data(error) or error
     text = what_failed.first_line(error)
     if isinstance(error, BadExample):
         cure = '; mend it, or leave out up to N such examples with --max_bad_examples=N' * error.may_be_left_out
@@ -98,7 +115,7 @@ def explain(error: BaseException, plan, watchdog) -> End:
     if (
         plan.watched_peers()
         and isinstance(error, tf.errors.OpError)
-        and blame.is_of_a_peer(type(error).__name__, error.message, _is_raised_by_tensorflow(error), plan.name)
+        and what_failed.is_of_a_peer(type(error).__name__, error.message, _is_raised_by_tensorflow(error), plan.name)
     ):
         return _lost(error, text, plan.name, watchdog, lines)
     if isinstance(error, KeyboardInterrupt):
@@ -106,17 +123,17 @@ def explain(error: BaseException, plan, watchdog) -> End:
     return End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
 
 
-def _lost(error, text, task, watchdog, lines) -> End:
+def _lost(error: tf.errors.OpError, text: str, task: str, watchdog: Watchdog, lines: tuple[str, ...]) -> End:
     missing = watchdog.missing_peers()
     if missing:
-        peer = missing[0]
+        lost = missing[0]
         return End(
             exit_codes.LOST_PEER,
-            f'lost {peer.name} at {peer.address} ({short(text)}); restart all tasks: they resume',
-            peer=peer.name,
+            f'lost {lost.name} at {lost.address} ({short(text)}); restart all tasks: they resume',
+            peer=lost.name,
             traceback=lines,
         )
-    peer = blame.peer_of(error.message, task)
+    peer = what_failed.peer_of(error.message, task)
     return End(
         exit_codes.LOST_PEER,
         f'an operation with {peer or "another task"} failed ({short(text)}); restart all tasks: they resume',
@@ -125,13 +142,13 @@ def _lost(error, text, task, watchdog, lines) -> End:
     )
 
 
-def _is_raised_by_tensorflow(error) -> bool:
+def _is_raised_by_tensorflow(error: BaseException) -> bool:
     """Whether TensorFlow's runtime has reported the error; code of a job raises the same classes."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and os.path.abspath(frames[-1].filename).startswith(_RAISING)
 
 
-def _not_finite(text, plan, watchdog) -> str:
+def _not_finite(text: str, plan: Plan, watchdog: Watchdog) -> str:
     step = watchdog.checkpoint_step or checkpoints.last_step(plan.config.model_dir)
     return (
         f'{text}. The last good checkpoint is of step {step}. Try a lower learning rate, a warm-up, '
@@ -140,7 +157,7 @@ def _not_finite(text, plan, watchdog) -> str:
     )
 
 
-def _cannot_write(error, model_dir) -> bool:
+def _cannot_write(error: BaseException, model_dir: str) -> bool:
     text = str(error)
     if isinstance(error, OSError):
         no_writing, no_permission = error.errno in _NO_WRITING, error.errno in _NO_PERMISSION
@@ -151,12 +168,12 @@ def _cannot_write(error, model_dir) -> bool:
         no_writing = ours and any(phrase in text for phrase in _NO_WRITING_TEXTS)
         no_permission = ours and _NO_PERMISSION_TEXT in text
         path = _named_file(text)
-        elsewhere = not _is_within(path, model_dir) if path else blame.is_of_python(text)
+        elsewhere = not _is_within(path, model_dir) if path else what_failed.is_of_python(text)
     # What the job writes or reads somewhere else is the job's.
     return (no_writing and not elsewhere) or (no_permission and model_dir in text)
 
 
-def _named_file(text) -> str | None:
+def _named_file(text: str) -> str | None:
     """The file that could not be written. TensorFlow names it before what went wrong, and Python after it."""
     for match in _NO_WRITING_TEXT.finditer(text):
         after, before = _QUOTED_PATH.match(text, match.end()), text[: match.start()]
@@ -167,11 +184,11 @@ def _named_file(text) -> str | None:
     return None
 
 
-def _is_within(path, folder) -> bool:
+def _is_within(path: str, folder: str) -> bool:
     return any(form(path).startswith(os.path.join(form(folder), '')) for form in (os.path.abspath, os.path.realpath))
 
 
-def _number_of_file_error(error, model_dir) -> int | None:
+def _number_of_file_error(error: BaseException, model_dir: str) -> int | None:
     """The operating system's number of an error of a file in the model_dir that may pass, or is a limit of ours."""
     if model_dir not in str(error) or not isinstance(error, (OSError, tf.errors.OpError)):
         return None
@@ -179,8 +196,41 @@ def _number_of_file_error(error, model_dir) -> int | None:
     return number if number == errno.EMFILE or number in file_errors.MAY_PASS else None
 
 
-def _out_of_memory(error) -> bool:
+def _out_of_memory(error: BaseException) -> bool:
     of_memory = isinstance(error, tf.errors.ResourceExhaustedError) and not any(
         phrase in error.message for phrase in _NO_WRITING_TEXTS
     )
     return isinstance(error, MemoryError) or of_memory or 'bad_alloc' in str(error)
+
+
+def save_if_input_fails(watchdog: Watchdog) -> None:
+    """After this call an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
+    the data that does not answer is not waited for then."""
+    watchdog.when_told_to_stop(patience.give_up)
+    session_end.install(lambda exception: ends_training(exception, watchdog), of_the_data)
+
+
+def ends_training(exception: BaseException, watchdog: Watchdog) -> bool:
+    """Whether training ends here as if the signal had been obeyed: it has come, and no step was left half done."""
+    if not watchdog.signum or not _between_steps(exception):
+        return False
+    _log.info('told to stop, and the job has failed meanwhile (%s)', what_failed.described(exception))
+    watchdog.obey(watchdog.signum)
+    return True
+
+
+def of_the_data(exception: BaseException) -> Exception | None:
+    """What was wrong with the files, where TensorFlow reports that a batch could not be had."""
+    files = sys.modules.get('estimator_trainer.data.files.source')
+    # OutOfRangeError is the end of the data, as it should be.
+    if files is None or isinstance(exception, (*_OF_THE_NETWORK, tf.errors.OutOfRangeError)):
+        return None
+    # TensorFlow may quote bytes of a record that are no text.
+    return files.failure() if isinstance(exception, (tf.errors.OpError, UnicodeDecodeError)) else None
+
+
+def _between_steps(exception: BaseException) -> bool:
+    """A hook has failed, or the input of the next step."""
+    if isinstance(exception, _OF_THE_NUMBERS) or not isinstance(exception, Exception):
+        return False
+    return python_functions.have_failed() or not isinstance(exception, tf.errors.OpError)

@@ -1,14 +1,20 @@
 """Trains a Keras model with compile and fit, one epoch a call."""
 
 import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.jobs import losses
+from estimator_trainer.jobs.job import KerasParts
+from estimator_trainer.jobs.job_types import KerasModel, Tensors
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import accumulated_batches, eager_calls
-from estimator_trainer.training.keras_training import KerasTraining
+from estimator_trainer.training import accumulated_batches
+from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
+from estimator_trainer.training.loop import Loop
+from estimator_trainer.training.trainer import Setup
 
 
 class KerasFitTrainer:
@@ -17,17 +23,17 @@ class KerasFitTrainer:
 
     evaluates_first_checkpoint = False
 
-    def __init__(self, setup):
+    def __init__(self, setup: Setup):
         self._setup = setup
 
-    def train(self, saved) -> None:
+    def train(self, saved: Callable[[int], object]) -> None:
         with KerasTraining(self._setup, saved) as run:
             setup, plan, loop = self._setup, self._setup.plan, self._setup.loop
             report = _Report(run, loop)
             if report.stops:
                 return
             with run.strategy.scope():
-                fitted = GlobalLossModel(run.model, setup.job.parts, setup.params.as_dict())
+                fitted = GlobalLossModel(run.model, run.parts, setup.params.as_dict())
                 fitted.compile(optimizer=run.optimizer)
             if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1:
                 fitted.take_several(setup, run.strategy)
@@ -64,27 +70,27 @@ class GlobalLossModel(tf.keras.Model):
     batch of one replica would count as much as the full ones of the others.
     """
 
-    def __init__(self, model, parts, params):
+    def __init__(self, model: KerasModel, parts: KerasParts, params: Mapping[str, Any]):
         super().__init__(name='fitted')
         self.trained, self._parts, self._params = model, parts, dict(params)
         self._loss_metric = tf.keras.metrics.Mean(name='loss')
         self._of_examples = parts.metrics(dict(params)) if parts.metrics else {}
 
-    def call(self, features, training=None):
+    def call(self, features: Tensors, training: bool | None = None) -> Tensors:
         return self.trained(features, training=training)
 
-    def results(self) -> dict:
+    def results(self) -> dict[str, float]:
         """The metrics of the epoch so far, by the job's names. Asked for in every task."""
         metrics = {'loss': self._loss_metric, **self._of_examples}
         return {name: float(metric.result()) for name, metric in metrics.items()}
 
-    def take_several(self, setup, strategy) -> None:
+    def take_several(self, setup: Setup, strategy: tf.distribute.Strategy) -> None:
         """Lets a call of train_function take several steps. Each call of fit brings the same iterator
         (`ResumableDataset`)."""
-        self._calls = None
+        self._calls: Iterator[np.ndarray] | None = None
 
-        def train_function(iterator):
-            self._calls = self._calls or eager_calls.losses_of_calls(setup, strategy, self._replica_step, iterator)
+        def train_function(iterator: tf.distribute.DistributedIterator) -> dict[str, np.ndarray]:
+            self._calls = self._calls or losses_of_calls(setup, strategy, self._replica_step, iterator)
             losses = next(self._calls, None)
             if losses is None:
                 raise StopIteration  # as the iterator of a data set does
@@ -93,15 +99,15 @@ class GlobalLossModel(tf.keras.Model):
         self.make_train_function = lambda force=False: train_function
         self.train_function = train_function
 
-    def _replica_step(self, *batches):
+    def _replica_step(self, *batches: tuple[Tensors, Tensors]) -> tf.Tensor:
         share, gradients = accumulated_batches.added_up(self._gradients, batches)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
         return share
 
-    def train_step(self, data):
+    def train_step(self, data: tuple[Tensors, Tensors]) -> dict[str, tf.Tensor]:
         return {'step_loss': self._replica_step(data)}  # fit adds up what the replicas return
 
-    def _gradients(self, features, labels):
+    def _gradients(self, features: Tensors, labels: Tensors) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
         with tf.GradientTape() as tape:
             of_examples, share, outputs = losses.of_step(self, self._parts, self._params, features, labels)
         gradients = tape.gradient(share, self.trainable_variables)
@@ -114,14 +120,14 @@ class GlobalLossModel(tf.keras.Model):
 class ResumableDataset(tf.distribute.DistributedDataset):
     """A data set that each call of fit goes on with where the last one has stopped."""
 
-    def __init__(self, batches):
+    def __init__(self, batches: tf.distribute.DistributedDataset):
         self._iterator, self._spec = iter(batches), batches.element_spec
 
-    def __iter__(self):
+    def __iter__(self) -> tf.distribute.DistributedIterator:
         return self._iterator
 
     @property
-    def element_spec(self):
+    def element_spec(self) -> Tensors:
         return self._spec
 
 
@@ -135,20 +141,20 @@ class _Report(tf.keras.callbacks.Callback):
             epoch: a result that train_step returned would be all-reduced in every step.
     """
 
-    def __init__(self, run, loop):
+    def __init__(self, run: KerasTraining, loop: Loop):
         super().__init__()
         self._run, self._loop, self.stops = run, loop, run.begins.stop
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._loop.begins_call()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any]) -> None:
         losses = np.atleast_1d(logs['step_loss'])
         self.stops = self._run.follow(self._loop.after(self._run.read_step(), losses))
         if self.stops or self._loop.step >= self.last_step:
             self.model.stop_training = True
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
         self.results = self.model.results()
         logs.update(self.results)
 
@@ -156,14 +162,14 @@ class _Report(tf.keras.callbacks.Callback):
 class TensorBoard(tf.keras.callbacks.Callback):
     """Writes what Keras's callback of this name does into `train/`, by epoch, and the learning rate."""
 
-    def __init__(self, model_dir, run):
+    def __init__(self, model_dir: str, run: KerasTraining):
         super().__init__()
         self._scalars, self._run = summaries.Scalars(os.path.join(model_dir, 'train')), run
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._rate = self._run.rate()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
         values = {f'epoch_{name}': value for name, value in logs.items() if name != 'step_loss'}
         self._scalars.write(epoch, {**values, 'epoch_learning_rate': self._rate})
 

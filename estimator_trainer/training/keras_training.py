@@ -1,21 +1,28 @@
-"""What keras_fit and custom_loop have in common: the model, its checkpoints, its epochs and its data."""
+"""What keras_fit and custom_loop have in common: the model, its checkpoints, its epochs, its data, and its calls of
+several steps (--steps_per_call)."""
 
 import concurrent.futures
 import dataclasses
 import logging
 import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat.agreement import EagerAgreement
-from estimator_trainer.compat.patches import optimizer_settings, replica_averages
+from estimator_trainer.compat.patches import determinism, optimizer_settings, replica_averages
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import checkpoints, summaries
-from estimator_trainer.training import broken_input, dues, loop, reports
+from estimator_trainer.run_dir import checkpoints, summaries, training_file
+from estimator_trainer.training import dues, failures, loop, reports, step_graph
+from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
+ReplicaStep: TypeAlias = Callable[..., tf.Tensor]  # (batch, ...) -> a replica's share of the loss
 
 
 class KerasTraining:
@@ -31,12 +38,15 @@ class KerasTraining:
         saved: (step) -> None, called on the chief when it has saved a checkpoint.
 
     Attributes:
+        parts: of the job.
         model, optimizer: made in the strategy's scope, and restored.
         begins: loop.AfterCall, whether there is anything to train.
     """
 
-    def __init__(self, setup, saved):
+    def __init__(self, setup: Setup, saved: Callable[[int], object]):
         plan, config, job, params = setup.plan, setup.plan.config, setup.job, setup.params
+        assert job.make_model and job.parts  # --loop is refused for other jobs
+        self.parts = job.parts
         tf.keras.utils.set_random_seed(config.seed)
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
@@ -44,7 +54,7 @@ class KerasTraining:
         self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
-            self.optimizer = job.parts.make_optimizer(params.as_dict())
+            self.optimizer = self.parts.make_optimizer(params.as_dict())
             optimizer_settings.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
@@ -61,7 +71,7 @@ class KerasTraining:
             )
             self._writer = summaries.Scalars(config.model_dir)
 
-    def _restore(self, model_dir) -> None:
+    def _restore(self, model_dir: str) -> None:
         # All tasks have agreed on the checkpoint to start from, which may be of step 0, such as one of `migrate`.
         # None can save before all have restored: the first save comes after a meeting (`__enter__`).
         checkpoint = checkpoints.latest(model_dir)
@@ -76,7 +86,7 @@ class KerasTraining:
         status = self._checkpoint.restore(checkpoint)
         status.assert_existing_objects_matched()
 
-    def __enter__(self):
+    def __enter__(self) -> 'KerasTraining':
         step = self.read_step()
         self._next_summary = dues.every(step, self._plan.config.save_summary_steps)
         reported = reports.Reports(self._setup, self) if self._plan.is_chief else None
@@ -85,17 +95,17 @@ class KerasTraining:
             self.save(step)
         return self
 
-    def __exit__(self, kind, error, traceback) -> bool:
-        """After the last step, in every task; or where the input of the next step has failed (see broken_input)."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        """After the last step, in every task; or where the input of the next step has failed (see failures.py)."""
         of_the_data, step = None, self._loop.step
         if error is not None:
-            of_the_data = broken_input.of_the_data(error)
-            if not (
-                self._plan.trains_alone and (of_the_data or broken_input.ends_training(error, self._setup.watchdog))
-            ):
+            of_the_data = failures.of_the_data(error)
+            if not (self._plan.trains_alone and (of_the_data or failures.ends_training(error, self._setup.watchdog))):
                 return False
             step = self.read_step()  # the call may have taken some of its steps
-        self._loop.ends(loop.END_OF_DATA, step)  # if nothing else has ended it
+        self._loop.ends(training_file.END_OF_DATA, step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
         self._loop.finish()
@@ -103,7 +113,7 @@ class KerasTraining:
             self._writer.close()
         return error is not None and not of_the_data
 
-    def batches(self):
+    def batches(self) -> tf.distribute.DistributedDataset:
         """The distributed data set of the training, from the next step on."""
         params = dataclasses.replace(self._params, start_step=self._loop.step).as_dict()
         setup = self._setup
@@ -115,9 +125,9 @@ class KerasTraining:
         """The global step, which the optimizer counts. One that scales the loss does not count each batch."""
         return int(self.optimizer.iterations.numpy())
 
-    # -- loop.Training
+    # -- trainer.Training
 
-    def agree(self, wishes, steps: int) -> list | None:
+    def agree(self, wishes: Callable[[], list[bool]], steps: int) -> list[bool] | None:
         return self._agreement.agree(wishes, steps) if self._agreement else wishes()
 
     def next_due(self, step: int) -> int | None:
@@ -125,9 +135,11 @@ class KerasTraining:
         return min((each for each in steps if each is not None), default=None)
 
     def write_rate(self, step: int, examples_per_sec: float) -> None:
+        assert self._writer
         self._writer.write(step, {'examples_per_sec': examples_per_sec})
 
     def write_step(self, step: int, loss: float) -> None:
+        assert self._writer
         self._writer.write(step, {'loss': loss, 'learning_rate': self.rate(step - 1)})
 
     # -- epochs and steps
@@ -155,7 +167,7 @@ class KerasTraining:
         done = self._loop.step if step is None else step
         return float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
 
-    def say_epoch(self, first: int, rate: float, results) -> None:
+    def say_epoch(self, first: int, rate: float, results: Mapping[str, float]) -> None:
         """Logs an epoch, or the part of one that was trained, from step `first` on."""
         step = self._loop.step
         if self._plan.is_chief and step > first:
@@ -175,7 +187,7 @@ class KerasTraining:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a
         BatchNormalization, needs all of them."""
         with replica_averages.read_beforehand(self.model.variables):
-            if not self._plan.is_chief:
+            if self._manager is None:  # the chief's
                 return
             weights = self.model.trainable_variables
             self._loop.saves(step, ((weight.name, bool(np.all(np.isfinite(weight.numpy())))) for weight in weights))
@@ -183,7 +195,7 @@ class KerasTraining:
         self._loop.saved(step)
         self._tell_saved(step)
 
-    def _tell_saved(self, step) -> None:
+    def _tell_saved(self, step: int) -> None:
         """`fit` saves within the scope of the training's strategy, where no other strategy can evaluate; the
         scope is the thread's."""
         if not tf.distribute.has_strategy():
@@ -191,3 +203,89 @@ class KerasTraining:
             return
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
             thread.submit(self._saved, step).result()
+
+
+def losses_of_calls(
+    setup: Setup,
+    strategy: tf.distribute.Strategy,
+    replica_step: ReplicaStep,
+    iterator: tf.distribute.DistributedIterator,
+) -> Iterator[np.ndarray]:
+    """Trains; yields the losses of the steps of each call. It ends with the data; the caller may end it before.
+
+    Args:
+        setup: trainer.Setup. Its loop says how long each call is.
+        replica_step: (batch, ...) -> a replica's share of the loss; trains one step with --accumulate_steps batches.
+        iterator: over the distributed data set.
+    """
+    take_steps = call_of_steps(strategy, replica_step, setup.plan.config.accumulate_steps)
+    loop, most, alone = setup.loop, setup.plan.config.most_steps_per_call, setup.plan.trains_alone
+    while True:
+        until_due = loop.next_due(loop.step, alone) - loop.step
+        count = until_due if most is None else min(most, until_due)
+        losses, waited, ended = take_steps(iterator, tf.constant(count), dues.LONGEST_CALL_SECS)
+        if len(losses):
+            setup.waits.for_input(float(waited))
+            yield losses.numpy()
+        if ended:
+            return
+
+
+def call_of_steps(
+    strategy: tf.distribute.Strategy, replica_step: ReplicaStep, accumulated: int = 1
+) -> Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
+    """-> (iterator, count, secs) -> (losses [steps], seconds that they waited for their batches, whether the data have
+    ended). The seconds are NaN where they are not measured.
+
+    The function trains `count` steps; fewer where the data end, or where they have taken `secs` by the clock of the
+    chief: it is told in the reduction of the loss, so that all tasks take the same steps.
+    """
+
+    @tf.function(reduce_retracing=True)
+    def take_steps(
+        iterator: tf.distribute.DistributedIterator, count: tf.Tensor, secs: float
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])  # loss, wait for input
+        began, ended = _now(), False
+        for number in tf.range(count):
+            batches = [iterator.get_next_as_optional() for _ in range(accumulated)]  # all are there, or none is
+            wait = _wait_for_input()
+            if not batches[0].has_value():
+                ended = True
+                break
+            shares = strategy.run(replica_step, tuple(batch.get_value() for batch in batches))
+            loss, passed = tf.unstack(
+                strategy.reduce(
+                    tf.distribute.ReduceOp.SUM,
+                    strategy.run(lambda share: _with_time(share, began), (shares,)),
+                    axis=None,
+                )
+            )
+            of_steps = of_steps.write(number, tf.stack([loss, wait]))
+            if passed >= secs:
+                break
+        losses, waits_of_steps = tf.unstack(of_steps.stack(), axis=1)
+        return losses, tf.reduce_sum(waits_of_steps), ended
+
+    return take_steps
+
+
+def _wait_for_input() -> tf.Tensor:
+    """The wait of the iterators that the graph under construction has asked so far."""
+    wait = step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations())
+    return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
+
+
+def _with_time(share: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
+    """A replica's share of the loss, and of the first replica the seconds since `began`."""
+    with tf.control_dependencies([share]), tf.device('/cpu:0'):
+        passed = tf.cast(_now() - began, tf.float32)
+    replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+    return tf.stack([tf.cast(share, tf.float32), tf.where(tf.equal(replica, 0), passed, 0.0)])
+
+
+def _now() -> tf.Tensor:
+    """Seconds by some clock. TensorFlow's own may not be read where its operations have to be deterministic."""
+    if determinism.is_on():
+        return tf.ensure_shape(tf.numpy_function(time.monotonic, [], tf.float64), [])
+    return tf.timestamp()

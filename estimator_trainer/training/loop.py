@@ -17,8 +17,8 @@ import errno
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle import watchdog as watchdogs
@@ -26,39 +26,21 @@ from estimator_trainer.run_dir import checkpoint_errors, training_file
 from estimator_trainer.training.dues import Saves, every
 from estimator_trainer.training.plan import Plan
 
-EARLY_STOPPING, MAX_SECS = training_file.EARLY_STOPPING, training_file.MAX_SECS
-END_OF_DATA, HOOK, LISTENER = training_file.END_OF_DATA, training_file.HOOK, training_file.LISTENER
-_SIGNALS, _REASONS = (signal.SIGINT, signal.SIGTERM), (EARLY_STOPPING, MAX_SECS)
+if TYPE_CHECKING:
+    import numpy as np
+
+    from estimator_trainer.monitoring.profiles.profiler import Profiler
+    from estimator_trainer.training.first_batches import FirstBatches
+    from estimator_trainer.training.reports import Reports
+    from estimator_trainer.training.trainer import Training
+
+_SIGNALS, _REASONS = (signal.SIGINT, signal.SIGTERM), (training_file.EARLY_STOPPING, training_file.MAX_SECS)
 _ASK_SECS = 0.5  # between two looks for a reason, which reads a file
 WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
 
 
 class NotFiniteError(ArithmeticError):
     """The loss or a weight is NaN or infinite. Its text says what and at which step."""
-
-
-class Training(Protocol):
-    """The training of a trainer, as far as the loop and the reports ask for it."""
-
-    def agree(self, wishes: Callable[[], list], steps: int) -> list | None:
-        """Which wishes any of the tasks has that train in step; None where they do not meet after these steps.
-
-        Args:
-            wishes: () -> this task's.
-            steps: since the last call of this.
-        """
-
-    def next_due(self, step: int) -> int | None:
-        """The next step after `step` after which a call has to end, for what the trainer itself does there."""
-
-    def read_step(self) -> int:
-        """The global step, which other tasks may move as well."""
-
-    def write_rate(self, step: int, examples_per_sec: float) -> None:
-        """For TensorBoard, with each report. The chief's."""
-
-    def write_step(self, step: int, loss: float) -> None:
-        """For TensorBoard, every --save_summary_steps. The chief's."""
 
 
 class AfterCall(NamedTuple):
@@ -80,7 +62,7 @@ class Loop:
         watchdog, profiler: are told of each call.
         stop_reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
             task, about twice a second.
-        first_batches: sync.first_batches.FirstBatches; None: nobody compares them.
+        first_batches: None: nobody compares them.
         keep_position: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
             `batches` have been read in this process.
 
@@ -96,23 +78,24 @@ class Loop:
         params: RunParams,
         watchdog: watchdogs.Watchdog,
         stop_reason: Callable[[], str | None],
-        profiler=None,
-        first_batches=None,
-        keep_position: Callable[[int, int], None] | None = None,
+        profiler: 'Profiler | None' = None,
+        first_batches: 'FirstBatches | None' = None,
+        keep_position: Callable[[int, float], None] | None = None,
     ):
         self._plan, self._params, self._watchdog = plan, params, watchdog
         self._stop_reason, self._profiler = stop_reason, profiler
         self._first_batches, self._keep_position = first_batches, keep_position
-        self._asked = self._asked_at = None
+        self._asked: str | None = None
+        self._asked_at: float | None = None
         self.batches = 0
-        self.why = None
+        self.why: str | None = None
 
-    def begin(self, step: int, saves: Saves, training: Training, reports=None) -> AfterCall:
+    def begin(self, step: int, saves: Saves, training: 'Training', reports: 'Reports | None' = None) -> AfterCall:
         """Training begins, or goes on, after this step. Whether it stops at once: what ended the last run may still
         stand.
 
         Args:
-            reports: reports.Reports of the chief.
+            reports: of the chief.
 
         Raises:
             checkpoint_errors.CannotReadCheckpoint: the checkpoint was not restored. Where TensorFlow may not read
@@ -140,7 +123,7 @@ class Loop:
         if self._profiler:
             self._profiler.begins_call()
 
-    def after(self, step: int, losses) -> AfterCall:
+    def after(self, step: int, losses: 'Sequence[float] | np.ndarray') -> AfterCall:
         """A call has taken some steps.
 
         Args:
@@ -181,7 +164,7 @@ class Loop:
 
         return AfterCall(self._ended(before + len(losses) - 1) or stop, save)
 
-    def saves(self, step: int, weights: Iterable[tuple[str, bool]], batches_beside: int = 0) -> None:
+    def saves(self, step: int, weights: Iterable[tuple[str, bool]], batches_beside: float = 0) -> None:
         """The chief is about to write a checkpoint of this step.
 
         Args:
@@ -224,7 +207,7 @@ class Loop:
         self.batches += 0 if self._plan.asynchronous else step - self.step
         self.step = step
         if self.why is None and self._watchdog.stopped_by is None:
-            stands = why == END_OF_DATA and self.batches > 0 and self.step == self._first
+            stands = why == training_file.END_OF_DATA and self.batches > 0 and self.step == self._first
             self.why = training_file.STEP_STANDS if stands else why
 
     def finish(self) -> None:
@@ -277,7 +260,7 @@ class Loop:
 
     # -- what the tasks agree on
 
-    def wishes(self) -> list:
+    def wishes(self) -> list[bool]:
         """This task's, of which there are WISHES."""
         signum = self._watchdog.signum
         now = time.monotonic()

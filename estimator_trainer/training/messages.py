@@ -1,11 +1,19 @@
-"""What a task says before it does anything, as it begins to train, and as it is done. Imports no TensorFlow."""
+"""What a task says before it does anything, as it begins to train, and as it is done. Imports no TensorFlow.
+
+`stop_rule` and `stop_warning` say when training stops early, and whether it can.
+"""
 
 import logging
 import os
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from estimator_trainer.jobs import job_data, metric_names
+from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import metrics_log, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import stop_words
+from estimator_trainer.training import dues
+from estimator_trainer.training.plan import Plan
 from tf_config import addresses
 
 _log = logging.getLogger('estimator_trainer')
@@ -19,7 +27,7 @@ _ENDED_BY = {
 }
 
 
-def warn_of_public_addresses(plan) -> None:
+def warn_of_public_addresses(plan: Plan) -> None:
     for address in addresses.public_addresses(plan.cluster):
         _log.warning(
             'WARNING: %s is a public address: whoever reaches this port runs code in the task; see docs/security.md',
@@ -27,12 +35,14 @@ def warn_of_public_addresses(plan) -> None:
         )
 
 
-def plan_lines(plan, memory: str) -> list[str]:
+def plan_lines(plan: Plan, memory: str) -> list[str]:
     """What this process is going to do. `memory`: its allocator."""
     return [*plan.notes, *plan.describe(), f'memory: {memory}']
 
 
-def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
+def say_start(
+    plan: Plan, dataset: 'job_data.Dataset | None', params: RunParams, can_serve: bool, stopped: str | None = None
+) -> None:
     """Before the first step.
 
     Args:
@@ -55,8 +65,8 @@ def say_start(plan, dataset, params, can_serve, stopped=None) -> None:
     else:
         _log.info('trains from step 0 to %d', end)
     if plan.is_chief and plan.stop_rule and start < end and not stopped:
-        _log.info('early stop: %s', stop_words.rule(plan))
-        cannot = stop_words.warning(plan, end)
+        _log.info('early stop: %s', stop_rule(plan))
+        cannot = stop_warning(plan, end)
         if cannot:
             _log.warning('WARNING: %s', cannot)
     if params.position_shift:
@@ -82,7 +92,7 @@ def say_nothing_to_profile() -> None:
     _log.info('received SIGUSR2: this task trains no steps, so there is nothing to profile')
 
 
-def say_changed_files(before, now) -> None:
+def say_changed_files(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> None:
     """Warns where a run goes on with other training files than those of its last start.
 
     Args:
@@ -99,7 +109,7 @@ def say_changed_files(before, now) -> None:
         )
 
 
-def say_why_early(why, step, params, batches) -> None:
+def say_why_early(why: str, step: int, params: RunParams, batches: int) -> None:
     """Training has ended before --max_steps or --epochs, and the user should know why.
 
     Args:
@@ -129,15 +139,15 @@ def say_why_early(why, step, params, batches) -> None:
         _log.info('a listener of the checkpoints of the job has stopped the training at step %d of %d', step, end)
 
 
-def say_idle_rule(plan, max_steps) -> None:
+def say_idle_rule(plan: Plan, max_steps: int) -> None:
     """Training has reached its end, and the rule by which it stops early had too few evaluations to do so."""
     evaluations = RunFolder(plan.config.model_dir).evaluation_lines
-    said = stop_words.too_few(plan, evaluations, max_steps)
+    said = too_few_evaluations(plan, evaluations, max_steps)
     if said:
         _log.warning('WARNING: %s', said)
 
 
-def say_end(model_dir, step, why, metrics, has_exports) -> None:
+def say_end(model_dir: str, step: int, why: str | None, metrics: Mapping[str, Any] | None, has_exports: bool) -> None:
     """After a part that was done, and not stopped by a signal.
 
     Args:
@@ -149,3 +159,66 @@ def say_end(model_dir, step, why, metrics, has_exports) -> None:
     exports = f', exports in {model_dir}/export' if metrics and has_exports else ''
     early = f' ({_ENDED_BY[why]})' if why in _ENDED_BY else ''
     _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, results, model_dir, exports)
+
+
+def stop_rule(plan: Plan) -> str:
+    """The rule of a plan that has one, and how often it is looked at."""
+    config, stop = plan.config, plan.stop_rule
+    assert stop is not None
+    least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
+    in_a_row = f'{stop.patience} evaluation{"" if stop.patience == 1 else "s"} in a row'
+    said = f'when {stop.metric} ({metric_names.better(stop.mode)}) has not improved{least} for {in_a_row}'
+    saved = dues.save_rule(config)
+    if plan.has_evaluator:
+        return f'{said}; the evaluator evaluates each checkpoint that it can ({saved})'
+    if config.throttle_secs:
+        return f'{said}; a checkpoint ({saved}) is evaluated at most every {config.throttle_secs} s'
+    return f'{said}; each checkpoint is evaluated ({saved})'
+
+
+def stop_warning(plan: Plan, max_steps: int | None) -> str | None:
+    """Why the rule cannot stop this run; None: it can, or nobody knows.
+
+    Args:
+        max_steps: where training ends; None: not known yet.
+    """
+    config, stop = plan.config, plan.stop_rule
+    if stop is None:
+        return None
+    needed, least = stop.patience + 1, None  # the first one is the best so far
+    every = dues.save_rule(config).steps
+    if every and max_steps:
+        least = (max_steps - 1) // every, f'--save_checkpoints_steps={every}', f'{max_steps:,} steps'
+    if config.max_secs:
+        waits = {'--save_checkpoints_secs': dues.save_rule(config).secs or 0}
+        if not plan.has_evaluator:
+            waits['--eval_throttle_secs'] = config.throttle_secs
+        name, secs = max(waits.items(), key=lambda each: each[1])
+        if secs and (least is None or config.max_secs // secs < least[0]):
+            least = int(config.max_secs // secs), f'{name}={secs:g}', f'--max_secs={config.max_secs}'
+    if least is None or least[0] >= needed:
+        return None
+    evaluations, flag, span = least
+    return (
+        f'--stop_metric={stop.metric} cannot end this run early: --stop_patience={stop.patience} needs {needed} '
+        f'evaluations before the last step, and {flag} gives {evaluations} in {span}; lower one of them'
+    )
+
+
+def too_few_evaluations(plan: Plan, evaluations: Iterable[Mapping[str, Any]], max_steps: int) -> str | None:
+    """Why the rule could not stop a run that has trained to its end; None: it could, or that was said at the start.
+
+    Args:
+        evaluations: lines of eval/metrics.jsonl.
+    """
+    stop = plan.stop_rule
+    if stop is None or plan.has_evaluator or stop_warning(plan, max_steps):  # an evaluator may not be done yet
+        return None
+    made, needed = len({line['step'] for line in evaluations if stop.metric in line}), stop.patience + 1
+    if made >= needed:
+        return None
+    return (
+        f'--stop_metric={stop.metric} could not end this run early: --stop_patience={stop.patience} needs {needed} '
+        f'evaluations, and there were {made}; save more often than {dues.save_rule(plan.config)}, by '
+        '--save_checkpoints_steps or --save_checkpoints_secs, or lower --stop_patience'
+    )

@@ -6,7 +6,7 @@ here: by `make`, and by `with_job` where it takes the job to see it.
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tf_config
@@ -37,7 +37,7 @@ class Plan:
     strategy: str
     cluster: tf_config.Cluster
     task: tf_config.Task | None
-    notes: tuple = ()
+    notes: tuple[str, ...] = ()
     job: jobs.Job | None = None
     job_params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -125,7 +125,7 @@ class Plan:
         """Whether report.html is this task's: the evaluator ends last. The chief does not know of one that the cluster
         does not list."""
         if self.cluster.evaluator:
-            return self.role == 'evaluator' and self.task.index == 0
+            return self.task is not None and self.task.role == 'evaluator' and self.task.index == 0
         return self.is_chief
 
     @property
@@ -155,9 +155,10 @@ class Plan:
     @property
     def stop_rule(self) -> early_stopping.EarlyStopping | None:
         """When training stops early; None: never. Of a plan with a job."""
+        assert self.job is not None
         return early_stopping.rule_of(self.config, self.job.best_metric, self.job.best_mode)
 
-    def watched_peers(self) -> dict:
+    def watched_peers(self) -> dict[str, str]:
         """name -> address of the tasks without which this one cannot go on.
 
         Synchronous workers watch the chief, and the chief them: when it ends, so do they. All workers watch the
@@ -166,6 +167,7 @@ class Plan:
         cluster, task = self.cluster, self.task
         if task is None or self.role == 'evaluator' or self.trains_alone:
             return {}
+        watched: Sequence[tf_config.Task | None]
         if self.role == 'ps':
             watched = cluster.training_tasks
         elif self.asynchronous:
@@ -174,10 +176,10 @@ class Plan:
             watched = [*self._servers, *(other for other in cluster.training_tasks if other != task)]
         else:
             watched = [*self._servers, cluster.chief_task]
-        return {str(other): cluster.address(other) for other in watched}
+        return {str(other): cluster.address(other) for other in watched if other}
 
     @property
-    def _servers(self) -> tuple:
+    def _servers(self) -> tuple[tf_config.Task, ...]:
         return tuple(self.cluster.tasks_of('ps')) if self.uses_parameter_servers else ()
 
     @property
@@ -198,7 +200,7 @@ class Plan:
             return "the job's own data"
         return f'data set {self.config.dataset}' if self.job.file_spec is None else f'files {self.config.train_files}'
 
-    def describe(self) -> list:
+    def describe(self) -> list[str]:
         """The lines that say what will happen, for the log and for --dry_run."""
         config = self.config
         model_dir = f'model_dir {protocol.path_for_user(config.model_dir, os.environ)}'
@@ -231,7 +233,7 @@ class Plan:
         return lines
 
 
-def make(config: TrainerConfig, environ) -> Plan:
+def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
     """Resolves the strategy and this task's role.
 
     Raises:

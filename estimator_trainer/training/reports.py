@@ -1,10 +1,12 @@
-"""What people see of a training: a bar or lines, TensorBoard's examples/s, metrics.jsonl."""
+"""What people see of a training: a bar or lines, TensorBoard's examples/s, metrics.jsonl, and how long steps waited."""
 
 import logging
+import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import tqdm
 
@@ -12,6 +14,11 @@ from estimator_trainer.run_dir import file_names, metrics_log, training_file
 from estimator_trainer.this_process import log
 from estimator_trainer.this_process.log import duration
 from estimator_trainer.training.dues import in_call
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from estimator_trainer.training.trainer import Setup, Training
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -23,12 +30,10 @@ class Reports:
     """Reports step, loss, examples/s and the time left, on the chief. `loop.Loop` tells of each call.
 
     Args:
-        setup: trainer.Setup.
-        training: loop.Training.
         clock: seconds, monotonic.
     """
 
-    def __init__(self, setup, training, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, setup: 'Setup', training: 'Training', clock: Callable[[], float] = time.monotonic):
         self._setup, self._training, self._clock = setup, training, clock
         self._config, self._max_steps = setup.plan.config, setup.params.max_steps
         self._metrics = metrics_log.MetricsLog(os.path.join(self._config.model_dir, file_names.METRICS))
@@ -42,7 +47,7 @@ class Reports:
         if log.wants_bar(self._config.progress):
             self._bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
 
-    def after_call(self, before: int, steps: list[int], losses, batches: int) -> None:
+    def after_call(self, before: int, steps: list[int], losses: 'Sequence[float] | np.ndarray', batches: int) -> None:
         """A call has taken some steps. Every --log_every_steps is reported, and every --save_summary_steps.
 
         Asynchronous tasks count their own steps: others move the global step as well.
@@ -117,3 +122,33 @@ class Reports:
             if step - then > 1:
                 return (step - then) / max(now - at, 1e-9)
         return None
+
+
+class Waits:
+    """Seconds that the steps of this process have waited since it was started, for their batches and for other workers.
+
+    What counts is the time that a step really waits: reading that happens meanwhile, in tf.data's threads, does not.
+
+    Args:
+        for_peers: () -> those for other workers; None: they are not measured.
+    """
+
+    def __init__(self, for_peers: Callable[[], float] | None = None):
+        self._for_peers = for_peers
+        self._for_input: float | None = None
+        self._reported: dict[str, float] = {}
+
+    def for_input(self, secs: float) -> None:
+        """Some steps have waited so long for their batches; NaN: nobody knows."""
+        if math.isfinite(secs):
+            self._for_input = (self._for_input or 0.0) + float(secs)
+
+    def totals(self) -> dict[str, float]:
+        """name -> seconds, of those that are measured."""
+        secs_by_name = {'input_wait_secs': self._for_input, 'peer_wait_secs': self._for_peers and self._for_peers()}
+        return {name: secs for name, secs in secs_by_name.items() if secs is not None}
+
+    def since_last(self) -> dict[str, float]:
+        """name -> seconds since the last call of this method."""
+        before, self._reported = self._reported, self.totals()
+        return {name: secs - before.get(name, 0.0) for name, secs in self._reported.items()}

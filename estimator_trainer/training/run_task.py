@@ -1,26 +1,29 @@
 """The life of a task, from the moment that TensorFlow is there until its part of the run is done."""
 
 import dataclasses
-import functools
 import logging
 import os
 import time
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, wrong_answers
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import job_data, loading, micro_batches, run_params
 from estimator_trainer.lifecycle import ending, peers
+from estimator_trainer.lifecycle.watchdog import Watchdog
 from estimator_trainer.monitoring.profiles import profile_flags
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.training import agreed_start, coordination, messages, parameter_server, reports, runtime
 from estimator_trainer.training import loop as loops
-from estimator_trainer.training import messages, parameter_server, runtime, waits
-from estimator_trainer.training.sync import agreed_start, all_reduce, coordination, first_batches
-from estimator_trainer.training.trainer import Setup, input_fn_of, make_evaluator, make_trainer
+from estimator_trainer.training.first_batches import FirstBatches
+from estimator_trainer.training.plan import Plan
+from estimator_trainer.training.trainer import Setup, Trainer, input_fn_of, make_evaluator, make_trainer
 
 _log = logging.getLogger('estimator_trainer')
 _TRAINED_SECS = 600  # between the first and the last worker that has done its last step
@@ -28,18 +31,19 @@ _PROFILED_SECS, _STOPPED_SECS = 20, 2  # for the last profile; where the grace p
 _EVALUATED_SECS = 6 * 3600  # the chief's evaluation and export after it
 
 
-def run_task(plan, watchdog, versions) -> ending.End | None:
+def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> ending.End | None:
     """Does this task's part of a run: trains, evaluates or serves.
 
     Args:
-        plan: training.plan.Plan, with its job.
-        watchdog: lifecycle.watchdog.Watchdog. It ends the process where a wait takes too long.
+        plan: with its job.
+        watchdog: ends the process where a wait takes too long.
         versions: of what computes, for config.json.
 
     Returns:
         None when the part is done; an End when the task was stopped on the way.
     """
     config, model_dir, job = plan.config, plan.config.model_dir, plan.job
+    assert job is not None
     rule = plan.stop_rule
     if not plan.trains:
         watchdog.when_asked_to_profile(messages.say_nothing_to_profile)
@@ -64,7 +68,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     with preparing.told_to(watchdog.heard_prepared):  # may take hours: that it goes on is no stall
         dataset = job_data.load(job, plan.job_params, config)
     watchdog.heard_prepared(None)
-    contents = dataset and dataset.contents
+    contents = dataset.contents if dataset else None
     params = _run_params(plan, dataset, initial_replicas)
 
     # 4. Watch the other tasks, and open the port.
@@ -85,18 +89,17 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
             config_file.keep_job(model_dir, config.job)
         if plan.in_sync:
             agreed_start.announce(plan, contents)
-    memory = None
     if plan.trains:
         start_step = agreed_start.agree(plan, contents) if plan.in_sync else checkpoints.last_step(model_dir)
-        memory = all_reduce.connect(plan) if plan.in_sync else None
         expected, params = params.max_steps, _started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
             watchdog.write_training_file(model_dir, params.max_steps)
+    memory = coordination.connect_memory(plan) if plan.in_sync else None
     if plan.is_chief:
         watchdog.resumes_at(params.start_step)
-    stopped = rule and early_stopping.decision(rule, model_dir)
+    stopped = early_stopping.decision(rule, model_dir) if rule else None
     messages.say_start(
-        plan, dataset, params, job.serving_input_fn is not None, stopped and early_stopping.sentence(stopped)
+        plan, dataset, params, job.serving_input_fn is not None, early_stopping.sentence(stopped) if stopped else None
     )
 
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
@@ -108,26 +111,20 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
     input_fn = micro_batches.input_fn_of_steps(input_fn_of(plan, dataset), config.accumulate_steps)
     compared = None
     if plan.in_sync and job.input_fn:
-        compared = first_batches.FirstBatches(plan)
+        compared = FirstBatches(plan)
         input_fn = compared.watched(input_fn)
     loop = loops.Loop(
         plan, params, watchdog, _stop_reason(config, rule), profiler, compared, _keep_position(plan, params)
     )
-    waited = waits.Waits(memory and memory.waited_secs)
+    waited = reports.Waits(memory.waited_secs if memory else None)
     watchdog.hear_waits(waited.totals)
     setup = Setup(plan, watchdog, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)
     serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
-    evaluation = Evaluation(
-        model_dir,
-        lambda: make_evaluator(setup),
-        exports,
-        rule,
-        params.start_step if plan.trains else None,
-        functools.partial(wrong_answers.write, dataset, model_dir) if dataset and job.file_spec is None else None,
-    )
-
+    trains_from = params.start_step if plan.trains else None
+    after_last = wrong_answers.writer(dataset, model_dir)
+    evaluation = Evaluation(model_dir, lambda: make_evaluator(setup), exports, rule, trains_from, after_last)
     if plan.evaluates:  # before training costs hours
         evaluation.check_metrics()
 
@@ -163,14 +160,14 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
             watchdog.finish(training_file.ENDED, why)
             if plan.is_chief:
                 messages.say_why_early(why, step, params, loop.batches)
-                if why in (training_file.MAX_STEPS, loops.MAX_SECS):
+                if why in (training_file.MAX_STEPS, training_file.MAX_SECS):
                     messages.say_idle_rule(plan, params.max_steps)
     if not watchdog.stopped_by:
         messages.say_end(model_dir, step, why, evaluation.results.get(step), bool(exports))
     return _stopped(watchdog, step)
 
 
-def _peer_watch(plan) -> peers.PeerWatch:
+def _peer_watch(plan: Plan) -> peers.PeerWatch:
     """A watch over the peers that begins now: data may have taken long to get here."""
     config = plan.config
     return peers.PeerWatch(
@@ -182,9 +179,10 @@ def _peer_watch(plan) -> peers.PeerWatch:
     )
 
 
-def _run_params(plan, dataset, initial_replicas) -> run_params.RunParams:
+def _run_params(plan: Plan, dataset: 'job_data.Dataset | None', initial_replicas: int) -> run_params.RunParams:
     """The params of a run that starts at step 0; from where it goes on is not yet known."""
     config = plan.config
+    assert plan.job is not None
     examples = dataset.num_train if dataset else plan.job.num_train_examples
     batch = plan.global_batch_size
     shift = config_file.position_shift(config.model_dir, batch, RunFolder(config.model_dir).named_step or 0)
@@ -203,7 +201,7 @@ def _run_params(plan, dataset, initial_replicas) -> run_params.RunParams:
     )
 
 
-def _started_at(params, plan, step) -> run_params.RunParams:
+def _started_at(params: run_params.RunParams, plan: Plan, step: int) -> run_params.RunParams:
     """The params of a run that goes on from a step. How many examples it had trained there says when --epochs end."""
     config, batch = plan.config, plan.global_batch_size
     shift = config_file.position_shift(config.model_dir, batch, step)
@@ -211,7 +209,7 @@ def _started_at(params, plan, step) -> run_params.RunParams:
     return dataclasses.replace(params, start_step=step, max_steps=end, position_shift=shift)
 
 
-def _keep_position(plan, params):
+def _keep_position(plan: Plan, params: run_params.RunParams) -> Callable[[int, float], None] | None:
     """(step of a checkpoint, batches trained in this process) -> keeps how many examples the checkpoint has trained."""
     if plan.asynchronous:
         return None
@@ -220,26 +218,28 @@ def _keep_position(plan, params):
     return lambda step, batches: config_file.keep_examples(model_dir, batch, step, began + round(batches * batch))
 
 
-def _stop_reason(config, rule):
+def _stop_reason(config: TrainerConfig, rule: early_stopping.EarlyStopping | None) -> Callable[[], str | None]:
     """() -> why training should stop now, or None."""
     started = float(os.environ.get(protocol.STARTED) or time.time())  # the run, maybe in an earlier process
 
-    def reason():
+    def reason() -> str | None:
         if config.max_secs and time.time() - started >= config.max_secs:
-            return loops.MAX_SECS
-        if rule and early_stopping.decided(rule, config.model_dir):
-            return loops.EARLY_STOPPING
+            return training_file.MAX_SECS
+        if rule and early_stopping.decision(rule, config.model_dir):
+            return training_file.EARLY_STOPPING
         return None
 
     return reason
 
 
-def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
+def _evaluate_on_the_way(
+    setup: Setup, trainer: Trainer, evaluation: Evaluation, is_ours: Callable[[], bool], profiler: profilers.Profiler
+) -> Callable[[int], None]:
     """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
     config, watchdog = setup.plan.config, setup.watchdog
     evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.throttle_secs)
 
-    def saved(step):
+    def saved(step: int) -> None:
         nonlocal evaluate_at
         is_last = step >= setup.params.max_steps or watchdog.stopped_by is not None or setup.loop.why is not None
         if is_last or time.monotonic() < evaluate_at:
@@ -248,7 +248,8 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
             evaluate_at = time.monotonic() + config.throttle_secs
             return
         profiler.interrupt(step, 'an evaluation follows')
-        evaluation.evaluate_checkpoint(checkpoints.newest(config.model_dir, step), final=False)
+        if checkpoint := checkpoints.newest(config.model_dir, step):
+            evaluation.evaluate_checkpoint(checkpoint, final=False)
         evaluate_at = time.monotonic() + config.throttle_secs
         watchdog.enter(training_file.TRAINING)
         profiler.go_on(step)
@@ -256,7 +257,7 @@ def _evaluate_on_the_way(setup, trainer, evaluation, is_ours, profiler):
     return saved
 
 
-def _part(plan, watchdog, evaluation, compared) -> None:
+def _part(plan: Plan, watchdog: Watchdog, evaluation: Evaluation, compared: FirstBatches | None) -> None:
     """Every task that has trained in a cluster tells the others, and waits while they need it."""
     if plan.in_sync:
         coordination.wait_for_all('trained', _TRAINED_SECS)
@@ -278,20 +279,16 @@ def _part(plan, watchdog, evaluation, compared) -> None:
             if is_ours():
                 evaluation.of_last()
     if plan.in_sync:  # the others stay until the chief has evaluated: it would take them for lost
-        _wait_until_evaluated(plan)
+        try:
+            coordination.wait_for_all('evaluated', _EVALUATED_SECS)
+        except tf.errors.OpError as error:
+            if not plan.is_chief:
+                raise
+            _log.warning('a worker has left before the evaluation was done: %s', error.message.splitlines()[0])
     watchdog.release_peers()
 
 
-def _wait_until_evaluated(plan) -> None:
-    try:
-        coordination.wait_for_all('evaluated', _EVALUATED_SECS)
-    except tf.errors.OpError as error:
-        if not plan.is_chief:
-            raise
-        _log.warning('a worker has left before the evaluation was done: %s', error.message.splitlines()[0])
-
-
-def _stopped(watchdog, step) -> ending.End | None:
+def _stopped(watchdog: Watchdog, step: int | None) -> ending.End | None:
     signum = watchdog.stopped_by
     if signum is None:
         return None

@@ -11,8 +11,10 @@ import tensorflow as tf
 import tf_config
 from estimator_trainer.compat.patches import eager_mode, forked_session, heartbeat, python_functions, python_lock
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs.job_types import RunConfig
 from estimator_trainer.lifecycle import watchdog as watchdogs
-from estimator_trainer.training import broken_input, dues
+from estimator_trainer.training import dues, failures
+from estimator_trainer.training.plan import Plan
 
 _LEAST_SYNC_THREADS = 4
 
@@ -21,11 +23,11 @@ class RunConfigs(NamedTuple):
     """`own`: of this task. `local`: for an evaluation in this process alone, once a cluster has
     trained."""
 
-    own: tf.estimator.RunConfig
-    local: tf.estimator.RunConfig
+    own: RunConfig
+    local: RunConfig
 
 
-def set_devices(plan) -> None:
+def set_devices(plan: Plan) -> None:
     """Sets threads, logical devices and determinism. Called before any other TensorFlow work.
 
     Raises:
@@ -52,12 +54,12 @@ def set_devices(plan) -> None:
     )
 
 
-def make_run_configs(plan, watchdog) -> RunConfigs:
+def make_run_configs(plan: Plan, watchdog: watchdogs.Watchdog) -> RunConfigs:
     """Makes the strategies and RunConfigs; with several workers this opens the task's port.
 
     It waits for the other workers; `watchdog` bounds that.
     """
-    for_tensorflow = plan.task and tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy)
+    for_tensorflow = tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy) if plan.task else None
     _set_tf_config(None)
     local = _run_config(plan, None)
     _set_tf_config(for_tensorflow)
@@ -66,31 +68,31 @@ def make_run_configs(plan, watchdog) -> RunConfigs:
     python_functions.install(watchdogs.SIGNALS)
     forked_session.install()
     if plan.trains_alone:
-        broken_input.install(watchdog)
+        failures.save_if_input_fails(watchdog)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
     return RunConfigs(own, local)
 
 
-def _set_tf_config(text) -> None:
+def _set_tf_config(text: str | None) -> None:
     os.environ.pop('TF_CONFIG', None)
     if text:
         os.environ['TF_CONFIG'] = text
 
 
-def _inter_op_threads(plan) -> int:
-    """A synchronous task's server answers the others on these threads as well, heartbeats included: on
-    a single core there would be one, which any operation that waits takes away. sync.all_reduce counts on these too."""
+def _inter_op_threads(plan: Plan) -> int:
+    """A synchronous task's server answers the others on these threads as well, heartbeats included: on a single core
+    there would be one, which any operation that waits takes away. All-reduces in shared memory count on these too."""
     threads = plan.config.inter_op_threads
     if not plan.is_multi_worker:
         return threads
     return max(_LEAST_SYNC_THREADS, threads or len(os.sched_getaffinity(0)))
 
 
-def _gpus() -> list:
+def _gpus() -> list[tf.config.PhysicalDevice]:
     return tf.config.get_visible_devices('GPU')
 
 
-def _train_strategy(plan):
+def _train_strategy(plan: Plan) -> tf.distribute.Strategy | None:
     if plan.trains and plan.is_mirrored:
         return _mirrored(plan)
     if not plan.trains or not plan.is_multi_worker:
@@ -101,7 +103,7 @@ def _train_strategy(plan):
         return tf.distribute.MultiWorkerMirroredStrategy()
 
 
-def _mirrored(plan):
+def _mirrored(plan: Plan) -> tf.distribute.Strategy:
     kind = 'gpu' if _gpus() else 'cpu'
     # The default one of CPUs waits inside its operations, and hangs where there are few threads.
     cross_device_ops = None if kind == 'gpu' else tf.distribute.ReductionToOneDevice()
@@ -110,7 +112,7 @@ def _mirrored(plan):
     )
 
 
-def _run_config(plan, train_strategy):
+def _run_config(plan: Plan, train_strategy: tf.distribute.Strategy | None) -> RunConfig:
     config = plan.config
     return tf.estimator.RunConfig(
         model_dir=config.model_dir,
@@ -128,7 +130,7 @@ def _run_config(plan, train_strategy):
     )
 
 
-def _session_config(plan):
+def _session_config(plan: Plan) -> tf.compat.v1.ConfigProto:
     config = plan.config
     session = tf.compat.v1.ConfigProto(
         allow_soft_placement=True,
@@ -138,7 +140,7 @@ def _session_config(plan):
     session.gpu_options.allow_growth = True
     if not _gpus():
         session.device_count['CPU'] = config.num_replicas
-    if plan.uses_parameter_servers and plan.trains:
+    if plan.uses_parameter_servers and plan.trains and plan.task:
         # Its workers need not hear of each other, only of the parameter servers.
         session.device_filters.extend(['/job:ps', f'/job:{plan.task.role}/task:{plan.task.index}'])
     return session

@@ -1,27 +1,42 @@
 """Several training steps of an Estimator in one session.run: --steps_per_call.
 
-Here it is decided whether calls may take several steps, and their graph is made. `calls` says how many each takes.
+Here it is decided whether calls may take several steps, and their graph is made. `session_hook.Calls` says how many
+each takes.
 """
+
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks
+from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import step_loop
-from estimator_trainer.training.calls import Calls, CallTimer
+from estimator_trainer.training.dues import LONGEST_CALL_SECS
+from estimator_trainer.training.plan import Plan
+from estimator_trainer.training.session_hook import Calls
+from estimator_trainer.training.trainer import Setup
 
 v1 = tf.compat.v1
 
 
-def make(setup, spec, hooks, wait, step_after) -> tuple:
+def make(
+    setup: Setup,
+    spec: EstimatorSpec,
+    hooks: Iterable[tf.compat.v1.train.SessionRunHook],
+    wait: tf.Tensor | None,
+    step_after: tf.Tensor,
+) -> 'tuple[SeveralSteps | None, str | None]':
     """-> (SeveralSteps, None), or (None, why each call takes one step), where the text is empty if that was asked for.
 
     Args:
-        setup: trainer.Setup.
-        spec: EstimatorSpec of one step.
+        spec: of one step.
         hooks: all that the job has made. Those of Estimator and of the trainer are not among them.
-        wait: of `step_batches.measured_wait`.
+        wait: of `step_graph.measured_wait`.
         step_after: of `sync_training.step_after`, for one step.
     """
     why = _why_single(setup.plan, hooks, spec.loss)
@@ -34,7 +49,7 @@ def make(setup, spec, hooks, wait, step_after) -> tuple:
     return None, why
 
 
-def _why_single(plan, hooks, loss) -> str | None:
+def _why_single(plan: Plan, hooks: Iterable[tf.compat.v1.train.SessionRunHook], loss: tf.Tensor) -> str | None:
     """Why each call takes one step, '' if it was asked for; None: it may take several."""
     if plan.config.steps_per_call == '1':
         return ''
@@ -50,14 +65,18 @@ def _why_single(plan, hooks, loss) -> str | None:
     return None
 
 
-def may_read_batches(hooks, scaffold) -> bool:
+def may_read_batches(
+    hooks: Iterable[tf.compat.v1.train.SessionRunHook], scaffold: tf.compat.v1.train.Scaffold | None
+) -> bool:
     """Whether anything of the job is given the session, and may read batches outside the steps."""
     return _between_calls(hooks, scaffold) is not None or any(
         _has_own(hook, 'before_run', 'after_run') for hook in hooks
     )
 
 
-def _between_calls(hooks, scaffold) -> str | None:
+def _between_calls(
+    hooks: Iterable[tf.compat.v1.train.SessionRunHook], scaffold: tf.compat.v1.train.Scaffold | None
+) -> str | None:
     """What of the job is given the session between two calls, and may run operations of the step itself; or None."""
     if scaffold is not None and scaffold.init_fn is not None:
         return "the job's init_fn"
@@ -65,7 +84,7 @@ def _between_calls(hooks, scaffold) -> str | None:
     return next((f"the job's {type(hook).__name__}" for hook in of_job), None)
 
 
-def _has_own(hook, *methods: str) -> bool:
+def _has_own(hook: tf.compat.v1.train.SessionRunHook, *methods: str) -> bool:
     """Whether a hook has any of these methods of its own, in its class or in itself."""
     none = v1.train.SessionRunHook
     return any(
@@ -84,10 +103,12 @@ class SeveralSteps:
         CannotLoop: the step cannot be the body of a loop.
 
     Attributes:
-        calls: calls.Calls.
+        calls: session_hook.Calls.
     """
 
-    def __init__(self, setup, spec, wait, step_after, between):
+    def __init__(
+        self, setup: Setup, spec: EstimatorSpec, wait: tf.Tensor | None, step_after: tf.Tensor, between: str | None
+    ):
         in_step = agreement.in_step()  # None: this task trains alone
         timer = CallTimer(spec.loss) if in_step is None else None
         self._plan, self._summary_steps = setup.plan, setup.plan.config.save_summary_steps or None
@@ -106,7 +127,9 @@ class SeveralSteps:
         self._in_call = None if in_step is None else self._steps.last[in_step.ref()]
         self.calls = Calls(setup, self._steps, timer)
 
-    def take_over(self, estimator) -> tuple:
+    def take_over(
+        self, estimator: Estimator
+    ) -> tuple[EstimatorSpec, tf.Tensor | None, list[tf.compat.v1.train.SessionRunHook]]:
         """Makes the summaries and the agreement of this graph those of calls, not of steps.
 
         Returns:
@@ -135,20 +158,22 @@ class SeveralSteps:
 class _SummariesOfCalls(saver_hooks.SummarySaver):
     """Upstream's, with calls of several steps."""
 
-    def __init__(self, calls, summarises, steps, **kwargs):
+    def __init__(self, calls: Calls, summarises: tf.Tensor, steps: int, **kwargs: Any):
         super().__init__(lambda: calls.step + calls.planned, save_steps=steps, **kwargs)
         self._calls, self._summarises = calls, summarises
 
-    def before_run(self, run_context):
+    def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
         asked = super().before_run(run_context)
         return asked._replace(feed_dict={self._summarises: 'summary' in asked.fetches})
 
-    def after_run(self, run_context, run_values):
+    def after_run(
+        self, run_context: tf.compat.v1.train.SessionRunContext, run_values: tf.compat.v1.train.SessionRunValues
+    ) -> None:
         if self._calls.done == self._calls.planned:  # a call that has ended early took other steps
             super().after_run(run_context, run_values)
 
 
-def keep_calls_together(estimator) -> None:
+def keep_calls_together(estimator: Estimator) -> None:
     """Lets its session do what `StepLoop.has_ordered_calls` asks for."""
     config = v1.ConfigProto()
     config.CopyFrom(estimator.config.session_config or config)
@@ -156,7 +181,7 @@ def keep_calls_together(estimator) -> None:
     estimators.replace_config(estimator, session_config=config)
 
 
-def _merged_summaries(spec):
+def _merged_summaries(spec: EstimatorSpec) -> tf.Tensor:
     """As Estimator and Scaffold make it, a little later."""
     collected = v1.get_collection(v1.GraphKeys.SUMMARIES)
     if not any(summary.op.name == 'loss' for summary in collected):
@@ -166,3 +191,55 @@ def _merged_summaries(spec):
         return v1.summary.merge(own) if isinstance(own, list | tuple) else own
     of_graph = v1.get_collection(v1.GraphKeys.SUMMARY_OP)
     return of_graph[0] if of_graph else v1.summary.merge_all()
+
+
+class CallTimer:
+    """Ends a call of this process after the step in which it has taken too long: steps may become slower at any time,
+    and a signal is obeyed after the call.
+
+    A thread sets a variable, at which the loop looks after each step.
+
+    Args:
+        loss: of a step.
+
+    Attributes:
+        reached: a tensor of the step.
+    """
+
+    def __init__(self, loss: tf.Tensor):
+        with tf.device('/cpu:0'):
+            handle = tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name='end_of_call')
+            self._set = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(True))
+            self._clear = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(False))
+        with tf.device('/cpu:0'), tf.control_dependencies([loss]):
+            self.reached = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.bool)
+        self._began: float | None = None
+        self._over = threading.Event()
+
+    def start(self, session: tf.compat.v1.Session) -> None:
+        session.run(self._clear)
+        threading.Thread(target=self._watch, args=(session,), name='end_of_call', daemon=True).start()
+
+    def _watch(self, session: tf.compat.v1.Session) -> None:
+        ended = None  # the beginning of the call that was ended last
+        while not self._over.wait(LONGEST_CALL_SECS / 2):
+            began = self._began
+            if began is None or began == ended or time.monotonic() - began < LONGEST_CALL_SECS:
+                continue
+            try:
+                session.run(self._set)
+            except (tf.errors.OpError, RuntimeError):  # the session is closed
+                return
+            ended = began
+
+    def begin(self) -> None:
+        """A call begins."""
+        self._began = time.monotonic()
+
+    def ended(self, session: tf.compat.v1.Session, early: bool) -> None:
+        self._began = None
+        if early:
+            session.run(self._clear)
+
+    def stop(self) -> None:
+        self._over.set()

@@ -10,11 +10,13 @@ call then takes one step.
 """
 
 import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.training.step_functions import CannotLoop
+from estimator_trainer.training.step_graph import CannotLoop
 from estimator_trainer.training.step_part import Part
 
 v1 = tf.compat.v1
@@ -51,13 +53,21 @@ class StepLoop:
     losses: tf.Tensor
     loss: tf.Tensor
     summary: tf.Tensor | None
-    last: dict
+    last: dict[Any, tf.Tensor]
     draws: bool
     has_ordered_calls: bool
     also: tf.Tensor | None = None
 
 
-def make(train_op, loss, stops, summary=None, last=(), also=None, counted=None) -> StepLoop:
+def make(
+    train_op: tf.Operation | tf.Tensor,
+    loss: tf.Tensor,
+    stops: tf.Tensor | None,
+    summary: tf.Tensor | None = None,
+    last: Sequence[tf.Tensor] = (),
+    also: tf.Tensor | None = None,
+    counted: tf.Tensor | None = None,
+) -> StepLoop:
     """Builds the loop in the graph of `train_op`.
 
     Args:
@@ -83,17 +93,25 @@ def make(train_op, loss, stops, summary=None, last=(), also=None, counted=None) 
         raise CannotLoop(f'TensorFlow cannot build the loop ({type(error).__name__}: {said[0][:200]})') from error
 
 
-def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
+def _made(
+    train_op: tf.Operation,
+    loss: tf.Tensor,
+    stops: tf.Tensor | None,
+    summary: tf.Tensor | None,
+    last: Sequence[tf.Tensor],
+    also: tf.Tensor | None,
+    counted: tf.Tensor | None,
+) -> StepLoop:
     graph = loss.graph
     stops = tf.constant(False) if stops is None else stops
     beside = [] if also is None else [tf.cast(also, loss.dtype)]  # travels with the loss, which costs least
     counts = [] if counted is None else [counted]
     targets = [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside))]
     step = Part(graph, targets)
-    if counts and step.adds_one_to(_variable_read_by(counted)):
+    if counted is not None and step.adds_one_to(_variable_read_by(counted)):
         counts = []
     if counts:
-        step = Part(graph, [*targets, counted.op])
+        step = Part(graph, [*targets, *(count.op for count in counts)])
     summaries = None if summary is None else _Summaries(graph, summary, step)
     carried = _unique(last)
     most = v1.placeholder_with_default(1, [], name='steps_per_call')
@@ -101,10 +119,12 @@ def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
     summarises = v1.placeholder_with_default(False, [], name='call_summarises')
     losses = tf.TensorArray(loss.dtype, size=0, dynamic_size=True, element_shape=[1 + len(beside)])
 
-    def goes_on(done, ends, *_):
+    def goes_on(done: tf.Tensor, ends: tf.Tensor, *_: Any) -> tf.Tensor:
         return tf.logical_and(done < most, tf.logical_not(ends))
 
-    def take_a_step(done, _, losses, text, *__):
+    def take_a_step(
+        done: tf.Tensor, _: tf.Tensor, losses: tf.TensorArray, text: tf.Tensor, *__: tf.Tensor
+    ) -> tuple[Any, ...]:
         tensors, ops = [loss, stops, *beside, *counts, *carried], [train_op]
         if summaries:
             tensors, ops = [*tensors, *summaries.reads], [*ops, *summaries.waits_for]
@@ -138,9 +158,10 @@ def _made(train_op, loss, stops, summary, last, also, counted) -> StepLoop:
         )
         losses, *others = tf.unstack(losses.stack(), axis=1)
     of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
-    text, beside = text if summaries else None, others[0] if others else None
+    also_of_steps = others[0] if others else None
     of_graph = step.draws, step.has_ordered_calls
-    return StepLoop(most, first, summarises, done, losses, losses[-1], text, of_last, *of_graph, beside)
+    last_text = text if summaries else None
+    return StepLoop(most, first, summarises, done, losses, losses[-1], last_text, of_last, *of_graph, also_of_steps)
 
 
 class _Summaries:
@@ -157,22 +178,22 @@ class _Summaries:
         waits_for: the operations of the step that it waits for.
     """
 
-    def __init__(self, graph, summary, step):
+    def __init__(self, graph: tf.Graph, summary: tf.Tensor, step: Part):
         self._summary, self._part = summary, Part(graph, [summary.op], without=step.ops)
         self.reads = _unique([summary] if summary.op in step.ops else self._part.inputs_from(step.ops))
         of_step = (op for own in self._part.ops for op in own.control_inputs if op in step.ops)
         self.waits_for = list(dict.fromkeys(of_step))
 
-    def of_step(self, is_due, reads, waits_for):
+    def of_step(self, is_due: tf.Tensor, reads: Sequence[tf.Tensor], waits_for: Sequence[tf.Operation]) -> tf.Tensor:
         """The summary of this step, or ''.
 
         Args:
-            wanted: a bool scalar.
+            is_due: a bool scalar.
             reads, waits_for: the copies of the tensors and operations of these names.
         """
         given = {tensor.ref(): copy for tensor, copy in zip(self.reads, reads)}
 
-        def computed():
+        def computed() -> tf.Tensor:
             (text,), _ = self._part.copy([self._summary], given=given)
             return tf.reshape(text, [])
 
@@ -180,14 +201,14 @@ class _Summaries:
             return tf.cond(is_due, computed, lambda: tf.constant(b''))
 
 
-def _nothing(tensor):
+def _nothing(tensor: tf.Tensor) -> tf.Tensor:
     """Stands for a tensor before the first step."""
     if tensor.dtype in (tf.variant, tf.resource):
         raise CannotLoop(f'{tensor.name} cannot leave the loop')
     return tf.zeros([size or 0 for size in tensor.shape] if tensor.shape.rank else [], tensor.dtype)
 
 
-def _variable_read_by(tensor):
+def _variable_read_by(tensor: tf.Tensor) -> tf.Tensor:
     """The handle of the variable whose value a tensor is, if it is; else the tensor."""
     op = tensor.op
     while op.type in ('Cast', 'Identity'):
@@ -195,9 +216,9 @@ def _variable_read_by(tensor):
     return op.inputs[0] if op.type == 'ReadVariableOp' else tensor
 
 
-def _op(fetch):
+def _op(fetch: tf.Operation | tf.Tensor) -> tf.Operation:
     return fetch if isinstance(fetch, tf.Operation) else fetch.op
 
 
-def _unique(tensors) -> list:
+def _unique(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
     return [reference.deref() for reference in dict.fromkeys(tensor.ref() for tensor in tensors)]

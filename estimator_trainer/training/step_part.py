@@ -4,13 +4,16 @@ Only two kinds of operations stay, and both read nothing that a step computes: t
 step (variables, iterators, tables, queues), and placeholders.
 """
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from estimator_trainer.compat.patches import graphs
-from estimator_trainer.training import step_functions
-from estimator_trainer.training.step_functions import CannotLoop
+from estimator_trainer.training import step_graph
+from estimator_trainer.training.step_graph import CannotLoop
 
 v1 = tf.compat.v1
 _LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
@@ -33,10 +36,12 @@ class Part:
         has_ordered_calls: whether any of `ops` calls a function that takes a resource which `ops` may change.
     """
 
-    def __init__(self, graph, targets, without=frozenset()):
+    def __init__(
+        self, graph: tf.Graph, targets: Iterable[tf.Operation], without: Collection[tf.Operation] = frozenset()
+    ):
         self._graph = graph
-        self.ops, self.borders = set(), set()
-        self._functions = functions = step_functions.Functions(graph)
+        self.ops, self.borders = set[tf.Operation](), set[tf.Operation]()
+        self._functions = functions = step_graph.Functions(graph)
         left = list(targets)
         while left:
             op = left.pop()
@@ -54,7 +59,7 @@ class Part:
         changed = {handle for op in self.ops if calls and functions.may_write(op) for handle in _resources(op)}
         self.has_ordered_calls = any(handle in changed for op in calls for handle in _resources(op))
 
-    def adds_one_to(self, handle) -> bool:
+    def adds_one_to(self, handle: tf.Tensor) -> bool:
         """Whether it is certain that the operations add 1 to a variable, and do nothing else to it.
 
         Args:
@@ -68,11 +73,16 @@ class Part:
         writers = [op for op in users if op.type not in ('ReadVariableOp', 'VarIsInitializedOp')]
         return len(writers) == 1 and writers[0].type == 'AssignAddVariableOp' and _is_one(writers[0].inputs[1].op)
 
-    def inputs_from(self, ops) -> list:
+    def inputs_from(self, ops: Collection[tf.Operation]) -> list[tf.Tensor]:
         """The tensors of other operations that this part reads."""
         return [tensor for op in self._ordered() for tensor in op.inputs if tensor.op in ops]
 
-    def copy(self, tensors, ops=(), given=None) -> tuple[list, list]:
+    def copy(
+        self,
+        tensors: Sequence[tf.Tensor],
+        ops: Sequence[tf.Operation] = (),
+        given: Mapping[Any, tf.Tensor] | None = None,
+    ) -> tuple[list[tf.Tensor], list[tf.Operation]]:
         """Copies the operations into the graph that is being built.
 
         Args:
@@ -98,7 +108,7 @@ class Part:
         copies = stands_for | dict(zip(copied, returned[len(ops) :]))
         return [copies[tensor.name] for tensor in tensors], returned[: len(ops)]
 
-    def _ordered(self) -> list:
+    def _ordered(self) -> list[tf.Operation]:
         return [op for op in self._graph.get_operations() if op in self.ops]
 
     def _definition(self) -> graph_pb2.GraphDef:
@@ -123,7 +133,7 @@ class Part:
         return definition
 
 
-def _stays(op) -> bool:
+def _stays(op: tf.Operation) -> bool:
     """Whether an operation stays outside the loop: a handle of what lives from step to step, or a placeholder.
 
     Raises:
@@ -140,10 +150,10 @@ def _stays(op) -> bool:
     return True
 
 
-def _is_fixed(op) -> bool:
+def _is_fixed(op: tf.Operation) -> bool:
     """Whether an operation computes the same in each step, whatever the step does: it and all that it reads have no
     state."""
-    seen, left = set(), [op]
+    seen, left = set[tf.Operation](), [op]
     while left:
         op = left.pop()
         if op in seen:
@@ -156,36 +166,36 @@ def _is_fixed(op) -> bool:
     return True
 
 
-def _is_handle(op) -> bool:
+def _is_handle(op: tf.Operation) -> bool:
     """Whether an operation gives a resource that is found by its name in every step."""
-    return step_functions.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
+    return step_graph.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
 
 
-def _is_one(op) -> bool:
+def _is_one(op: tf.Operation) -> bool:
     return op.type == 'Const' and bool(np.all(tf.make_ndarray(op.get_attr('value')) == 1))
 
 
-def _resources(op) -> list:
+def _resources(op: tf.Operation) -> list[Any]:
     return [tensor.ref() for tensor in op.inputs if tensor.dtype == tf.resource]
 
 
-def _check(op) -> None:
+def _check(op: tf.Operation) -> None:
     if any(graphs.is_reference(tensor) for tensor in op.outputs):
         raise CannotLoop(f'{op.name} is a variable of TensorFlow 1')
     if op.type in _LOOPS_OF_V1:
         raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1')
 
 
-def _reads(op) -> list:
+def _reads(op: tf.Operation) -> list[tf.Operation]:
     """The operations that an operation waits for."""
     return [*(tensor.op for tensor in op.inputs), *op.control_inputs]
 
 
-def _inside(graph, tensor):
+def _inside(graph: tf.Graph, tensor: tf.Tensor) -> tf.Tensor:
     """A tensor of this graph or of one around it, as a tensor of this graph."""
     return tensor if tensor.graph is graph else graph.capture(tensor)
 
 
-def _full(name) -> str:
+def _full(name: str) -> str:
     """An input of a node, 'op', 'op:1' or '^op', as import_graph_def calls it: 'op:0', 'op:1', '^op'."""
     return name if ':' in name or name.startswith('^') else f'{name}:0'

@@ -12,21 +12,27 @@ tf.compat.v1.train.SyncReplicasOptimizer itself does not compute the step of one
 - It needs a global_step. A canned Estimator gives its optimizers none, and counts the step in every worker.
 """
 
+import contextlib
 import errno
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import applied_gradients
 from estimator_trainer.errors import UsageError
+from estimator_trainer.evaluation.exact_evaluation import ModelFnOfAll
+from estimator_trainer.jobs.job_types import EstimatorSpec, Mode, Params, RunConfig, Tensors
 from estimator_trainer.run_dir import checkpoint_errors
 from estimator_trainer.training import parameter_server
-from estimator_trainer.training.sync import ps_meeting
 
 _SUMMED_TYPES = (tf.float16, tf.float32, tf.float64)  # for which accumulators have kernels
 
 
-def with_sync_updates(model_fn, worker: int, workers: int, start_step: int, timeout_secs: float):
+def with_sync_updates(
+    model_fn: ModelFnOfAll, worker: int, workers: int, start_step: int, timeout_secs: float
+) -> ModelFnOfAll:
     """A model_fn whose optimizers apply the mean of the gradients of all workers.
 
     Args:
@@ -39,7 +45,7 @@ def with_sync_updates(model_fn, worker: int, workers: int, start_step: int, time
         UsageError: the model_fn has a SyncReplicasOptimizer already, or applies no gradient.
     """
 
-    def wrapped(features, labels, mode, params, config):
+    def wrapped(features: Tensors, labels: Tensors, mode: Mode, params: Params, config: RunConfig) -> EstimatorSpec:
         if mode != tf.estimator.ModeKeys.TRAIN:
             return model_fn(features, labels, mode, params, config)
         updates = _Updates(worker, workers, start_step, timeout_secs)
@@ -53,17 +59,23 @@ def with_sync_updates(model_fn, worker: int, workers: int, start_step: int, time
 class _Updates:
     """The gradients of one model_fn."""
 
-    def __init__(self, worker, workers, start_step, timeout_secs):
+    def __init__(self, worker: int, workers: int, start_step: int, timeout_secs: float):
         self._worker, self._workers, self._start_step = worker, workers, start_step
         self._timeout_secs = timeout_secs
-        self._pushes, self._left_overs = [], []
+        self._pushes: list[tf.Operation] = []
+        self._left_overs: list[parameter_server.LeftOver] = []
 
-    def of_all_optimizers(self):
+    def of_all_optimizers(self) -> contextlib.AbstractContextManager[object]:
         """A context manager: optimizers that apply gradients meanwhile apply the mean of all workers'."""
         return applied_gradients.replaced(self._applies_mean, _refuse)
 
-    def _applies_mean(self, original):
-        def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):
+    def _applies_mean(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def apply_gradients(
+            optimizer: tf.compat.v1.train.Optimizer,
+            grads_and_vars: Iterable[tuple[Any, tf.Variable]],
+            *args: Any,
+            **kwargs: Any,
+        ) -> Any:
             means = [
                 (gradient if gradient is None else self._mean(gradient, variable), variable)
                 for gradient, variable in grads_and_vars
@@ -72,7 +84,7 @@ class _Updates:
 
         return apply_gradients
 
-    def _mean(self, gradient, variable):
+    def _mean(self, gradient: tf.Tensor | tf.IndexedSlices, variable: tf.Variable) -> tf.Tensor | tf.IndexedSlices:
         """Every worker builds all of the graph, so that variables are placed alike; only the chief runs what
         depends on a mean."""
         v1, name = tf.compat.v1, f'sync_ps/gradient/{len(self._pushes)}'
@@ -92,14 +104,14 @@ class _Updates:
             else:
                 sums = v1.ConditionalAccumulator(gradient.dtype, variable.shape, name, reduction_type='SUM')
                 push, take = sums.apply_grad, sums.take_grad
-            self._pushes.append(push(gradient, ps_meeting.NEVER_STALE))
+            self._pushes.append(push(gradient, parameter_server.NEVER_STALE))
             self._left_overs.append((sums.num_accumulated(), take(1)))
             total = take(self._workers)
             if sparse:
                 return tf.IndexedSlices(total.values / self._workers, total.indices, gradient.dense_shape)
             return total / self._workers
 
-    def of_spec(self, spec):
+    def of_spec(self, spec: EstimatorSpec) -> EstimatorSpec:
         """The EstimatorSpec whose train_op is the step of all workers."""
         if not self._pushes:
             raise UsageError(
@@ -107,12 +119,12 @@ class _Updates:
             )
         own = agreement.placeholder()
         most = own.shape[0]
-        in_step = ps_meeting.Meeting('step', self._worker, self._workers, most)
-        apart = ps_meeting.Meeting('apart', self._worker, self._workers, most)
+        in_step = parameter_server.Meeting('step', self._worker, self._workers, most)
+        apart = parameter_server.Meeting('apart', self._worker, self._workers, most)
         with tf.control_dependencies(self._pushes):
             heard = in_step.add_up(tf.identity(own), [] if self._worker else [spec.train_op])
         agreement.of_graph(lambda: apart.add_up(tf.identity(own)), own, heard)
-        start = ps_meeting.Start(self._worker, self._workers, self._timeout_secs)
+        start = parameter_server.Start(self._worker, self._workers, self._timeout_secs)
         at_end = parameter_server.end_meeting(self._worker, self._workers)
         left_overs = [
             *self._left_overs,
@@ -131,13 +143,13 @@ class _Begins(tf.estimator.SessionRunHook):
             of other steps than it trains.
     """
 
-    def __init__(self, start, left_overs, step):
+    def __init__(self, start: parameter_server.Start, left_overs: Iterable[parameter_server.LeftOver], step: int):
         self._start, self._left_overs, self._step = start, left_overs, step
 
-    def begin(self):
+    def begin(self) -> None:
         self._global_step = tf.compat.v1.train.get_global_step()
 
-    def after_create_session(self, session, coord):
+    def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
         self._start.meet(session, lambda: self._take_left_overs(session))
         step = int(session.run(self._global_step))
         if step != self._step:
@@ -145,17 +157,17 @@ class _Begins(tf.estimator.SessionRunHook):
                 errno.EIO, f'the chief is at step {step}', f'checkpoint {self._step}'
             )
 
-    def _take_left_overs(self, session):
+    def _take_left_overs(self, session: tf.compat.v1.Session) -> None:
         for number, take in self._left_overs:
             while session.run(number):
                 session.run(take)
 
 
-def _refuse(optimizer, *args, **kwargs):
+def _refuse(optimizer: tf.compat.v1.train.Optimizer, *args: Any, **kwargs: Any) -> NoReturn:
     raise UsageError('--sync_ps: the model_fn has a SyncReplicasOptimizer; give it the optimizer within alone.')
 
 
-def _each_row_once(gradient):
+def _each_row_once(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
     """The sum of rows with sorted indices. An accumulator adds up rows of sorted indices."""
     rows, places = tf.unique(gradient.indices)
     order = tf.argsort(rows)

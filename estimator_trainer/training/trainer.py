@@ -1,16 +1,17 @@
-"""What `run_task` asks of a trainer, and what it gives it."""
+"""What `run_task` and the loop ask of a trainer, and what `run_task` gives it."""
 
 import dataclasses
 import importlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import keras_seeds
 from estimator_trainer.config import job_flags
-from estimator_trainer.evaluation import evaluation, exact_evaluation, progress
-from estimator_trainer.jobs import input_fns
+from estimator_trainer.evaluation import evaluation, evaluation_journal, exact_evaluation
+from estimator_trainer.jobs import input_fns, job_data
+from estimator_trainer.jobs.input_fns import InputFnOfAll
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle.watchdog import Watchdog
@@ -18,7 +19,7 @@ from estimator_trainer.run_dir import training_file
 from estimator_trainer.training import batch_sizes, runtime
 from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.plan import Plan
-from estimator_trainer.training.waits import Waits
+from estimator_trainer.training.reports import Waits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +38,12 @@ class Setup:
     job: Job
     params: RunParams
     run_configs: runtime.RunConfigs
-    input_fn: Callable
+    input_fn: InputFnOfAll
     loop: Loop
     waits: Waits
-    dataset: Any = None
+    dataset: 'job_data.Dataset | None' = None
 
-    def counts(self) -> dict:
+    def counts(self) -> dict[str, float]:
         """What a report in metrics.jsonl tells of the waits since the last one, and of the data."""
         return {**self.waits.since_last(), **(self.dataset.counts() if self.dataset else {})}
 
@@ -57,7 +58,7 @@ class Trainer(Protocol):
 
     evaluates_first_checkpoint: bool
 
-    def train(self, saved: Callable[[int], None]) -> None:
+    def train(self, saved: Callable[[int], object]) -> None:
         """Trains from params.start_step to the end, or until `loop` says to stop, and saves the last step.
 
         Args:
@@ -65,14 +66,39 @@ class Trainer(Protocol):
         """
 
 
-def input_fn_of(plan: Plan, dataset) -> Callable:
+class Training(Protocol):
+    """The training of a trainer, as far as the loop and the reports ask for it."""
+
+    def agree(self, wishes: Callable[[], list[bool]], steps: int) -> list[bool] | None:
+        """Which wishes any of the tasks has that train in step; None where they do not meet after these steps.
+
+        Args:
+            wishes: () -> this task's.
+            steps: since the last call of this.
+        """
+
+    def next_due(self, step: int) -> int | None:
+        """The next step after `step` after which a call has to end, for what the trainer itself does there."""
+
+    def read_step(self) -> int:
+        """The global step, which other tasks may move as well."""
+
+    def write_rate(self, step: int, examples_per_sec: float) -> None:
+        """For TensorBoard, with each report. The chief's."""
+
+    def write_step(self, step: int, loss: float) -> None:
+        """For TensorBoard, every --save_summary_steps. The chief's."""
+
+
+def input_fn_of(plan: Plan, dataset: 'job_data.Dataset | None') -> InputFnOfAll:
     """What the trainers and evaluators of a plan with a job call: the `input_fn` of Setup.
 
     Args:
         dataset: of jobs.job_data; None for a job with an input_fn of its own.
     """
     assert plan.job
-    config = plan.config
+    config, input_fn = plan.config, plan.job.input_fn or (dataset and dataset.input_fn)
+    assert input_fn  # a job without one has a data set
 
     def needed_by(mode: str) -> str:
         if config.loop != 'estimator':
@@ -81,8 +107,8 @@ def input_fn_of(plan: Plan, dataset) -> Callable:
             return '--eval_strategy=mirrored' if config.eval_strategy == 'mirrored' else ''
         return f'the strategy {plan.strategy}' if plan.is_mirrored or plan.is_multi_worker else ''
 
-    input_fn = input_fns.data_sets_only(input_fns.by_name(plan.job.input_fn or dataset.input_fn), needed_by)
-    return batch_sizes.watched(input_fn, config.batch_size) if plan.job.input_fn and plan.is_chief else input_fn
+    called = input_fns.data_sets_only(input_fns.by_name(input_fn), needed_by)
+    return batch_sizes.watched(called, config.batch_size) if plan.job.input_fn and plan.is_chief else called
 
 
 def make_trainer(setup: Setup) -> Trainer:
@@ -99,11 +125,11 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     params = dataclasses.replace(setup.params, batch_size=config.batch_of_evaluation)
     input_fn = exact_evaluation.input_fn(setup.input_fn, params, setup.run_configs.local)
 
-    def started():
+    def started() -> None:
         setup.watchdog.enter(training_file.EVALUATING)
 
     replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
-    progress_of_batches = progress.EvaluationProgress(
+    progress_of_batches = evaluation_journal.EvaluationProgress(
         params.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
     )
     if config.loop == 'estimator':

@@ -8,6 +8,8 @@ import collections
 import functools
 import math
 import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,7 +21,7 @@ _MOST_BYTES = 2**20  # of a tensor that travels with others: the copies of a lar
 _MOST_BYTES_OF_ROW = 4096  # where the number of rows is not known
 
 
-def bundle(targets) -> int:
+def bundle(targets: Iterable[tf.Operation | tf.Tensor]) -> int:
     """Rewires what `targets` need in their graph: tensors of one type that go from one task to another travel as one.
 
     A way from task to task may lead over others. Only tensors with as many transfers before them go together, so that
@@ -38,7 +40,7 @@ def bundle(targets) -> int:
         return 0
     depths, waits = _depths(ops), _waits(ops)
     # {(transfers before, what is waited for, from, to, type): {tensor: its consumers there}}
-    bundles = collections.defaultdict(dict)
+    bundles: dict[tuple[Any, ...], dict[Any, list[tuple[tf.Operation, int]]]] = collections.defaultdict(dict)
     for op in ops:
         for number, tensor in enumerate(op.inputs):
             source, target = _task(tensor.op), _task(op)
@@ -56,14 +58,14 @@ def bundle(targets) -> int:
     return count
 
 
-def _together(tensors, source: str, target: str) -> list:
+def _together(tensors: Sequence[tf.Tensor], source: str, target: str) -> list[tf.Tensor]:
     """The tensors on another task, after one transfer, or two where the shapes are not known."""
     known = all(tensor.shape.is_fully_defined() for tensor in tensors)
     with tensors[0].graph.as_default(), v1.name_scope('transfer'), tf.control_dependencies(None):
         with tf.device(source):
             packed = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)
             shapes = [tensor.shape if known else tf.shape(tensor) for tensor in tensors]
-            all_shapes = None if known else tf.concat(shapes, 0)
+            all_shapes: Any = None if known else tf.concat(shapes, 0)
         with tf.device(target):
             if known:
                 sizes = [tensor.shape.num_elements() for tensor in tensors]
@@ -79,9 +81,9 @@ def _together(tensors, source: str, target: str) -> list:
     return arrived
 
 
-def _needed(targets) -> list:
+def _needed(targets: Iterable[tf.Operation]) -> list[tf.Operation]:
     """The operations that these need, each after those that it needs itself."""
-    ordered, seen, left = [], set(), [(op, False) for op in targets]
+    ordered, seen, left = [], set[tf.Operation](), [(op, False) for op in targets]
     while left:
         op, is_left = left.pop()
         if is_left:
@@ -93,23 +95,24 @@ def _needed(targets) -> list:
     return ordered
 
 
-def _before(op) -> list:
+def _before(op: tf.Operation) -> list[tf.Operation]:
     return [*op.control_inputs, *(tensor.op for tensor in op.inputs)]
 
 
-def _depths(ops) -> dict:
+def _depths(ops: Iterable[tf.Operation]) -> dict[tf.Operation, int]:
     """Transfers on the longest way to each operation."""
-    depths = {}
+    depths: dict[tf.Operation, int] = {}
     for op in ops:
         ways = (depths[other] + (_task(other) != _task(op)) for other in _before(op) if other in depths)
         depths[op] = max(ways, default=0)
     return depths
 
 
-def _waits(ops) -> dict:
+def _waits(ops: Iterable[tf.Operation]) -> dict[tf.Operation, int]:
     """The operations that wait for others without an edge in the graph, and on which each operation depends: a bit for
     each."""
-    waits, count = {}, 0
+    waits: dict[tf.Operation, int] = {}
+    count = 0
     for op in ops:
         waits[op] = functools.reduce(operator.or_, (waits.get(other, 0) for other in _before(op)), 0)
         if any(part in op.type for part in _WAITING):
@@ -118,18 +121,18 @@ def _waits(ops) -> dict:
     return waits
 
 
-def _task(op) -> str:
+def _task(op: tf.Operation) -> str:
     """'/job:ps/task:0', or '' where it is not known."""
     return _task_of(op.device)
 
 
 @functools.lru_cache
-def _task_of(device) -> str:
-    device = tf.DeviceSpec.from_string(device)
+def _task_of(name: str) -> str:
+    device = tf.DeviceSpec.from_string(name)
     return f'/job:{device.job}/task:{device.task}' if device.job is not None and device.task is not None else ''
 
 
-def _can_travel(tensor) -> bool:
+def _can_travel(tensor: tf.Tensor) -> bool:
     of_a_value = tensor.dtype not in (tf.resource, tf.variant) and not graphs.is_reference(tensor)
     if not of_a_value or tensor.shape.rank is None:
         return False

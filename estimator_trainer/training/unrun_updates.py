@@ -16,12 +16,14 @@ An operation is such an update if all of this is true. What cannot be decided is
 import logging
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import graphs
-from estimator_trainer.training import step_batches, step_functions
+from estimator_trainer.jobs.job_types import EstimatorSpec
+from estimator_trainer.training import step_graph
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -32,11 +34,11 @@ _OF_REPLICA = re.compile(r'/replica_\d+$')
 _SHOWN = 4  # names of variables
 
 
-def warn(spec, hooks: Iterable) -> None:
+def warn(spec: EstimatorSpec, hooks: Iterable[tf.compat.v1.train.SessionRunHook]) -> None:
     """Says which variables nobody moves, and what helps.
 
     Args:
-        spec: EstimatorSpec of a training step, whose graph is the default one.
+        spec: of a training step, whose graph is the default one.
         hooks: all of the job.
     """
     with lacks.or_without(graphs.__file__):
@@ -62,7 +64,9 @@ def sentence(updates: list[tf.Operation]) -> str:
     )
 
 
-def unrun(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Operation]:
+def unrun(
+    targets: Iterable[tf.Operation], hooks: Iterable[tf.compat.v1.train.SessionRunHook] = ()
+) -> list[tf.Operation]:
     """The updates that nobody runs, of the default graph.
 
     Args:
@@ -72,23 +76,23 @@ def unrun(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> list[tf.Oper
     if any(_may_run_anything(hook) for hook in hooks):
         return []
     ops = v1.get_default_graph().get_operations()
-    run = set(step_batches.needed([*targets, *_held_by(hooks)]))
+    run = set(step_graph.needed([*targets, *_held_by(hooks)]))
     weights, variables = _names(v1.trainable_variables()), _names(v1.global_variables())
     floats = _names(variable for variable in v1.global_variables() if variable.dtype.base_dtype.is_floating)
-    functions = step_functions.Functions(ops[0].graph)
+    functions = step_graph.Functions(ops[0].graph)
     changed = {_variable(tensor.op) for op in run if functions.may_write(op) for tensor in op.inputs}
     unmoved = floats - weights - changed
     idle = [op for op in ops if op.type in _ADD | _REPLACE and op not in run and _assigned(op) in unmoved]
     if not idle:
         return []
-    moved = _after(op for op in ops if op.type in step_functions.ASKS or _variable(op) in weights)
+    moved = _after(op for op in ops if op.type in step_graph.ASKS or _variable(op) in weights)
     unknown = _after(op for op in ops if op.type.startswith('Placeholder'))
     idle = [op for op in idle if op in moved and op not in unknown and _depends_on_old_value(op)]
     of_layers = variables - {_assigned(op) for op in idle}
     return [op for op in idle if not _is_frozen(_assigned(op), of_layers, changed)]
 
 
-def _targets(spec) -> list[tf.Operation]:
+def _targets(spec: EstimatorSpec) -> list[tf.Operation]:
     """What a step of training runs, or what somebody runs who has the scaffold; and the metrics of an evaluation."""
     scaffold = spec.scaffold
     others = [getattr(scaffold, name, None) for name in ('init_op', 'local_init_op', 'ready_op', 'summary_op')]
@@ -96,16 +100,16 @@ def _targets(spec) -> list[tf.Operation]:
     return _operations([spec.train_op, spec.loss, others, spec.eval_metric_ops])
 
 
-def _held_by(hooks) -> list[tf.Operation]:
+def _held_by(hooks: Iterable[tf.compat.v1.train.SessionRunHook]) -> list[tf.Operation]:
     return _operations([list(vars(hook).values()) for hook in hooks])
 
 
-def _operations(structure) -> list[tf.Operation]:
+def _operations(structure: Any) -> list[tf.Operation]:
     leaves = tf.nest.flatten(structure)
     return [getattr(leaf, 'op', leaf) for leaf in leaves if isinstance(leaf, (tf.Operation, tf.Tensor))]
 
 
-def _may_run_anything(hook) -> bool:
+def _may_run_anything(hook: tf.compat.v1.train.SessionRunHook) -> bool:
     """Those of TensorFlow run what they were given; Estimator's for early stopping run nothing of the graph."""
     module = type(hook).__module__
     if module.endswith('.early_stopping'):
@@ -113,24 +117,24 @@ def _may_run_anything(hook) -> bool:
     return isinstance(hook, v1.train.FinalOpsHook) or module.partition('.')[0] != 'tensorflow'
 
 
-def _names(variables) -> set[str]:
+def _names(variables: Iterable[tf.Variable]) -> set[str]:
     return {variable.name.partition(':')[0] for variable in variables}
 
 
-def _variable(op) -> str:
+def _variable(op: tf.Operation) -> str:
     """The name of the variable that an operation is the handle of, the same for all replicas; '': of none."""
     while op.type in ('Identity', 'RefIdentity') and op.inputs:
         op = op.inputs[0].op
     return _OF_REPLICA.sub('', op.name) if op.type in _VARIABLES else ''
 
 
-def _assigned(op) -> str:
+def _assigned(op: tf.Operation) -> str:
     return _variable(op.inputs[0].op)
 
 
-def _after(ops) -> set[tf.Operation]:
+def _after(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
     """These operations, and all that read what they give."""
-    seen, left = set(), list(ops)
+    seen, left = set[tf.Operation](), list(ops)
     while left:
         op = left.pop()
         if op not in seen:
@@ -139,10 +143,10 @@ def _after(ops) -> set[tf.Operation]:
     return seen
 
 
-def _depends_on_old_value(op) -> bool:
+def _depends_on_old_value(op: tf.Operation) -> bool:
     if op.type in _ADD:
         return True
-    handle, seen, left = op.inputs[0].op, set(), [op.inputs[1].op]
+    handle, seen, left = op.inputs[0].op, set[tf.Operation](), [op.inputs[1].op]
     while left:
         read = left.pop()
         if read is handle:
@@ -153,7 +157,7 @@ def _depends_on_old_value(op) -> bool:
     return False
 
 
-def _is_frozen(name, variables, changed) -> bool:
+def _is_frozen(name: str, variables: Iterable[str], changed: set[str]) -> bool:
     layer = name.rpartition('/')[0]
     others = {other for other in variables if layer and other.startswith(f'{layer}/')}
     return bool(others) and not others & changed

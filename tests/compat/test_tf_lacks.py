@@ -44,7 +44,7 @@ def mends(of):
 
 
 def input_waits(patch):
-    """training/waits.py has an operation wait for another one."""
+    """training/step_graph.py has an operation wait for another one."""
     with tf.Graph().as_default(), lacks.or_without(patch.__file__):
         one, two = tf.constant(1), tf.constant(2)
         patch.is_in_control_flow(one.op)
@@ -165,7 +165,7 @@ REFUSED = {
         [f'{DISTRIBUTE}:distribute_coordinator_context', 'tensorflow.python.training:monitored_session'],
     ),
 }
-FALLS_BACK = {  # evaluation/kept_graph.py, training/several_steps.py: the plain path, which says why
+FALLS_BACK = {  # evaluation/estimator_evaluator.py, training/several_steps.py: the plain path, which says why
     'evaluation_graph': (
         lambda patch: [
             v1.train.create_global_step(),

@@ -118,13 +118,13 @@ def test_a_metric_that_improves_does_not_stop_the_run():
 def test_decided_once_and_kept(tmp_path):
     (tmp_path / 'eval').mkdir()
     model_dir = str(tmp_path)
-    assert not early_stopping.decided(RULE, model_dir)
+    assert not early_stopping.decision(RULE, model_dir)
     assert early_stopping.decide(RULE, STOP[:2], model_dir) is None
-    assert os.listdir(tmp_path / 'eval') == [] and not early_stopping.decided(RULE, model_dir)
+    assert os.listdir(tmp_path / 'eval') == [] and not early_stopping.decision(RULE, model_dir)
     verdict = early_stopping.decide(RULE, STOP, model_dir)
     assert verdict == RULE.verdict(STOP)
     assert json.loads((tmp_path / 'eval' / 'stop.json').read_text()) == verdict
-    assert early_stopping.decided(RULE, model_dir)
+    assert early_stopping.decision(RULE, model_dir)
     assert os.listdir(tmp_path / 'eval') == ['stop.json']
 
 
@@ -132,19 +132,19 @@ def test_decided_once_and_kept(tmp_path):
 def test_another_rule_has_decided_nothing(tmp_path, other):
     (tmp_path / 'eval').mkdir()
     early_stopping.decide(RULE, STOP, str(tmp_path))
-    assert not early_stopping.decided(dataclasses.replace(RULE, **other), str(tmp_path))
+    assert not early_stopping.decision(dataclasses.replace(RULE, **other), str(tmp_path))
 
 
 @pytest.mark.parametrize('text', ['', '{"metric": "lo', '[]', '{}', 'null', '\xff'])
 def test_a_file_that_is_none_decides_nothing(tmp_path, text):
     (tmp_path / 'eval').mkdir()
     (tmp_path / 'eval' / 'stop.json').write_bytes(text.encode('latin-1'))
-    assert not early_stopping.decided(RULE, str(tmp_path))
+    assert not early_stopping.decision(RULE, str(tmp_path))
 
 
 def test_somebody_outside_ends_the_training(tmp_path):
     rule = early_stopping.EarlyStopping('accuracy', 'max', 3)
     (tmp_path / 'eval').mkdir()
     early_stopping.end_from_outside(rule, tmp_path, 20, 'pruned')
-    assert early_stopping.decided(rule, tmp_path)
-    assert not early_stopping.decided(early_stopping.EarlyStopping('loss', 'min', 3), tmp_path)
+    assert early_stopping.decision(rule, tmp_path)
+    assert not early_stopping.decision(early_stopping.EarlyStopping('loss', 'min', 3), tmp_path)

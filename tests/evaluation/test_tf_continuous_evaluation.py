@@ -82,8 +82,8 @@ class Exports:
     def remove_unfinished(self):
         pass
 
-    def write(self, evaluator, result, final, finals_before):
-        self.told.append((result.step, int(result.checkpoint.split('-')[-1]), final))
+    def write(self, evaluator, checkpoint, metrics, final, finals_before):
+        self.told.append((metrics['global_step'], int(checkpoint.split('-')[-1]), final))
 
 
 class Run:

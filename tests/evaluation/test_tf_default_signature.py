@@ -1,14 +1,14 @@
-"""default_signature: every export has serving_default, and nothing else changes."""
+"""evaluation.estimator_evaluator: every export has serving_default, and nothing else changes."""
 
 import logging
 
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.evaluation import default_signature
+from estimator_trainer.evaluation import estimator_evaluator
 
 export = tf.estimator.export
-DEFAULT = default_signature.DEFAULT
+DEFAULT = estimator_evaluator.DEFAULT
 COLUMN = tf.feature_column.numeric_column('x', shape=(2,))
 
 
@@ -35,7 +35,7 @@ def canned(tmp_path_factory):
 )
 def test_the_signatures_of_a_canned_estimator(canned, tmp_path, caplog, receiver, method, others):
     with caplog.at_level(logging.WARNING):
-        path = default_signature.exporting(canned)(str(tmp_path), receiver)
+        path = estimator_evaluator.EstimatorEvaluator(canned, None).export_saved_model(str(tmp_path), receiver)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         signatures = tf.compat.v1.saved_model.load(session, ['serve'], path.decode()).signature_def
     assert set(signatures) == {DEFAULT, *others}
@@ -68,7 +68,7 @@ def outputs(**more):
 def test_what_becomes_the_default_of_raw_receivers(caplog, given, tensors):
     with tf.Graph().as_default(), caplog.at_level(logging.WARNING, 'estimator_trainer'):
         before = outputs(**given)
-        after = default_signature.completed({'x': tf.constant([1.0])}, before)
+        after = estimator_evaluator.with_default_signature({'x': tf.constant([1.0])}, before)
         assert {name: after[name] for name in before if name != DEFAULT} == {
             name: before[name] for name in before if name != DEFAULT
         }
@@ -81,4 +81,4 @@ def test_what_becomes_the_default_of_raw_receivers(caplog, given, tensors):
 def test_a_default_that_the_receivers_can_have_stays():
     with tf.Graph().as_default():
         given = outputs(**{DEFAULT: 'classify', 'predict': 'predict'})
-        assert default_signature.completed(tf.constant(['a']), given) is given
+        assert estimator_evaluator.with_default_signature(tf.constant(['a']), given) is given

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping, evaluation, evaluation_journal, exporters
-from estimator_trainer.run_dir import metrics_log, protocol
+from estimator_trainer.run_dir import file_names, metrics_log, ownership, protocol
 
 v1 = tf.compat.v1
 LOSSES = {20: 0.5, 40: 0.4, 60: 0.6}
@@ -181,7 +181,7 @@ def test_an_evaluation_that_another_process_holds_is_said_and_taken_over(tmp_pat
     run.process().evaluate_checkpoint(run.save(20), final=False)
     process = run.process()
     process.make_up = mock.Mock()
-    with evaluation.lock(str(tmp_path)) as other, process.held() as is_ours:
+    with ownership.lock(str(tmp_path), file_names.EVALUATOR_LOCK) as other, process.held() as is_ours:
         assert other.take()
         assert not is_ours() and not is_ours()
         said = [record.getMessage() for record in caplog.records if 'evaluates this run' in record.getMessage()]

@@ -162,7 +162,7 @@ def test_what_another_export_writes_into_the_folder_stays(tmp_path):
 
     for name in ('temp-1764040000/variables', 'temp-own-01234567', '1700000000'):
         (tmp_path / name).mkdir(parents=True)
-    path = exporters.InOwnFolder(Writes()).export_saved_model(str(tmp_path), None)
+    path = exporters.InOwnFolder(Writes()).export_saved_model(str(tmp_path), None, 'model.ckpt-7')
     assert path == str(tmp_path / '1700000001')
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ['1700000000', '1700000001', 'temp-1764040000', 'temp-own-01234567']

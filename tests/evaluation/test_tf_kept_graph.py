@@ -1,4 +1,4 @@
-"""evaluation.kept_graph: what one graph finds for several checkpoints, and what Estimator.evaluate finds for each."""
+"""estimator_evaluator.KeptGraph: what it finds for several checkpoints, and what Estimator.evaluate finds for each."""
 
 import gc
 import glob
@@ -112,7 +112,7 @@ def said(caplog):
     return lambda: [
         record.getMessage()
         for record in caplog.records
-        if record.name == 'estimator_trainer' and record.module != 'progress'
+        if record.name == 'estimator_trainer' and record.module == 'estimator_evaluator'
     ]
 
 

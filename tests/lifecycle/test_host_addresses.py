@@ -1,11 +1,11 @@
-"""lifecycle.host_addresses: who is asked for an address when, by a name server and a clock of the test's."""
+"""lifecycle.probes: who is asked for an address when, by a name server and a clock of the test's."""
 
 import socket
 import threading
 
 import pytest
 
-from estimator_trainer.lifecycle.host_addresses import Addresses
+from estimator_trainer.lifecycle.probes import Addresses
 from tests.processes import until
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from estimator_trainer.lifecycle import clock as training_clock
-from estimator_trainer.lifecycle import training_watch
+from estimator_trainer.lifecycle import peers, training_watch
 from estimator_trainer.run_dir import training_file
 
 MAX_STEPS, JOIN, LOST = 100, 60, 30
@@ -159,7 +158,7 @@ def test_a_chief_that_writes_is_not_asked():
 def test_a_pause_of_the_evaluator_is_no_silence_of_the_chief(monkeypatch):
     """All of an allocation were suspended, the chief as well."""
     now = 0
-    monkeypatch.setattr(training_watch, 'AwakeClock', lambda: training_clock.AwakeClock(lambda: now))
+    monkeypatch.setattr(training_watch, 'AwakeClock', lambda: peers.AwakeClock(lambda: now))
     watch = training_watch.TrainingWatch(MAX_STEPS, JOIN, LOST, '', lambda: beats(now))
     for now in [*range(12), *range(1000, 1024)]:
         assert watch.look().state == (TRAINING if now else STARTING)

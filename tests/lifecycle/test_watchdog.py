@@ -14,7 +14,7 @@ import types
 
 import pytest
 
-from estimator_trainer.lifecycle import clock, ending, peers, signal_inbox
+from estimator_trainer.lifecycle import ending, peers, signal_inbox
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import protocol, training_file
@@ -137,7 +137,7 @@ def test_a_pause_of_this_process_is_no_slow_step(bounds, code):
         'worker:1',
         watchdogs.Bounds(**{'step': STEP, 'grace': STEP, **bounds}),
         {},
-        clock.AwakeClock(lambda: now),
+        peers.AwakeClock(lambda: now),
         codes.append,
     )
     watchdog.stepped(7)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import applied_gradients, counted_replicas
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import micro_batches
-from estimator_trainer.training import accumulated_batches, accumulated_steps, step_batches, step_loop, sync_ps
+from estimator_trainer.training import accumulated_batches, accumulated_steps, step_graph, step_loop, sync_ps
 
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
@@ -88,7 +88,7 @@ def accumulated(model_fn, count, steps=STEPS, in_calls=False):
         adds_up = accumulated_steps.Accumulation(count)
         spec = adds_up.of_model_fn(model_fn)(features, labels, TRAIN, {}, None)
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
-        step_batches.wait_for_batch([train_op, spec.loss.op])
+        step_graph.wait_for_batch([train_op, spec.loss.op])
         adds_up.build(train_op, None)
         losses = []
         fetches = [spec.train_op, spec.loss]

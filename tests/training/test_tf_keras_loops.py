@@ -9,7 +9,7 @@ import tensorflow as tf
 from estimator_trainer import jobs
 from estimator_trainer.evaluation import exporters, keras_evaluator
 from estimator_trainer.jobs import optimizers, schedules
-from estimator_trainer.training import custom_loop, eager_calls, keras_fit, waits
+from estimator_trainer.training import custom_loop, keras_fit, keras_training, reports
 
 v1 = tf.compat.v1
 PARAMS = dict(
@@ -56,7 +56,7 @@ def trained(strategy, way):
                 plan=types.SimpleNamespace(
                     trains_alone=True, config=types.SimpleNamespace(most_steps_per_call=None, accumulate_steps=1)
                 ),
-                waits=waits.Waits(),
+                waits=reports.Waits(),
             )
             fitted.take_several(setup, strategy)
         losses = []
@@ -69,7 +69,7 @@ def trained(strategy, way):
         if way == 'dataset':
             losses = [steps.one(batch).numpy() for batch in batches]
         else:
-            take = eager_calls.of_replica_step(strategy, steps.replica_step)
+            take = keras_training.call_of_steps(strategy, steps.replica_step)
             losses, _, ended = take(iter(batches), tf.constant(5), float('inf'))
             assert ended
     return np.array(losses), [weight.numpy() for weight in model.trainable_weights]
@@ -157,3 +157,9 @@ def test_saved_models_and_checkpoints_with_and_without_a_strategy(tmp_path, repl
     ).evaluate(checkpoint)
     assert restored['loss'] == pytest.approx(in_memory['loss'], rel=1e-6)
     assert restored['accuracy'] == in_memory['accuracy']
+
+
+def test_the_wait_for_each_batch():
+    times, told = iter([0.0, 2.0, 5.0, 6.0, 9.0]), []
+    assert list(custom_loop.measured(iter('ab'), told.append, lambda: next(times))) == ['a', 'b']
+    assert told == [2.0, 1.0]

@@ -13,8 +13,8 @@ import tensorflow as tf
 from estimator_trainer.config import trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
-from estimator_trainer.run_dir import checkpoint_errors, checkpoints
-from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, run_task, waits
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, training_file
+from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, reports, run_task
 from estimator_trainer.training.trainer import Setup
 
 RATES = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]  # of the steps 1 to 6
@@ -62,7 +62,7 @@ def setup(model_dir, *flags, start_step=0, reason=lambda: None):
     task = plan.make(config, {})
     run_configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=None))
     given = loop.Loop(task, params, watchdog, reason)
-    return Setup(task, watchdog, JOB, params, run_configs, input_fns.by_name(input_fn), given, waits.Waits())
+    return Setup(task, watchdog, JOB, params, run_configs, input_fns.by_name(input_fn), given, reports.Waits())
 
 
 def summaries(folder):
@@ -80,10 +80,10 @@ def summaries(folder):
 def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path, trainer):
     evaluated = []
     given = setup(
-        tmp_path, '--save_checkpoints_steps=2', reason=lambda: loop.EARLY_STOPPING if 2 in evaluated else None
+        tmp_path, '--save_checkpoints_steps=2', reason=lambda: training_file.EARLY_STOPPING if 2 in evaluated else None
     )
     trainer(given).train(evaluated.append)
-    assert (given.loop.step, given.loop.why, evaluated) == (2, loop.EARLY_STOPPING, [0, 2])
+    assert (given.loop.step, given.loop.why, evaluated) == (2, training_file.EARLY_STOPPING, [0, 2])
 
 
 def test_a_checkpoint_of_step_0_is_restored(tmp_path):

@@ -14,7 +14,7 @@ from estimator_trainer.evaluation import estimator_evaluator
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoints, training_file
 from estimator_trainer.training import estimator as training
-from estimator_trainer.training import loop, session_hook, waits
+from estimator_trainer.training import loop, reports, session_hook
 
 v1 = tf.compat.v1
 TERM, INT = signal.SIGTERM, signal.SIGINT
@@ -120,7 +120,7 @@ def train(
     run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
     its = loop.Loop(plan, run_params, watchdog, reason)
     setup = types.SimpleNamespace(
-        plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=waits.Waits(), counts=dict
+        plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=reports.Waits(), counts=dict
     )
     estimator = tf.estimator.Estimator(model_fn, config=run_config, params=params)
     training.train_by_loop(estimator, setup, saved)
@@ -152,7 +152,7 @@ def test_a_signal_stops_and_saves(tmp_path, watchdog, signum):
     assert last_step(tmp_path) == watchdog.checkpoint_step == 4
 
 
-@pytest.mark.parametrize('reason', [loop.EARLY_STOPPING, loop.MAX_SECS])
+@pytest.mark.parametrize('reason', [training_file.EARLY_STOPPING, training_file.MAX_SECS])
 def test_a_reason_stops_and_saves(tmp_path, watchdog, reason):
     its = train(tmp_path, watchdog, reason=lambda: reason if watchdog.step >= 4 else None)
     assert (watchdog.told, watchdog.stopped_by, its.why) == ([1, 2, 3, 4], None, reason)
@@ -165,11 +165,11 @@ def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path,
     its = train(
         tmp_path,
         watchdog,
-        reason=lambda: loop.EARLY_STOPPING if 4 in evaluated else None,
+        reason=lambda: training_file.EARLY_STOPPING if 4 in evaluated else None,
         save_steps=2,
         saved=evaluated.append,
     )
-    assert (watchdog.told, evaluated, its.why) == ([1, 2, 3, 4], [2, 4], loop.EARLY_STOPPING)
+    assert (watchdog.told, evaluated, its.why) == ([1, 2, 3, 4], [2, 4], training_file.EARLY_STOPPING)
     assert watchdog.checkpoints == [0, 2, 4]
 
 
@@ -180,11 +180,11 @@ def test_a_signal_that_comes_while_a_checkpoint_is_evaluated_ends_training_with_
 
 def test_a_signal_is_stronger_than_a_reason(tmp_path, watchdog):
     watchdog._received(TERM)
-    its = train(tmp_path, watchdog, reason=lambda: loop.MAX_SECS)
+    its = train(tmp_path, watchdog, reason=lambda: training_file.MAX_SECS)
     assert (watchdog.stopped_by, its.why) == (TERM, None)
 
 
-@pytest.mark.parametrize('signum, reason', [(TERM, None), (None, loop.EARLY_STOPPING)])
+@pytest.mark.parametrize('signum, reason', [(TERM, None), (None, training_file.EARLY_STOPPING)])
 def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, watchdog, signum, reason):
     train(tmp_path, Threadless(), 3)
     if signum:
@@ -199,8 +199,8 @@ def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, watchd
     [(True, False, True), (True, True, True), (False, True, True), (False, False, False)],
 )
 def test_who_is_asked_for_reasons(tmp_path, watchdog, is_chief, asynchronous, asked):
-    its = train(tmp_path, watchdog, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: loop.MAX_SECS)
-    assert its.why == (loop.MAX_SECS if asked else 'max_steps')
+    its = train(tmp_path, watchdog, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: training_file.MAX_SECS)
+    assert its.why == (training_file.MAX_SECS if asked else 'max_steps')
     assert len(watchdog.told) == (0 if asked else 8)
 
 

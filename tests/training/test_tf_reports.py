@@ -1,6 +1,7 @@
 """training.reports with a clock of its own."""
 
 import logging
+import math
 import os
 import types
 from unittest import mock
@@ -9,14 +10,14 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import saver_hooks
-from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir import metrics_log, training_file
 from estimator_trainer.training import dues, loop, reports
 
 v1 = tf.compat.v1
 
 
 class Alone:
-    """A loop.Training of one task."""
+    """A trainer.Training of one task."""
 
     def __init__(self, write_rate, read_step):
         self.write_rate, self.read_step = write_rate, read_step
@@ -58,7 +59,7 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
         for _ in range(runs):
             step += steps_each_run
             its.after(step, [(step - steps_each_run) / 2])
-        its.ends(loop.HOOK, step)
+        its.ends(training_file.HOOK, step)
         its.finish()
     v1.summary.FileWriterCache.clear()
 
@@ -130,3 +131,19 @@ def test_one_step_gives_no_speed_and_no_step_is_beyond_the_end(tmp_path, caplog)
 def test_a_clock_that_stands_still_divides_by_nothing(tmp_path):
     train(tmp_path, [5.0, 5.0, 5.0, 5.0])
     assert len(lines(tmp_path)) == 3
+
+
+def test_the_waits_so_far_and_those_since_the_last_report():
+    for_peers = iter([1.0, 1.5, 4.0])
+    waited = reports.Waits(lambda: next(for_peers))
+    assert waited.since_last() == {'peer_wait_secs': 1.0}
+    waited.for_input(math.nan)  # it is not measured
+    assert waited.since_last() == {'peer_wait_secs': 0.5}
+    waited.for_input(0.25)
+    waited.for_input(0.5)
+    assert waited.since_last() == {'input_wait_secs': 0.75, 'peer_wait_secs': 2.5}
+
+
+def test_no_wait_is_reported_that_is_not_measured():
+    waited = reports.Waits()
+    assert waited.totals() == waited.since_last() == {}

@@ -11,7 +11,7 @@ import tensorflow as tf
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.training import estimator as training
-from estimator_trainer.training import loop, waits
+from estimator_trainer.training import loop, reports
 from estimator_trainer.training import plan as planning
 
 v1 = tf.compat.v1
@@ -151,11 +151,12 @@ def _trained(folder, steps_per_call, steps, profiler=None, batches=10**6, **para
         params=params,
         loop=Loop(plan, params, watchdog, lambda: None, profiler),
         watchdog=watchdog,
-        waits=waits.Waits(),
+        waits=reports.Waits(),
         counts=dict,
     )
     training.train_by_loop(estimator, setup, lambda step: None)
     estimator.train(lambda: input_fn(batches), max_steps=steps)
+    assert setup.waits.totals()['input_wait_secs'] > 0
     events = {}
     for path in glob.glob(f'{folder}/events*'):
         for event in v1.train.summary_iterator(path):

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.supervisor.processes import ports
-from estimator_trainer.training import parameter_server, sync_ps
-from estimator_trainer.training.sync import agreed_start, ps_meeting
+from estimator_trainer.training import agreed_start, parameter_server, sync_ps
 
 v1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
@@ -68,7 +67,7 @@ def test_all_hear_the_same_sums_each_once_a_round(target):
     def work(number):
         with tf.Graph().as_default():
             mine = v1.placeholder(tf.float32, [2])
-            total = ps_meeting.Meeting('test', number, WORKERS, 2).add_up(mine)
+            total = parameter_server.Meeting('test', number, WORKERS, 2).add_up(mine)
             with session(target) as running:
                 heard = []
                 for turn in range(STEPS):
@@ -182,7 +181,7 @@ def test_one_that_waits_for_others_in_vain_names_them(target, comes, missing):
 
     def meet(number, secs=BOUND_SECS):
         with tf.Graph().as_default():
-            start = ps_meeting.Start(number, WORKERS, secs)
+            start = parameter_server.Start(number, WORKERS, secs)
             with session(target) as running:
                 start.meet(running, lambda: None)
 

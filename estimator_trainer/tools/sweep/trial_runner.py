@@ -154,7 +154,7 @@ class Sweep:
         for evaluation in running.judge.look(evaluations.of_lines(lines, self._plan.metric), training['max_steps']):
             _log.info('%s', sweep_report.evaluated(running.trial, evaluation, self._plan.metric))
         pruned = running.judge.pruned
-        if pruned and self._rule and not early_stopping.decided(self._rule, running.model_dir):
+        if pruned and self._rule and not early_stopping.decision(self._rule, running.model_dir):
             with contextlib.suppress(OSError):  # the next look tries again
                 early_stopping.end_from_outside(self._rule, running.model_dir, pruned.step, 'pruned by the sweep')
 

@@ -13,7 +13,7 @@ import tensorflow as tf  # noqa: E402
 import tf_config  # noqa: E402
 from estimator_trainer.compat.patches import heartbeat  # noqa: E402
 from estimator_trainer.this_process import shared_memory  # noqa: E402
-from estimator_trainer.training.sync import all_reduce, coordination  # noqa: E402
+from estimator_trainer.training import coordination  # noqa: E402
 
 STEPS, BOUND_SECS = 20, 60
 
@@ -40,7 +40,7 @@ def watched(key, array, holds_up):
 
 
 memory.add_up = watched
-all_reduce.install(memory, [str(each) for each in cluster.tasks])
+coordination.add_up_in(memory, [str(each) for each in cluster.tasks])
 
 
 def part(number):

@@ -9,11 +9,15 @@
 
 import contextlib
 import logging
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
 from estimator_trainer.data import first_batch
-from estimator_trainer.training.sync import coordination
+from estimator_trainer.jobs.input_fns import InputFnOfAll
+from estimator_trainer.jobs.job_types import Mode, Params, RunConfig
+from estimator_trainer.training import coordination
+from estimator_trainer.training.plan import Plan
 
 _log = logging.getLogger('estimator_trainer')
 _KEY = 'first_batch'
@@ -23,19 +27,29 @@ class FirstBatches:
     """The first batches of the synchronous tasks of a plan.
 
     Args:
-        plan: training.plan.Plan of a task that trains with others in step.
-        tell, hear: as those of sync.coordination.
+        plan: of a task that trains with others in step.
+        tell, hear: as those of coordination.
     """
 
-    def __init__(self, plan, tell=coordination.tell, hear=coordination.hear):
+    def __init__(
+        self,
+        plan: Plan,
+        tell: Callable[[str, str], object] = coordination.tell,
+        hear: Callable[[str], str] = coordination.hear,
+    ):
         self._plan, self._tell, self._hear = plan, tell, hear
         self._own = ''  # the fingerprint
         self._calls = 0
 
-    def watched(self, input_fn):
+    def watched(self, input_fn: InputFnOfAll) -> InputFnOfAll:
         """An input_fn of jobs.input_fns whose first batch is looked at. Its batches are what they were."""
 
-        def call(mode, params, input_context=None, config=None):
+        def call(
+            mode: Mode,
+            params: Params,
+            input_context: tf.distribute.InputContext | None = None,
+            config: RunConfig = None,
+        ) -> tf.data.Dataset:
             if mode != tf.estimator.ModeKeys.TRAIN or input_context is None:
                 return input_fn(mode, params, input_context, config)
             context = _Context(
@@ -76,20 +90,20 @@ class _Context(tf.distribute.InputContext):
     asked = False
 
     @property
-    def input_pipeline_id(self):
+    def input_pipeline_id(self) -> int:
         self.asked = True
         return super().input_pipeline_id
 
 
 @contextlib.contextmanager
-def _unless_a_task_is_lost():
+def _unless_a_task_is_lost() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:  # a task is about to be lost, and others say so
         _log.debug('the first batches are not compared: %s', error)
 
 
-def _warning(plan) -> str:
+def _warning(plan: Plan) -> str:
     return (
         f'all {plan.num_training_tasks} tasks train on the same examples: the first batch of each is the same, because '
         f'the input_fn of job {plan.config.job} does not shard. Let it take the argument input_context, and begin with '

@@ -1,10 +1,10 @@
-"""evaluation.progress with a clock of its own: what is told of an evaluation, and when."""
+"""evaluation_journal.EvaluationProgress with a clock of its own: what is told of an evaluation, and when."""
 
 import logging
 
 import pytest
 
-from estimator_trainer.evaluation.progress import EvaluationProgress
+from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""sync.agreed_start: what a task finds of the chief's start in its own model_dir."""
+"""training.agreed_start: what a task finds of the chief's start in its own model_dir."""
 
 import errno
 import json
@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.run_dir import checkpoints, protocol
-from estimator_trainer.training.sync import agreed_start
+from estimator_trainer.training import agreed_start
 
 v1 = tf.compat.v1
 

@@ -1,8 +1,8 @@
-"""blame: the texts of real errors, and whose failure they are. Seen on TensorFlow 2.15 and 2.21."""
+"""what_failed: the texts of real errors, and whose failure they are. Seen on TensorFlow 2.15 and 2.21."""
 
 import pytest
 
-from estimator_trainer.training import blame
+from estimator_trainer.training import what_failed
 
 PYTHON = (
     'Traceback (most recent call last):\n\n  File "/x/tensorflow/python/ops/script_ops.py", line 269, in '
@@ -114,22 +114,22 @@ OF_THE_JOB = [
 
 @pytest.mark.parametrize('kind, text', OF_A_PEER)
 def test_of_a_peer(kind, text):
-    assert blame.is_of_a_peer(kind, text, by_tensorflow=True, task='worker:2')
+    assert what_failed.is_of_a_peer(kind, text, by_tensorflow=True, task='worker:2')
 
 
 @pytest.mark.parametrize('kind, text', OF_THE_JOB)
 def test_of_the_job(kind, text):
-    assert not blame.is_of_a_peer(kind, text, by_tensorflow=True, task='worker:0')
+    assert not what_failed.is_of_a_peer(kind, text, by_tensorflow=True, task='worker:0')
 
 
 @pytest.mark.parametrize('kind, text', OF_A_PEER)
 def test_what_the_job_raises_itself_is_the_jobs(kind, text):
-    assert not blame.is_of_a_peer(kind, text, by_tensorflow=False, task='worker:2')
+    assert not what_failed.is_of_a_peer(kind, text, by_tensorflow=False, task='worker:2')
 
 
 def test_what_a_task_reports_back_is_of_a_peer_for_others():
-    assert blame.is_of_a_peer('UnknownError', REPORTED_BACK, by_tensorflow=True, task='chief:0')
-    assert blame.is_of_a_peer('UnavailableError', RESET, by_tensorflow=True, task='worker:0')
+    assert what_failed.is_of_a_peer('UnknownError', REPORTED_BACK, by_tensorflow=True, task='chief:0')
+    assert what_failed.is_of_a_peer('UnavailableError', RESET, by_tensorflow=True, task='worker:0')
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_what_a_task_reports_back_is_of_a_peer_for_others():
     ],
 )
 def test_the_peer_that_an_error_names(text, peer):
-    assert blame.peer_of(text, 'worker:2') == peer
+    assert what_failed.peer_of(text, 'worker:2') == peer
 
 
 def test_no_task_names_itself():
-    assert blame.peer_of(REPORTED_BACK, 'worker:0') is None
-    assert blame.peer_of(REPORTED_BACK + RESET.replace('task:0', 'task:3'), 'worker:0') == 'worker:3'
+    assert what_failed.peer_of(REPORTED_BACK, 'worker:0') is None
+    assert what_failed.peer_of(REPORTED_BACK + RESET.replace('task:0', 'task:3'), 'worker:0') == 'worker:3'

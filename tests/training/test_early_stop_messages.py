@@ -1,4 +1,4 @@
-"""What a run says at its start of the rule by which it stops early."""
+"""training.messages: what a run says at its start and end of the rule by which it stops early."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.jobs import Job
+from estimator_trainer.training import messages
 from estimator_trainer.training import plan as planning
-from estimator_trainer.training import stop_words
 
 JOB = Job(model_fn=lambda features: None, input_fn=lambda: None, best_metric='accuracy')
 WITH_EVALUATOR = {'worker': ['a:1'], 'evaluator': ['b:1']}
@@ -32,7 +32,7 @@ def planned(tmp_path, *flags, cluster=None, role='worker'):
 def test_how_often_the_rule_is_looked_at(flags, cluster, said, tmp_path):
     plan = planned(tmp_path, *flags, cluster=cluster)
     rule = 'when accuracy (higher is better) has not improved for 3 evaluations in a row; '
-    assert stop_words.rule(plan) == rule + said
+    assert messages.stop_rule(plan) == rule + said
 
 
 def test_the_throttle_is_off_with_a_rule_and_only_then(tmp_path):
@@ -60,7 +60,7 @@ def test_the_throttle_is_off_with_a_rule_and_only_then(tmp_path):
     ],
 )
 def test_a_rule_that_cannot_end_the_run(flags, words, tmp_path):
-    found = stop_words.warning(planned(tmp_path, *flags), 1000)
+    found = messages.stop_warning(planned(tmp_path, *flags), 1000)
     assert (found is None) == (words is None)
     if words:
         assert words in found
@@ -68,7 +68,7 @@ def test_a_rule_that_cannot_end_the_run(flags, words, tmp_path):
 
 
 def test_steps_that_are_not_known(tmp_path):
-    assert stop_words.warning(planned(tmp_path, '--save_checkpoints_steps=250'), None) is None
+    assert messages.stop_warning(planned(tmp_path, '--save_checkpoints_steps=250'), None) is None
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_steps_that_are_not_known(tmp_path):
         (['--stop_metric='], None, [1000], None),
     ],
 )
-def test_a_rule_that_had_too_few_evaluations_is_told_at_the_end(flags, cluster, evaluated, words, tmp_path):
+def test_a_rule_that_hadtoo_few_evaluations_is_told_at_the_end(flags, cluster, evaluated, words, tmp_path):
     lines = [{'step': step, 'accuracy': 0.5} for step in evaluated] + [{'step': 7, 'loss': 1.0}]  # of another job
-    said = stop_words.too_few(planned(tmp_path, *flags, cluster=cluster), lines, 1000)
+    said = messages.too_few_evaluations(planned(tmp_path, *flags, cluster=cluster), lines, 1000)
     assert said is None if words is None else words in said

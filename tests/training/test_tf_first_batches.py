@@ -1,4 +1,4 @@
-"""sync.first_batches: an input_fn that does not shard is noticed, and its batches stay what they are."""
+"""training.first_batches: an input_fn that does not shard is noticed, and its batches stay what they are."""
 
 import logging
 import types
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_trainer.data import first_batch
 from estimator_trainer.jobs import input_fns
-from estimator_trainer.training.sync import first_batches
+from estimator_trainer.training import first_batches
 
 TRAIN = tf.estimator.ModeKeys.TRAIN
 NUMBERS = np.arange(40)

@@ -1,10 +1,10 @@
-"""training.step_batches: a step that gets no batch changes nothing."""
+"""training.step_graph: a step that gets no batch changes nothing."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.training import step_batches, step_loop
+from estimator_trainer.training import step_graph, step_loop
 
 v1 = tf.compat.v1
 BATCHES = 3
@@ -31,7 +31,7 @@ def after_the_data(model, most=None):
         batches = tf.data.Dataset.range(BATCHES).map(lambda number: number + tf.range(4, dtype=tf.int64))
         iterator = v1.data.make_initializable_iterator(batches)
         train_op, loss = model(iterator.get_next())
-        step_batches.wait_for_batch([train_op if isinstance(train_op, tf.Operation) else train_op.op, loss.op])
+        step_graph.wait_for_batch([train_op if isinstance(train_op, tf.Operation) else train_op.op, loss.op])
         loop = step_loop.make(train_op, loss, None) if most else None
         with v1.Session() as session:
             session.run([v1.global_variables_initializer(), iterator.initializer])
@@ -68,7 +68,7 @@ def test_a_batch_that_is_read_after_an_update_still_is():
         first = total.assign_add(iterators[0].get_next())
         with tf.control_dependencies([first]):
             train_op = total.assign_add(10 * iterators[1].get_next()).op
-        step_batches.wait_for_batch([train_op])
+        step_graph.wait_for_batch([train_op])
         with v1.Session() as session:
             session.run([v1.global_variables_initializer(), *(iterator.initializer for iterator in iterators)])
             session.run(train_op)
@@ -105,7 +105,7 @@ def test_who_reads_a_variable_beside_the_step_reads_no_batch(read):
         total = v1.get_variable('total', [], initializer=v1.zeros_initializer(), use_resource=True)
         beside = read() + 0.0
         train_op = total.assign_add(beside * tf.cast(iterator.get_next(), tf.float32))
-        step_batches.wait_for_batch([train_op.op])
+        step_graph.wait_for_batch([train_op.op])
         with v1.Session() as session:
             session.run([v1.global_variables_initializer(), v1.tables_initializer(), iterator.initializer])
             factor = session.run(beside)
@@ -131,7 +131,7 @@ def test_an_update_in_a_function_waits(update):
         iterator = v1.data.make_initializable_iterator(tf.data.Dataset.range(1))
         it = resource()
         train_op = tf.group(update(it), iterator.get_next())
-        step_batches.wait_for_batch([train_op])
+        step_graph.wait_for_batch([train_op])
         with v1.Session() as session:
             session.run([v1.global_variables_initializer(), iterator.initializer])
             session.run(train_op)
@@ -159,5 +159,32 @@ def test_nothing_waits_where_a_hook_may_run_a_part_of_the_step(make, waits):
     with tf.Graph().as_default():
         read = v1.data.make_initializable_iterator(tf.data.Dataset.range(9)).get_next()
         update = resource().assign_add(1.0)
-        step_batches.wait_for_batch([tf.group(update, read)], [make(read)])
+        step_graph.wait_for_batch([tf.group(update, read)], [make(read)])
         assert (read.op in update.op.control_inputs) == waits
+
+
+@pytest.fixture
+def reads():
+    """A graph that reads a batch of a data set."""
+    with tf.Graph().as_default() as graph:
+        iterator = v1.data.make_one_shot_iterator(tf.data.Dataset.range(100))
+        yield graph, iterator.get_next()
+
+
+def test_the_wait_of_a_step_that_reads(reads):
+    graph, batch = reads
+    secs = step_graph.measured_wait(step_graph.needed([batch.op]))
+    with v1.Session(graph=graph) as session:
+        found = [session.run([batch, secs]) for _ in range(3)]
+    assert [number for number, _ in found] == [0, 1, 2]
+    assert all(0 < wait < 60 for _, wait in found)
+
+
+def test_no_wait_of_a_graph_without_iterators():
+    with tf.Graph().as_default() as graph:
+        assert step_graph.measured_wait(graph.get_operations()) is None
+
+
+def test_no_wait_of_a_graph_that_may_not_read_a_clock(reads, monkeypatch):
+    monkeypatch.setattr(step_graph.determinism, 'is_on', lambda: True)
+    assert step_graph.measured_wait(reads[0].get_operations()) is None

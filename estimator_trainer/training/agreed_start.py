@@ -13,13 +13,16 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
-from estimator_trainer.training.sync import coordination
+from estimator_trainer.training import coordination
+from estimator_trainer.training.plan import Plan
 
 FILE = '.start.json'
 _LOOK_SECS = 0.5
@@ -35,7 +38,7 @@ class StartRefused(Exception):
         self.code = code
 
 
-def announce(plan, files=None) -> dict:
+def announce(plan: Plan, files: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Writes into the model_dir, and tells the others, from where this start goes on. Of the chief, which has
     verified its checkpoints.
 
@@ -56,7 +59,7 @@ def announce(plan, files=None) -> dict:
     return start
 
 
-def agree(plan, files=None) -> int:
+def agree(plan: Plan, files: Mapping[str, Any] | None = None) -> int:
     """Waits until the chief has announced its start, and compares it with what this task finds in its
     model_dir. Called by every synchronous task, in the same order.
 
@@ -101,10 +104,11 @@ def agree(plan, files=None) -> int:
             task = str(plan.task)
         message = f'{task} {problem}'
         raise UsageError(message) if code == exit_codes.USAGE else StartRefused(code, message)
-    return start['step']
+    return int(start['step'])
 
 
-def _other_files(own, of_chief) -> str:
+def _other_files(own: Mapping[str, Any] | None, of_chief: Mapping[str, Any] | None) -> str:
+    own, of_chief = (contents or {'files': 0, 'examples': 0} for contents in (own, of_chief))
     return (
         f'finds other training files than the chief: {own["files"]} with {own["examples"]} examples, the chief '
         f'{of_chief["files"]} with {of_chief["examples"]}. Let all files be there, the same on every machine, before '
@@ -112,7 +116,13 @@ def _other_files(own, of_chief) -> str:
     )
 
 
-def look(model_dir: str, start: dict, secs: float, clock=time.monotonic, sleep=time.sleep) -> tuple:
+def look(
+    model_dir: str,
+    start: Mapping[str, Any],
+    secs: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> tuple[int, str]:
     """Looks for what the chief has announced, for at most `secs`.
 
     Returns:
@@ -126,7 +136,7 @@ def look(model_dir: str, start: dict, secs: float, clock=time.monotonic, sleep=t
         sleep(_LOOK_SECS)
 
 
-def _look_once(model_dir, start):
+def _look_once(model_dir: str, start: Mapping[str, Any]) -> tuple[int, str]:
     try:
         with contextlib.suppress(FileNotFoundError):
             os.listdir(model_dir)  # so that a network file system asks its server anew
@@ -153,17 +163,17 @@ def _look_once(model_dir, start):
     return exit_codes.OK, ''
 
 
-def _sees(model_dir, start) -> bool:
+def _sees(model_dir: str, start: Mapping[str, Any]) -> bool:
     """Whether the newest checkpoint is the chief's, with the chief's weights."""
     try:
         own = checkpoints.digest(os.path.join(model_dir, start['checkpoint']))
     except FileNotFoundError:
         return False
-    named = checkpoints.latest(model_dir)
-    return own == start['digest'] and bool(named) and os.path.basename(named) == start['checkpoint']
+    named = checkpoints.latest(model_dir) or ''
+    return own == start['digest'] and os.path.basename(named) == start['checkpoint']
 
 
-def _outcome(plan):
+def _outcome(plan: Plan) -> tuple[str, int, str]:
     """The name, exit code and problem of the first task that has found something wrong."""
     tasks = list(plan.cluster.training_tasks)
     for index, task in enumerate(tasks):

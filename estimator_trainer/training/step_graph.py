@@ -1,0 +1,263 @@
+"""The operations of a training step: which of them it needs, what they change, and how they treat the batch.
+
+Not all updates of a step read its batch: AdamOptimizer of TensorFlow 1 first decays the moments of a whole embedding
+table. If the batch never comes, because the data have ended or a file is damaged, a session has done such updates all
+the same, and what is saved then is the state of no step. So `wait_for_batch` lets them wait. Who runs such an operation
+outside the step would read a batch by it: operations that only read do not wait, and nothing waits where a hook of the
+job's own may run anything.
+
+A job may read batches outside its steps: hooks and init functions that have the session can, and Estimator's KMeans
+reads one to begin with. A run that resumes goes on behind all that have been read, so `count_reads` counts them.
+
+An operation with the attribute `shared_name` finds its state by that name. Without a value TensorFlow takes the name
+of the node, which is another one in a copy: the copy would begin with state of its own.
+
+An operation that draws random numbers from a seed counts its draws in its kernel. A copy draws the same numbers, as
+long as nothing runs the original meanwhile.
+"""
+
+from collections.abc import Iterable
+
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2, node_def_pb2, op_def_pb2
+
+from estimator_trainer.compat import lacks
+from estimator_trainer.compat.patches import determinism, graphs
+
+v1 = tf.compat.v1
+ASKS = ('IteratorGetNext', 'IteratorGetNextAsOptional')  # for a batch
+_READ = {  # operations that take a resource or a variable of TensorFlow 1, or keep a state, and change nothing
+    *('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd', 'VarHandleOp', 'VarIsInitializedOp', 'VariableShape'),
+    *('IsVariableInitialized', 'RefIdentity', 'RefSwitch', 'RefSelect', 'RefMerge', 'VariableV2', 'Variable'),
+    *('LookupTableFind', 'LookupTableFindV2', 'LookupTableSize', 'LookupTableSizeV2', 'LookupTableExportV2'),
+    *('HashTableV2', 'MutableHashTableV2', 'QueueSizeV2', 'QueueIsClosedV2', 'Assert', 'Print', 'PrintV2'),
+    *ASKS,
+}
+_CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
+
+
+def needed(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
+    """The operations without which some operations cannot run, and these."""
+    seen: dict[tf.Operation, None] = {}
+    left = list(ops)
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen[op] = None
+            left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+    return list(seen)
+
+
+def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable[tf.compat.v1.train.SessionRunHook] = ()) -> None:
+    """Lets what the targets need wait for the batches of the step, if it may change something and does not wait yet.
+
+    It adds no operation: the seeds of a graph count its operations. Operations in loops and conditions of TensorFlow 1
+    are left as they are.
+
+    Args:
+        targets: operations of the step.
+        hooks: all of the job.
+    """
+    if any(_may_run_anything(hook) for hook in hooks):
+        return
+    with lacks.or_without(graphs.__file__):
+        _let_wait(needed(targets))
+
+
+def _may_run_anything(hook: tf.compat.v1.train.SessionRunHook) -> bool:
+    """TensorFlow's own hooks run what belongs to the step together with the step, but for FinalOpsHook."""
+    package = type(hook).__module__.partition('.')[0]
+    return isinstance(hook, v1.train.FinalOpsHook) or package not in ('tensorflow', 'tensorflow_estimator')
+
+
+def _let_wait(ops: list[tf.Operation]) -> None:
+    functions = Functions(ops[0].graph)
+    writes = [op for op in ops if functions.may_write(op) and not graphs.is_in_control_flow(op)]
+    for asking in ops:
+        if asking.type not in ASKS or graphs.is_in_control_flow(asking):
+            continue
+        after, before = following([asking]), set(needed([asking]))
+        for op in writes:
+            if op not in after and op not in before:
+                graphs.run_after(op, asking)
+
+
+def following(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
+    """The operations that wait for any of these, and these."""
+    seen, left = set[tf.Operation](), list(ops)
+    while left:
+        op = left.pop()
+        if op not in seen:
+            seen.add(op)
+            left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
+            left += graphs.controlled_by(op)
+    return seen
+
+
+class BatchReads:
+    """How often the session of a graph has asked the iterator of its step for a batch.
+
+    An accumulator counts. Other than a variable it needs no initialization, so that init functions may read as well.
+
+    Args:
+        asking: the operation that asks.
+    """
+
+    def __init__(self, asking: tf.Operation):
+        with asking.graph.device('/cpu:0'), asking.graph.control_dependencies(None):
+            counter = tf.raw_ops.ResourceConditionalAccumulator(
+                dtype=tf.float32, shape=[], shared_name='estimator_trainer_batch_reads'
+            )
+            self._number = tf.raw_ops.ResourceAccumulatorNumAccumulated(handle=counter)
+            count = tf.raw_ops.ResourceAccumulatorApplyGradient(
+                handle=counter, local_step=tf.constant(0, tf.int64), gradient=tf.constant(0.0)
+            )
+        graphs.run_after(asking, count)
+
+    def number(self, session: tf.compat.v1.Session) -> int:
+        """So far. A batch that was asked for and did not come counts as well."""
+        return int(session.run(self._number))
+
+
+def count_reads(targets: Iterable[tf.Operation]) -> BatchReads | None:
+    """Counts what a step, which needs the targets, and others read from its iterator.
+
+    Returns:
+        None where the step asks no iterator or several, or asks one under a condition of TensorFlow 1.
+    """
+    with lacks.or_without(graphs.__file__):
+        asking = [op for op in needed(targets) if op.type in ASKS]
+        if len(asking) == 1 and not graphs.is_in_control_flow(asking[0]):
+            return BatchReads(asking[0])
+    return None
+
+
+def measured_wait(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
+    """How long a step waits for its iterators, in seconds, a float64 scalar.
+
+    The operations are added when the step is complete: the seeds of a graph count its operations.
+
+    Args:
+        ops: those that the step runs, whether it is measured or not (`needed`). To measure any other one would run it.
+
+    Returns:
+        None where that cannot be measured: the step asks no iterator, asks one under a condition of TensorFlow 1, or
+        may not read a clock (--deterministic).
+    """
+    with lacks.or_without(graphs.__file__):
+        return _measured(ops)
+    return None
+
+
+def _measured(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
+    asking = [op for op in ops if op.type in ASKS]
+    if not asking or determinism.is_on() or any(graphs.is_in_control_flow(op) for op in asking):
+        return None
+    graph = asking[0].graph
+    with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
+        with tf.device(tf.DeviceSpec.from_string(asking[0].device).replace(device_type='CPU', device_index=0)):
+            began = tf.timestamp()
+            for op in asking:
+                graphs.run_after(op, began.op)
+            with tf.control_dependencies(asking):
+                return tf.timestamp() - began
+
+
+class CannotLoop(Exception):
+    """The step cannot be the body of a loop. The text says why."""
+
+
+def is_named(op_def: op_def_pb2.OpDef) -> bool:
+    """Whether operations of this kind find their state by a name."""
+    return any(attr.name == 'shared_name' for attr in op_def.attr)
+
+
+class Functions:
+    """Those of a graph.
+
+    Args:
+        graph: tf.Graph.
+
+    Attributes:
+        draw: whether any operation that was checked draws random numbers from a seed of its own.
+    """
+
+    def __init__(self, graph: tf.Graph):
+        definition = graph_pb2.GraphDef()
+        graphs.copy_functions(graph, definition)
+        self._by_name = {function.signature.name: function for function in definition.library.function}
+        self._checked: set[str] = set()
+        self.draw = False
+
+    def check(self, op: tf.Operation) -> None:
+        """Refuses an operation whose copy would have another state.
+
+        Raises:
+            CannotLoop: the operation, or one of a function that it calls, keeps its state under the name of its node.
+        """
+        if is_named(op.op_def) and not op.get_attr('shared_name') and op.op_def.is_stateful:
+            raise CannotLoop(f'{op.name} ({op.type}) keeps its state under its own name')
+        self.draw = self.draw or draws(op.node_def)
+        for node in self.called_by(op, self._checked):
+            shared_name = node.attr.get('shared_name')
+            if shared_name is not None and not shared_name.s:
+                raise CannotLoop(f'{node.name} ({node.op}) in {op.name} keeps its state under its own name')
+            self.draw = self.draw or draws(node)
+
+    def called_by(self, op: tf.Operation, without: set[str] | None = None) -> list[node_def_pb2.NodeDef]:
+        """The nodes of all functions that an operation calls, and of those that these call.
+
+        Args:
+            without: names of functions that are left out. Those that were looked into are added.
+        """
+        seen = set[str]() if without is None else without
+        nodes, left = [], calls(op.node_def)
+        while left:
+            name = left.pop()
+            if name in seen or name not in self._by_name:
+                continue
+            seen.add(name)
+            for node in self._by_name[name].node_def:
+                nodes.append(node)
+                left += calls(node)
+        return nodes
+
+    def may_write(self, op: tf.Operation) -> bool:
+        """Whether an operation may change what lives from step to step. To read a batch does not count."""
+        nodes = self.called_by(op)
+        if nodes:  # a condition, a loop or a call
+            return any(_changes_state(node) for node in nodes)
+        if op.type in _CALL_PYTHON:
+            return True
+        takes_state = any(tensor.dtype == tf.resource for tensor in op.inputs) or any(
+            argument.is_ref for argument in op.op_def.input_arg
+        )
+        return takes_state and not _only_reads(op.type)
+
+
+def _changes_state(node: node_def_pb2.NodeDef) -> bool:
+    """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
+    from estimator_trainer.compat.patches import op_definitions  # a TensorFlow of the future may lack it
+
+    if node.op in _CALL_PYTHON:
+        return True
+    known = op_definitions.of(node.op)
+    is_pure = known is None or not known.is_stateful
+    return not (is_pure or calls(node) or draws(node) or _only_reads(node.op))
+
+
+def _only_reads(kind: str) -> bool:
+    return kind in _READ or kind.startswith('TensorArray')
+
+
+def draws(node: node_def_pb2.NodeDef) -> bool:
+    """Whether a node draws random numbers from a seed of its own."""
+    return 'seed' in node.attr and 'seed2' in node.attr
+
+
+def calls(node: node_def_pb2.NodeDef) -> list[str]:
+    """The names of the functions in the attributes of a node."""
+    nodes = []
+    for attr in node.attr.values():
+        nodes += [attr.func.name] if attr.HasField('func') else [function.name for function in attr.list.func]
+    return nodes
