@@ -6,7 +6,7 @@ import logging
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement, lacks
-from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
+from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.training import several_steps, step_batches, sync_ps, transfers, unrun_updates, waits
 from estimator_trainer.training.dues import save_rule
@@ -110,7 +110,7 @@ class _Training:
         step_after = sync_training.step_after(spec.train_op)
         agreement.counts(step_after)
         if plan.uses_parameter_servers:
-            with lacks.or_without(graphs.__file__):
+            with lacks.or_without():
                 transfers.bundle([spec.train_op, spec.loss])
         waits.now_of_call(wait)
         rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig

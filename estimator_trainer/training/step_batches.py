@@ -45,7 +45,7 @@ def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable = ()) -> Non
     """
     if any(_may_run_anything(hook) for hook in hooks):
         return
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         _let_wait(needed(targets))
 
 
@@ -110,7 +110,7 @@ def count_reads(targets: Iterable[tf.Operation]) -> BatchReads | None:
     Returns:
         None where the step asks no iterator or several, or asks one under a condition of TensorFlow 1.
     """
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         asking = [op for op in needed(targets) if op.type in step_functions.ASKS]
         if len(asking) == 1 and not graphs.is_in_control_flow(asking[0]):
             return BatchReads(asking[0])
@@ -129,7 +129,7 @@ def measured_wait(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
         None where that cannot be measured: the step asks no iterator, asks one under a condition of TensorFlow 1, or
         may not read a clock (--deterministic).
     """
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         return _measured(ops)
     return None
 

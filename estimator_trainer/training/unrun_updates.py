@@ -20,7 +20,6 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import graphs
 from estimator_trainer.training import step_batches, step_functions
 
 _log = logging.getLogger('estimator_trainer')
@@ -39,7 +38,7 @@ def warn(spec, hooks: Iterable) -> None:
         spec: EstimatorSpec of a training step, whose graph is the default one.
         hooks: all of the job.
     """
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         updates = unrun(_targets(spec), hooks)
         if updates:
             _log.warning('WARNING: %s', sentence(updates))

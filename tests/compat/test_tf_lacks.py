@@ -29,13 +29,12 @@ def enter(manager):
         pass
 
 
-def mends(of):
+def mends(of, name):
     """As `patches.AFTER` has it applied."""
 
     def apply(patch):
-        name = patch.__name__.rpartition('.')[2]
-        with lacks.or_without(patch.__file__):
-            patch.mend(importlib.import_module(of))
+        with lacks.or_without():
+            getattr(patch, name.partition('.')[2] or 'mend')(importlib.import_module(of))
         assert (of, name) in [(module, each) for module, names in patches.AFTER for each in names]
 
     return apply
@@ -43,7 +42,7 @@ def mends(of):
 
 def input_waits(patch):
     """training/waits.py has an operation wait for another one."""
-    with tf.Graph().as_default(), lacks.or_without(patch.__file__):
+    with tf.Graph().as_default(), lacks.or_without():
         one, two = tf.constant(1), tf.constant(2)
         patch.is_in_control_flow(one.op)
         patch.run_after(two.op, one.op)
@@ -59,7 +58,7 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
         ['tensorflow.python.framework:config', 'tensorflow.python.framework.config:is_op_determinism_enabled'],
     ),
     'device_iterators': (
-        mends(ESTIMATOR),
+        mends(ESTIMATOR, 'device_iterators'),
         [
             'tensorflow.python.data.ops:multi_device_iterator_ops',
             'tensorflow.python.data.ops.multi_device_iterator_ops:_create_device_dataset',
@@ -89,7 +88,7 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
         ['tensorflow.python.eager:context', f'{CONTEXT}:context', f'{CONTEXT}:Context.configure_coordination_service'],
     ),
     'lone_evaluator': (
-        mends(f'{DISTRIBUTE}.collective_all_reduce_strategy'),
+        mends(f'{DISTRIBUTE}.collective_all_reduce_strategy', 'lone_evaluator'),
         [
             f'{DISTRIBUTE}.collective_all_reduce_strategy:CollectiveAllReduceExtended',
             f'{DISTRIBUTE}.collective_all_reduce_strategy:CollectiveAllReduceExtended._initialize_strategy',
@@ -122,11 +121,11 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
         ],
     ),
     'readiness': (
-        mends(ESTIMATOR),
+        mends(ESTIMATOR, 'readiness'),
         ['tensorflow.python.training:session_manager', 'tensorflow.python.training.session_manager:SessionManager'],
     ),
     'sparse_gradients': (
-        mends(f'{DISTRIBUTE}.cross_device_utils'),
+        mends(f'{DISTRIBUTE}.cross_device_utils', 'sparse_gradients'),
         [LAUNCHER, f'{LAUNCHER}.all_reduce_indexed_slices', f'{LAUNCHER}.all_reduce'],
     ),
     'sync_training': (
@@ -187,6 +186,11 @@ FALLS_BACK = {  # evaluation/kept_graph.py, training/several_steps.py: the plain
 }
 
 
+def row_of(name):
+    (row,) = (row for row in table.rows() if row.name == name.strip())
+    return row
+
+
 def cases(group):
     return [(name, missing) for name, (_, names) in group.items() for missing in names]
 
@@ -198,7 +202,8 @@ def without(monkeypatch):
     def hide(name, missing):
         for module, names in patches.AFTER:  # they are imported before their names are hidden
             importlib.import_module(module)
-        module = importlib.import_module(f'{patches.__name__}.{name.strip()}')
+        file = name.strip().partition('.')[0]
+        module = importlib.import_module(f'{patches.__name__}.{file}')
         where, _, attribute = missing.partition(':')
         owner = importlib.import_module(where)
         *classes, attribute = attribute.split('.')
@@ -211,7 +216,7 @@ def without(monkeypatch):
                 monkeypatch.delattr(each, attribute)
         assert not hasattr(owner, attribute)
         monkeypatch.setattr(lacks, '_said', set())
-        monkeypatch.setattr(patches, name.strip(), module)
+        monkeypatch.setattr(patches, file, module)
         monkeypatch.delitem(sys.modules, module.__name__)
         return lambda: importlib.import_module(module.__name__)
 
@@ -236,7 +241,7 @@ def test_the_run_goes_on_and_one_line_says_so(without, caplog, name, missing):
     (line,) = caplog.messages
     assert line.startswith(f'TensorFlow {lacks._version()} has no {missing.partition(":")[0]}')
     assert missing.rpartition(':')[2].rpartition('.')[2] in line
-    assert line.endswith(table.row(PATCHES / f'{name}.py').without)
+    assert line.endswith(row_of(name).without)
 
 
 @pytest.mark.parametrize('name, missing', cases(REFUSED))
@@ -246,7 +251,7 @@ def test_the_run_is_refused_in_a_sentence(without, name, missing):
         REFUSED[name][0](load())
     said = lacks.refusal(raised.value)
     assert said.startswith(f'TensorFlow {lacks._version()} has no {missing.partition(":")[0]}')
-    assert table.row(PATCHES / f'{name.strip()}.py').without in said
+    assert row_of(name).without in said
     assert said.endswith(f'Install TensorFlow 2.15 to {lacks.NEWEST}.') and '\n' not in said
 
 
@@ -264,7 +269,7 @@ def test_each_module_of_tensorflow_that_a_patch_imports_is_among_the_cases():
         for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
             if isinstance(node, ast.ImportFrom) and f'{node.module}.'.startswith('tensorflow.python.'):
                 for each in node.names:
-                    assert (path.stem, f'{node.module}:{each.name}') in tried
+                    assert (table.row_at(path, node.lineno).name, f'{node.module}:{each.name}') in tried
 
 
 class OfTensorFlow:
@@ -310,7 +315,7 @@ def test_errors_of_others_are_left_alone(raising):
     except Exception as error:
         assert lacks.refusal(error) is None
     if raising != 'tf.nowhere':
-        with pytest.raises((AttributeError, ImportError, ZeroDivisionError)), lacks.or_without(__file__):
+        with pytest.raises((AttributeError, ImportError, ZeroDivisionError)), lacks.or_without():
             exec(raising)
 
 

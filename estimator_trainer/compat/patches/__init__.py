@@ -1,8 +1,8 @@
 """Every patch, and every use of a private name, of TensorFlow, Keras, Estimator and the libraries beside them.
 
-Each is a file here or elsewhere in `compat`. Its docstring says what it touches, what happens without it, and for whom
-it is; `table` reads the docstrings, and `doctor` prints them. Nothing outside `compat` patches anything or uses such a
-name.
+Each is a file here or elsewhere in `compat`, or a function of one. Its docstring says what it touches, what happens
+without it, and for whom it is; `table` reads the docstrings, and `doctor` prints them. Nothing outside `compat` patches
+anything or uses such a name.
 
 Those of `AFTER` mend upstream's defects, the same on every TensorFlow, in every program that uses `compat`. Each is
 applied when its module has been imported. One switch turns all of them off: `compat.install(fixes=False)`, `compat run
@@ -11,7 +11,6 @@ applied when its module has been imported. One switch turns all of them off: `co
 
 import collections
 import importlib
-import os
 
 from estimator_trainer.compat import hook, lacks
 
@@ -41,13 +40,12 @@ AFTER = (  # (module, the patches that its import calls)
     (_UPSTREAM + 'head.base_head', ('mean_loss',)),
 )
 
-_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '')
 _enabled = False
 _mended = set()
 
 
 class _Mend(collections.namedtuple('_Mend', 'module patches')):
-    """Calls `mend(module)` of each of the patches, once.
+    """Calls each of the patches with the module, once: the function, or `mend` of the file.
 
     Where TensorFlow lacks what one of them mends, the program goes on without it: those that change what is computed
     refuse to go on themselves.
@@ -57,8 +55,9 @@ class _Mend(collections.namedtuple('_Mend', 'module patches')):
         if _enabled and self.module not in _mended:
             _mended.add(self.module)
             for name in self.patches:
-                with lacks.or_without(f'{_HERE}{name}.py'):
-                    importlib.import_module(f'{__name__}.{name}').mend(module)
+                file, _, function = name.partition('.')
+                with lacks.or_without():
+                    getattr(importlib.import_module(f'{__name__}.{file}'), function or 'mend')(module)
 
 
 def apply() -> None:

@@ -10,7 +10,7 @@ from estimator_trainer.compat import lacks
 
 def silence() -> None:
     """From here on."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.util import deprecation
 
         if deprecation._PRINT_DEPRECATION_WARNINGS:

@@ -11,7 +11,7 @@ from estimator_trainer.compat import lacks
 
 def is_on() -> bool:
     """Whether tf.config.experimental.enable_op_determinism was called; True where nobody can tell."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.framework import config
 
         return config.is_op_determinism_enabled()

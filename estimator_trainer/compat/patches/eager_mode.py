@@ -13,7 +13,7 @@ from estimator_trainer.compat import lacks
 
 def at_once():
     """A context manager: operations within it run at once."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.eager import context
 
         return context.eager_mode()

@@ -25,7 +25,7 @@ def install(tensorflow) -> None:
 
 def set_options(config, device_policy) -> None:
     """Gives a context that has not been used yet these options, as far as they are not None."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.eager import context
 
         of_process = context.context()

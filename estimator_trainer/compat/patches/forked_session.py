@@ -16,7 +16,7 @@ from estimator_trainer.this_process import forks
 
 def install() -> None:
     """From here on such a child ends where the session would be closed. A second call changes nothing."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.training import monitored_session
 
         _mend(monitored_session._MonitoredSession)

@@ -23,7 +23,7 @@ def mend(module) -> None:
         if kwargs.get('loss_reduction', mean) == mean and tf.distribute.get_strategy().num_replicas_in_sync > 1:
             # As V1 optimizers say it: the gradients are of a mean, so the loss to report is one, too.
             graph = tf.compat.v1.get_default_graph()
-            with lacks.refused(__file__):
+            with lacks.refused():
                 if not graph._is_loss_scaled_by_optimizer:
                     graph._is_loss_scaled_by_optimizer = True
         return train_op

@@ -41,7 +41,7 @@ def install(add_up, tasks: int) -> None:
         add_up: (key of the group, key of the all-reduce, array, holds_up=True) -> the sum over all tasks.
         tasks: how many take part.
     """
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.distribute import cross_device_utils
         from tensorflow.python.ops import control_flow_util
 
@@ -95,7 +95,7 @@ class _Own(NamedTuple):
 
     @classmethod
     def of(cls, launcher) -> '_Own | None':
-        with lacks.or_without(__file__):
+        with lacks.or_without():
             return cls(launcher._group_size, launcher._group_key, launcher._device, launcher._ordering_token)
         return None
 

@@ -30,7 +30,7 @@ def have_failed() -> bool:
 def install(signals) -> None:
     """From here on a thread unblocks `signals` before it first calls a function, and only the process that
     called it returns. A second call changes nothing."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.ops import script_ops
 
         _mend(script_ops.FuncRegistry, signals)

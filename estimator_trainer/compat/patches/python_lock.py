@@ -34,7 +34,7 @@ _WAITING = {  # what follows the context and precedes the status, and how the bi
 
 def install() -> bool:
     """Replaces the bindings that wait. Returns whether it could. A second call changes nothing."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python import pywrap_tfe
 
         bindings = {name: getattr(pywrap_tfe, name) for name in _WAITING}
@@ -44,7 +44,7 @@ def install() -> bool:
             library = ctypes.CDLL(os.path.join(tf.sysconfig.get_lib(), _LIBRARY))
             calls = {name: _raising(library, getattr(library, name), types) for name, (types, _) in _WAITING.items()}
         except (OSError, AttributeError) as error:
-            lacks.say_without(__file__, f'TensorFlow {tf.__version__} is built in another way ({error})')
+            lacks.say_without(f'TensorFlow {tf.__version__} is built in another way ({error})', 'python_lock')
             return False
         for name, binding in bindings.items():
             setattr(pywrap_tfe, name, _without_lock(binding, calls[name], _WAITING[name][1]))
@@ -59,7 +59,7 @@ def _without_lock(binding, call, converted):
     def waiting(context, *arguments):
         pointer = _pointer(context)
         if pointer is None:
-            lacks.say_without(__file__, f'TensorFlow {tf.__version__} has its context in another form')
+            lacks.say_without(f'TensorFlow {tf.__version__} has its context in another form', 'python_lock')
             return binding(context, *arguments)
         return call(pointer, *converted(*arguments))
 

@@ -21,7 +21,7 @@ def mend(module) -> None:
     @functools.wraps(original)
     def init(self, *args, **kwargs):
         original(self, *args, **kwargs)
-        with lacks.or_without(__file__):
+        with lacks.or_without():
             self._recovery_wait_secs = min(self._recovery_wait_secs, _POLL_SECS)
 
     session_manager.SessionManager.__init__ = init

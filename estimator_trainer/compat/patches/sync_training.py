@@ -118,7 +118,7 @@ def wait_for_the_end_of_all_data() -> None:
     Raises:
         UsageError: those of another task go on.
     """
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         try:
             barrier = f'estimator_trainer/end_of_data/{next(_ends)}'
             coordination_service.wait_at_barrier(barrier, _END_OF_DATA_SECS * 1000)
@@ -136,7 +136,7 @@ def raise_when_a_task_is_lost() -> None:
     It makes a new session, for ever: with a strategy the process has to be started again, and a
     parameter server that comes back has lost its variables.
     """
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         if monitored_session._PREEMPTION_ERRORS:
             monitored_session._PREEMPTION_ERRORS = ()
 

@@ -16,7 +16,7 @@ _numbered: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # graph -> [
 
 def install() -> None:
     """From here on they are noted."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.framework import random_seed
 
         _note(random_seed)

@@ -76,7 +76,7 @@ def _find_removed_modules() -> None:
 def _add_estimator(namespace) -> None:
     if 'estimator' in vars(namespace) or not _is_needed():
         return
-    with lacks.refused(__file__):
+    with lacks.refused():
         from tensorflow.python.util import lazy_loader
 
     from estimator_trainer.compat.restore import keras_2
@@ -138,7 +138,7 @@ def _before_estimators() -> None:
 
 def _add_api_name() -> None:
     """Teaches `tf_export` the API name 'estimator', which tensorflow_estimator's modules export to."""
-    with lacks.refused(__file__):
+    with lacks.refused():
         from tensorflow.python.util import tf_export
 
         if not hasattr(tf_export, 'ESTIMATOR_API_NAME'):
