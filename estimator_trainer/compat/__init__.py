@@ -19,7 +19,7 @@ from estimator_trainer.compat import hook
 
 FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
 # What switches of `compat run` set for the program; its sitecustomize reads them.
-TF1_VARIABLE = 'ESTIMATOR_TRAINER_TF1'  # --tf1: a `tf1_names.whose.VersionRule`
+TF1_VARIABLE = 'ESTIMATOR_TRAINER_TF1'  # --tf1: a `tf1_names.version_rule.VersionRule`
 INTERNALS_VARIABLE = 'ESTIMATOR_TRAINER_INTERNALS'  # --internals
 SEED_VARIABLE = 'ESTIMATOR_TRAINER_SEED'  # --stable-seeds: the seed
 PYTHON_VARIABLE = 'ESTIMATOR_TRAINER_PYTHON'  # the interpreter of the program; in others nothing happens

@@ -14,8 +14,6 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import worker_mode
-
 _MOST_WISHES = 16  # of all hooks of a task together
 _EVERY_SECS = 0.5  # between two meetings without a session
 _MOST_STEPS = 10  # between them: ten steps that have become slow have to fit into the grace period
@@ -36,7 +34,7 @@ def join(wishes, count: int) -> 'Participant':
     """
     graph, strategy = tf.compat.v1.get_default_graph(), tf.distribute.get_strategy()
     if not hasattr(graph, '_agreement'):
-        if not worker_mode.is_of_several(strategy):
+        if not has_several_tasks(strategy):
             return Participant(None, wishes, slice(0, count))
         mine = placeholder()  # nobody reduces a loss here
         of_graph(lambda: add_up(strategy, mine), mine, None)
@@ -219,3 +217,14 @@ class EagerAgreement:
             steps = min(_MOST_STEPS, max(1, int(_EVERY_SECS / secs_per_step)))
         self._met = (self._steps, now)
         return steps
+
+
+def has_several_tasks(strategy) -> bool:
+    """Whether the replicas of a strategy are in several tasks.
+
+    Touches: StrategyExtended._in_multi_worker_mode, which TensorFlow asks itself
+    Without it: the tasks agree in an all-reduce of their own also where there is one task, or never where there are
+      several
+    For: the trainer and every program
+    """
+    return strategy.extended._in_multi_worker_mode()

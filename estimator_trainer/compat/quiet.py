@@ -70,16 +70,16 @@ def silence_deprecations() -> None:
     """Every line of an Estimator is deprecated; TensorFlow's other warnings stay, and what a job logs."""
     import tensorflow as tf
 
-    from estimator_trainer.compat.patches import deprecations, job_lines
+    from estimator_trainer.compat.patches import log_lines
 
-    deprecations.silence()
+    log_lines.silence_deprecations()
     if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
         return
     warnings.filterwarnings('ignore', category=UserWarning, module=r'(tf_keras|keras)\b')
     warnings.filterwarnings('ignore', 'To make it possible to preserve tf.data options')
     warnings.filterwarnings('ignore', r'`(tf\.(layers|nn\.rnn_cell)\.\w+|layer\.\w+)` is deprecated', UserWarning)
     tf.get_logger().setLevel('INFO')
-    tf.get_logger().addFilter(job_lines.are_shown)
+    tf.get_logger().addFilter(log_lines.are_shown)
     tf.get_logger().addFilter(lambda record: helps(record.getMessage()))
 
 

@@ -11,7 +11,7 @@ import logging
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import export_signatures
+from estimator_trainer.compat.patches import estimators
 
 _log = logging.getLogger('estimator_trainer')
 DEFAULT = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
@@ -22,7 +22,7 @@ def exporting(estimator):
     """`estimator.export_saved_model`, with such a signature."""
 
     def export_saved_model(*args, **kwargs):
-        with export_signatures.of_completed(completed):
+        with estimators.export_outputs_completed(completed):
             return estimator.export_saved_model(*args, **kwargs)
 
     return export_saved_model

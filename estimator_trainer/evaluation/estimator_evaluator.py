@@ -4,7 +4,7 @@ import logging
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import evaluation_graph, keras_seeds
+from estimator_trainer.compat.patches import evaluation_graph, seeds
 from estimator_trainer.evaluation import default_signature, kept_graph
 from estimator_trainer.evaluation.progress import EvaluationProgress
 
@@ -35,7 +35,7 @@ class EstimatorEvaluator:
         self.export_saved_model = default_signature.exporting(estimator)
 
     def metric_names(self) -> set:
-        with keras_seeds.kept():
+        with seeds.kept():
             graph = self._graph()
             if graph is not None:
                 return graph.metric_names
@@ -57,7 +57,7 @@ class EstimatorEvaluator:
             raise
 
     def predictions(self, checkpoint: str) -> list[dict]:
-        with keras_seeds.kept():
+        with seeds.kept():
             batches = self._estimator.predict(self._input_fn, checkpoint_path=checkpoint, yield_single_examples=False)
             return list(batches)  # its graph is the default one until the last batch
 

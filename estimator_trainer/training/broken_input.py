@@ -15,7 +15,7 @@ import sys
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import python_functions, session_end
+from estimator_trainer.compat.patches import session_mends
 from estimator_trainer.data.remote import patience
 from estimator_trainer.training import what_failed
 
@@ -28,7 +28,7 @@ def install(watchdog) -> None:
     """After this call an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
     the data that does not answer is not waited for then."""
     watchdog.when_told_to_stop(patience.give_up)
-    session_end.install(lambda exception: ends_training(exception, watchdog), of_the_data)
+    session_mends.decide_ends(lambda exception: ends_training(exception, watchdog), of_the_data)
 
 
 def ends_training(exception, watchdog) -> bool:
@@ -54,4 +54,4 @@ def _between_steps(exception) -> bool:
     """A hook has failed, or the input of the next step."""
     if isinstance(exception, _OF_THE_NUMBERS) or not isinstance(exception, Exception):
         return False
-    return python_functions.have_failed() or not isinstance(exception, tf.errors.OpError)
+    return session_mends.functions_have_failed() or not isinstance(exception, tf.errors.OpError)

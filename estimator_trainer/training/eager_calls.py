@@ -4,7 +4,7 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import determinism
+from estimator_trainer.compat.patches import eager_context
 from estimator_trainer.training import step_batches
 from estimator_trainer.training.calls import LONGEST_CALL_SECS
 
@@ -81,6 +81,6 @@ def _with_time(share, began):
 
 def _now():
     """Seconds by some clock. TensorFlow's own may not be read where its operations have to be deterministic."""
-    if determinism.is_on():
+    if eager_context.is_deterministic():
         return tf.ensure_shape(tf.numpy_function(time.monotonic, [], tf.float64), [])
     return tf.timestamp()

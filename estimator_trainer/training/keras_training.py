@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat.agreement import EagerAgreement
-from estimator_trainer.compat.patches import optimizer_settings, replica_averages
+from estimator_trainer.compat.patches import optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries
 from estimator_trainer.training import broken_input, dues, loop, reports
@@ -45,7 +45,7 @@ class KerasTraining:
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
             self.optimizer = job.parts.make_optimizer(params.as_dict())
-            optimizer_settings.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
+            optimizer_parts.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
@@ -151,7 +151,7 @@ class KerasTraining:
 
     def rate(self, step: int | None = None) -> float:
         """The learning rate of a step that follows `step` others; by default of the next one."""
-        rate = optimizer_settings.settings(self.optimizer)['learning_rate']
+        rate = optimizer_parts.settings(self.optimizer)['learning_rate']
         done = self._loop.step if step is None else step
         return float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
 
@@ -174,7 +174,7 @@ class KerasTraining:
     def save(self, step: int) -> None:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a
         BatchNormalization, needs all of them."""
-        with replica_averages.read_beforehand(self.model.variables):
+        with strategy_mends.averages_read_beforehand(self.model.variables):
             if not self._plan.is_chief:
                 return
             weights = self.model.trainable_variables

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat.patches import eager_mode, forked_session, heartbeat, python_functions, python_lock
+from estimator_trainer.compat.patches import coordination_service, eager_context, python_lock, session_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.training import broken_input, dues
@@ -63,8 +63,8 @@ def make_run_configs(plan, watchdog) -> RunConfigs:
     _set_tf_config(for_tensorflow)
     with watchdog.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
         train_strategy = _train_strategy(plan)
-    python_functions.install(watchdogs.SIGNALS)
-    forked_session.install()
+    session_mends.guard_functions(watchdogs.SIGNALS)
+    session_mends.end_forked_children()
     if plan.trains_alone:
         broken_input.install(watchdog)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
@@ -97,7 +97,7 @@ def _train_strategy(plan):
         return None
     python_lock.install()  # so that the watchdog runs while this task waits for the others
     # A job may have turned eager execution off. The strategy starts the service by which tasks agree only with it.
-    with heartbeat.put_off(), eager_mode.at_once():
+    with coordination_service.heartbeats_put_off(), eager_context.at_once():
         return tf.distribute.MultiWorkerMirroredStrategy()
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import determinism, graphs
+from estimator_trainer.compat.patches import eager_context, graphs
 from estimator_trainer.training import step_functions
 
 v1 = tf.compat.v1
@@ -136,7 +136,7 @@ def measured_wait(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
 
 def _measured(ops) -> tf.Tensor | None:
     asking = [op for op in ops if op.type in step_functions.ASKS]
-    if not asking or determinism.is_on() or any(graphs.is_in_control_flow(op) for op in asking):
+    if not asking or eager_context.is_deterministic() or any(graphs.is_in_control_flow(op) for op in asking):
         return None
     graph = asking[0].graph
     with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):

@@ -97,11 +97,9 @@ class Functions:
 
 def _changes_state(node) -> bool:
     """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
-    from estimator_trainer.compat.patches import op_definitions  # a TensorFlow of the future may lack it
-
     if node.op in _CALL_PYTHON:
         return True
-    known = op_definitions.of(node.op)
+    known = graphs.definition(node.op)
     is_pure = known is None or not known.is_stateful
     return not (is_pure or calls(node) or draws(node) or _only_reads(node.op))
 

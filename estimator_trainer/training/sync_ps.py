@@ -17,7 +17,7 @@ import errno
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
-from estimator_trainer.compat.patches import applied_gradients
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoint_errors
 from estimator_trainer.training import parameter_server
@@ -60,7 +60,7 @@ class _Updates:
 
     def of_all_optimizers(self):
         """A context manager: optimizers that apply gradients meanwhile apply the mean of all workers'."""
-        return applied_gradients.replaced(self._applies_mean, _refuse)
+        return optimizer_parts.apply_gradients_replaced(self._applies_mean, _refuse)
 
     def _applies_mean(self, original):
         def apply_gradients(optimizer, grads_and_vars, *args, **kwargs):

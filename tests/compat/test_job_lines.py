@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from estimator_trainer.compat.patches import job_lines
+from estimator_trainer.compat.patches import log_lines
 
 PACKAGES = os.path.join(os.sep, 'venv', 'lib', 'python3.11', 'site-packages')
 
@@ -15,7 +15,7 @@ PACKAGES = os.path.join(os.sep, 'venv', 'lib', 'python3.11', 'site-packages')
 def root(monkeypatch):
     root = logging.getLogger()
     monkeypatch.setattr(root, 'handlers', [])
-    monkeypatch.setattr(job_lines, '_of_job', '')
+    monkeypatch.setattr(log_lines, '_of_job', '')
     level = root.level
     root.setLevel(logging.WARNING)
     yield root
@@ -31,18 +31,18 @@ def root(monkeypatch):
         (os.path.join(PACKAGES, 'mine.py'), True),
         (os.path.join(PACKAGES, 'theirs', 'mine.py'), False),
         (logging.__file__, False),
-        (job_lines.__file__, False),
+        (log_lines.__file__, False),
     ],
 )
 def test_files(path, is_of_job, root):
-    job_lines.show('mine.model:job')
-    assert job_lines.is_of_job(path) == is_of_job
+    log_lines.show('mine.model:job')
+    assert log_lines.is_of_job(path) == is_of_job
 
 
 def test_lines(root, capsys, tmp_path):
     root.handlers[:] = [logging.StreamHandler(sys.stderr)]  # as the first logging.warning() leaves it
     root.handlers[0].setFormatter(logging.Formatter(logging.BASIC_FORMAT))
-    job_lines.show('mine:job')
+    log_lines.show('mine:job')
     for folder in ('mine', 'site-packages'):
         text = f"logging.info('{folder} says it')\nlogging.getLogger('x').warning('{folder} warns')"
         exec(compile(text, tmp_path / folder / 'lines.py', 'exec'), {'logging': logging})
@@ -55,5 +55,5 @@ def test_a_job_that_has_configured_logging_keeps_it(options, root):
     root.handlers[:] = []  # without pytest's
     logging.basicConfig(**options)
     before = [*root.handlers], root.level
-    job_lines.show('mine:job')
+    log_lines.show('mine:job')
     assert ([*root.handlers], root.level) == before

@@ -1,4 +1,4 @@
-"""compat.patches.process_pools: who waits for a Pool whose worker was told to stop with the task."""
+"""compat.patches.child_processes: who waits for a Pool whose worker was told to stop with the task."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ BOUND_SECS = 120
 PROGRAM = """
 import logging, multiprocessing, os, signal, sys, time
 from concurrent.futures.process import BrokenProcessPool
-from estimator_trainer.compat.patches import process_pools
+from estimator_trainer.compat.patches import child_processes
 from estimator_trainer.lifecycle import watchdog
 
 def strike(signum):
@@ -116,9 +116,9 @@ ends(lambda: pool.apply(abs, [-1]))
 def test_a_worker_that_dies_long_before_this_process_is_told(tmp_path):
     code, err = run(
         f"""
-process_pools._TOLD_SECS = 0
+child_processes._TOLD_SECS = 0
 answer = pool.apply_async(strike, [{int(signal.SIGTERM)}])
-while not process_pools._doubtful: time.sleep(.01)
+while not child_processes._doubtful: time.sleep(.01)
 os.kill(os.getpid(), signal.SIGTERM)
 ends(answer.get)
 ends(lambda: pool.apply(abs, [1]))

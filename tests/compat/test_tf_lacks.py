@@ -49,28 +49,31 @@ def input_waits(patch):
 
 
 GOES_ON = {  # name of a patch: (how it is applied, what it uses)
-    'deprecations': (
-        lambda patch: patch.silence(),
+    'log_lines.silence_deprecations': (
+        lambda patch: patch.silence_deprecations(),
         ['tensorflow.python.util:deprecation', 'tensorflow.python.util.deprecation:_PRINT_DEPRECATION_WARNINGS'],
     ),
-    'determinism': (
-        lambda patch: patch.is_on(),
+    'eager_context.is_deterministic': (
+        lambda patch: patch.is_deterministic(),
         ['tensorflow.python.framework:config', 'tensorflow.python.framework.config:is_op_determinism_enabled'],
     ),
-    'device_iterators': (
-        mends(ESTIMATOR, 'device_iterators'),
+    'session_mends.close_at_once': (
+        mends(ESTIMATOR, 'session_mends.close_at_once'),
         [
             'tensorflow.python.data.ops:multi_device_iterator_ops',
             'tensorflow.python.data.ops.multi_device_iterator_ops:_create_device_dataset',
         ],
     ),
-    'eager_mode': (lambda patch: enter(patch.at_once()), ['tensorflow.python.eager:context', f'{CONTEXT}:eager_mode']),
-    'eager_options': (
+    'eager_context.at_once': (
+        lambda patch: enter(patch.at_once()),
+        ['tensorflow.python.eager:context', f'{CONTEXT}:eager_mode'],
+    ),
+    'eager_context.set_options': (
         lambda patch: patch.set_options(None, None),
         ['tensorflow.python.eager:context', f'{CONTEXT}:context'],
     ),
-    'forked_session': (
-        lambda patch: patch.install(),
+    'session_mends.end_forked_children': (
+        lambda patch: patch.end_forked_children(),
         [
             'tensorflow.python.training:monitored_session',
             'tensorflow.python.training.monitored_session:_MonitoredSession',
@@ -83,12 +86,12 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
             'tensorflow.python.framework.ops:Operation._add_control_input',
         ],
     ),
-    'heartbeat': (
-        lambda patch: enter(patch.put_off()),
+    'coordination_service.heartbeats_put_off': (
+        lambda patch: enter(patch.heartbeats_put_off()),
         ['tensorflow.python.eager:context', f'{CONTEXT}:context', f'{CONTEXT}:Context.configure_coordination_service'],
     ),
-    'lone_evaluator': (
-        mends(f'{DISTRIBUTE}.collective_all_reduce_strategy', 'lone_evaluator'),
+    'multi_worker_mends.evaluate_alone': (
+        mends(f'{DISTRIBUTE}.collective_all_reduce_strategy', 'multi_worker_mends.evaluate_alone'),
         [
             f'{DISTRIBUTE}.collective_all_reduce_strategy:CollectiveAllReduceExtended',
             f'{DISTRIBUTE}.collective_all_reduce_strategy:CollectiveAllReduceExtended._initialize_strategy',
@@ -106,8 +109,8 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
             *(f'{LAUNCHER}.{name}' for name in ('all_reduce', 'batch_all_reduce', '_next_instance_key')),
         ],
     ),
-    'python_functions': (
-        lambda patch: patch.install(()),
+    'session_mends.guard_functions': (
+        lambda patch: patch.guard_functions(()),
         ['tensorflow.python.ops:script_ops', 'tensorflow.python.ops.script_ops:FuncRegistry'],
     ),
     'python_lock': (
@@ -120,20 +123,20 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
             ),
         ],
     ),
-    'readiness': (
-        mends(ESTIMATOR, 'readiness'),
+    'session_mends.look_often': (
+        mends(ESTIMATOR, 'session_mends.look_often'),
         ['tensorflow.python.training:session_manager', 'tensorflow.python.training.session_manager:SessionManager'],
     ),
-    'sparse_gradients': (
-        mends(f'{DISTRIBUTE}.cross_device_utils', 'sparse_gradients'),
+    'multi_worker_mends.add_up_tables': (
+        mends(f'{DISTRIBUTE}.cross_device_utils', 'multi_worker_mends.add_up_tables'),
         [LAUNCHER, f'{LAUNCHER}.all_reduce_indexed_slices', f'{LAUNCHER}.all_reduce'],
     ),
     'sync_training': (
         lambda patch: patch.raise_when_a_task_is_lost(),
         ['tensorflow.python.training.monitored_session:_PREEMPTION_ERRORS'],
     ),
-    'unseeded_operations': (
-        lambda patch: patch.install(),
+    'graphs.note_unseeded': (
+        lambda patch: patch.note_unseeded(),
         ['tensorflow.python.framework:random_seed', 'tensorflow.python.framework.random_seed:get_seed'],
     ),
 }
@@ -142,11 +145,17 @@ REFUSED = {
         lambda patch: patch.wait_at_barrier('all', 1),
         ['tensorflow.python.eager:context', f'{CONTEXT}:Context.wait_at_barrier'],
     ),
-    'coordination_service ': (lambda patch: patch.tell('key', 'text'), [f'{CONTEXT}:Context.set_config_key_value']),
-    'coordination_service  ': (lambda patch: patch.told('key', 1), [f'{CONTEXT}:Context.get_config_key_value']),
-    'keras_seeds': (lambda patch: enter(patch.begun_anew(1)), [f'{KERAS}:_SEED_GENERATOR']),
-    'op_definitions': (
-        lambda patch: patch.of('Add'),
+    'coordination_service ': (
+        lambda patch: patch.send_text('key', 'text'),
+        [f'{CONTEXT}:Context.set_config_key_value'],
+    ),
+    'coordination_service  ': (
+        lambda patch: patch.received_text('key', 1),
+        [f'{CONTEXT}:Context.get_config_key_value'],
+    ),
+    'seeds._generators': (lambda patch: enter(patch.begun_anew(1)), [f'{KERAS}:_SEED_GENERATOR']),
+    'graphs.definition': (
+        lambda patch: patch.definition('Add'),
         ['tensorflow.python.framework:op_def_registry', 'tensorflow.python.framework.op_def_registry:get'],
     ),
     'seeds': (
@@ -277,12 +286,12 @@ class OfTensorFlow:
 
 
 def test_a_loss_that_would_be_another_one_is_refused(monkeypatch):
-    from estimator_trainer.compat.patches import mean_loss
+    from estimator_trainer.compat.patches import strategy_mends
 
     class BaseHead:
         create_estimator_spec_train_op = staticmethod(lambda: 'train_op')
 
-    mean_loss.mend(BaseHead)
+    strategy_mends.report_mean_loss(BaseHead)
     monkeypatch.setattr(v1, 'get_default_graph', OfTensorFlow)
     assert BaseHead.create_estimator_spec_train_op() == 'train_op'  # alone it does not matter
     monkeypatch.setattr(tf.distribute, 'get_strategy', lambda: tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1']))
@@ -294,7 +303,7 @@ def test_a_loss_that_would_be_another_one_is_refused(monkeypatch):
 
 
 def test_a_variable_whose_average_cannot_be_read_beforehand_is_refused():
-    from estimator_trainer.compat.patches import replica_averages
+    from estimator_trainer.compat.patches import strategy_mends
 
     class Average(tf.distribute.DistributedValues):
         __module__ = 'tensorflow.python.distribute.values'
@@ -304,7 +313,7 @@ def test_a_variable_whose_average_cannot_be_read_beforehand_is_refused():
             pass
 
     with pytest.raises(AttributeError) as raised:
-        enter(replica_averages.read_beforehand([Average()]))
+        enter(strategy_mends.averages_read_beforehand([Average()]))
     assert '_get_cross_replica, and without it: a checkpoint of the chief alone' in lacks.refusal(raised.value)
 
 
@@ -322,7 +331,7 @@ def test_errors_of_others_are_left_alone(raising):
 def test_without_the_api_names_there_are_no_estimators(without, monkeypatch):
     from estimator_trainer.compat import restore
 
-    without('heartbeat', 'tensorflow.python.util:tf_export')
+    without('seeds', 'tensorflow.python.util:tf_export')
     with pytest.raises(lacks.Refused, match='tf_export, and without it: there is no tf.estimator'):
         restore._add_api_name()
 

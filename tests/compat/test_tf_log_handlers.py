@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from estimator_trainer.compat.patches import log_handlers
+from estimator_trainer.compat.patches import log_lines
 
 
 class TensorFlow:
@@ -31,7 +31,7 @@ def test_once_on_the_terminal(configured, often, capsys, monkeypatch, tmp_path):
     if configured:
         logging.basicConfig(**{**configured, **({'filename': file} if 'filename' in configured else {})})
     tensorflow = TensorFlow()
-    log_handlers.mend(tensorflow)
+    log_lines.print_once(tensorflow)
     kept = [each for each in root.handlers if getattr(each, 'stream', None) is sys.__stdout__]
     for each in kept:
         monkeypatch.setattr(each, 'stream', sys.stdout)

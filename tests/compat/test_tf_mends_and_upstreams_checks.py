@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import best_exporter, early_stopping_hooks, sync_training, training_end
+from estimator_trainer.compat.patches import early_stopping_hooks, evaluation_mends, sync_training, training_end
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_best_exporter_takes_a_folder_that_cannot_be_listed_for_none(monkeypatch
     monkeypatch.setattr(tf.io.gfile, 'isdir', lambda path: True)
     denied = tf.errors.PermissionDeniedError(None, None, 'no')
     monkeypatch.setattr(tf.io.gfile, 'listdir', mock.Mock(side_effect=denied))
-    assert not best_exporter._has_exports('/exports')
+    assert not evaluation_mends._has_exports('/exports')
 
 
 class Saver:

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import momentum
+from estimator_trainer.compat.patches import optimizer_parts
 
 v1 = tf.compat.v1
 
@@ -12,7 +12,7 @@ def test_rows_are_updated_as_in_v1():
     def gradient():
         return tf.IndexedSlices(tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([1, 3]), tf.constant([5, 2]))
 
-    table, optimizer = tf.Variable(tf.ones([5, 2])), momentum.Momentum(0.1, 0.9)
+    table, optimizer = tf.Variable(tf.ones([5, 2])), optimizer_parts.Momentum(0.1, 0.9)
     for _ in range(3):
         optimizer.apply_gradients([(gradient(), table)])
     ours = table.numpy()

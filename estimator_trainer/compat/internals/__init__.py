@@ -5,7 +5,7 @@ Without it: programs that import them fail with an ImportError
 For: programs under `compat run --internals` or `--tf1`
 
 moved.ini says where each of them is now. A name that TensorFlow still has is left alone. Programs of that time also use
-names that NumPy and Keras have removed since: `restored`.
+names that NumPy and Keras have removed since.
 """
 
 import configparser
@@ -17,10 +17,11 @@ import pathlib
 import sys
 
 from estimator_trainer.compat import hook
-from estimator_trainer.compat.internals import restored
 
 _ROOT = 'tensorflow.python.'
 _WHOLE = '*'  # the section of modules that moved as a whole
+# NumPy 1.24 removed them; they were Python's own types. NumPy 2 has a bool again, which is its scalar type.
+_NUMPY = {'int': int, 'float': float, 'complex': complex, 'bool': bool, 'object': object, 'str': str}
 
 
 def install() -> None:
@@ -30,7 +31,7 @@ def install() -> None:
         sys.meta_path.append(_MovedModules(names.pop(_WHOLE)))  # last: TensorFlow's own module wins
     for module, moved in names.items():
         hook.after(_ROOT + module, functools.partial(_look_up, moved))
-    restored.install(hook)
+    _restore_removed()
 
 
 @functools.cache
@@ -87,3 +88,31 @@ class _Moved(importlib.abc.Loader):
     def exec_module(self, module):
         if self._now:
             sys.modules[module.__name__] = importlib.import_module(_ROOT + self._now)
+
+
+def _restore_removed() -> None:
+    """Puts back what old programs use of NumPy and Keras, as these packages are imported.
+
+    Touches: names of numpy, and Layer.apply of Keras 2
+    Without it: programs that use these names fail
+    For: programs under `compat run --internals` or `--tf1`
+    """
+    hook.after('numpy', _restore_numpy)
+    for keras in ('keras', 'tf_keras'):
+        hook.after(f'{keras}.src.engine.base_layer', _restore_apply)
+
+
+def _restore_numpy(numpy):
+    for name, kind in _NUMPY.items():
+        if name not in vars(numpy):
+            setattr(numpy, name, kind)
+
+
+def _restore_apply(base_layer):
+    if not hasattr(base_layer.Layer, 'apply'):
+        base_layer.Layer.apply = _apply
+
+
+def _apply(self, inputs, *args, **kwargs):
+    """Calls the layer, or the model."""
+    return self(inputs, *args, **kwargs)

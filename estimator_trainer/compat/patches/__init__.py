@@ -18,26 +18,26 @@ _UPSTREAM = 'tensorflow_estimator.python.estimator.'
 _DISTRIBUTE = 'tensorflow.python.distribute.'
 
 AFTER = (  # (module, the patches that its import calls)
-    ('tensorflow', ('log_handlers',)),
+    ('tensorflow', ('log_lines.print_once',)),
     (
         _UPSTREAM + 'estimator',
         (
-            'coordinator',
+            'strategy_mends.drive_clusters',
             'sync_training',
-            'wishes_with_loss',
-            'device_iterators',
-            'own_loss_metric',
-            'garbage',
-            'readiness',
+            'strategy_mends.add_up_wishes_with_loss',
+            'session_mends.close_at_once',
+            'evaluation_mends.allow_own_loss_metric',
+            'evaluation_mends.free_graphs',
+            'session_mends.look_often',
         ),
     ),
-    (_UPSTREAM + 'run_config', ('coordinator',)),
-    (_UPSTREAM + 'training', ('coordinator', 'training_end')),
-    (_DISTRIBUTE + 'collective_all_reduce_strategy', ('lone_evaluator',)),
-    (_DISTRIBUTE + 'cross_device_utils', ('sparse_gradients',)),
+    (_UPSTREAM + 'run_config', ('strategy_mends.drive_clusters',)),
+    (_UPSTREAM + 'training', ('strategy_mends.drive_clusters', 'training_end')),
+    (_DISTRIBUTE + 'collective_all_reduce_strategy', ('multi_worker_mends.evaluate_alone',)),
+    (_DISTRIBUTE + 'cross_device_utils', ('multi_worker_mends.add_up_tables',)),
     (_UPSTREAM + 'early_stopping', ('early_stopping_hooks',)),
-    (_UPSTREAM + 'exporter', ('best_exporter',)),
-    (_UPSTREAM + 'head.base_head', ('mean_loss',)),
+    (_UPSTREAM + 'exporter', ('evaluation_mends.remember_best',)),
+    (_UPSTREAM + 'head.base_head', ('strategy_mends.report_mean_loss',)),
 )
 
 _enabled = False

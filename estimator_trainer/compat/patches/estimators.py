@@ -8,6 +8,9 @@ Without it: an Estimator that a job has made cannot be evaluated exactly, traine
 For: the trainer and `migrate`
 """
 
+import contextlib
+from collections.abc import Callable, Iterator
+
 import tensorflow as tf
 
 
@@ -81,3 +84,27 @@ def mend_summary_of_replicas(scaffold) -> None:
         summary = summary.control_inputs[0]
     if isinstance(summary, tf.Operation) and summary.outputs:
         scaffold._summary_op = summary.outputs[0]
+
+
+@contextlib.contextmanager
+def export_outputs_completed(complete: Callable[..., dict]) -> Iterator[None]:
+    """Lets the trainer complete the outputs of an export before Estimator makes signatures of them.
+
+    Touches: build_all_signature_defs in the module export.export_lib of tensorflow_estimator
+    Without it: an export of a classifier with raw receivers has no `serving_default`, which servers ask for
+    For: the trainer
+
+    Inside, Estimator builds the signatures of `complete(receiver_tensors, export_outputs)`.
+    """
+    from tensorflow_estimator.python.estimator.export import export_lib
+
+    build = export_lib.build_all_signature_defs
+
+    def build_completed(receiver_tensors, export_outputs, *args, **kwargs):
+        return build(receiver_tensors, complete(receiver_tensors, export_outputs), *args, **kwargs)
+
+    export_lib.build_all_signature_defs = build_completed
+    try:
+        yield
+    finally:
+        export_lib.build_all_signature_defs = build

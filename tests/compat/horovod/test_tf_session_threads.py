@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.horovod import session_threads
+from estimator_trainer.compat.horovod import collectives
 
 v1 = tf.compat.v1
 BOUND_SECS = 60
@@ -21,7 +21,7 @@ def meeting(count):
         return np.float32(1)
 
     def operation():
-        session_threads.count()
+        collectives.count_operation()
         return tf.numpy_function(wait, [], tf.float32)
 
     return operation
@@ -47,6 +47,6 @@ def test_a_monitored_session_as_well():
 
 def test_a_graph_with_one_of_them_has_the_session_that_was_asked_for():
     with tf.Graph().as_default() as graph:
-        session_threads.count()
+        collectives.count_operation()
         config = v1.ConfigProto(inter_op_parallelism_threads=2)
-        assert session_threads.with_threads(graph, config) is config
+        assert collectives.with_threads(graph, config) is config

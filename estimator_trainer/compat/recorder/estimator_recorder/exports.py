@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+
 from estimator_recorder.recording import told
 
 _EXAMPLES = 8

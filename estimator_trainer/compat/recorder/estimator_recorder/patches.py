@@ -119,9 +119,9 @@ def _warm_start(original, state):
 def _keeping_batches(original):
     @functools.wraps(original)
     def call_model_fn(self, features, labels, mode, config):
-        from estimator_recorder import recorded_batches
+        from estimator_recorder import session_hooks
 
-        recorded_batches.keep(features, labels)
+        session_hooks.keep_batch(features, labels)
         return original(self, features, labels, mode, config)
 
     return call_model_fn

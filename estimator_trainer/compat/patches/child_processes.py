@@ -1,24 +1,55 @@
-"""Makes a `multiprocessing.Pool` fail, instead of hang, when its workers are told to stop together with the task.
+"""Keeps Ctrl-C from helpers that `multiprocessing` starts by exec, and stops the start of processes while a task ends.
 
-Touches: private parts of multiprocessing.pool.Pool
-Without it: a task that is told to stop waits for ever for the result of a worker that was told so as well
+Touches: multiprocessing.util.spawnv_passfds, subprocess.Popen._execute_child and multiprocessing.process.BaseProcess
+Without it: Ctrl-C also ends the helpers that feed a task before it has saved; and a thread that starts a process while
+  its task ends leaves that process behind
 For: the trainer
-
-An engine sends SIGTERM to every process of a task. The trainer finishes its step and saves, but a worker of a Pool
-dies at once, and it may hold the lock of the pool's queue. Pool starts another worker, but the result of the dead
-one never comes, and the step that waits for it never ends. With this module the waiting code gets the exception that
-a ProcessPoolExecutor would raise, and the task can save.
 """
 
 import functools
 import logging
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import pool as pools
+from multiprocessing import util
 
 _log = logging.getLogger('estimator_trainer')
+
+
+def start_none() -> None:
+    """From here on a thread that starts a process waits: this one ends. `forks.no_more` is the same for forks."""
+    subprocess.Popen._execute_child = _wait  # these call exec, and so come by no hook
+    if 'multiprocessing.process' in sys.modules:
+        sys.modules['multiprocessing.process'].BaseProcess.start = _wait
+
+
+def _wait(*args, **kwargs):
+    """For the end of this process, which is near. An exception would only be noise."""
+    threading.Event().wait()
+
+
+def keep_ctrl_c_away() -> None:
+    """From here on helpers that `multiprocessing` starts by exec (spawn, forkserver) have SIGINT blocked: Ctrl-C,
+    which a terminal sends to all processes of a group, is this process's. A second call changes nothing."""
+    start = util.spawnv_passfds
+    if getattr(start, 'blocks', False):
+        return
+
+    def blocking(*args):
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a mask survives exec, a handler does not
+        try:
+            return start(*args)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    blocking.blocks = True
+    util.spawnv_passfds = blocking
+
+
 _TOLD_SECS = 2  # a worker may die before this process sees its own signal
 _MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: the forkserver that knew the code has ended too
 
@@ -30,7 +61,7 @@ _doubtful = []  # (results, error, when) of pools whose worker died like that be
 _owed = threading.local()  # in the thread that looks after a pool's workers: the results that callers wait for
 
 
-def told_to_stop() -> None:
+def break_pools() -> None:
     """From here on a pool that loses a worker raises an exception in all code that waits for its results."""
     _told.set()
     for results, error, _ in _recent(_doubtful):
@@ -42,8 +73,18 @@ def _recent(doubtful) -> list:
     return [entry for entry in doubtful if time.monotonic() - entry[-1] < _DOUBT_SECS]
 
 
-def install() -> None:
-    """Changes multiprocessing.pool.Pool. A second call changes nothing."""
+def let_pools_fail() -> None:
+    """Makes a multiprocessing.Pool fail, instead of hang, when its workers are told to stop together with the task.
+
+    Touches: private parts of multiprocessing.pool.Pool
+    Without it: a task that is told to stop waits for ever for the result of a worker that was told so as well
+    For: the trainer
+
+    An engine sends SIGTERM to every process of a task. The trainer finishes its step and saves, but a worker of a Pool
+    dies at once, and it may hold the lock of the pool's queue. Pool starts another worker, but the result of the dead
+    one never comes, and the step that waits for it never ends. Here the waiting code gets the exception that a
+    ProcessPoolExecutor would raise, and the task can save. A second call changes nothing.
+    """
     if hasattr(pools.Pool._check_running, '__wrapped__'):
         return
     handle, terminate = pools.Pool._handle_workers.__func__, pools.Pool._terminate_pool.__func__

@@ -14,6 +14,7 @@ import os
 import sys
 import sysconfig
 
+from estimator_trainer.compat import lacks
 from estimator_trainer.this_process import log
 
 _HOOKS = {('basic_session_run_hooks.py', '_log_tensors'), ('basic_session_run_hooks.py', '_log_and_record')}
@@ -101,3 +102,39 @@ class _Formatter(logging.Formatter):
         if record.levelno >= logging.WARNING:
             record.message = f'{record.levelname}: {record.name}: {record.message}'
         return super().formatMessage(record)
+
+
+def print_once(tensorflow) -> None:
+    """Prints a line of `tf.logging` once.
+
+    Touches: the handlers of tf.get_logger()
+    Without it: once `logging` is configured after the import of TensorFlow, as absl.app, `logging.basicConfig` and the
+      first `logging.warning` do, each line of `tf.logging` is printed twice
+    For: every program
+    """
+    logger = tensorflow.get_logger()
+    for handler in logger.handlers:
+        handler.addFilter(lambda record: not (logger.propagate and _is_printed_by_root(record)))
+
+
+def _is_printed_by_root(record) -> bool:
+    return any(record.levelno >= each.level and _prints(each) for each in logging.getLogger().handlers)
+
+
+def _prints(handler) -> bool:
+    stream = getattr(getattr(handler, 'python_handler', handler), 'stream', None)  # absl's has one within
+    return stream in (sys.stderr, sys.stdout, sys.__stderr__, sys.__stdout__)
+
+
+def silence_deprecations() -> None:
+    """Keeps TensorFlow's own messages of deprecation from being printed.
+
+    Touches: tensorflow.python.util.deprecation._PRINT_DEPRECATION_WARNINGS
+    Without it: nearly every call of an Estimator, and every line of a program of TensorFlow 1, prints several lines
+    For: the trainer, and programs under `compat run --tf1`
+    """
+    with lacks.or_without():
+        from tensorflow.python.util import deprecation
+
+        if deprecation._PRINT_DEPRECATION_WARNINGS:
+            deprecation._PRINT_DEPRECATION_WARNINGS = False

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 
 @contextlib.contextmanager
-def told(calls):
+def recorded_calls(calls):
     """Appends (function, its arguments by name) to `calls` for each canned function that is called within it."""
     from tensorflow_estimator.python.estimator.canned import baseline, dnn, dnn_linear_combined, linear
 
@@ -28,12 +28,12 @@ def told(calls):
         for module, functions in names.items():
             for name in functions:
                 original = getattr(module, name)
-                setattr(module, name, _told(calls, name.strip('_'), original))
+                setattr(module, name, _recorded(calls, name.strip('_'), original))
                 stack.callback(setattr, module, name, original)
         yield
 
 
-def _told(calls, name, original):
+def _recorded(calls, name, original):
     def function(*args, **kwargs):
         bound = inspect.signature(original).bind(*args, **kwargs)
         bound.apply_defaults()
@@ -69,3 +69,13 @@ def _kept(results, original):
         return found
 
     return function
+
+
+def head_setting(head, name: str, default=None):
+    """An argument with which the head of a canned Estimator was made.
+
+    Touches: private attributes of the heads of tensorflow_estimator, such as _weight_column and _loss_reduction
+    Without it: `migrate` cannot tell the loss of a canned Estimator
+    For: `migrate`
+    """
+    return getattr(head, f'_{name}', default)

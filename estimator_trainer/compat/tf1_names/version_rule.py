@@ -11,7 +11,7 @@ _PACKAGE_FOLDERS = ('site-packages', 'dist-packages')
 
 @dataclasses.dataclass(frozen=True)
 class VersionRule:
-    """Whose module is whose.
+    """Which modules mean TF 1, and which mean TF 2.
 
     A module of an installed package means TF 2, unless the package asks for a TensorFlow below 2. All other modules
     mean TF 1, but those of Python and of estimator_trainer.

@@ -1,10 +1,12 @@
-"""tf.contrib.lookup: tables whose arguments have other names than those of tf.lookup.
+"""tf.contrib.lookup, whose arguments have other names than those of tf.lookup, and functions of tf.contrib.data.
 
 Touches: lookup_ops in tensorflow.python.ops
 Without it: programs cannot make the tables of tf.contrib.lookup
-For: programs under --tf1
+For: programs under `compat run --tf1`
 
 Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/lookup
+
+tf.data has replaced the functions of tf.contrib.data by arguments of other functions.
 """
 
 import tensorflow as tf
@@ -63,3 +65,13 @@ def string_to_index(tensor, mapping, default_value=-1, name=None):
 
 def index_to_string(tensor, mapping, default_value='UNK', name=None):
     return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tf.cast(tensor, tf.int64))
+
+
+def batch_and_drop_remainder(batch_size):
+    """For Dataset.apply: batches of exactly batch_size examples."""
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
+def padded_batch_and_drop_remainder(batch_size, padded_shapes, padding_values=None):
+    """For Dataset.apply: padded batches of exactly batch_size examples."""
+    return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)

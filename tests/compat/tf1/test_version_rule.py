@@ -1,4 +1,4 @@
-"""compat.tf1_names.whose: which module means TensorFlow 1."""
+"""compat.tf1_names.version_rule: which module means TensorFlow 1."""
 
 import importlib.metadata
 import os
@@ -6,7 +6,7 @@ import sysconfig
 
 import pytest
 
-from estimator_trainer.compat.tf1_names import whose
+from estimator_trainer.compat.tf1_names import version_rule
 
 LIBRARIES = sysconfig.get_path('purelib')
 
@@ -29,13 +29,13 @@ LIBRARIES = sysconfig.get_path('purelib')
     ],
 )
 def test_rule(name, path, tf1):
-    rule = whose.VersionRule(tf1=frozenset(['adanet']), tf2=frozenset(['mylib']))
+    rule = version_rule.VersionRule(tf1=frozenset(['adanet']), tf2=frozenset(['mylib']))
     assert rule.means_tf1({'__name__': name, '__file__': path}) == tf1
-    assert whose.VersionRule.parsed(str(rule)) == rule
+    assert version_rule.VersionRule.parsed(str(rule)) == rule
 
 
 def test_no_globals():
-    assert not whose.VersionRule().means_tf1(None)
+    assert not version_rule.VersionRule().means_tf1(None)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_no_globals():
     ],
 )
 def test_what_an_installed_package_asks_for(requires, tf1, monkeypatch):
-    monkeypatch.setattr(whose, '_distributions', lambda: {'bert': ['bert-tensorflow']})
+    monkeypatch.setattr(version_rule, '_distributions', lambda: {'bert': ['bert-tensorflow']})
     monkeypatch.setattr(importlib.metadata, 'requires', {'bert-tensorflow': requires}.get)
-    assert whose.asks_for_tf1('bert') == tf1
-    assert not whose.asks_for_tf1('other')
+    assert version_rule.asks_for_tf1('bert') == tf1
+    assert not version_rule.asks_for_tf1('other')
 
 
 def test_what_is_said():
-    said = whose.VersionRule(frozenset(['b', 'a']), frozenset(['c'])).described()
+    said = version_rule.VersionRule(frozenset(['b', 'a']), frozenset(['c'])).described()
     assert said.endswith('; TF 1 for a, b in any case; TF 2 for c in any case')
     assert os.linesep not in said
