@@ -126,14 +126,14 @@ def versions() -> dict:
     """The versions that decide what a run computes, for config.json. A nightly build has the name of the release."""
     import platform
 
-    found = {
+    packages = {
         'tensorflow': installed(*DISTRIBUTIONS),
         'tensorflow-estimator': installed('tensorflow-estimator'),
         'tf-keras': installed(*KERAS_DISTRIBUTIONS),
         'numpy': installed('numpy'),
         'tensorflow-datasets': installed('tensorflow-datasets'),
     }
-    return {'python': platform.python_version(), **{name: version for name, version in found.items() if version}}
+    return {'python': platform.python_version(), **{name: version for name, version in packages.items() if version}}
 
 
 install()

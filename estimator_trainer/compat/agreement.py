@@ -21,7 +21,7 @@ _STEP_AFTER = 'estimator_trainer/step_after'
 
 
 def placeholder():
-    """Of this task's wishes, for `of_graph`."""
+    """A placeholder of this task's wishes, for `of_graph`."""
     return tf.compat.v1.placeholder_with_default(np.zeros(_MOST_WISHES, np.float32), [_MOST_WISHES], name='wishes')
 
 
@@ -36,8 +36,8 @@ def join(wishes, count: int) -> 'Participant':
     if not hasattr(graph, '_agreement'):
         if not has_several_tasks(strategy):
             return Participant(None, wishes, slice(0, count))
-        mine = placeholder()  # nobody reduces a loss here
-        of_graph(lambda: add_up(strategy, mine), mine, None)
+        own_wishes = placeholder()  # nobody reduces a loss here
+        of_graph(lambda: add_up(strategy, own_wishes), own_wishes, None)
     return graph._agreement.join(wishes, count)
 
 
@@ -54,24 +54,24 @@ def step_after():
 
 def in_step():
     """The tensor in which each training step of this graph adds up the wishes, or None."""
-    found = getattr(tf.compat.v1.get_default_graph(), '_agreement', None)
-    return found and found.in_step
+    agreement = getattr(tf.compat.v1.get_default_graph(), '_agreement', None)
+    return agreement and agreement.in_step
 
 
 def now_in_step(tensor) -> None:
-    """From here on it is this tensor: the step has become another one."""
+    """Says that it is this tensor now: the step has become another one."""
     tf.compat.v1.get_default_graph()._agreement.in_step = tensor
 
 
-def of_graph(add_up, mine, in_step) -> None:
+def of_graph(add_up, own_wishes, in_step) -> None:
     """Lets the hooks of this graph agree. The arguments are those of Agreement."""
-    tf.compat.v1.get_default_graph()._agreement = Agreement(add_up, mine, in_step)
+    tf.compat.v1.get_default_graph()._agreement = Agreement(add_up, own_wishes, in_step)
 
 
-def add_up(strategy, mine):
-    """The sums of `mine` over all tasks, as an operation of its own."""
+def add_up(strategy, own_wishes):
+    """The sums of `own_wishes` over all tasks, as an operation of its own."""
     return strategy.reduce(
-        tf.distribute.ReduceOp.SUM, strategy.extended.call_for_each_replica(lambda: tf.identity(mine)), axis=None
+        tf.distribute.ReduceOp.SUM, strategy.extended.call_for_each_replica(lambda: tf.identity(own_wishes)), axis=None
     )
 
 
@@ -79,14 +79,14 @@ class Agreement:
     """What the hooks of all synchronous tasks wish. There is one in a graph.
 
     Args:
-        add_up: () -> the sums of `mine` over all tasks, as an operation of its own.
-        mine: placeholder of this task's wishes.
+        add_up: () -> the sums of `own_wishes` over all tasks, as an operation of its own.
+        own_wishes: placeholder of this task's wishes.
         in_step: the sums over all tasks, which each training step computes; None: it runs that
             operation.
     """
 
-    def __init__(self, add_up, mine, in_step):
-        self._mine, self.in_step = mine, in_step
+    def __init__(self, add_up, own_wishes, in_step):
+        self._own_wishes, self.in_step = own_wishes, in_step
         self._add_up, self._apart = add_up, None
         self._participants, self._count = [], 0
         self.sums = None  # of the wishes of all tasks before the last step
@@ -106,19 +106,19 @@ class Agreement:
         """(what is to be fetched, what is to be fed): the first one's part is that of all."""
         if participant is not self._participants[0]:
             return [], None
-        mine = np.zeros(_MOST_WISHES, np.float32)
+        own_wishes = np.zeros(_MOST_WISHES, np.float32)
         for each in self._participants:
-            mine[each.places] = [float(wish) for wish in each.wishes()]
-        return self.in_step, {self._mine: mine}
+            own_wishes[each.places] = [float(wish) for wish in each.wishes()]
+        return self.in_step, {self._own_wishes: own_wishes}
 
     def after_run(self, participant, fetched) -> None:
         if participant is self._participants[0]:
             self.sums = np.asarray(fetched, np.float64)
 
     def meet(self, session, participant, wishes) -> list:
-        mine = np.zeros(_MOST_WISHES, np.float32)
-        mine[participant.places] = [bool(wish) for wish in wishes]
-        return [value > 0 for value in session.run(self._apart, {self._mine: mine})[participant.places]]
+        own_wishes = np.zeros(_MOST_WISHES, np.float32)
+        own_wishes[participant.places] = [bool(wish) for wish in wishes]
+        return [value > 0 for value in session.run(self._apart, {self._own_wishes: own_wishes})[participant.places]]
 
 
 class Participant:
@@ -183,8 +183,8 @@ class EagerAgreement:
         self._own_replicas = len(strategy.extended.worker_devices)  # each adds what it is fed
 
         @tf.function(input_signature=[tf.TensorSpec([numbers], tf.float32)])
-        def add_up(mine):
-            return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(tf.identity, (mine,)), axis=None)
+        def add_up(own_wishes):
+            return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(tf.identity, (own_wishes,)), axis=None)
 
         self._add_up = add_up
 
@@ -200,15 +200,15 @@ class EagerAgreement:
         return self._meet(wishes()) if self._left <= 0 else None
 
     def _meet(self, wishes) -> list:
-        mine = [float(bool(wish)) for wish in wishes]
+        own_wishes = [float(bool(wish)) for wish in wishes]
         # Only the chief's number counts: rates are not the same in every task, and a task that met
         # at another step than the others would wait for ever.
-        *sums, steps = self._sum([*mine, float(self._next()) if self._is_chief else 0.0])
+        *sums, steps = self._sum([*own_wishes, float(self._next()) if self._is_chief else 0.0])
         self._left = round(float(steps) / self._own_replicas)
         return [value > 0 for value in sums]
 
-    def _sum(self, mine) -> list:
-        return self._add_up(tf.constant(mine, tf.float32)).numpy().tolist()
+    def _sum(self, own_wishes) -> list:
+        return self._add_up(tf.constant(own_wishes, tf.float32)).numpy().tolist()
 
     def _next(self) -> int:
         now, steps = self._clock(), 1

@@ -14,19 +14,19 @@ _NO_CHIEF = re.compile(r'If "cluster" is set in TF_CONFIG, it must have one "\w+
 
 
 def install(tf1: bool) -> None:
-    """From here on the line follows the traceback. `tf1`: the program runs under --tf1."""
-    shown = sys.excepthook
+    """Lets the line follow the traceback. `tf1`: the program runs under --tf1."""
+    show_traceback = sys.excepthook
 
     def hook(kind, error, where):
-        shown(kind, error, where)
-        cure = of(error, tf1)
+        show_traceback(kind, error, where)
+        cure = cure_of(error, tf1)
         if cure:
             print(f'{error_lines.COMPAT}{cure}', file=sys.stderr, flush=True)
 
     sys.excepthook = hook
 
 
-def of(error: BaseException, tf1: bool) -> str | None:
+def cure_of(error: BaseException, tf1: bool) -> str | None:
     """What to do about `error`; None where it does not tell."""
     if isinstance(error, ValueError) and _NO_CHIEF.search(str(error)):
         strategy = f'tf.distribute.{"experimental." if tf1 else ""}MultiWorkerMirroredStrategy()'
@@ -80,11 +80,11 @@ def old_name(error: BaseException, tensorflow) -> str | None:
     if isinstance(error, ImportError):
         return _of_import(tensorflow, str(error))
     if isinstance(error, TypeError):
-        found = re.search(r"[Gg]ot an unexpected keyword argument '(\w+)'", str(error))
-        is_old = found and found[1] in _ARGUMENTS and _is_raised_in(error, tensorflow)
-        return f'the argument {found[1]}' if is_old else None
-    found = _NOT_EAGER.search(str(error)) if isinstance(error, RuntimeError) else None
-    return found[1] if found else None
+        match = re.search(r"[Gg]ot an unexpected keyword argument '(\w+)'", str(error))
+        is_old = match and match[1] in _ARGUMENTS and _is_raised_in(error, tensorflow)
+        return f'the argument {match[1]}' if is_old else None
+    match = _NOT_EAGER.search(str(error)) if isinstance(error, RuntimeError) else None
+    return match[1] if match else None
 
 
 def _is_raised_in(error: BaseException, tensorflow) -> bool:
@@ -103,8 +103,8 @@ def _of_module(tensorflow, owner, name: str) -> str | None:
 
 
 def _of_import(tensorflow, message: str) -> str | None:
-    found = re.fullmatch(r"No module named 'tensorflow\.((?:contrib|examples)[\w.]*)'.*", message)
-    if found:
-        return f'tf.{found[1]}'
-    found = re.match(r"cannot import name '(\w+)' from 'tensorflow'", message)
-    return _of_module(tensorflow, tensorflow, found[1]) if found else None
+    match = re.fullmatch(r"No module named 'tensorflow\.((?:contrib|examples)[\w.]*)'.*", message)
+    if match:
+        return f'tf.{match[1]}'
+    match = re.match(r"cannot import name '(\w+)' from 'tensorflow'", message)
+    return _of_module(tensorflow, tensorflow, match[1]) if match else None

@@ -58,7 +58,7 @@ def import_tensorflow():
 
 
 def of_use(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Of the lines that TensorFlow's import writes, those that its user should see."""
+    """Those of the lines that TensorFlow's import writes which its user should see."""
     hidden = False
     for line in lines:
         hidden = bool(_AT_IMPORT.search(line) or (hidden and _GOES_ON.match(line)))

@@ -116,7 +116,7 @@ ends(lambda: pool.apply(abs, [-1]))
 def test_a_worker_that_dies_long_before_this_process_is_told(tmp_path):
     code, err = run(
         f"""
-child_processes._TOLD_SECS = 0
+child_processes._SIGNAL_SECS = 0
 answer = pool.apply_async(strike, [{int(signal.SIGTERM)}])
 while not child_processes._doubtful: time.sleep(.01)
 os.kill(os.getpid(), signal.SIGTERM)

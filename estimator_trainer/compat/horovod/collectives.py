@@ -45,14 +45,14 @@ def reduce_all(tensors, operation: str, name=None) -> list:
 
     given = [tf.convert_to_tensor(tensors[index]) for index in dense]
     of_rows = [part for index in sparse for part in (tensors[index].values, tensors[index].indices)]
-    found = _called(
+    reduced = _called(
         exchange, [*given, *of_rows], [each.shape for each in given] + [_any_rows(each) for each in of_rows]
     )
     results = list(tensors)
-    for index, total in zip(dense, found):
+    for index, total in zip(dense, reduced):
         results[index] = total
     for number, index in enumerate(sparse):
-        values, indices = found[len(dense) + 2 * number :][:2]
+        values, indices = reduced[len(dense) + 2 * number :][:2]
         results[index] = tf.IndexedSlices(values, indices, tensors[index].dense_shape)
     return results
 
@@ -112,11 +112,11 @@ def _called(function, tensors, shapes) -> list:
 
     count_operation()
     with tf.device('/device:CPU:0'):
-        found = tf.numpy_function(of_arrays, tensors, [each.dtype for each in tensors])
-    found = list(found) if isinstance(found, (list, tuple)) else [found]
-    for each, shape in zip(found, shapes):
+        results = tf.numpy_function(of_arrays, tensors, [each.dtype for each in tensors])
+    results = list(results) if isinstance(results, (list, tuple)) else [results]
+    for each, shape in zip(results, shapes):
         each.set_shape(shape)
-    return found
+    return results
 
 
 def _text(kind: str, name) -> str:

@@ -20,10 +20,10 @@ def gradients_of_all(gradients, operation, compression, sparse_as_dense, name=No
             gradient, context = compression.compress(gradient)
         given.append(gradient)
         contexts.append(context)
-    found = collectives.reduce_all(given, operation, name)
+    reduced = collectives.reduce_all(given, operation, name)
     return [
         each if each is None or isinstance(each, tf.IndexedSlices) else compression.decompress(each, context)
-        for each, context in zip(found, contexts)
+        for each, context in zip(reduced, contexts)
     ]
 
 
@@ -113,8 +113,8 @@ class DistributedTape:
         return getattr(self._tape, name)
 
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients=tf.UnconnectedGradients.NONE):
-        found = self._tape.gradient(target, sources, output_gradients, unconnected_gradients)
-        return tf.nest.pack_sequence_as(found, self._reduce(_flat(found)), expand_composites=False)
+        gradients = self._tape.gradient(target, sources, output_gradients, unconnected_gradients)
+        return tf.nest.pack_sequence_as(gradients, self._reduce(_flat(gradients)), expand_composites=False)
 
 
 def _flat(structure):
@@ -161,16 +161,16 @@ class Accumulation:
         def all_passes():
             values = [total.read_value() for total in sums]
             with tf.control_dependencies(values):
-                found = [each / self._divisor for each in self._reduce(values)]
-            with tf.control_dependencies(found):
+                averages = [each / self._divisor for each in self._reduce(values)]
+            with tf.control_dependencies(averages):
                 cleared = [total.assign(tf.zeros_like(total)) for total in sums]
             with tf.control_dependencies(cleared):
-                return [tf.identity(each) for each in found]
+                return [tf.identity(each) for each in averages]
 
-        found = tf.cond(due, all_passes, lambda: [tf.identity(each) for each in given])
+        passed = tf.cond(due, all_passes, lambda: [tf.identity(each) for each in given])
         self._due[self._graph()] = due
         results = list(gradients)
-        for index, each in zip(present, found if isinstance(found, (list, tuple)) else [found]):
+        for index, each in zip(present, passed if isinstance(passed, (list, tuple)) else [passed]):
             results[index] = each
         return results
 

@@ -48,8 +48,8 @@ class MetricAverageCallback(Callback):
         names = sorted(logs or {})
         if not names or world.place().size == 1:
             return
-        (found,) = reduce_all([tf.constant([float(logs[name]) for name in names], tf.float64)], packing.AVERAGE)
-        logs.update(zip(names, (float(value) for value in np.asarray(_run(found)))))
+        (averages,) = reduce_all([tf.constant([float(logs[name]) for name in names], tf.float64)], packing.AVERAGE)
+        logs.update(zip(names, (float(value) for value in np.asarray(_run(averages)))))
 
 
 class LearningRateScheduleCallback(Callback):

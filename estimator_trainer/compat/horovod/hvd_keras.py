@@ -18,7 +18,7 @@ def _value(tensor):
 
 def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None, **kwargs):
     """The value, reduced over all ranks."""
-    found = hvd_tensorflow.allreduce(
+    reduced = hvd_tensorflow.allreduce(
         tf.convert_to_tensor(value),
         average,
         op=op,
@@ -26,7 +26,7 @@ def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_fac
         prescale_factor=prescale_factor,
         postscale_factor=postscale_factor,
     )
-    return _value(found)
+    return _value(reduced)
 
 
 def allgather(value, name=None, **kwargs):

@@ -120,8 +120,8 @@ def allreduce(
 
     def reduced(given):
         given = given * tf.cast(prescale_factor, given.dtype) if prescale_factor != 1.0 else given
-        (found,) = distributed.gradients_of_all([given], operation, compression, False, name)
-        return found * tf.cast(postscale_factor, found.dtype) if postscale_factor != 1.0 else found
+        (total,) = distributed.gradients_of_all([given], operation, compression, False, name)
+        return total * tf.cast(postscale_factor, total.dtype) if postscale_factor != 1.0 else total
 
     if isinstance(tensor, tf.IndexedSlices):
         return reduced(tensor)
@@ -159,7 +159,7 @@ def broadcast_variables(variables, root_rank, **kwargs):
 
 
 def broadcast_global_variables(root_rank):
-    """The same for all global variables of the graph.
+    """Gives all global variables of the graph the values that they have in rank `root_rank`.
 
     Raises:
         RuntimeError: there is no graph, because operations run at once.
@@ -230,5 +230,5 @@ def DistributedGradientTape(
     """A tape whose gradient() gives the gradients of all ranks, which travel together."""
     operation = _operation(op, None)
     return distributed.DistributedTape(
-        gradtape, lambda found: distributed.gradients_of_all(found, operation, compression, sparse_as_dense)
+        gradtape, lambda gradients: distributed.gradients_of_all(gradients, operation, compression, sparse_as_dense)
     )

@@ -120,16 +120,16 @@ def _in_memory(place, mesh, timeout_secs):
         listener = shared_memory.Listener() if where else None
     except OSError:  # this system allows no such socket
         where, listener = None, None
-    told = _all_tell(mesh, next(keys), (where, listener and listener.address))
-    if listener is None or len({place for place, _ in told}) > 1:
+    offers = _all_tell(mesh, next(keys), (where, listener and listener.address))
+    if listener is None or len({place for place, _ in offers}) > 1:
         return None
     memory = None
     with contextlib.suppress(OSError):  # two containers may look like one place, and may be kept apart all the same
-        memory = listener.connect(place.rank, [address for _, address in told], timeout_secs)
+        memory = listener.connect(place.rank, [address for _, address in offers], timeout_secs)
     return memory if all(_all_tell(mesh, next(keys), memory is not None)) else None
 
 
 def _all_tell(mesh, key, what) -> list:
     """What each rank tells here, which JSON can hold."""
-    told = np.frombuffer(json.dumps(what).encode(), np.uint8)
-    return [json.loads(part.tobytes()) for part in mesh.parts(key, told)]
+    message = np.frombuffer(json.dumps(what).encode(), np.uint8)
+    return [json.loads(part.tobytes()) for part in mesh.parts(key, message)]

@@ -46,15 +46,15 @@ def gathered(transport, text: str, arrays) -> list:
     rows = np.array([len(array) for array in arrays], np.int64)
     blocks = [rows, *arrays]
     given = np.concatenate([np.ascontiguousarray(block).reshape(-1).view(np.uint8) for block in blocks])
-    found: list = [[] for _ in arrays]
+    rows_of_all: list = [[] for _ in arrays]
     for part in transport.parts(_key(text), given):
         theirs, end = part[: rows.nbytes].copy().view(np.int64), rows.nbytes
-        for blocks, array, count in zip(found, arrays, theirs):
+        for blocks, array, count in zip(rows_of_all, arrays, theirs):
             start, end = end, end + int(count) * array[:0].dtype.itemsize * int(np.prod(array.shape[1:]))
             blocks.append(part[start:end].copy().view(array.dtype).reshape((-1, *array.shape[1:])))
         if end != part.nbytes:
             raise ValueError(f'{text}: the ranks give rows of different shapes: {[a.shape[1:] for a in arrays]} here')
-    return [np.concatenate(blocks) for blocks in found]
+    return [np.concatenate(blocks) for blocks in rows_of_all]
 
 
 def broadcast(transport, text: str, arrays, root: int, rank: int) -> list:

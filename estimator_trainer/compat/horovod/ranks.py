@@ -57,13 +57,13 @@ def take(environ) -> Place:
     Raises:
         tf_config.TfConfigError: the environment makes up no cluster, or one with parameter servers.
     """
-    place = found(environ)
+    place = place_of(environ)
     if environ.get('TF_CONFIG', '').strip() or VARIABLE not in environ:
         environ[VARIABLE] = environ.pop('TF_CONFIG', '')  # for the processes that this one starts, and a second call
     return place
 
 
-def found(environ) -> Place:
+def place_of(environ) -> Place:
     """The place that `environ`, a mapping, says. A process that nothing names is rank 0 of 1.
 
     Raises:

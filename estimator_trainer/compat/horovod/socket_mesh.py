@@ -103,13 +103,13 @@ class SocketMesh:
 
     def _receive(self, rank, key, like):
         """The next array of a key, of the type and size of `like`."""
-        found = self._next(rank, key)
-        if found.nbytes != like.nbytes:
+        received = self._next(rank, key)
+        if received.nbytes != like.nbytes:
             raise ValueError(
-                f'task {rank} gives {found.nbytes} bytes, and task {self._rank} expects {like.nbytes}: do all tasks '
+                f'task {rank} gives {received.nbytes} bytes, and task {self._rank} expects {like.nbytes}: do all tasks '
                 'run the same program, with the same flags?'
             )
-        return found.view(like.dtype)
+        return received.view(like.dtype)
 
     def _next(self, rank, key):
         arrived = self._arrived[rank]
@@ -117,10 +117,10 @@ class SocketMesh:
             self._changed.wait_for(lambda: arrived[key] or rank in self._lost)
             if not arrived[key]:
                 raise TaskLost(rank)
-            found = arrived[key].popleft()
+            first = arrived[key].popleft()
             if not arrived[key]:
                 del arrived[key]
-            return found
+            return first
 
     def _read(self, rank, peer):
         """Reads all that a peer sends, until it has ended."""

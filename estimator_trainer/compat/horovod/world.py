@@ -129,7 +129,7 @@ def _bound(text: str) -> float:
 
 def _watch_waits(bound: float) -> None:
     """Tells of long waits, and ends this process after one of `bound` seconds: another rank is stopped, or blocked."""
-    told = set()
+    reported = set()
     while True:
         time.sleep(min(_SAY_SECS, bound) / 4)
         for number, (what, since) in list(_waits.items()):
@@ -137,8 +137,8 @@ def _watch_waits(bound: float) -> None:
             if secs > bound:
                 _say(f'{_waited(secs, what)} and ends; {_BOUND} sets how long it may wait (default {_BOUND_SECS})')
                 os._exit(exit_codes.STALLED)
-            if secs > _SAY_SECS and number not in told:
-                told.add(number)
+            if secs > _SAY_SECS and number not in reported:
+                reported.add(number)
                 _say(_waited(secs, what))
 
 

@@ -43,7 +43,7 @@ def table() -> dict[str, dict[str, str]]:
     return {section: dict(parser[section]) for section in parser.sections()}
 
 
-def found(target: str):
+def target_of(target: str):
     """What `module:name` names, below tensorflow.python; a module that begins with `/` is not below it."""
     module, _, name = target.partition(':')
     module = importlib.import_module(module[1:] if module.startswith('/') else _ROOT + module)
@@ -56,7 +56,7 @@ def _look_up(moved, module) -> None:
 
     def look_up(name):
         if name in moved:
-            return found(moved[name])
+            return target_of(moved[name])
         if own is not None:
             return own(name)
         raise AttributeError(f'module {module.__name__!r} has no attribute {name!r}')

@@ -63,12 +63,12 @@ class Bucketized(Numeric):
         return tf.reshape(tf.one_hot(self._places(features), len(self._boundaries) + 1), [-1, self.buckets])
 
     def ids(self, features):
-        found = tf.reshape(self._places(features), [-1, self.width])
-        found += (len(self._boundaries) + 1) * tf.range(self.width, dtype=tf.int64)
-        batch = tf.shape(found, out_type=tf.int64)[0]
+        buckets = tf.reshape(self._places(features), [-1, self.width])
+        buckets += (len(self._boundaries) + 1) * tf.range(self.width, dtype=tf.int64)
+        batch = tf.shape(buckets, out_type=tf.int64)[0]
         rows, columns = tf.meshgrid(tf.range(batch), tf.range(self.width, dtype=tf.int64), indexing='ij')
         indices = tf.stack([tf.reshape(rows, [-1]), tf.reshape(columns, [-1])], 1)
-        return tf.SparseTensor(indices, tf.reshape(found, [-1]), tf.stack([batch, self.width])), None
+        return tf.SparseTensor(indices, tf.reshape(buckets, [-1]), tf.stack([batch, self.width])), None
 
     def _places(self, features):
         # The kernel, and not keras.layers.Discretization: that one rounds boundaries and numbers differently.
@@ -123,11 +123,11 @@ class Identity(tf.Module):
 
     def ids(self, features):
         value = _sparse(features, self.keys[0])
-        found = tf.cast(value.values, tf.int64)
+        ids = tf.cast(value.values, tf.int64)
         if self._default is not None:
-            outside = (found < 0) | (found >= self.buckets)
-            found = tf.where(outside, tf.cast(self._default, tf.int64), found)
-        return value.with_values(found), None
+            outside = (ids < 0) | (ids >= self.buckets)
+            ids = tf.where(outside, tf.cast(self._default, tf.int64), ids)
+        return value.with_values(ids), None
 
 
 class Cross(tf.Module):
@@ -168,15 +168,15 @@ class Indicator(tf.Module):
 
     def one_hot(self, features):
         """float32 [batch, buckets]."""
-        found, weights = self._column.ids(features)
+        ids, weights = self._column.ids(features)
         if weights is None:
-            return tf.reduce_sum(tf.one_hot(tf.sparse.to_dense(found, -1), self.buckets), -2)
-        merged = tf.compat.v1.sparse_merge(found, weights, self.buckets)
+            return tf.reduce_sum(tf.one_hot(tf.sparse.to_dense(ids, -1), self.buckets), -2)
+        merged = tf.compat.v1.sparse_merge(ids, weights, self.buckets)
         merged = tf.sparse.slice(merged, [0, 0], merged.dense_shape)  # without ids of -1
         return tf.scatter_nd(merged.indices, merged.values, merged.dense_shape)
 
 
-def combined(weights, found, combiner, max_norm=None):
+def combined(weights, ids_and_weights, combiner, max_norm=None):
     """Rows of `weights` for the ids of each example, combined: float32 [batch, columns of `weights`].
 
     Ids below 0 and weights of 0 or less count as missing. An example that has none gives zeros.
@@ -187,7 +187,7 @@ def combined(weights, found, combiner, max_norm=None):
         combiner: 'sum', 'mean' or 'sqrtn'.
         max_norm: the norm to which a row is cut before; None for no bound.
     """
-    ids, id_weights = (s if s is None else tf.sparse.reshape(s, [tf.shape(s)[0], -1]) for s in found)
+    ids, id_weights = (s if s is None else tf.sparse.reshape(s, [tf.shape(s)[0], -1]) for s in ids_and_weights)
     return tf.nn.safe_embedding_lookup_sparse(weights, ids, id_weights, combiner=combiner, max_norm=max_norm)
 
 

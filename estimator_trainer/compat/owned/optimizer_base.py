@@ -176,10 +176,10 @@ class OptimizerByLayer(keras.optimizers.Optimizer):
     def optimizer_of(self, variable):
         """The optimizer of a variable of Keras. Raises ValueError if several expressions match."""
         layers = variable.path.split('/')[:-1]
-        found = [key for key in self.by_layer if any(re.match(key, layer) for layer in layers)]
-        if len(found) > 1:
-            raise ValueError(f'Several optimizers are for the variable {variable.path}: those of {sorted(found)}.')
-        return self.by_layer[found[0]] if found else self.default
+        keys = [key for key in self.by_layer if any(re.match(key, layer) for layer in layers)]
+        if len(keys) > 1:
+            raise ValueError(f'Several optimizers are for the variable {variable.path}: those of {sorted(keys)}.')
+        return self.by_layer[keys[0]] if keys else self.default
 
     def build(self, variables):
         if self.built:
@@ -221,10 +221,10 @@ class OptimizerByLayer(keras.optimizers.Optimizer):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        def optimizer(found):
-            return keras.optimizers.deserialize(found, custom_objects)
+        def optimizer(saved):
+            return keras.optimizers.deserialize(saved, custom_objects)
 
-        by_layer = {key: optimizer(found) for key, found in config['by_layer'].items()}
+        by_layer = {key: optimizer(saved) for key, saved in config['by_layer'].items()}
         return cls(optimizer(config['default']), by_layer, config['name'])
 
 

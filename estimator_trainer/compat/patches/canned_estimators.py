@@ -62,11 +62,11 @@ def chosen_optimizers(chosen):
 
 def _kept(results, original):
     def function(*args, **kwargs):
-        found = original(*args, **kwargs)
-        if found is next(iter(args), None) and isinstance(found, tf.keras.optimizers.legacy.Optimizer):
-            found = copy.deepcopy(found)
-        results.append(found)
-        return found
+        optimizer = original(*args, **kwargs)
+        if optimizer is next(iter(args), None) and isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
+            optimizer = copy.deepcopy(optimizer)
+        results.append(optimizer)
+        return optimizer
 
     return function
 

@@ -21,7 +21,7 @@ _log = logging.getLogger('estimator_trainer')
 
 
 def start_none() -> None:
-    """From here on a thread that starts a process waits: this one ends. `forks.no_more` is the same for forks."""
+    """Lets a thread that starts a process wait: this one ends. `forks.no_more` is the same for forks."""
     subprocess.Popen._execute_child = _wait  # these call exec, and so come by no hook
     if 'multiprocessing.process' in sys.modules:
         sys.modules['multiprocessing.process'].BaseProcess.start = _wait
@@ -33,8 +33,8 @@ def _wait(*args, **kwargs):
 
 
 def keep_ctrl_c_away() -> None:
-    """From here on helpers that `multiprocessing` starts by exec (spawn, forkserver) have SIGINT blocked: Ctrl-C,
-    which a terminal sends to all processes of a group, is this process's. A second call changes nothing."""
+    """Blocks SIGINT in helpers that `multiprocessing` starts by exec (spawn, forkserver): a terminal sends Ctrl-C to
+    all processes of a group, and it is meant for this one. A second call changes nothing."""
     start = util.spawnv_passfds
     if getattr(start, 'blocks', False):
         return
@@ -50,20 +50,20 @@ def keep_ctrl_c_away() -> None:
     util.spawnv_passfds = blocking
 
 
-_TOLD_SECS = 2  # a worker may die before this process sees its own signal
-_MAYBE_TOLD = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: the forkserver that knew the code has ended too
+_SIGNAL_SECS = 2  # a worker may die before this process sees its own signal
+_MAYBE_STOPPED = {-signal.SIGTERM, -signal.SIGHUP, 255}  # 255: the forkserver that knew the code has ended too
 
 _DOUBT_SECS = 30  # as long as this, where the machine is so busy that this process hardly runs
 _JOIN_SECS = 5
 
-_told = threading.Event()  # this process was told to stop
+_must_stop = threading.Event()  # this process was told to stop
 _doubtful = []  # (results, error, when) of pools whose worker died like that before this process was told
-_owed = threading.local()  # in the thread that looks after a pool's workers: the results that callers wait for
+_of_thread = threading.local()  # in the thread that looks after a pool's workers: the results that callers wait for
 
 
 def break_pools() -> None:
-    """From here on a pool that loses a worker raises an exception in all code that waits for its results."""
-    _told.set()
+    """Lets a pool that loses a worker raise an exception in all code that waits for its results."""
+    _must_stop.set()
     for results, error, _ in _recent(_doubtful):
         _break(results, error)
     _doubtful.clear()
@@ -92,7 +92,7 @@ def let_pools_fail() -> None:
 
     @functools.wraps(handle)
     def handle_workers(cls, results, *args, **kwargs):
-        _owed.results = results
+        _of_thread.results = results
         return handle(cls, results, *args, **kwargs)
 
     @functools.wraps(terminate)
@@ -150,17 +150,17 @@ def _breaks(lost) -> bool:
         f'process {worker.pid}, exit code {worker.exitcode}' for worker in lost
     )
     error = BrokenProcessPool(f'{what}, as this task is told to stop')
-    if any(worker.exitcode in _MAYBE_TOLD for worker in lost):
-        _doubtful[:] = [*_recent(_doubtful), (_owed.results, error, time.monotonic())]
-        _told.wait(_TOLD_SECS)
-    if not _told.is_set():
+    if any(worker.exitcode in _MAYBE_STOPPED for worker in lost):
+        _doubtful[:] = [*_recent(_doubtful), (_of_thread.results, error, time.monotonic())]
+        _must_stop.wait(_SIGNAL_SECS)
+    if not _must_stop.is_set():
         _log.warning(
             'WARNING: %s. Its result never comes: a step that waits for it does not end before --step_timeout_secs',
             what,
         )
         return False
     threading.current_thread()._state = pools.TERMINATE
-    _break(_owed.results, error)
+    _break(_of_thread.results, error)
     return True
 
 

@@ -25,7 +25,7 @@ def call_model_fn(estimator, features, labels, mode):
 
 
 def replace_training(estimator, prepare, in_step) -> None:
-    """From here on it is of a subclass of its class, which trains by other functions. The hooks that Estimator makes of
+    """Makes it one of a subclass of its class, which trains by other functions. The hooks that Estimator makes of
     `steps` and `max_steps` are left out: `prepare` says when training stops.
 
     Args:

@@ -13,7 +13,7 @@ _v1 = tf.compat.v1
 
 
 def strategy(estimator):
-    """Of its evaluations, or None."""
+    """The strategy of its evaluations, or None."""
     return estimator._eval_distribution
 
 
@@ -45,7 +45,7 @@ def counted(update, stops) -> list:
 
 
 def session_creator(estimator, scaffold, checkpoint):
-    """Of sessions that restore the checkpoint."""
+    """A creator of sessions that restore the checkpoint."""
     return _v1.train.ChiefSessionCreator(
         scaffold,
         master=estimator._config.evaluation_master,

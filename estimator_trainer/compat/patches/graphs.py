@@ -91,10 +91,10 @@ def note_unseeded() -> None:
 
 def unseeded(graph) -> set:
     """The operations of a graph of TensorFlow 1 that have been noted."""
-    operations, found = graph.get_operations(), set()
+    operations, numbered = graph.get_operations(), set()
     for place, seed2 in _numbered.get(graph, ()):
         for operation in operations[place : place + _NEAR]:
             if 'seed2' in operation.node_def.attr and operation.get_attr('seed2') == seed2:
-                found.add(operation)
+                numbered.add(operation)
                 break
-    return found
+    return numbered

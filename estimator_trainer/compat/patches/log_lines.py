@@ -33,8 +33,8 @@ _of_job = ''  # the package of --job
 
 
 def show(job_name: str) -> None:
-    """From here on INFO lines of the job and all warnings are shown. A job that has configured `logging` itself gets
-    what it has configured.
+    """Lets INFO lines of the job and all warnings be shown. A job that has configured `logging` itself gets what it has
+    configured.
 
     Args:
         job_name: of --job. Its package may be installed.

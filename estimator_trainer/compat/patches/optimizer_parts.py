@@ -31,7 +31,7 @@ def decay(optimizer):
 
 
 def has_momentum(optimizer) -> bool:
-    """Of tf.keras.optimizers.legacy.SGD."""
+    """Whether one of tf.keras.optimizers.legacy.SGD has a momentum."""
     return optimizer._momentum
 
 
@@ -46,7 +46,7 @@ def create_variables(optimizer, variables) -> None:
 
 
 def setting_of_v1(optimizer, names):
-    """Of tf.compat.v1.train: the first of the attributes `_name` that it has."""
+    """The first of the attributes `_name` that one of tf.compat.v1.train has."""
     return next(getattr(optimizer, f'_{name}') for name in names if hasattr(optimizer, f'_{name}'))
 
 

@@ -34,8 +34,8 @@ def of_each_step():
 
 
 def install(add_up, tasks: int) -> None:
-    """From here on TensorFlow's all-reduces of this process among so many tasks call `add_up` where they can. All tasks
-    have the same TensorFlow, so that either all of them do so or none.
+    """Lets TensorFlow's all-reduces of this process among so many tasks call `add_up` where they can. All tasks have
+    the same TensorFlow, so that either all of them do so or none.
 
     Args:
         add_up: (key of the group, key of the all-reduce, array, holds_up=True) -> the sum over all tasks.
@@ -65,7 +65,7 @@ def _mend(launcher, add_up, tasks: int) -> None:
     @functools.wraps(over_grpc)
     def all_reduce(self, input_tensor, control_input=None, options=None):
         tensor = tf.convert_to_tensor(input_tensor)
-        own = _Own.of(self)
+        own = _Own.read(self)
         of_several, has_turns = getattr(self, '_of_several', False), own and own.token is not None
         if not own or own.tasks != tasks or not _can_wait_in_python(tensor, of_several, has_turns):
             return over_grpc(self, tensor, control_input, options)
@@ -94,7 +94,7 @@ class _Own(NamedTuple):
     token: tf.Variable | None
 
     @classmethod
-    def of(cls, launcher) -> '_Own | None':
+    def read(cls, launcher) -> '_Own | None':
         with lacks.or_without():
             return cls(launcher._group_size, launcher._group_key, launcher._device, launcher._ordering_token)
         return None

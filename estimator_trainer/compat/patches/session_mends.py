@@ -156,9 +156,9 @@ def _guard(registry_class, signals) -> None:
         return
 
     def mended(registry, *args):
-        if not hasattr(_unblocked, 'here'):
+        if not hasattr(_unblocked, 'in_thread'):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-            _unblocked.here = True
+            _unblocked.in_thread = True
         with forks.parent_only():
             try:
                 return call(registry, *args)

@@ -50,16 +50,16 @@ def add_up_wishes_with_loss(module) -> None:
             first = strategy.experimental_local_results(value)[0]
             if not any(first is loss for loss in losses):
                 return reduce(reduce_op, value, axis=axis)
-            mine = agreement.placeholder()
+            own_wishes = agreement.placeholder()
             with_wishes = strategy.extended.call_for_each_replica(
-                lambda loss: tf.concat([[loss], tf.cast(mine, loss.dtype)], 0), args=(value,)
+                lambda loss: tf.concat([[loss], tf.cast(own_wishes, loss.dtype)], 0), args=(value,)
             )
             with python_all_reduce.of_each_step():
                 total = reduce(reduce_op, with_wishes, axis=None)
             wishes = total[1:]
             if reduce_op == tf.distribute.ReduceOp.MEAN:
                 wishes *= tf.cast(strategy.num_replicas_in_sync, wishes.dtype)
-            agreement.of_graph(lambda: agreement.add_up(strategy, mine), mine, wishes)
+            agreement.of_graph(lambda: agreement.add_up(strategy, own_wishes), own_wishes, wishes)
             return total[0]
 
         self._call_model_fn, strategy.reduce = call_and_keep_loss, reduce_with_wishes

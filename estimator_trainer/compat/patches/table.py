@@ -32,7 +32,7 @@ class PatchRow(NamedTuple):
     name: str
     touches: str
     without: str
-    whose: str
+    users: str
 
 
 def rows() -> list[PatchRow]:
@@ -48,14 +48,14 @@ def lines(fixes_are_on: bool, variable: str) -> Iterator[str]:
         variable: of the environment, which turns them off.
     """
     mend = {name for _, names in patches.AFTER for name in names}
-    found = rows()
-    for each in found:
+    patches_of_compat = rows()
+    for each in patches_of_compat:
         if each.name in mend:
             how = 'mended' if fixes_are_on else f'not mended ({variable}=0)'
             yield f'{how}: {each.without} [{each.name}: {each.touches}]'
-    for each in found:
+    for each in patches_of_compat:
         if each.name not in mend:
-            yield f'for {each.whose}: {each.touches} [{each.name}]; without it: {each.without}'
+            yield f'for {each.users}: {each.touches} [{each.name}]; without it: {each.without}'
 
 
 def row_at(path: pathlib.Path, line: int) -> PatchRow | None:

@@ -37,7 +37,7 @@ _LOOK_SECS = 1
 _VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
 
 _tells = False
-_of_thread = threading.local()  # .training: what `told` tells of
+_of_thread = threading.local()  # .training: what `reported` tells of
 _obeyed = {}  # model_dir -> what training_end.json said when the last evaluation there ended
 
 
@@ -52,13 +52,13 @@ def mend(module) -> None:
 
 
 def withhold() -> None:
-    """From here on a chief in this process tells nothing: its evaluator knows in another way."""
+    """Lets a chief in this process tell nothing: its evaluator knows in another way."""
     global _tells
     _tells = False
 
 
 @contextlib.contextmanager
-def told(model_dir, is_chief: bool, max_steps):
+def reported(model_dir, is_chief: bool, max_steps):
     """Tells the evaluator when the training within begins (`begin_where_it_trains`) and ends."""
     if not (_tells and is_chief and model_dir):
         yield
@@ -135,7 +135,7 @@ def _tell(original):
     @functools.wraps(original)
     def start_distributed_training(self, *args, **kwargs):
         config = self._estimator.config
-        with told(config.model_dir, config.is_chief, self._train_spec.max_steps):
+        with reported(config.model_dir, config.is_chief, self._train_spec.max_steps):
             return original(self, *args, **kwargs)
 
     return start_distributed_training
@@ -197,8 +197,8 @@ def _last_step(model_dir) -> int:
     """That of the last checkpoint, which the saver of a session has put into its name; 0 where there is none."""
     import tensorflow as tf
 
-    found = re.search(r'-(\d+)$', tf.train.latest_checkpoint(model_dir) or '')
-    return int(found.group(1)) if found else 0
+    match = re.search(r'-(\d+)$', tf.train.latest_checkpoint(model_dir) or '')
+    return int(match.group(1)) if match else 0
 
 
 def _wait_until_visible(model_dir, step) -> None:

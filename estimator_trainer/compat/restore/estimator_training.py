@@ -99,7 +99,7 @@ def train_and_evaluate(estimator, train_spec, eval_spec, executor_cls) -> None:
         local = _as_task(estimator, context)
         local._config._train_distribute = local._train_distribution = strategy
         watched = mode == _MODE.INDEPENDENT_WORKER or context.is_chief
-        with training_end.told(local.model_dir, context.is_chief, train_spec.max_steps):
+        with training_end.reported(local.model_dir, context.is_chief, train_spec.max_steps):
             local.train(
                 input_fn=train_spec.input_fn,
                 max_steps=train_spec.max_steps,

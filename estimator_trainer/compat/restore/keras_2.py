@@ -50,7 +50,7 @@ def settle_all(namespaces) -> None:
 
 
 def settle(namespace, version) -> None:
-    """The same for one copy of the namespace."""
+    """Resolves what is lazily loaded from Keras in one copy of the namespace."""
     for package, name in _PARTS:
         getattr(getattr(namespace, package, None), name, None)
     if version == 1:
@@ -71,10 +71,10 @@ def refuse_keras_3(namespaces) -> None:
 
 
 def _is_keras_3(module) -> bool:
-    found = getattr(module, '__dict__', {})  # by name, a lazy loader would load
+    names = getattr(module, '__dict__', {})  # by name, a lazy loader would load
     keras = importlib.util.find_spec('keras')
-    return (found.get('__name__') or '').startswith('keras.') or bool(
-        keras and (found.get('__file__') or '').startswith(os.path.dirname(keras.origin) + os.sep)
+    return (names.get('__name__') or '').startswith('keras.') or bool(
+        keras and (names.get('__file__') or '').startswith(os.path.dirname(keras.origin) + os.sep)
     )
 
 

@@ -57,15 +57,15 @@ def replace(rule) -> None:
         plain('tensorflow')
         parts = name.split('.')[1:]
         if parts and parts[0] in _INTERNAL:
-            found = plain(name, globals, locals, fromlist, level)
+            imported = plain(name, globals, locals, fromlist, level)
         else:
-            found = _found(parts, fromlist or ())
-        return found if fromlist else tensorflow_1()
+            imported = _module_with_names(parts, fromlist or ())
+        return imported if fromlist else tensorflow_1()
 
     builtins.__import__ = import_
 
 
-def _found(parts, fromlist):
+def _module_with_names(parts, fromlist):
     """The module tensorflow.<parts>, with the names of fromlist in it.
 
     Raises:
@@ -119,12 +119,12 @@ def _internal(name):
 @functools.cache
 def _examples():
     """tensorflow.examples, of which there is tutorials.mnist.input_data."""
-    found = importlib.import_module(f'{contrib.__name__}.mnist_data_sets')
+    module = importlib.import_module(f'{contrib.__name__}.mnist_data_sets')
     for path in ('tutorials.mnist.input_data', 'tutorials.mnist', 'tutorials'):
         parent = types.ModuleType('.'.join(['tensorflow.examples', *path.split('.')[:-1]]))
-        setattr(parent, path.rpartition('.')[2], found)
-        found = parent
-    return found
+        setattr(parent, path.rpartition('.')[2], module)
+        module = parent
+    return module
 
 
 @functools.cache

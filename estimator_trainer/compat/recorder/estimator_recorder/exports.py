@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from estimator_recorder.recording import told
+from estimator_recorder.recording import text_of
 
 _EXAMPLES = 8
 _ELEMENTS = 4096
@@ -17,7 +17,7 @@ def read(path, features, recording):
         try:
             loaded = tf.compat.v1.saved_model.loader.load(session, ['serve'], path)
         except Exception as error:  # it is exported for training alone, or in a form of the program's own
-            return {'signatures': {}, 'answers': {}, 'not_called': {'': told(error)}}
+            return {'signatures': {}, 'answers': {}, 'not_called': {'': text_of(error)}}
         for name, signature in sorted(loaded.signature_def.items()):
             signatures[name] = _described(signature)
             try:
@@ -25,7 +25,7 @@ def read(path, features, recording):
                 outputs = {key: info.name for key, info in signature.outputs.items()}
                 answers[name] = recording.arrays(session.run(outputs, feed), _ELEMENTS)
             except Exception as error:
-                not_called[name] = told(error)
+                not_called[name] = text_of(error)
     return {'signatures': signatures, 'answers': answers, 'not_called': not_called}
 
 

@@ -45,7 +45,7 @@ class Folders:
                 return self._moved[given] + path[len(given) :]
         return None
 
-    def shown(self, path):
+    def short_name(self, path):
         """A short name for a path in the folder of the run."""
         return os.path.relpath(os.path.realpath(path), self._folder)
 
@@ -60,8 +60,8 @@ def _is_below(path, folder):
 
 def step_of(checkpoint):
     """The global step in the name of a checkpoint, as Estimator writes it; 0 where there is none."""
-    found = re.search(r'-([0-9]+)$', checkpoint or '')
-    return int(found.group(1)) if found else 0
+    match = re.search(r'-([0-9]+)$', checkpoint or '')
+    return int(match.group(1)) if match else 0
 
 
 class Budget:

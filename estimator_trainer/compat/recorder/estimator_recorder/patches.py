@@ -28,7 +28,7 @@ class _State:
         self.features = {}  # number of the Estimator -> features of a batch
 
     @classmethod
-    def of(cls, settings):
+    def made_of(cls, settings):
         cls.made = cls.made or cls(settings)
         return cls.made
 
@@ -36,12 +36,12 @@ class _State:
         """Which Estimator it is, and which of its calls of `what`, for an event."""
         number = self.estimators.setdefault(estimator.model_dir, len(self.estimators))
         call = self.calls[what, number] = self.calls.get((what, number), -1) + 1
-        return {'estimator': number, 'model_dir': self.folders.shown(estimator.model_dir), 'call': call}
+        return {'estimator': number, 'model_dir': self.folders.short_name(estimator.model_dir), 'call': call}
 
 
 def of_estimators(module, settings):
     """Patches the module tensorflow_estimator.python.estimator.estimator."""
-    state = _State.of(settings)
+    state = _State.made_of(settings)
     module.maybe_overwrite_model_dir_and_session_config = _in_own_folder(
         module.maybe_overwrite_model_dir_and_session_config, state
     )
@@ -57,7 +57,7 @@ def of_estimators(module, settings):
 
 def of_train_and_evaluate(module, settings):
     """Patches the module tensorflow_estimator.python.estimator.training: max_steps, and no clock."""
-    state = _State.of(settings)
+    state = _State.made_of(settings)
     original = module._TrainingExecutor.__init__
     start_of = _start_of(module.estimator_lib)
 
@@ -171,8 +171,8 @@ def _recorded_evaluation(original, state):
         hooks = [*(hooks or []), _first_batch(state, where, 'evaluation')]
         metrics = original(self, input_fn, steps, hooks, checkpoint_path, name)
         if metrics:  # none in a task of a cluster that does not evaluate
-            found = {key: value for key, value in metrics.items() if not isinstance(value, bytes)}  # an image
-            state.recording.write('evaluation', name=name, metrics=state.recording.arrays(found, 4096), **where)
+            numbers = {key: value for key, value in metrics.items() if not isinstance(value, bytes)}  # an image
+            state.recording.write('evaluation', name=name, metrics=state.recording.arrays(numbers, 4096), **where)
         return metrics
 
     return evaluate
@@ -202,8 +202,8 @@ def _recorded_export(original, state):
         base = state.folders.moved(export_dir_base)
         path = original(self, base, *args, **kwargs)
         where = state.where('export', self)
-        found = exports.read(path, state.features.get(where['estimator']), state.recording)
-        state.recording.write('export', folder=state.folders.shown(base), **found, **where)
+        answers = exports.read(path, state.features.get(where['estimator']), state.recording)
+        state.recording.write('export', folder=state.folders.short_name(base), **answers, **where)
         return path
 
     return export

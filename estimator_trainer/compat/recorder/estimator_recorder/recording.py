@@ -15,7 +15,7 @@ _STRINGS = 256  # of an array of strings, that are written down
 _LONGEST = 100_000  # characters of an error
 
 
-def told(error):
+def text_of(error):
     """All of an error's text: of those of TensorFlow, `verify` finds the line that tells something."""
     return (str(getattr(error, 'message', None) or error).strip() or type(error).__name__)[:_LONGEST]
 
@@ -28,7 +28,7 @@ class Recording:
         self._process = None  # that has claimed, or has failed to
         self._events = self._arrays = None
 
-    def mine(self):
+    def is_recorder(self):
         """Whether this process records. A process forked off the one that does is another process."""
         if self._process is None:
             self._process = os.getpid()
@@ -46,7 +46,7 @@ class Recording:
         self._arrays = open(os.path.join(self._folder, ARRAYS), 'wb')
 
     def write(self, kind, **facts):
-        if self.mine():
+        if self.is_recorder():
             self._arrays.flush()
             self._events.write(json.dumps(dict(facts, kind=kind)) + '\n')
             self._events.flush()
@@ -57,7 +57,7 @@ class Recording:
         Args:
             before: the array at the last time, of which a sample may show no change: `moved` is the norm of it.
         """
-        if not self.mine():
+        if not self.is_recorder():
             return {}
         array = np.asarray(value)
         if array.dtype.kind in 'OSU':
@@ -65,17 +65,21 @@ class Recording:
         if array.dtype.kind not in 'biufc':  # bfloat16 and its like, which are no types of NumPy's
             array = array.astype(np.float32)
         flat = np.ascontiguousarray(array).reshape(-1)
-        found = {'dtype': array.dtype.str, 'shape': list(array.shape), 'digest': hashlib.sha1(flat.data).hexdigest()}
+        description = {
+            'dtype': array.dtype.str,
+            'shape': list(array.shape),
+            'digest': hashlib.sha1(flat.data).hexdigest(),
+        }
         if flat.size > most:
             numbers = flat.astype(np.float64)
-            found['largest'] = float(np.max(np.abs(numbers)))
-            found['norm'] = float(np.linalg.norm(numbers))
+            description['largest'] = float(np.max(np.abs(numbers)))
+            description['norm'] = float(np.linalg.norm(numbers))
             if before is not None:
-                found['moved'] = float(np.linalg.norm(numbers - np.asarray(before, np.float64).reshape(-1)))
+                description['moved'] = float(np.linalg.norm(numbers - np.asarray(before, np.float64).reshape(-1)))
             flat = flat[np.linspace(0, flat.size - 1, most).astype(np.int64)]
-        found.update(at=self._arrays.tell(), taken=int(flat.size))
+        description.update(at=self._arrays.tell(), taken=int(flat.size))
         self._arrays.write(flat.tobytes())
-        return found
+        return description
 
     def arrays(self, values, most):
         """Those of a dict; where a name stands for nothing that can be an array, it is left out."""

@@ -70,17 +70,17 @@ class Training(tf.compat.v1.train.SessionRunHook):
 
     def _record_weights(self, session):
         self._recorded = self._step
-        if not self._recording.mine():
+        if not self._recording.is_recorder():
             return
-        found = {}
+        weights = {}
         for name, variable in self._variables.items():
             value = session.run(variable)
-            found[name] = self._recording.array(value, self._most, self._before.get(name))
+            weights[name] = self._recording.array(value, self._most, self._before.get(name))
             if self._keeps and np.size(value) > self._most:
                 self._before[name] = value
         trainable = {each.name.split(':')[0] for each in self._trainable}
         self._recording.write(
-            'weights', step=self._step, variables=found, trainable=sorted(trainable & set(found)), **self._where
+            'weights', step=self._step, variables=weights, trainable=sorted(trainable & set(weights)), **self._where
         )
 
 

@@ -23,9 +23,9 @@ class Contrib(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith('__'):
             raise AttributeError(name)
-        found = find(f'{self._part}.{name}' if self._part else name)
-        setattr(self, name, found)
-        return found
+        value = find(f'{self._part}.{name}' if self._part else name)
+        setattr(self, name, value)
+        return value
 
 
 @functools.cache
@@ -92,14 +92,14 @@ def _is_part(path: str, names) -> bool:
 def _target(target: str, path: str):
     module, _, names = target.partition(':')
     try:
-        found = importlib.import_module(__package__ + module[3:] if module.startswith('tf1.') else module)
+        loaded = importlib.import_module(__package__ + module[3:] if module.startswith('tf1.') else module)
     except ModuleNotFoundError as error:
         if error.name != 'tf_slim':
             raise
         raise ImportError(
             f'tf.contrib.{path} is in the package tf-slim: pip install "estimator-trainer[tf1]"'
         ) from error
-    return functools.reduce(getattr, names.split('.'), found) if names else found
+    return functools.reduce(getattr, names.split('.'), loaded) if names else loaded
 
 
 def absent(path: str) -> str:

@@ -97,7 +97,7 @@ def _scan(inputs, transition_params, reduce):
 
 
 def _at_end(series, lengths):
-    """Of [time, batch, tags], what stands at each sequence's last step."""
+    """What stands in [time, batch, tags] at each sequence's last step."""
     lengths = tf.cast(lengths, tf.int32)
     return tf.gather_nd(series, tf.stack([tf.maximum(lengths - 1, 0), tf.range(tf.shape(lengths)[0])], axis=1))
 

@@ -131,7 +131,7 @@ class TimeReversedFusedRNN(FusedRNNCell):
 
 
 def _at_end(series, start, lengths):
-    """Of [time, batch, units], what stands at each sequence's last step; `start` where it has none."""
+    """What stands in [time, batch, units] at each sequence's last step; `start` where it has none."""
     series = tf.concat([start[None], series], axis=0)
     return tf.gather_nd(series, tf.stack([lengths, tf.range(tf.shape(lengths)[0])], axis=1))
 
