@@ -12,10 +12,16 @@ when the program first touches `tf.estimator`. It edits nothing in site-packages
 only mends the upstream defects that `compat.patches.AFTER` names.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 
 from estimator_trainer.compat import hook
+
+TYPE_CHECKING = False  # `typing` takes a while to import
+if TYPE_CHECKING:
+    from types import ModuleType
 
 FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
 # What switches of `compat run` set for the program; its sitecustomize reads them.
@@ -54,7 +60,7 @@ def install(fixes: bool | None = None) -> None:
         patches.withdraw()
 
 
-def bring_up():
+def bring_up() -> ModuleType:
     """Imports TensorFlow as Estimators need it, and quietly; returns it. Safe to call twice."""
     from estimator_trainer.compat import quiet
 
@@ -106,7 +112,7 @@ def tensorflow_version() -> tuple:
     raise ImportError('TensorFlow is not installed: pip install tensorflow')
 
 
-def installed(*names) -> str | None:
+def installed(*names: str) -> str | None:
     """The version of the first of these distributions that is installed."""
     import importlib.metadata
 
@@ -118,7 +124,7 @@ def installed(*names) -> str | None:
     return None
 
 
-def _numbers(version) -> tuple:
+def _numbers(version: str) -> tuple:
     return tuple(int(part) for part in version.split('.')[:2])
 
 

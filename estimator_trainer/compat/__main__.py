@@ -4,13 +4,20 @@ This process becomes `python script.py args...`. The folder `child` on PYTHONPAT
 Python processes that it starts. So sys.argv, sys.path, `__main__`, tracebacks, signals and exit codes are Python's own.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from estimator_trainer import compat
 from estimator_trainer.this_process import allocator
 from tf_config import streams
+
+if TYPE_CHECKING:
+    from estimator_trainer.compat.tf1_names import version_rule
 
 _USAGE = """usage: python -m estimator_trainer.compat run [switch ...] script.py [argument ...]
        python -m estimator_trainer.compat run [switch ...] -m package.module [argument ...]
@@ -35,7 +42,7 @@ _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'child')
 _SEED = '1'
 
 
-def main(arguments) -> int:
+def main(arguments: Sequence[str]) -> int:
     command, *rest = arguments or ['--help']
     if command in ('-h', '--help'):
         print(_USAGE)
@@ -53,7 +60,7 @@ def main(arguments) -> int:
     return 64
 
 
-def _read(arguments) -> tuple[dict, list]:
+def _read(arguments: Sequence[str]) -> tuple[dict, list]:
     """({switch: names given with it}, the program and its arguments)."""
     switches, program = {}, list(arguments)
     while program:
@@ -65,7 +72,7 @@ def _read(arguments) -> tuple[dict, list]:
     return switches, program
 
 
-def run(arguments, switches):
+def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
     """Becomes the program. Does not return.
 
     Args:
@@ -79,7 +86,7 @@ def run(arguments, switches):
         if '--hosts' in switches:
             os.environ['ESTIMATOR_TRAINER_HOSTS'] = ','.join(switches['--hosts'])
         import estimator_trainer.compat.horovod  # noqa: F401 -- takes TF_CONFIG away; the program has what is left
-    command = [sys.executable, *subprocess._args_from_interpreter_flags(), *arguments]
+    command = [sys.executable, *subprocess._args_from_interpreter_flags(), *arguments]  # type: ignore[attr-defined]
     environment = child_environment(os.environ, switches)
     if '--keep-memory' in switches:
         environment = allocator.environment_of_program(environment)
@@ -91,7 +98,7 @@ def run(arguments, switches):
     os.execve(sys.executable, command, environment)
 
 
-def child_environment(environment, switches) -> dict:
+def child_environment(environment: Mapping[str, str], switches: Mapping[str, list[str]]) -> dict:
     """The environment in which every process of this Python has Estimators, as the switches say."""
     path = [entry for entry in environment.get('PYTHONPATH', '').split(os.pathsep) if entry and entry != _CHILD]
     this = f'{sys.version_info[0]}:{sys.version_info[1]}:{os.path.realpath(sys.prefix)}'
@@ -107,7 +114,7 @@ def child_environment(environment, switches) -> dict:
     return {**environment, **changed}
 
 
-def _rule(switches):
+def _rule(switches: Mapping[str, list[str]]) -> version_rule.VersionRule:
     from estimator_trainer.compat.tf1_names import version_rule
 
     return version_rule.VersionRule(*(frozenset(switches.get(f'--tf{number}-packages', ())) for number in '12'))

@@ -3,10 +3,14 @@
 The line begins with `error_lines.COMPAT`; `cluster` and `verify` find it in what the program has printed.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import sys
 import traceback
+from types import ModuleType, TracebackType
+from typing import Any
 
 from estimator_trainer import error_lines
 
@@ -17,7 +21,7 @@ def install(tf1: bool) -> None:
     """Lets the line follow the traceback. `tf1`: the program runs under --tf1."""
     show_traceback = sys.excepthook
 
-    def hook(kind, error, where):
+    def hook(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
         show_traceback(kind, error, where)
         cure = cure_of(error, tf1)
         if cure:
@@ -64,7 +68,7 @@ def advice(name: str) -> str:
     )
 
 
-def old_name(error: BaseException, tensorflow) -> str | None:
+def old_name(error: BaseException, tensorflow: ModuleType | None) -> str | None:
     """What `error` says is missing, if TensorFlow 1 had it: 'tf.app'. None: the error has another cause.
 
     Args:
@@ -81,19 +85,20 @@ def old_name(error: BaseException, tensorflow) -> str | None:
         return _of_import(tensorflow, str(error))
     if isinstance(error, TypeError):
         match = re.search(r"[Gg]ot an unexpected keyword argument '(\w+)'", str(error))
-        is_old = match and match[1] in _ARGUMENTS and _is_raised_in(error, tensorflow)
-        return f'the argument {match[1]}' if is_old else None
+        if match and match[1] in _ARGUMENTS and _is_raised_in(error, tensorflow):
+            return f'the argument {match[1]}'
+        return None
     match = _NOT_EAGER.search(str(error)) if isinstance(error, RuntimeError) else None
     return match[1] if match else None
 
 
-def _is_raised_in(error: BaseException, tensorflow) -> bool:
+def _is_raised_in(error: BaseException, tensorflow: Any) -> bool:
     """Whether TensorFlow's code has raised the error: a function of the program's own may take any argument."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and frames[-1].f_code.co_filename.startswith(os.path.dirname(tensorflow.__file__))
 
 
-def _of_module(tensorflow, owner, name: str) -> str | None:
+def _of_module(tensorflow: ModuleType, owner: object, name: str) -> str | None:
     """'tf.losses.x' of the module tf.losses and the name x."""
     if owner is tensorflow:
         return f'tf.{name}' if name in ('contrib', 'examples') or hasattr(tensorflow.compat.v1, name) else None
@@ -102,7 +107,7 @@ def _of_module(tensorflow, owner, name: str) -> str | None:
     return f'tf.{part}.{name}' if is_part and hasattr(getattr(tensorflow.compat.v1, part, None), name) else None
 
 
-def _of_import(tensorflow, message: str) -> str | None:
+def _of_import(tensorflow: ModuleType, message: str) -> str | None:
     match = re.fullmatch(r"No module named 'tensorflow\.((?:contrib|examples)[\w.]*)'.*", message)
     if match:
         return f'tf.{match[1]}'

@@ -4,6 +4,8 @@ If nothing that is computed depends on it, the run goes on without, and one line
 refused in one sentence (`refusal`).
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
 import os
@@ -21,7 +23,7 @@ _BETWEEN = ('hook.py', 'lacks.py')  # a patch and what it asks for
 _COMPAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '')
 _log = logging.getLogger('estimator_trainer')
 _NOT_IN_MODULE = re.compile("cannot import name '(.+?)'")
-_said = set()
+_said: set[str] = set()
 
 
 @contextlib.contextmanager
@@ -91,11 +93,11 @@ def _frames(error: BaseException) -> list[tuple[str, int]]:
     ]
 
 
-def _sentence(error: BaseException) -> str:
+def _sentence(error: AttributeError | ImportError) -> str:
     return f'{_described(error)}, and without it: {_without(_patch(error))}. Install TensorFlow 2.15 to {NEWEST}.'
 
 
-def _described(error) -> str:
+def _described(error: AttributeError | ImportError) -> str:
     """Such as "TensorFlow 2.23.0 has no tensorflow.python.framework.ops.get_name_scope"."""
     if isinstance(error, ImportError):
         name = '.'.join(filter(None, (error.name, *_NOT_IN_MODULE.findall(str(error)))))
@@ -119,11 +121,11 @@ def _owner(error: AttributeError) -> str:
     return f'{kind.__module__}.{kind.__qualname__}'
 
 
-def _is_of_a_library(error) -> bool:
+def _is_of_a_library(error: AttributeError | ImportError) -> bool:
     return _is_name_of_a_library(error.name if isinstance(error, ImportError) else _owner(error))
 
 
-def _is_name_of_a_library(name) -> bool:
+def _is_name_of_a_library(name: str | None) -> bool:
     return str(name).partition('.')[0] in _LIBRARIES
 
 

@@ -4,6 +4,8 @@ With TF_CPP_MIN_LOG_LEVEL=0 or 1 in the environment, `import_tensorflow` hides n
 only the messages about deprecation.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
@@ -11,6 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 
 _AT_IMPORT = re.compile(
     rb'All log messages before absl::InitializeLog|^[IWE]\d{4} .*(oneDNN custom operations'
@@ -30,7 +33,7 @@ _OF_NO_USE = re.compile(
 )
 
 
-def import_tensorflow():
+def import_tensorflow() -> ModuleType:
     """Imports TensorFlow without the lines it writes about itself, and returns it.
 
     From 2.18 on its C++ logs at import before it reads TF_CPP_MIN_LOG_LEVEL.
@@ -89,7 +92,7 @@ def helps(message: str) -> bool:
 
 
 @contextlib.contextmanager
-def only_errors():
+def only_errors() -> Iterator[None]:
     """Holds TensorFlow's warnings back for a while."""
     import tensorflow as tf
 

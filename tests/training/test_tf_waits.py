@@ -58,5 +58,5 @@ def test_a_graph_without_iterators():
 
 
 def test_a_graph_that_may_not_read_a_clock(reads, monkeypatch):
-    monkeypatch.setattr(step_batches.determinism, 'is_on', lambda: True)
+    monkeypatch.setattr(step_batches.eager_context, 'is_deterministic', lambda: True)
     assert step_batches.measured_wait(reads[0].get_operations()) is None

@@ -12,14 +12,22 @@ train (`ranks`). They find each other at their addresses (`joining`), and exchan
 names; a real Horovod that is installed goes before them. Importing this imports no TensorFlow.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.abc
 import importlib.machinery
 import os
 import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer import compat
 from estimator_trainer.compat.horovod import ranks
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 _OURS = 'estimator_trainer.compat.horovod.'
 _MODULES = {  # Horovod's module: ours; None where it has nothing itself
@@ -44,7 +52,9 @@ def _install() -> None:
 
 
 class _Modules(importlib.abc.MetaPathFinder):
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if fullname.startswith('horovod.') and fullname not in _MODULES:
             raise ModuleNotFoundError(f'{fullname} is not among what estimator_trainer has of Horovod.', name=fullname)
         if fullname not in _MODULES:
@@ -56,18 +66,18 @@ class _Modules(importlib.abc.MetaPathFinder):
 class _Loader(importlib.abc.Loader):
     """Gives a module the public names of ours; any other name is an AttributeError of one sentence."""
 
-    def __init__(self, ours):
+    def __init__(self, ours: str | None) -> None:
         self._ours = ours
 
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> None:
         return None
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         ours = importlib.import_module(_OURS + self._ours) if self._ours else None
         names = getattr(ours, '__all__', ())
         vars(module).update({name: getattr(ours, name) for name in names})
 
-        def look_up(name):
+        def look_up(name: str) -> None:
             if name.startswith('__'):
                 raise AttributeError(name)
             raise AttributeError(f'{module.__name__}.{name} is not among what estimator_trainer has of Horovod.')

@@ -8,6 +8,8 @@ moved.ini says where each of them is now. A name that TensorFlow still has is le
 names that NumPy and Keras have removed since.
 """
 
+from __future__ import annotations
+
 import configparser
 import functools
 import importlib
@@ -15,8 +17,14 @@ import importlib.abc
 import importlib.machinery
 import pathlib
 import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.compat import hook
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 _ROOT = 'tensorflow.python.'
 _WHOLE = '*'  # the section of modules that moved as a whole
@@ -38,23 +46,23 @@ def install() -> None:
 def table() -> dict[str, dict[str, str]]:
     """{module: {name: where it is now}}, all below tensorflow.python; `*` for whole modules."""
     parser = configparser.ConfigParser(delimiters=('=',), interpolation=None)
-    parser.optionxform = str
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read_string(pathlib.Path(__file__).with_name('moved.ini').read_text(encoding='utf-8'))
     return {section: dict(parser[section]) for section in parser.sections()}
 
 
-def target_of(target: str):
+def target_of(target: str) -> Any:
     """What `module:name` names, below tensorflow.python; a module that begins with `/` is not below it."""
     module, _, name = target.partition(':')
-    module = importlib.import_module(module[1:] if module.startswith('/') else _ROOT + module)
-    return functools.reduce(getattr, name.split('.'), module) if name else module
+    owner = importlib.import_module(module[1:] if module.startswith('/') else _ROOT + module)
+    return functools.reduce(getattr, name.split('.'), owner) if name else owner
 
 
-def _look_up(moved, module) -> None:
+def _look_up(moved: dict[str, str], module: Any) -> None:
     """Lets the module find these names elsewhere when somebody asks for them."""
     own = vars(module).get('__getattr__')
 
-    def look_up(name):
+    def look_up(name: str) -> Any:
         if name in moved:
             return target_of(moved[name])
         if own is not None:
@@ -65,10 +73,12 @@ def _look_up(moved, module) -> None:
 
 
 class _MovedModules(importlib.abc.MetaPathFinder):
-    def __init__(self, moved):
+    def __init__(self, moved: dict[str, str]) -> None:
         self._moved = moved
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         name = fullname.removeprefix(_ROOT)
         if name == fullname or name not in self._moved:
             return None
@@ -79,13 +89,13 @@ class _MovedModules(importlib.abc.MetaPathFinder):
 class _Moved(importlib.abc.Loader):
     """Puts the module that is meant in the place of the one that is imported."""
 
-    def __init__(self, now):
+    def __init__(self, now: str) -> None:
         self._now = now
 
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> None:
         return None
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         if self._now:
             sys.modules[module.__name__] = importlib.import_module(_ROOT + self._now)
 
@@ -102,17 +112,17 @@ def _restore_removed() -> None:
         hook.after(f'{keras}.src.engine.base_layer', _restore_apply)
 
 
-def _restore_numpy(numpy):
+def _restore_numpy(numpy: ModuleType) -> None:
     for name, kind in _NUMPY.items():
         if name not in vars(numpy):
             setattr(numpy, name, kind)
 
 
-def _restore_apply(base_layer):
+def _restore_apply(base_layer: ModuleType) -> None:
     if not hasattr(base_layer.Layer, 'apply'):
         base_layer.Layer.apply = _apply
 
 
-def _apply(self, inputs, *args, **kwargs):
+def _apply(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls the layer, or the model."""
     return self(inputs, *args, **kwargs)

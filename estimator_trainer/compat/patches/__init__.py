@@ -9,10 +9,17 @@ applied when its module has been imported. One switch turns all of them off: `co
 --no-fixes`, or ESTIMATOR_TRAINER_FIXES=0 in the environment. The trainer and the tools call the others.
 """
 
-import collections
+from __future__ import annotations
+
+import functools
 import importlib
 
 from estimator_trainer.compat import hook, lacks
+
+TYPE_CHECKING = False  # `typing` takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _UPSTREAM = 'tensorflow_estimator.python.estimator.'
 _DISTRIBUTE = 'tensorflow.python.distribute.'
@@ -41,23 +48,26 @@ AFTER = (  # (module, the patches that its import calls)
 )
 
 _enabled = False
-_mended = set()
+_mended: set[str] = set()
 
 
-class _Mend(collections.namedtuple('_Mend', 'module patches')):
-    """Calls each of the patches with the module, once: the function, or `mend` of the file.
+@functools.cache
+def _mend_after(name: str, patches: tuple[str, ...]) -> Callable[[Any], None]:
+    """A function that calls each of the patches with the module of this name, once: a function, or `mend` of a file.
 
     Where TensorFlow lacks what one of them mends, the program goes on without it: those that change what is computed
     refuse to go on themselves.
     """
 
-    def __call__(self, module) -> None:
-        if _enabled and self.module not in _mended:
-            _mended.add(self.module)
-            for name in self.patches:
-                file, _, function = name.partition('.')
+    def mend(module: Any) -> None:
+        if _enabled and name not in _mended:
+            _mended.add(name)
+            for patch in patches:
+                file, _, function = patch.partition('.')
                 with lacks.or_without():
                     getattr(importlib.import_module(f'{__name__}.{file}'), function or 'mend')(module)
+
+    return mend
 
 
 def apply() -> None:
@@ -65,7 +75,7 @@ def apply() -> None:
     global _enabled
     _enabled = True
     for module, patches in AFTER:
-        hook.after(module, _Mend(module, patches))
+        hook.after(module, _mend_after(module, patches))
 
 
 def withdraw() -> None:

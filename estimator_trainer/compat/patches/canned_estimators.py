@@ -6,15 +6,19 @@ Without it: `migrate` would have to guess what an Estimator is made of
 For: `migrate`
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
 
 @contextlib.contextmanager
-def recorded_calls(calls):
+def recorded_calls(calls: list[tuple[str, dict[str, Any]]]) -> Iterator[None]:
     """Appends (function, its arguments by name) to `calls` for each canned function that is called within it."""
     from tensorflow_estimator.python.estimator.canned import baseline, dnn, dnn_linear_combined, linear
 
@@ -33,8 +37,8 @@ def recorded_calls(calls):
         yield
 
 
-def _recorded(calls, name, original):
-    def function(*args, **kwargs):
+def _recorded(calls: list[tuple[str, dict[str, Any]]], name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(original).bind(*args, **kwargs)
         bound.apply_defaults()
         calls.append((name, dict(bound.arguments)))
@@ -44,7 +48,7 @@ def _recorded(calls, name, original):
 
 
 @contextlib.contextmanager
-def chosen_optimizers(chosen):
+def chosen_optimizers(chosen: list[Any]) -> Iterator[None]:
     """Appends to `chosen` the optimizers that a canned function makes of its arguments.
 
     Legacy ones can be used in one graph only: of one that the Estimator was given a copy is taken, and it may train
@@ -60,8 +64,8 @@ def chosen_optimizers(chosen):
         yield
 
 
-def _kept(results, original):
-    def function(*args, **kwargs):
+def _kept(results: list[Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
         optimizer = original(*args, **kwargs)
         if optimizer is next(iter(args), None) and isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
             optimizer = copy.deepcopy(optimizer)
@@ -71,7 +75,7 @@ def _kept(results, original):
     return function
 
 
-def head_setting(head, name: str, default=None):
+def head_setting(head: Any, name: str, default: Any = None) -> Any:
     """An argument with which the head of a canned Estimator was made.
 
     Touches: private attributes of the heads of tensorflow_estimator, such as _weight_column and _loss_reduction

@@ -5,8 +5,12 @@ Without it: synchronous tasks cannot agree before the first step, and one that l
 For: every program
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from collections.abc import Iterator
+from typing import Any
 
 from estimator_trainer.compat import lacks
 
@@ -28,14 +32,14 @@ def received_text(key: str, timeout_ms: int) -> str:
     return _context().get_config_key_value(key, timeout_ms)
 
 
-def _context():
+def _context() -> Any:
     from tensorflow.python.eager import context
 
     return context.context()
 
 
 @contextlib.contextmanager
-def heartbeats_put_off():
+def heartbeats_put_off() -> Iterator[None]:
     """A multi-worker strategy that is made meanwhile does without the service's heartbeats.
 
     Touches: Context.configure_coordination_service in tensorflow.python.eager.context

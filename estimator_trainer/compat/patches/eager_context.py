@@ -1,13 +1,20 @@
 """TensorFlow's eager context: whether operations run at once, and with which options."""
 
+from __future__ import annotations
+
 import functools
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 
+if TYPE_CHECKING:
+    import contextlib
 
-def at_once():
+
+def at_once() -> contextlib.AbstractContextManager[Any]:
     """A context manager within which operations run at once: also while a graph is built or run, and if the job has
     turned eager execution off.
 
@@ -38,19 +45,21 @@ def is_deterministic() -> bool:
     return True
 
 
-def accept_options(tensorflow) -> None:
+def accept_options(tensorflow: ModuleType) -> None:
     """Lets `tensorflow.compat.v1.enable_eager_execution` take options: see `set_options`."""
     v1, original = tensorflow.compat.v1, tensorflow.compat.v1.enable_eager_execution
 
     @functools.wraps(original)
-    def enable(config=None, device_policy=None, execution_mode=None):
+    def enable(
+        config: tf.compat.v1.ConfigProto | None = None, device_policy: Any = None, execution_mode: Any = None
+    ) -> Any:
         set_options(config, device_policy)
         return original(config, device_policy, execution_mode)
 
     v1.enable_eager_execution = enable
 
 
-def set_options(config, device_policy) -> None:
+def set_options(config: tf.compat.v1.ConfigProto | None, device_policy: Any) -> None:
     """Gives an eager context that has not been used yet these options, as far as they are not None.
 
     Touches: the attributes _config, _device_policy and _context_handle of tensorflow.python.eager.context's Context

@@ -1,16 +1,23 @@
 """Mends of Estimator's evaluations and exports."""
 
+from __future__ import annotations
+
 import functools
 import gc
 import inspect
 import os
 import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 OWN_LOSS_METRIC = 'estimator_trainer/own_loss_metric'  # of a graph: anything in it says so
 _SHARE = 0.05  # of the time; a collection takes about 0.2 s with TensorFlow imported
 
 
-def allow_own_loss_metric(module) -> None:
+def allow_own_loss_metric(module: Any) -> None:
     """Lets a model_fn supply the evaluation metric `loss` itself, if it says so in its graph.
 
     Touches: tensorflow_estimator.python.estimator.estimator._verify_and_create_loss_metric
@@ -21,7 +28,9 @@ def allow_own_loss_metric(module) -> None:
     original = module._verify_and_create_loss_metric
 
     @functools.wraps(original)
-    def verify(eval_metric_ops, loss, distribution=None):
+    def verify(
+        eval_metric_ops: dict[str, Any], loss: tf.Tensor, distribution: tf.distribute.Strategy | None = None
+    ) -> dict[str, Any]:
         import tensorflow as tf
 
         if 'loss' in eval_metric_ops and tf.compat.v1.get_collection(OWN_LOSS_METRIC):
@@ -31,7 +40,7 @@ def allow_own_loss_metric(module) -> None:
     module._verify_and_create_loss_metric = verify
 
 
-def free_graphs(module) -> None:
+def free_graphs(module: Any) -> None:
     """Frees the graph of an evaluation when it is over.
 
     Touches: Estimator.evaluate, predict and _export_all_saved_models
@@ -47,7 +56,7 @@ def free_graphs(module) -> None:
     collect_after(module.Estimator)
 
 
-def collect_after(cls) -> None:
+def collect_after(cls: type) -> None:
     """Wraps the methods of the class `Estimator` that leave a graph behind."""
     collect = _Collector()
     for name in ('evaluate', 'predict', '_export_all_saved_models'):
@@ -59,9 +68,9 @@ def collect_after(cls) -> None:
         )
 
 
-def _function(method, collect):
+def _function(method: Callable[..., Any], collect: Callable[[], Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def call(self, *args, **kwargs):
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
         finally:
@@ -70,9 +79,9 @@ def _function(method, collect):
     return call
 
 
-def _generator(method, collect):
+def _generator(method: Callable[..., Any], collect: Callable[[], Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def generate(self, *args, **kwargs):
+    def generate(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         try:
             yield from method(self, *args, **kwargs)
         finally:
@@ -84,11 +93,11 @@ def _generator(method, collect):
 class _Collector:
     """Collects garbage, but for no more than `_SHARE` of the time."""
 
-    def __init__(self, clock=time.monotonic, collect=gc.collect):
+    def __init__(self, clock: Callable[[], float] = time.monotonic, collect: Callable[[], Any] = gc.collect) -> None:
         self._clock, self._collect = clock, collect
         self._due = 0.0
 
-    def __call__(self):
+    def __call__(self) -> None:
         start = self._clock()
         if start < self._due:
             return
@@ -97,7 +106,7 @@ class _Collector:
         self._due = end + (end - start) / _SHARE
 
 
-def remember_best(module) -> None:
+def remember_best(module: Any) -> None:
     """Makes `BestExporter.export` remember the best model over a restart.
 
     Touches: BestExporter.export, and what it keeps in private attributes
@@ -111,7 +120,14 @@ def remember_best(module) -> None:
     module.BestExporter.export = export_best
 
 
-def export_best(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+def export_best(
+    self: Any,
+    estimator: tf.estimator.Estimator,
+    export_path: str,
+    checkpoint_path: str,
+    eval_result: dict[str, Any] | None,
+    is_the_final_export: bool,
+) -> Any:
     """Exports if nothing is exported yet or the result beats the best earlier one."""
     import tensorflow as tf
 
@@ -138,7 +154,7 @@ def export_best(self, estimator, export_path, checkpoint_path, eval_result, is_t
     return result
 
 
-def _best_earlier(pattern, compare_fn, step):
+def _best_earlier(pattern: str, compare_fn: Callable[..., Any], step: int | None) -> dict[str, float] | None:
     """The best evaluation in the event files, those of `step` aside."""
     import tensorflow as tf
 
@@ -155,7 +171,7 @@ def _best_earlier(pattern, compare_fn, step):
     return best
 
 
-def _has_exports(path) -> bool:
+def _has_exports(path: str) -> bool:
     import tensorflow as tf
 
     try:

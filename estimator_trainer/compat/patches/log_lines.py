@@ -8,11 +8,14 @@ For: the trainer and the commands that run a job
 Libraries log much by INFO: of them only warnings are shown.
 """
 
+from __future__ import annotations
+
 import inspect
 import logging
 import os
 import sys
 import sysconfig
+from types import ModuleType
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.this_process import log
@@ -98,13 +101,13 @@ def _is_as_python_leaves_it(root: logging.Logger) -> bool:
 class _Formatter(logging.Formatter):
     """A warning says which logger it is of."""
 
-    def formatMessage(self, record):
+    def formatMessage(self, record: logging.LogRecord) -> str:
         if record.levelno >= logging.WARNING:
             record.message = f'{record.levelname}: {record.name}: {record.message}'
         return super().formatMessage(record)
 
 
-def print_once(tensorflow) -> None:
+def print_once(tensorflow: ModuleType) -> None:
     """Prints a line of `tf.logging` once.
 
     Touches: the handlers of tf.get_logger()
@@ -117,11 +120,11 @@ def print_once(tensorflow) -> None:
         handler.addFilter(lambda record: not (logger.propagate and _is_printed_by_root(record)))
 
 
-def _is_printed_by_root(record) -> bool:
+def _is_printed_by_root(record: logging.LogRecord) -> bool:
     return any(record.levelno >= each.level and _prints(each) for each in logging.getLogger().handlers)
 
 
-def _prints(handler) -> bool:
+def _prints(handler: logging.Handler) -> bool:
     stream = getattr(getattr(handler, 'python_handler', handler), 'stream', None)  # absl's has one within
     return stream in (sys.stderr, sys.stdout, sys.__stderr__, sys.__stdout__)
 

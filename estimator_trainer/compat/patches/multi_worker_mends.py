@@ -1,13 +1,16 @@
 """Mends of MultiWorkerMirroredStrategy. TensorFlow's own import calls them: at its top this file uses nothing of it."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 
 
-def evaluate_alone(module) -> None:
+def evaluate_alone(module: Any) -> None:
     """Lets the strategy of an evaluator that the cluster does not list span its own process only.
 
     Touches: CollectiveAllReduceExtended._initialize_strategy and _initialize_local
@@ -18,7 +21,7 @@ def evaluate_alone(module) -> None:
     original, _ = extended._initialize_strategy, extended._initialize_local
 
     @functools.wraps(original)
-    def initialize(self, cluster_resolver, devices):
+    def initialize(self: Any, cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver, devices: Any) -> None:
         listed = cluster_resolver.cluster_spec().as_dict()
         if cluster_resolver.task_type == 'evaluator' and 'evaluator' not in listed:
             self._initialize_local(cluster_resolver, devices=devices)
@@ -28,7 +31,7 @@ def evaluate_alone(module) -> None:
     extended._initialize_strategy = initialize
 
 
-def add_up_tables(cross_device_utils) -> None:
+def add_up_tables(cross_device_utils: Any) -> None:
     """Adds up tables in place of gathering rows of sparse gradients: tables have the same shape in every step.
 
     Touches: CollectiveReplicaLauncher.all_reduce_indexed_slices in tensorflow.python.distribute.cross_device_utils
@@ -45,7 +48,7 @@ def add_up_tables(cross_device_utils) -> None:
     original, _ = launcher.all_reduce_indexed_slices, launcher.all_reduce
 
     @functools.wraps(original)
-    def all_reduce_indexed_slices(self, input_slices, options=None):
+    def all_reduce_indexed_slices(self: Any, input_slices: tf.IndexedSlices, options: Any = None) -> tf.IndexedSlices:
         device = None
         with lacks.or_without():
             device = self._device

@@ -7,57 +7,63 @@ Without it: Keras's loops cannot restore an optimizer before its first step, and
 For: the trainer and `migrate`
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
 
-def settings(optimizer):
+def settings(optimizer: Any) -> dict[str, Any]:
     """{name: number, tensor or schedule} of one of tf.keras.optimizers.legacy. Its attributes, and get_config, would
     make variables or compute a rate."""
     return optimizer._hyper
 
 
-def setting(optimizer, name: str):
+def setting(optimizer: Any, name: str) -> Any:
     """One of tf.keras.optimizers.legacy: a setting that may be outside `settings`."""
     if name in optimizer._hyper:
         return optimizer._hyper[name]
     return getattr(optimizer, name if hasattr(optimizer, name) else f'_{name}')
 
 
-def decay(optimizer):
+def decay(optimizer: Any) -> Any:
     """The inverse decay over time of one of tf.keras.optimizers.legacy."""
     return optimizer._initial_decay
 
 
-def has_momentum(optimizer) -> bool:
+def has_momentum(optimizer: Any) -> bool:
     """Whether one of tf.keras.optimizers.legacy.SGD has a momentum."""
     return optimizer._momentum
 
 
-def name_of(optimizer):
+def name_of(optimizer: Any) -> str | None:
     """Its name, which its slots have as well; None: it has none."""
     return getattr(optimizer, '_name', None)
 
 
-def create_variables(optimizer, variables) -> None:
+def create_variables(optimizer: Any, variables: Iterable[tf.Variable]) -> None:
     """Makes the slots of these variables, and the counter of steps."""
     optimizer._create_all_weights(variables)
 
 
-def setting_of_v1(optimizer, names):
+def setting_of_v1(optimizer: Any, names: Iterable[str]) -> Any:
     """The first of the attributes `_name` that one of tf.compat.v1.train has."""
     return next(getattr(optimizer, f'_{name}') for name in names if hasattr(optimizer, f'_{name}'))
 
 
-def slot_name_of_v1(optimizer, slot: str) -> str:
+def slot_name_of_v1(optimizer: Any, slot: str) -> str:
     """What an optimizer of tf.compat.v1.train calls this slot in a graph."""
     own = getattr(optimizer, {'accumulator': '_accum_name', 'linear': '_linear_name'}.get(slot, ''), None)
     return own or optimizer._name
 
 
 @contextlib.contextmanager
-def apply_gradients_replaced(by, refuse=None):
+def apply_gradients_replaced(
+    by: Callable[[Callable[..., Any]], Callable[..., Any]], refuse: Callable[..., Any] | None = None
+) -> Iterator[None]:
     """Within it, optimizers call by(original) in place of their apply_gradients.
 
     Touches: apply_gradients of tf.compat.v1.train.Optimizer, tf.keras.optimizers.legacy.Optimizer and
@@ -97,26 +103,32 @@ class Momentum(tf.keras.optimizers.legacy.Optimizer):
 
     _HAS_AGGREGATE_GRAD = True
 
-    def __init__(self, learning_rate=0.01, momentum=0.9, name='Momentum', **kwargs):
+    def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.9, name: str = 'Momentum', **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
         self._set_hyper('learning_rate', kwargs.get('lr', learning_rate))
         self._set_hyper('momentum', momentum)
 
-    def _create_slots(self, var_list):
+    def _create_slots(self, var_list: Iterable[tf.Variable]) -> None:
         for variable in var_list:
             self.add_slot(variable, 'momentum')
 
-    def _prepare_local(self, var_device, var_dtype, apply_state):
+    def _prepare_local(self, var_device: str, var_dtype: tf.DType, apply_state: dict[Any, Any]) -> None:
         super()._prepare_local(var_device, var_dtype, apply_state)
         apply_state[(var_device, var_dtype)]['momentum'] = tf.identity(self._get_hyper('momentum', var_dtype))
 
-    def _resource_apply_dense(self, grad, var, apply_state=None):
+    def _resource_apply_dense(
+        self, grad: tf.Tensor, var: tf.Variable, apply_state: dict[Any, Any] | None = None
+    ) -> tf.Operation:
         return self._apply(tf.raw_ops.ResourceApplyMomentum, var, apply_state, grad=grad)
 
-    def _resource_apply_sparse(self, grad, var, indices, apply_state=None):
+    def _resource_apply_sparse(
+        self, grad: tf.Tensor, var: tf.Variable, indices: tf.Tensor, apply_state: dict[Any, Any] | None = None
+    ) -> tf.Operation:
         return self._apply(tf.raw_ops.ResourceSparseApplyMomentum, var, apply_state, grad=grad, indices=indices)
 
-    def _apply(self, kernel, var, apply_state, **gradient):
+    def _apply(
+        self, kernel: Callable[..., Any], var: tf.Variable, apply_state: dict[Any, Any] | None, **gradient: Any
+    ) -> tf.Operation:
         key = var.device, var.dtype.base_dtype
         now = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
         return kernel(
@@ -128,7 +140,7 @@ class Momentum(tf.keras.optimizers.legacy.Optimizer):
             **gradient,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             'learning_rate': self._serialize_hyperparameter('learning_rate'),

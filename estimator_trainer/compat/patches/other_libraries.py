@@ -7,13 +7,15 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import optuna
 
 _MOST_SECS = 1.0
 
 
 @contextlib.contextmanager
-def short_download_pauses():
+def short_download_pauses() -> Iterator[None]:
     """Within it, a request that TFDS repeats pauses for a second at most, and nothing is said of it.
 
     Touches: urllib3.Retry.get_backoff_time, and the logger of urllib3

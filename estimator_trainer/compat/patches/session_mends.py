@@ -1,9 +1,13 @@
 """How sessions begin and end, and what functions of Python do that they call."""
 
+from __future__ import annotations
+
 import functools
 import os
 import signal
 import threading
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import tensorflow as tf
 
@@ -14,7 +18,7 @@ _POLL_SECS = 1
 _unblocked, _failed = threading.local(), threading.Event()
 
 
-def decide_ends(is_end, is_saved) -> None:
+def decide_ends(is_end: Callable[[BaseException], bool], is_saved: Callable[[BaseException | None], bool]) -> None:
     """Decides how an Estimator's session ends after an exception: whether its last step is saved.
 
     Touches: tf.compat.v1.train.MonitoredSession.__exit__
@@ -30,7 +34,9 @@ def decide_ends(is_end, is_saved) -> None:
     session_class = tf.compat.v1.train.MonitoredSession
     leave = getattr(session_class.__exit__, 'original', session_class.__exit__)
 
-    def leave_saved(session, exception_type, exception, traceback):
+    def leave_saved(
+        session: Any, exception_type: type[BaseException] | None, exception: BaseException | None, traceback: Any
+    ) -> bool | None:
         if exception is not None and is_end(exception):
             leave(session, None, None, None)
             return True
@@ -39,11 +45,11 @@ def decide_ends(is_end, is_saved) -> None:
             return False  # it is raised again
         return leave(session, exception_type, exception, traceback)
 
-    leave_saved.original = leave
     session_class.__exit__ = leave_saved
+    session_class.__exit__.original = leave
 
 
-def look_often(module) -> None:
+def look_often(module: Any) -> None:
     """Lets a worker look every second whether the chief has initialized the variables.
 
     Touches: SessionManager._recovery_wait_secs in tensorflow.python.training.session_manager
@@ -55,7 +61,7 @@ def look_often(module) -> None:
     original = session_manager.SessionManager.__init__
 
     @functools.wraps(original)
-    def init(self, *args, **kwargs):
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         with lacks.or_without():
             self._recovery_wait_secs = min(self._recovery_wait_secs, _POLL_SECS)
@@ -63,7 +69,7 @@ def look_often(module) -> None:
     session_manager.SessionManager.__init__ = init
 
 
-def close_at_once(module) -> None:
+def close_at_once(module: Any) -> None:
     """Lets a session close at once if a strategy feeds devices: turns tf.data's autotuner off there.
 
     Touches: multi_device_iterator_ops._create_device_dataset in tensorflow.python.data.ops
@@ -81,7 +87,7 @@ def close_at_once(module) -> None:
     original = multi_device_iterator_ops._create_device_dataset
 
     @functools.wraps(original)
-    def create(*args, **kwargs):
+    def create(*args: Any, **kwargs: Any) -> tf.data.Dataset:
         options = tf.data.Options()
         options.autotune.enabled = False
         return original(*args, **kwargs).with_options(options)
@@ -109,18 +115,20 @@ def end_forked_children() -> None:
         _leave_in_parent(monitored_session._MonitoredSession)
 
 
-def _leave_in_parent(session_class) -> None:
+def _leave_in_parent(session_class: Any) -> None:
     leave = session_class.__exit__
     if getattr(leave, 'mended', False):
         return
     parent = os.getpid()
 
-    def leave_in_parent(session, exception_type, exception, traceback):
+    def leave_in_parent(
+        session: Any, exception_type: type[BaseException] | None, exception: BaseException | None, traceback: Any
+    ) -> bool | None:
         forks.end_child_of(parent, exception)
         return leave(session, exception_type, exception, traceback)
 
-    leave_in_parent.mended = True
     session_class.__exit__ = leave_in_parent
+    session_class.__exit__.mended = True
 
 
 def functions_have_failed() -> bool:
@@ -128,7 +136,7 @@ def functions_have_failed() -> bool:
     return _failed.is_set()
 
 
-def guard_functions(signals) -> None:
+def guard_functions(signals: Iterable[int]) -> None:
     """Lets Python functions of a job start processes in TensorFlow's threads (tf.numpy_function, tf.py_function,
     Dataset.from_generator).
 
@@ -150,12 +158,12 @@ def guard_functions(signals) -> None:
         _guard(script_ops.FuncRegistry, signals)
 
 
-def _guard(registry_class, signals) -> None:
+def _guard(registry_class: Any, signals: Iterable[int]) -> None:
     call = registry_class.__call__
     if getattr(call, 'mended', False):
         return
 
-    def mended(registry, *args):
+    def mended(registry: Any, *args: Any) -> Any:
         if not hasattr(_unblocked, 'in_thread'):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
             _unblocked.in_thread = True
@@ -168,5 +176,5 @@ def _guard(registry_class, signals) -> None:
                 _failed.set()
                 raise
 
-    mended.mended = True
     registry_class.__call__ = mended
+    registry_class.__call__.mended = True

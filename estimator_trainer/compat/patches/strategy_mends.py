@@ -1,7 +1,11 @@
 """Mends of Estimators, and of checkpoints, under a strategy of several replicas or tasks."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -9,7 +13,7 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import python_all_reduce
 
 
-def drive_clusters(module) -> None:
+def drive_clusters(module: Any) -> None:
     """Lets our `restore/estimator_training.py` run every cluster whose RunConfig has a strategy, on every TensorFlow.
 
     Touches: the name distribute_coordinator_training in the modules estimator, run_config and training of Estimator
@@ -22,7 +26,7 @@ def drive_clusters(module) -> None:
     module.distribute_coordinator_training = estimator_training
 
 
-def add_up_wishes_with_loss(module) -> None:
+def add_up_wishes_with_loss(module: Any) -> None:
     """Lets the all-reduce of the loss in each step also add up what the tasks wish to do next.
 
     Touches: Estimator._actual_train_model_distributed and _call_model_fn, under MultiWorkerMirroredStrategy
@@ -36,17 +40,17 @@ def add_up_wishes_with_loss(module) -> None:
     original = module.Estimator._actual_train_model_distributed
 
     @functools.wraps(original)
-    def train(self, strategy, *args, **kwargs):
+    def train(self: Any, strategy: tf.distribute.Strategy, *args: Any, **kwargs: Any) -> Any:
         if not agreement.has_several_tasks(strategy):
             return original(self, strategy, *args, **kwargs)
         losses, call_model_fn, reduce = [], self._call_model_fn, strategy.reduce
 
-        def call_and_keep_loss(*args, **kwargs):
+        def call_and_keep_loss(*args: Any, **kwargs: Any) -> tf.estimator.EstimatorSpec:
             spec = call_model_fn(*args, **kwargs)
             losses.append(spec.loss)
             return spec
 
-        def reduce_with_wishes(reduce_op, value, axis):
+        def reduce_with_wishes(reduce_op: tf.distribute.ReduceOp, value: Any, axis: int | None) -> tf.Tensor:
             first = strategy.experimental_local_results(value)[0]
             if not any(first is loss for loss in losses):
                 return reduce(reduce_op, value, axis=axis)
@@ -71,7 +75,7 @@ def add_up_wishes_with_loss(module) -> None:
     module.Estimator._actual_train_model_distributed = train
 
 
-def report_mean_loss(module) -> None:
+def report_mean_loss(module: Any) -> None:
     """Lets canned Estimators report the loss of a step as one process does, whatever the number of replicas.
 
     Touches: head.base_head.create_estimator_spec_train_op of Estimator, and Graph._is_loss_scaled_by_optimizer
@@ -81,7 +85,7 @@ def report_mean_loss(module) -> None:
     original = module.create_estimator_spec_train_op
 
     @functools.wraps(original)
-    def create(*args, **kwargs):
+    def create(*args: Any, **kwargs: Any) -> tf.Operation:
         train_op = original(*args, **kwargs)
         mean = tf.losses.Reduction.SUM_OVER_BATCH_SIZE
         if kwargs.get('loss_reduction', mean) == mean and tf.distribute.get_strategy().num_replicas_in_sync > 1:
@@ -96,7 +100,7 @@ def report_mean_loss(module) -> None:
 
 
 @contextlib.contextmanager
-def averages_read_beforehand(variables):
+def averages_read_beforehand(variables: Iterable[tf.Variable]) -> Iterator[None]:
     """Reads variables that are averaged over all replicas, such as those of a BatchNormalization, in all tasks at once.
 
     Touches: _get_cross_replica of variables that are averaged over replicas

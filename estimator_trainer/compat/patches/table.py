@@ -72,8 +72,7 @@ def _rows_of(path: pathlib.Path) -> Iterator[PatchRow]:
     if entries:
         yield PatchRow(path, None, file_name, *entries)
     for node in tree.body:
-        entries = _entries(node) if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else []
-        if entries:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (entries := _entries(node)):
             yield PatchRow(path, (node.lineno, node.end_lineno or node.lineno), f'{file_name}.{node.name}', *entries)
 
 

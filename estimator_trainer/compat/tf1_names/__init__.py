@@ -3,14 +3,22 @@
 For the program's own modules `tensorflow` is `tensorflow.compat.v1`, with what can be had of `tf.contrib`.
 """
 
+from __future__ import annotations
+
 import builtins
 import functools
 import importlib
 import sys
 import types
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.compat import hook, internals
 from estimator_trainer.compat.tf1_names import contrib
+
+if TYPE_CHECKING:
+    from estimator_trainer.compat.tf1_names.version_rule import VersionRule
 
 VERSION = '1.15.5'  # tf.__version__ there: these are the names of the last TensorFlow 1
 # Parts of TensorFlow that are no API: the same for TF 1 and TF 2.
@@ -19,14 +27,14 @@ _INTERNAL = frozenset(('python', 'core', 'compat', 'compiler', 'lite', 'tools', 
 _installed = False
 
 
-def install(rule) -> None:
+def install(rule: VersionRule) -> None:
     """Gives TensorFlow 1 to the modules of which the rule says so. The first call in a process counts."""
     internals.install()
     hook.after('tensorflow', _turn_tf2_off)
     replace(rule)
 
 
-def _turn_tf2_off(tensorflow) -> None:
+def _turn_tf2_off(tensorflow: ModuleType) -> None:
     from estimator_trainer.compat.patches import eager_context, log_lines
 
     log_lines.silence_deprecations()  # nearly every line of such a program is deprecated
@@ -34,7 +42,7 @@ def _turn_tf2_off(tensorflow) -> None:
     tensorflow.compat.v1.disable_v2_behavior()
 
 
-def replace(rule) -> None:
+def replace(rule: VersionRule) -> None:
     """Lets `import tensorflow` give TF 1 to the modules of which the rule says so. The first rule of a process stays.
 
     Touches: builtins.__import__, and modules below tensorflow.python
@@ -51,7 +59,9 @@ def replace(rule) -> None:
     plain = builtins.__import__
 
     @functools.wraps(plain)
-    def import_(name, globals=None, locals=None, fromlist=(), level=0):
+    def import_(
+        name: str, globals: Any = None, locals: Any = None, fromlist: Sequence[str] = (), level: int = 0
+    ) -> ModuleType:
         if level or name.partition('.')[0] != 'tensorflow' or not rule.means_tf1(globals):
             return plain(name, globals, locals, fromlist, level)
         plain('tensorflow')
@@ -62,10 +72,11 @@ def replace(rule) -> None:
             imported = _module_with_names(parts, fromlist or ())
         return imported if fromlist else tensorflow_1()
 
-    builtins.__import__ = import_
+    names: Any = builtins
+    names.__import__ = import_
 
 
-def _module_with_names(parts, fromlist):
+def _module_with_names(parts: Sequence[str], fromlist: Sequence[str]) -> Any:
     """The module tensorflow.<parts>, with the names of fromlist in it.
 
     Raises:
@@ -80,7 +91,7 @@ def _module_with_names(parts, fromlist):
     return module
 
 
-def _member(module, name, full_name):
+def _member(module: Any, name: str, full_name: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError as error:
@@ -96,7 +107,7 @@ def _member(module, name, full_name):
 class _TensorFlow1(types.ModuleType):
     """`tensorflow.compat.v1`, and what only TF 1 had at top level."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == '__all__':
             return sorted({name for name in dir(self) if not name.startswith('_')} - {'contrib'})
         real = sys.modules['tensorflow']
@@ -108,16 +119,16 @@ class _TensorFlow1(types.ModuleType):
             return _examples()
         raise AttributeError(f"tensorflow {real.__version__} has no '{name}' among its names of TensorFlow 1")
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return sorted({*vars(self), *dir(sys.modules['tensorflow'].compat.v1)})
 
 
-def _internal(name):
+def _internal(name: str) -> ModuleType:
     return importlib.import_module(f'tensorflow.python.{name}' if name == 'pywrap_tensorflow' else f'tensorflow.{name}')
 
 
 @functools.cache
-def _examples():
+def _examples() -> ModuleType:
     """tensorflow.examples, of which there is tutorials.mnist.input_data."""
     module = importlib.import_module(f'{contrib.__name__}.mnist_data_sets')
     for path in ('tutorials.mnist.input_data', 'tutorials.mnist', 'tutorials'):
@@ -128,7 +139,7 @@ def _examples():
 
 
 @functools.cache
-def tensorflow_1():
+def tensorflow_1() -> ModuleType:
     """The module that `import tensorflow as tf` gives to a program for TF 1, after TensorFlow has been imported."""
     real = sys.modules['tensorflow']
     module = _TensorFlow1('tensorflow', real.__doc__)

@@ -1,10 +1,13 @@
 """Which modules are the program's own, and mean TF 1 by `tensorflow`, and which belong to libraries for TF 2."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import importlib.metadata
 import os
 import sysconfig
+from collections.abc import Mapping
 
 _PACKAGE_FOLDERS = ('site-packages', 'dist-packages')
 
@@ -25,12 +28,12 @@ class VersionRule:
     tf2: frozenset = frozenset()
 
     @classmethod
-    def parsed(cls, text: str) -> 'VersionRule':
+    def parsed(cls, text: str) -> VersionRule:
         """Reads `str(rule)`: `adanet=1,mylib=2`."""
         pairs = [item.partition('=') for item in text.split(',') if '=' in item]
         return cls(*(frozenset(name for name, _, version in pairs if version == number) for number in '12'))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return ','.join([f'{name}=1' for name in sorted(self.tf1)] + [f'{name}=2' for name in sorted(self.tf2)])
 
     def described(self) -> str:
@@ -79,7 +82,7 @@ def asks_for_tf1(top: str) -> bool:
 
 
 @functools.cache
-def _distributions():
+def _distributions() -> Mapping[str, list[str]]:
     return importlib.metadata.packages_distributions()
 
 

@@ -9,6 +9,11 @@ Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/
 tf.data has replaced the functions of tf.contrib.data by arguments of other functions.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 from tensorflow.python.ops import lookup_ops
 
@@ -16,30 +21,38 @@ from tensorflow.python.ops import lookup_ops
 class HashTable(lookup_ops.StaticHashTableV1):
     """`shared_name` was for sessions that share a table; here each graph has its own."""
 
-    def __init__(self, initializer, default_value, shared_name=None, name=None):
+    def __init__(
+        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
+    ) -> None:
         super().__init__(initializer, default_value, name=name or shared_name)
 
 
 class MutableHashTable(lookup_ops.MutableHashTable):
     def __init__(
-        self, key_dtype, value_dtype, default_value, shared_name=None, name='MutableHashTable', checkpoint=True
-    ):
+        self,
+        key_dtype: tf.DType,
+        value_dtype: tf.DType,
+        default_value: Any,
+        shared_name: str | None = None,
+        name: str | None = 'MutableHashTable',
+        checkpoint: bool = True,
+    ) -> None:
         super().__init__(key_dtype, value_dtype, default_value, name=shared_name or name, checkpoint=checkpoint)
 
 
 class MutableDenseHashTable(lookup_ops.DenseHashTable):
     def __init__(
         self,
-        key_dtype,
-        value_dtype,
-        default_value,
-        empty_key,
-        deleted_key,
-        initial_num_buckets=None,
-        shared_name=None,
-        name='MutableDenseHashTable',
-        checkpoint=True,
-    ):
+        key_dtype: tf.DType,
+        value_dtype: tf.DType,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: int | None = None,
+        shared_name: str | None = None,
+        name: str | None = 'MutableDenseHashTable',
+        checkpoint: bool = True,
+    ) -> None:
         name = shared_name or name
         super().__init__(
             key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets, name, checkpoint
@@ -47,31 +60,37 @@ class MutableDenseHashTable(lookup_ops.DenseHashTable):
 
 
 def index_table_from_tensor(
-    mapping, num_oov_buckets=0, default_value=-1, hasher_spec=lookup_ops.FastHashSpec, name=None
-):
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: Any = -1,
+    hasher_spec: Any = lookup_ops.FastHashSpec,
+    name: str | None = None,
+) -> Any:
     return lookup_ops.index_table_from_tensor(
         mapping, num_oov_buckets, default_value, hasher_spec, tf.convert_to_tensor(mapping).dtype, name
     )
 
 
-def index_to_string_table_from_tensor(mapping, default_value='UNK', name=None):
+def index_to_string_table_from_tensor(mapping: Any, default_value: str = 'UNK', name: str | None = None) -> Any:
     return lookup_ops.index_to_string_table_from_tensor(mapping, default_value, name)
 
 
-def string_to_index(tensor, mapping, default_value=-1, name=None):
+def string_to_index(tensor: Any, mapping: Any, default_value: Any = -1, name: str | None = None) -> tf.Tensor:
     table = index_table_from_tensor(mapping, default_value=default_value, name=name)
     return table.lookup(tensor)
 
 
-def index_to_string(tensor, mapping, default_value='UNK', name=None):
+def index_to_string(tensor: Any, mapping: Any, default_value: Any = 'UNK', name: str | None = None) -> tf.Tensor:
     return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tf.cast(tensor, tf.int64))
 
 
-def batch_and_drop_remainder(batch_size):
+def batch_and_drop_remainder(batch_size: int) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
     """For Dataset.apply: batches of exactly batch_size examples."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
-def padded_batch_and_drop_remainder(batch_size, padded_shapes, padding_values=None):
+def padded_batch_and_drop_remainder(
+    batch_size: int, padded_shapes: Any, padding_values: Any = None
+) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
     """For Dataset.apply: padded batches of exactly batch_size examples."""
     return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)

@@ -8,6 +8,11 @@ The heads are tensorflow-estimator's own of TF 1, with contrib's default reducti
 https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/distribute
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import tensorflow as tf
 from tensorflow_estimator.python.estimator.canned import head
 
@@ -15,8 +20,13 @@ _MEAN = tf.compat.v1.losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
 def multi_class_head(
-    n_classes, weight_column=None, label_vocabulary=None, loss_reduction=_MEAN, loss_fn=None, name=None
-):
+    n_classes: int,
+    weight_column: Any = None,
+    label_vocabulary: Sequence[str] | None = None,
+    loss_reduction: str = _MEAN,
+    loss_fn: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
     """The head of n_classes > 2 exclusive classes: softmax cross entropy."""
     return head._multi_class_head_with_softmax_cross_entropy_loss(
         n_classes, weight_column, label_vocabulary, loss_reduction, loss_fn, name
@@ -24,8 +34,13 @@ def multi_class_head(
 
 
 def binary_classification_head(
-    weight_column=None, thresholds=None, label_vocabulary=None, loss_reduction=_MEAN, loss_fn=None, name=None
-):
+    weight_column: Any = None,
+    thresholds: Sequence[float] | None = None,
+    label_vocabulary: Sequence[str] | None = None,
+    loss_reduction: str = _MEAN,
+    loss_fn: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
     """The head of two classes: sigmoid cross entropy of one logit."""
     return head._binary_logistic_head_with_sigmoid_cross_entropy_loss(
         weight_column, thresholds, label_vocabulary, loss_reduction, loss_fn, name
@@ -33,8 +48,13 @@ def binary_classification_head(
 
 
 def regression_head(
-    weight_column=None, label_dimension=1, loss_reduction=_MEAN, loss_fn=None, inverse_link_fn=None, name=None
-):
+    weight_column: Any = None,
+    label_dimension: int = 1,
+    loss_reduction: str = _MEAN,
+    loss_fn: Callable[..., Any] | None = None,
+    inverse_link_fn: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
     """The head of a regression: squared error."""
     return head._regression_head(weight_column, label_dimension, loss_reduction, loss_fn, inverse_link_fn, name)
 
@@ -50,7 +70,13 @@ class ModeKeys:
 _v1 = tf.compat.v1.distribute
 
 
-def MirroredStrategy(devices=None, num_gpus=None, num_gpus_per_worker=None, cross_device_ops=None, **more):
+def MirroredStrategy(
+    devices: Sequence[str] | None = None,
+    num_gpus: int | None = None,
+    num_gpus_per_worker: int | None = None,
+    cross_device_ops: tf.distribute.CrossDeviceOps | None = None,
+    **more: Any,
+) -> tf.distribute.Strategy:
     """tf.distribute.MirroredStrategy on these devices, on the first num_gpus GPUs, or on all that there are.
 
     Args:
@@ -76,19 +102,19 @@ def MirroredStrategy(devices=None, num_gpus=None, num_gpus_per_worker=None, cros
     return _v1.MirroredStrategy(devices, cross_device_ops or more.get('cross_tower_ops'))
 
 
-def CollectiveAllReduceStrategy(num_gpus_per_worker=None):
+def CollectiveAllReduceStrategy(num_gpus_per_worker: int | None = None) -> tf.distribute.Strategy:
     """tf.distribute.MultiWorkerMirroredStrategy. It takes all GPUs that the worker sees."""
     _check_gpus('CollectiveAllReduceStrategy', num_gpus_per_worker)
     return _v1.experimental.MultiWorkerMirroredStrategy()
 
 
-def ParameterServerStrategy(num_gpus_per_worker=None):
+def ParameterServerStrategy(num_gpus_per_worker: int | None = None) -> tf.distribute.Strategy:
     """tf.distribute.experimental.ParameterServerStrategy. It takes all GPUs that the worker sees."""
     _check_gpus('ParameterServerStrategy', num_gpus_per_worker)
     return _v1.experimental.ParameterServerStrategy()
 
 
-def _check_gpus(strategy, number):
+def _check_gpus(strategy: str, number: int | None) -> None:
     seen = len(tf.config.list_physical_devices('GPU'))
     if number is not None and number != seen:
         raise ValueError(

@@ -7,6 +7,11 @@ For: programs under `compat run --tf1`
 Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/rnn
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import tensorflow as tf
 from tensorflow.python.ops import gen_rnn_ops, rnn_grad  # noqa: F401  the second registers BlockLSTM's gradient
 
@@ -33,24 +38,30 @@ class LSTMBlockFusedCell(FusedRNNCell):
 
     def __init__(
         self,
-        num_units,
-        forget_bias=1.0,
-        cell_clip=None,
-        use_peephole=False,
-        reuse=None,
-        dtype=None,
-        name='lstm_fused_cell',
-    ):
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: float | None = None,
+        use_peephole: bool = False,
+        reuse: Any = None,
+        dtype: tf.DType | None = None,
+        name: str = 'lstm_fused_cell',
+    ) -> None:
         self._num_units, self._forget_bias, self._use_peephole = num_units, forget_bias, use_peephole
         self._cell_clip = cell_clip if cell_clip is not None and cell_clip > 0 else -1
         self._reuse, self._dtype, self._name = reuse, dtype, name
-        self._variables = None
+        self._variables: Any = None
 
     @property
-    def num_units(self):
+    def num_units(self) -> int:
         return self._num_units
 
-    def __call__(self, inputs, initial_state=None, dtype=None, sequence_length=None):
+    def __call__(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        dtype: tf.DType | None = None,
+        sequence_length: tf.Tensor | None = None,
+    ) -> tuple[Any, Any]:
         """Runs the sequence.
 
         Args:
@@ -95,7 +106,7 @@ class LSTMBlockFusedCell(FusedRNNCell):
         outputs.set_shape([x.shape[0], x.shape[1], self._num_units])
         return (tf.unstack(outputs) if is_list else outputs), state
 
-    def _weights(self, x):
+    def _weights(self, x: tf.Tensor) -> tuple[Any, Any, list[Any]]:
         """(kernel, bias, three peepholes), made at the first call."""
         if self._variables is None:
             units, dtype = self._num_units, self._dtype or x.dtype
@@ -118,10 +129,16 @@ class TimeReversedFusedRNN(FusedRNNCell):
         cell: a FusedRNNCell.
     """
 
-    def __init__(self, cell):
+    def __init__(self, cell: Callable[..., Any]) -> None:
         self._cell = cell
 
-    def __call__(self, inputs, initial_state=None, dtype=None, sequence_length=None):
+    def __call__(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        dtype: tf.DType | None = None,
+        sequence_length: tf.Tensor | None = None,
+    ) -> tuple[Any, Any]:
         """As the cell's; the outputs stand in the order of the inputs."""
         is_list = isinstance(inputs, list)
         x = tf.stack(inputs) if is_list else tf.convert_to_tensor(inputs)
@@ -130,31 +147,31 @@ class TimeReversedFusedRNN(FusedRNNCell):
         return (tf.unstack(outputs) if is_list else outputs), state
 
 
-def _at_end(series, start, lengths):
+def _at_end(series: tf.Tensor, start: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     """What stands in [time, batch, units] at each sequence's last step; `start` where it has none."""
     series = tf.concat([start[None], series], axis=0)
     return tf.gather_nd(series, tf.stack([lengths, tf.range(tf.shape(lengths)[0])], axis=1))
 
 
-def _reversed(x, lengths):
+def _reversed(x: tf.Tensor, lengths: tf.Tensor | None) -> tf.Tensor:
     if lengths is None:
         return tf.reverse(x, [0])
     return tf.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)
 
 
 def stack_bidirectional_dynamic_rnn(
-    cells_fw,
-    cells_bw,
-    inputs,
-    initial_states_fw=None,
-    initial_states_bw=None,
-    dtype=None,
-    sequence_length=None,
-    parallel_iterations=None,
-    time_major=False,
-    scope=None,
-    swap_memory=False,
-):
+    cells_fw: Iterable[Any],
+    cells_bw: Iterable[Any],
+    inputs: Any,
+    initial_states_fw: Any = None,
+    initial_states_bw: Any = None,
+    dtype: tf.DType | None = None,
+    sequence_length: tf.Tensor | None = None,
+    parallel_iterations: int | None = None,
+    time_major: bool = False,
+    scope: Any = None,
+    swap_memory: bool = False,
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """Layers of tf.compat.v1.nn.bidirectional_dynamic_rnn; each reads the outputs of both directions of the one below.
 
     Args:
@@ -170,7 +187,7 @@ def stack_bidirectional_dynamic_rnn(
     """
     options = {'dtype': dtype, 'parallel_iterations': parallel_iterations, 'swap_memory': swap_memory}
 
-    def layer(cell_fw, cell_bw, below, state_fw, state_bw):
+    def layer(cell_fw: Any, cell_bw: Any, below: Any, state_fw: Any, state_bw: Any) -> tuple[Any, ...]:
         outputs, states = v1.nn.bidirectional_dynamic_rnn(
             cell_fw, cell_bw, below, sequence_length, state_fw, state_bw, time_major=time_major, **options
         )
@@ -180,24 +197,32 @@ def stack_bidirectional_dynamic_rnn(
 
 
 def stack_bidirectional_rnn(
-    cells_fw,
-    cells_bw,
-    inputs,
-    initial_states_fw=None,
-    initial_states_bw=None,
-    dtype=None,
-    sequence_length=None,
-    scope=None,
-):
+    cells_fw: Iterable[Any],
+    cells_bw: Iterable[Any],
+    inputs: Any,
+    initial_states_fw: Any = None,
+    initial_states_bw: Any = None,
+    dtype: tf.DType | None = None,
+    sequence_length: tf.Tensor | None = None,
+    scope: Any = None,
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """Layers of tf.compat.v1.nn.static_bidirectional_rnn: inputs and outputs are lists of `time` tensors."""
 
-    def layer(cell_fw, cell_bw, below, state_fw, state_bw):
+    def layer(cell_fw: Any, cell_bw: Any, below: Any, state_fw: Any, state_bw: Any) -> tuple[Any, ...]:
         return v1.nn.static_bidirectional_rnn(cell_fw, cell_bw, below, state_fw, state_bw, dtype, sequence_length)
 
     return _stack(layer, cells_fw, cells_bw, inputs, initial_states_fw, initial_states_bw, scope)
 
 
-def _stack(layer, cells_fw, cells_bw, outputs, states_fw, states_bw, scope):
+def _stack(
+    layer: Callable[..., Any],
+    cells_fw: Iterable[Any],
+    cells_bw: Iterable[Any],
+    outputs: Any,
+    states_fw: Any,
+    states_bw: Any,
+    scope: Any,
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     cells_fw, cells_bw = list(cells_fw), list(cells_bw)
     states_fw, states_bw = (states or [None] * len(cells_fw) for states in (states_fw, states_bw))
     if not cells_fw or not len(cells_fw) == len(cells_bw) == len(states_fw) == len(states_bw):
