@@ -86,7 +86,9 @@ def test_early_stopping_is_refused_by_upstream_first():
         make_early_stopping_hook=mock.Mock(side_effect=ValueError('upstream')),
         estimator_lib=types.SimpleNamespace(Estimator=Estimator),
     )
-    make = early_stopping_hooks.make_hook(upstream)
+    original = upstream.make_early_stopping_hook
+    early_stopping_hooks.mend(upstream)
+    make = upstream.make_early_stopping_hook
     in_cluster = Estimator('/model')
     in_cluster.config.train_distribute, in_cluster.config.cluster_spec = mock.Mock(), None
     not_one = mock.Mock()
@@ -95,7 +97,7 @@ def test_early_stopping_is_refused_by_upstream_first():
             make(estimator, bool, secs, steps)
     with pytest.raises(ValueError, match='every_secs'):  # of TensorFlow's timer, which upstream's hook has
         make(in_cluster, bool, None, None)
-    assert upstream.make_early_stopping_hook.call_count == 3 and make(in_cluster, bool)
+    assert original.call_count == 3 and make(in_cluster, bool)
 
 
 def test_best_exporter_takes_a_folder_that_cannot_be_listed_for_none(monkeypatch):

@@ -65,9 +65,8 @@ _DOUBT_SECS = 30  # as long as this, where the machine is so busy that this proc
 _JOIN_SECS = 5
 
 _must_stop = threading.Event()  # this process was told to stop
-_doubtful: list[
-    tuple[Any, BrokenProcessPool, float]
-] = []  # (results, error, when) of pools whose worker died like that before this process was told
+# (results, error, when) of pools whose worker died like that before this process was told.
+_doubtful: list[tuple[Any, BrokenProcessPool, float]] = []
 _of_thread = threading.local()  # in the thread that looks after a pool's workers: the results that callers wait for
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,13 +21,8 @@ if TYPE_CHECKING:
 _MULTI_WORKER = ('CollectiveAllReduceStrategy', 'MultiWorkerMirroredStrategy')
 
 
-def mend(module: Any) -> None:
+def mend(upstream: Any) -> None:
     """Mends `tensorflow_estimator.python.estimator.early_stopping`."""
-    module.make_early_stopping_hook = make_hook(module)
-
-
-def make_hook(upstream: ModuleType) -> Callable[..., Any]:
-    """`make_early_stopping_hook` for the module `upstream`."""
     original = upstream.make_early_stopping_hook
 
     @functools.wraps(original)
@@ -51,7 +45,7 @@ def make_hook(upstream: ModuleType) -> Callable[..., Any]:
             return upstream._StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)
         return upstream._CheckForStoppingHook()
 
-    return make_early_stopping_hook
+    upstream.make_early_stopping_hook = make_early_stopping_hook
 
 
 @functools.cache

@@ -112,23 +112,19 @@ def end_forked_children() -> None:
     with lacks.or_without():
         from tensorflow.python.training import monitored_session
 
-        _leave_in_parent(monitored_session._MonitoredSession)
+        session_class: Any = monitored_session._MonitoredSession
+        leave, parent = session_class.__exit__, os.getpid()
+        if getattr(leave, 'mended', False):
+            return
 
+        def leave_in_parent(
+            session: Any, exception_type: type[BaseException] | None, exception: BaseException | None, traceback: Any
+        ) -> bool | None:
+            forks.end_child_of(parent, exception)
+            return leave(session, exception_type, exception, traceback)
 
-def _leave_in_parent(session_class: Any) -> None:
-    leave = session_class.__exit__
-    if getattr(leave, 'mended', False):
-        return
-    parent = os.getpid()
-
-    def leave_in_parent(
-        session: Any, exception_type: type[BaseException] | None, exception: BaseException | None, traceback: Any
-    ) -> bool | None:
-        forks.end_child_of(parent, exception)
-        return leave(session, exception_type, exception, traceback)
-
-    session_class.__exit__ = leave_in_parent
-    session_class.__exit__.mended = True
+        session_class.__exit__ = leave_in_parent
+        session_class.__exit__.mended = True
 
 
 def functions_have_failed() -> bool:
@@ -155,26 +151,23 @@ def guard_functions(signals: Iterable[int]) -> None:
     with lacks.or_without():
         from tensorflow.python.ops import script_ops
 
-        _guard(script_ops.FuncRegistry, signals)
+        registry_class: Any = script_ops.FuncRegistry
+        call = registry_class.__call__
+        if getattr(call, 'mended', False):
+            return
 
+        def mended(registry: Any, *args: Any) -> Any:
+            if not hasattr(_unblocked, 'in_thread'):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+                _unblocked.in_thread = True
+            with forks.parent_only():
+                try:
+                    return call(registry, *args)
+                except StopIteration:  # of a generator: the end of its data
+                    raise
+                except Exception:
+                    _failed.set()
+                    raise
 
-def _guard(registry_class: Any, signals: Iterable[int]) -> None:
-    call = registry_class.__call__
-    if getattr(call, 'mended', False):
-        return
-
-    def mended(registry: Any, *args: Any) -> Any:
-        if not hasattr(_unblocked, 'in_thread'):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-            _unblocked.in_thread = True
-        with forks.parent_only():
-            try:
-                return call(registry, *args)
-            except StopIteration:  # of a generator: the end of its data
-                raise
-            except Exception:
-                _failed.set()
-                raise
-
-    registry_class.__call__ = mended
-    registry_class.__call__.mended = True
+        registry_class.__call__ = mended
+        registry_class.__call__.mended = True
