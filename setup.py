@@ -16,6 +16,7 @@ setup(
     package_data={
         'estimator_trainer': ['py.typed', 'shipped/configs/*.flags', 'shipped/deploy/*.yaml'],
         'tf_config': ['py.typed'],
+        'estimator_trainer.compat': ['child/*.py', 'recorder/*.py', 'recorder/*/*.py'],  # Python finds them by path
         'estimator_trainer.compat.internals': ['*.ini'],
         'estimator_trainer.compat.tf1_names.contrib': ['*.ini'],
         'estimator_trainer.tools': ['*.jinja'],

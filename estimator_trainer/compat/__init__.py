@@ -12,14 +12,20 @@ when the program first touches `tf.estimator`. It edits nothing in site-packages
 only mends the upstream defects that `compat.patches.AFTER` names.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 
 from estimator_trainer.compat import hook
 
+TYPE_CHECKING = False  # `typing` takes a while to import
+if TYPE_CHECKING:
+    from types import ModuleType
+
 FIXES_VARIABLE = 'ESTIMATOR_TRAINER_FIXES'  # 0: upstream's defects stay
 # What switches of `compat run` set for the program; its sitecustomize reads them.
-TF1_VARIABLE = 'ESTIMATOR_TRAINER_TF1'  # --tf1: a `tf1_names.whose.VersionRule`
+TF1_VARIABLE = 'ESTIMATOR_TRAINER_TF1'  # --tf1: a `tf1_names.version_rule.VersionRule`
 INTERNALS_VARIABLE = 'ESTIMATOR_TRAINER_INTERNALS'  # --internals
 SEED_VARIABLE = 'ESTIMATOR_TRAINER_SEED'  # --stable-seeds: the seed
 PYTHON_VARIABLE = 'ESTIMATOR_TRAINER_PYTHON'  # the interpreter of the program; in others nothing happens
@@ -54,7 +60,7 @@ def install(fixes: bool | None = None) -> None:
         patches.withdraw()
 
 
-def bring_up():
+def bring_up() -> ModuleType:
     """Imports TensorFlow as Estimators need it, and quietly; returns it. Safe to call twice."""
     from estimator_trainer.compat import quiet
 
@@ -106,7 +112,7 @@ def tensorflow_version() -> tuple:
     raise ImportError('TensorFlow is not installed: pip install tensorflow')
 
 
-def installed(*names) -> str | None:
+def installed(*names: str) -> str | None:
     """The version of the first of these distributions that is installed."""
     import importlib.metadata
 
@@ -118,7 +124,7 @@ def installed(*names) -> str | None:
     return None
 
 
-def _numbers(version) -> tuple:
+def _numbers(version: str) -> tuple:
     return tuple(int(part) for part in version.split('.')[:2])
 
 
@@ -126,14 +132,14 @@ def versions() -> dict:
     """The versions that decide what a run computes, for config.json. A nightly build has the name of the release."""
     import platform
 
-    found = {
+    packages = {
         'tensorflow': installed(*DISTRIBUTIONS),
         'tensorflow-estimator': installed('tensorflow-estimator'),
         'tf-keras': installed(*KERAS_DISTRIBUTIONS),
         'numpy': installed('numpy'),
         'tensorflow-datasets': installed('tensorflow-datasets'),
     }
-    return {'python': platform.python_version(), **{name: version for name, version in found.items() if version}}
+    return {'python': platform.python_version(), **{name: version for name, version in packages.items() if version}}
 
 
 install()

@@ -3,29 +3,34 @@
 The line begins with `error_lines.COMPAT`; `cluster` and `verify` find it in what the program has printed.
 """
 
+from __future__ import annotations
+
+import os
 import re
 import sys
+import traceback
+from types import ModuleType, TracebackType
+from typing import Any
 
 from estimator_trainer import error_lines
-from estimator_trainer.compat import tf1_advice
 
 _NO_CHIEF = re.compile(r'If "cluster" is set in TF_CONFIG, it must have one "\w+" node')
 
 
 def install(tf1: bool) -> None:
-    """From here on the line follows the traceback. `tf1`: the program runs under --tf1."""
-    shown = sys.excepthook
+    """Lets the line follow the traceback. `tf1`: the program runs under --tf1."""
+    show_traceback = sys.excepthook
 
-    def hook(kind, error, where):
-        shown(kind, error, where)
-        cure = of(error, tf1)
+    def hook(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+        show_traceback(kind, error, where)
+        cure = cure_of(error, tf1)
         if cure:
             print(f'{error_lines.COMPAT}{cure}', file=sys.stderr, flush=True)
 
     sys.excepthook = hook
 
 
-def of(error: BaseException, tf1: bool) -> str | None:
+def cure_of(error: BaseException, tf1: bool) -> str | None:
     """What to do about `error`; None where it does not tell."""
     if isinstance(error, ValueError) and _NO_CHIEF.search(str(error)):
         strategy = f'tf.distribute.{"experimental." if tf1 else ""}MultiWorkerMirroredStrategy()'
@@ -40,5 +45,71 @@ def of(error: BaseException, tf1: bool) -> str | None:
             'without it, as in `python -m estimator_trainer.compat run --horovod PROGRAM`; `cluster --program` takes '
             'it as well'
         )
-    name = None if tf1 else tf1_advice.old_name(error, sys.modules.get('tensorflow'))
-    return name and tf1_advice.told(name)
+    name = None if tf1 else old_name(error, sys.modules.get('tensorflow'))
+    return name and advice(name)
+
+
+# What such a program asks of a data set, and arguments of TensorFlow 1's functions.
+_OF_DATA_SETS = {
+    'make_one_shot_iterator',
+    'make_initializable_iterator',
+    'output_shapes',
+    'output_types',
+    'output_classes',
+}
+_ARGUMENTS = {'keep_dims', 'reduction_indices', 'squeeze_dims', 'dim', 'keep_prob', 'name_or_scope'}
+_NOT_EAGER = re.compile(r'(tf\.\w+)\(\) is not (?:compatible with|supported when) eager execution')
+
+
+def advice(name: str) -> str:
+    return (
+        f'{name} is of TensorFlow 1, for which this program is written: use --tf1, as in '
+        '`python -m estimator_trainer.compat run --tf1 PROGRAM`; `cluster --program` and `verify` take --tf1 as well'
+    )
+
+
+def old_name(error: BaseException, tensorflow: ModuleType | None) -> str | None:
+    """What `error` says is missing, if TensorFlow 1 had it: 'tf.app'. None: the error has another cause.
+
+    Args:
+        tensorflow: the module; None if it is not imported.
+    """
+    if tensorflow is None:
+        return None
+    if isinstance(error, AttributeError):
+        owner, name = getattr(error, 'obj', None), getattr(error, 'name', None)
+        if name in _OF_DATA_SETS and isinstance(owner, tensorflow.data.Dataset):
+            return f'{name} of a data set'
+        return _of_module(tensorflow, owner, name) if name else None
+    if isinstance(error, ImportError):
+        return _of_import(tensorflow, str(error))
+    if isinstance(error, TypeError):
+        match = re.search(r"[Gg]ot an unexpected keyword argument '(\w+)'", str(error))
+        if match and match[1] in _ARGUMENTS and _is_raised_in(error, tensorflow):
+            return f'the argument {match[1]}'
+        return None
+    match = _NOT_EAGER.search(str(error)) if isinstance(error, RuntimeError) else None
+    return match[1] if match else None
+
+
+def _is_raised_in(error: BaseException, tensorflow: Any) -> bool:
+    """Whether TensorFlow's code has raised the error: a function of the program's own may take any argument."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_code.co_filename.startswith(os.path.dirname(tensorflow.__file__))
+
+
+def _of_module(tensorflow: ModuleType, owner: object, name: str) -> str | None:
+    """'tf.losses.x' of the module tf.losses and the name x."""
+    if owner is tensorflow:
+        return f'tf.{name}' if name in ('contrib', 'examples') or hasattr(tensorflow.compat.v1, name) else None
+    part = str(getattr(owner, '__name__', '')).rpartition('.')[2]  # tf_keras.api._v2.keras.losses is tf.losses
+    is_part = part and getattr(tensorflow, part, None) is owner
+    return f'tf.{part}.{name}' if is_part and hasattr(getattr(tensorflow.compat.v1, part, None), name) else None
+
+
+def _of_import(tensorflow: ModuleType, message: str) -> str | None:
+    match = re.fullmatch(r"No module named 'tensorflow\.((?:contrib|examples)[\w.]*)'.*", message)
+    if match:
+        return f'tf.{match[1]}'
+    match = re.match(r"cannot import name '(\w+)' from 'tensorflow'", message)
+    return _of_module(tensorflow, tensorflow, match[1]) if match else None

@@ -4,6 +4,8 @@ If nothing that is computed depends on it, the run goes on without, and one line
 refused in one sentence (`refusal`).
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
 import os
@@ -17,27 +19,26 @@ NEWEST = '2.22'  # the newest TensorFlow that setup.py allows
 
 _ERRORS = (AttributeError, ImportError)
 _LIBRARIES = ('tensorflow', 'keras', 'tf_keras', 'tensorflow_estimator')
+_BETWEEN = ('hook.py', 'lacks.py')  # a patch and what it asks for
 _COMPAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '')
 _log = logging.getLogger('estimator_trainer')
 _NOT_IN_MODULE = re.compile("cannot import name '(.+?)'")
-_said = set()
+_said: set[str] = set()
 
 
 @contextlib.contextmanager
-def or_without(file: str) -> Iterator[None]:
+def or_without() -> Iterator[None]:
     """Leaves its block where TensorFlow lacks a name that is used there, and says so once.
 
-    Only for what changes no number, and no part of it may be done before the names are known to be there.
-
-    Args:
-        file: of the patch (`__file__`), whose docstring says what happens without it.
+    Only for what changes no number, and no part of it may be done before the names are known to be there. The docstring
+    of the patch that has used the name says what happens without it.
     """
     try:
         yield
     except _ERRORS as error:
         if not _is_of_a_library(error):
             raise
-        say_without(file, _described(error))
+        say_without(_described(error), _patch(error))
 
 
 @contextlib.contextmanager
@@ -56,21 +57,21 @@ class Refused(Exception):
 
 
 @contextlib.contextmanager
-def refused(file: str) -> Iterator[None]:
+def refused() -> Iterator[None]:
     """Raises `Refused` where TensorFlow lacks a name that is used in the block: other numbers would be computed."""
     try:
         yield
     except _ERRORS as error:
         if not _is_of_a_library(error):
             raise
-        raise Refused(_sentence(error, file)) from error
+        raise Refused(_sentence(error)) from error
 
 
-def say_without(file: str, lack: str) -> None:
-    """Says once that the run goes on without a patch, and why."""
-    if file not in _said:
-        _said.add(file)
-        _log.warning('%s. The run goes on; what this means: %s', lack, _without(file))
+def say_without(lack: str, patch: str) -> None:
+    """Says once that the run goes on without a patch, which has this name in the table, and why."""
+    if patch not in _said:
+        _said.add(patch)
+        _log.warning('%s. The run goes on; what this means: %s', lack, _without(patch))
 
 
 def refusal(error: BaseException) -> str | None:
@@ -80,18 +81,23 @@ def refusal(error: BaseException) -> str | None:
         return str(error)
     if not isinstance(error, _ERRORS) or not _is_of_a_library(error):
         return None
-    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    asked = [os.path.abspath(file) for file in files if not file.startswith('<frozen')]
-    if not asked or not asked[-1].startswith(_COMPAT):
-        return None
-    return _sentence(error, asked[-1])
+    asked = [file for file, _ in _frames(error)]
+    return _sentence(error) if asked and asked[-1].startswith(_COMPAT) else None
 
 
-def _sentence(error, file: str) -> str:
-    return f'{_described(error)}, and without it: {_without(file)}. Install TensorFlow 2.15 to {NEWEST}.'
+def _frames(error: BaseException) -> list[tuple[str, int]]:
+    """(file, line) of all that has been called, without Python's own importer."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [
+        (os.path.abspath(each.filename), each.lineno or 0) for each in frames if not each.filename.startswith('<frozen')
+    ]
 
 
-def _described(error) -> str:
+def _sentence(error: AttributeError | ImportError) -> str:
+    return f'{_described(error)}, and without it: {_without(_patch(error))}. Install TensorFlow 2.15 to {NEWEST}.'
+
+
+def _described(error: AttributeError | ImportError) -> str:
     """Such as "TensorFlow 2.23.0 has no tensorflow.python.framework.ops.get_name_scope"."""
     if isinstance(error, ImportError):
         name = '.'.join(filter(None, (error.name, *_NOT_IN_MODULE.findall(str(error)))))
@@ -115,16 +121,27 @@ def _owner(error: AttributeError) -> str:
     return f'{kind.__module__}.{kind.__qualname__}'
 
 
-def _is_of_a_library(error) -> bool:
+def _is_of_a_library(error: AttributeError | ImportError) -> bool:
     return _is_name_of_a_library(error.name if isinstance(error, ImportError) else _owner(error))
 
 
-def _is_name_of_a_library(name) -> bool:
+def _is_name_of_a_library(name: str | None) -> bool:
     return str(name).partition('.')[0] in _LIBRARIES
 
 
-def _without(file: str) -> str:
+def _patch(error: BaseException) -> str:
+    """The name of the patch in whose code an error has come up; ''."""
     from estimator_trainer.compat.patches import table
 
-    row = table.row(pathlib.Path(file))
-    return row.without if row else 'it is not known'
+    for file, line in reversed(_frames(error)):
+        if file.startswith(_COMPAT) and os.path.basename(file) not in _BETWEEN:
+            row = table.row_at(pathlib.Path(file), line)
+            if row:
+                return row.name
+    return ''
+
+
+def _without(patch: str) -> str:
+    from estimator_trainer.compat.patches import table
+
+    return next((row.without for row in table.rows() if row.name == patch), 'it is not known')

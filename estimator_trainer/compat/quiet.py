@@ -4,6 +4,8 @@ With TF_CPP_MIN_LOG_LEVEL=0 or 1 in the environment, `import_tensorflow` hides n
 only the messages about deprecation.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
@@ -11,6 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 
 _AT_IMPORT = re.compile(
     rb'All log messages before absl::InitializeLog|^[IWE]\d{4} .*(oneDNN custom operations'
@@ -30,7 +33,7 @@ _OF_NO_USE = re.compile(
 )
 
 
-def import_tensorflow():
+def import_tensorflow() -> ModuleType:
     """Imports TensorFlow without the lines it writes about itself, and returns it.
 
     From 2.18 on its C++ logs at import before it reads TF_CPP_MIN_LOG_LEVEL.
@@ -58,7 +61,7 @@ def import_tensorflow():
 
 
 def of_use(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Of the lines that TensorFlow's import writes, those that its user should see."""
+    """Those of the lines that TensorFlow's import writes which its user should see."""
     hidden = False
     for line in lines:
         hidden = bool(_AT_IMPORT.search(line) or (hidden and _GOES_ON.match(line)))
@@ -70,16 +73,16 @@ def silence_deprecations() -> None:
     """Every line of an Estimator is deprecated; TensorFlow's other warnings stay, and what a job logs."""
     import tensorflow as tf
 
-    from estimator_trainer.compat.patches import deprecations, job_lines
+    from estimator_trainer.compat.patches import log_lines
 
-    deprecations.silence()
+    log_lines.silence_deprecations()
     if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
         return
     warnings.filterwarnings('ignore', category=UserWarning, module=r'(tf_keras|keras)\b')
     warnings.filterwarnings('ignore', 'To make it possible to preserve tf.data options')
     warnings.filterwarnings('ignore', r'`(tf\.(layers|nn\.rnn_cell)\.\w+|layer\.\w+)` is deprecated', UserWarning)
     tf.get_logger().setLevel('INFO')
-    tf.get_logger().addFilter(job_lines.are_shown)
+    tf.get_logger().addFilter(log_lines.are_shown)
     tf.get_logger().addFilter(lambda record: helps(record.getMessage()))
 
 
@@ -89,7 +92,7 @@ def helps(message: str) -> bool:
 
 
 @contextlib.contextmanager
-def only_errors():
+def only_errors() -> Iterator[None]:
     """Holds TensorFlow's warnings back for a while."""
     import tensorflow as tf
 

@@ -43,10 +43,10 @@ def report(environ: Mapping[str, str], tensorflow: tuple[int, int]) -> Iterator[
         if tensorflow <= _ITS_NEWEST:
             yield 'files of TensorFlow: s3:// and hdfs:// need the package tensorflow-io, which is not installed'
     if tensorflow > _ITS_NEWEST:
-        newest, here = ('.'.join(map(str, numbers)) for numbers in (_ITS_NEWEST, tensorflow))
+        newest, installed = ('.'.join(map(str, numbers)) for numbers in (_ITS_NEWEST, tensorflow))
         yield (
             f'cannot work: s3:// and hdfs:// as files of TensorFlow: tensorflow-io has builds up to TensorFlow '
-            f"{newest}, and none for {here}. The trainer's --model_dir takes s3:// without it"
+            f"{newest}, and none for {installed}. The trainer's --model_dir takes s3:// without it"
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from estimator_trainer.compat.patches import download_pauses
+from estimator_trainer.compat.patches import other_libraries
 from estimator_trainer.config import urls
 from estimator_trainer.data import augment, pipeline, prepared_sets, preparing
 from estimator_trainer.data.batch import Structure
@@ -235,7 +235,7 @@ def _prepare(builder: tfds.core.DatasetBuilder) -> None:
         return
     _log.info('downloads the data set %s to %s, once', builder.name, builder.data_path)
     try:
-        with download_pauses.short():
+        with other_libraries.short_download_pauses():
             builder.download_and_prepare()
     except Exception as error:  # any class that TFDS's HTTP library, parsers and file system raise
         raise DatasetError(

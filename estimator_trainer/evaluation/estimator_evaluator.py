@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import evaluation_graph, export_signatures, keras_seeds
+from estimator_trainer.compat.patches import estimators, evaluation_graph, seeds
 from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
 from estimator_trainer.jobs.job_types import Estimator, Tensors
@@ -57,7 +57,7 @@ class EstimatorEvaluator:
         self._kept: KeptGraph | None = None
 
     def metric_names(self) -> set[str]:
-        with keras_seeds.kept():
+        with seeds.kept():
             graph = self._graph()
             if graph is not None:
                 return graph.metric_names
@@ -79,7 +79,7 @@ class EstimatorEvaluator:
             raise
 
     def predictions(self, checkpoint: str) -> list[dict[str, Any]]:
-        with keras_seeds.kept():
+        with seeds.kept():
             batches = self._estimator.predict(self._input_fn, checkpoint_path=checkpoint, yield_single_examples=False)
             return list(batches)  # its graph is the default one until the last batch
 
@@ -87,7 +87,7 @@ class EstimatorEvaluator:
         self, folder: str, serving_input_fn: 'ServingInputFn', checkpoint_path: str | None = None, **options: Any
     ) -> bytes:
         """`Estimator.export_saved_model`, with the signature `serving_default`."""
-        with export_signatures.of_completed(with_default_signature):
+        with estimators.export_outputs_completed(with_default_signature):
             return self._estimator.export_saved_model(
                 folder, serving_input_fn, checkpoint_path=checkpoint_path, **options
             )

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import estimators, keras_seeds, own_loss_metric
+from estimator_trainer.compat.patches import estimators, evaluation_mends, seeds
 from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import first_weights, made_estimators
@@ -96,7 +96,7 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
         if labels is not None and 'labels' not in takes and not takes_all:
             raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
-        with keras_seeds.begun_anew(seed), first_weights.of_seed(seed):
+        with seeds.begun_anew(seed), first_weights.of_seed(seed):
             spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
         tf.autograph.experimental.do_not_convert(_refuse)(spec.scaffold, mode, config.model_dir, restored)
         if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief and not RunFolder(config.model_dir).has_checkpoint:
@@ -105,7 +105,7 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
             return spec
         examples = tf.cast(batch.size(labels, features), tf.float32)
         loss = tf.where(examples > 0, tf.cast(spec.loss, tf.float32), 0.0)
-        tf.compat.v1.add_to_collection(own_loss_metric.COLLECTION, 1)
+        tf.compat.v1.add_to_collection(evaluation_mends.OWN_LOSS_METRIC, 1)
         return spec._replace(
             eval_metric_ops={**(spec.eval_metric_ops or {}), 'loss': tf.compat.v1.metrics.mean(loss, weights=examples)}
         )

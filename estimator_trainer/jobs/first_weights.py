@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
-from estimator_trainer.compat.patches import unseeded_operations
+from estimator_trainer.compat.patches import graphs
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -34,7 +34,7 @@ def of_seed(seed: int) -> _Context:
     import tensorflow as tf
 
     v1 = tf.compat.v1
-    unseeded_operations.install()
+    graphs.note_unseeded()
 
     def get_variable(
         getter: 'Callable[..., tf.Variable]',
@@ -66,7 +66,7 @@ def warn_of_undecided() -> None:
     if graph in _warned:
         return
     _warned.add(graph)
-    unseeded = unseeded_operations.of(graph)
+    unseeded = graphs.unseeded(graph)
     variables = (each for each in tf.compat.v1.global_variables() if _comes_from(each, unseeded))
     names = {re.sub(r'(/replica_\d+)?:0$', '', each.name) for each in variables}
     if names:

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import optimizer_settings
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.jobs.job_types import KerasOptimizer
 
 
@@ -22,17 +22,17 @@ def equivalent(optimizer: KerasOptimizer, step: tf.Tensor) -> tuple['tf.compat.v
     from estimator_trainer.jobs import optimizers
 
     legacy, v1 = tf.keras.optimizers.legacy, tf.compat.v1.train
-    hyper = optimizer_settings.settings(optimizer)  # to read its attributes would make variables
+    hyper = optimizer_parts.settings(optimizer)  # to read its attributes would make variables
     rate = hyper['learning_rate']
     rate = rate(step) if callable(rate) else tf.convert_to_tensor(rate, tf.float32)
     kind: type | None = type(optimizer)
-    if optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm or optimizer_settings.decay(optimizer):
+    if optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm or optimizer_parts.decay(optimizer):
         kind = None
     if kind is legacy.Adam and not optimizer.amsgrad:
         return v1.AdamOptimizer(rate, hyper['beta_1'], hyper['beta_2'], optimizer.epsilon), rate
     if kind is optimizers.Momentum:
         return v1.MomentumOptimizer(rate, hyper['momentum']), rate
-    if kind is legacy.SGD and not optimizer_settings.has_momentum(optimizer):
+    if kind is legacy.SGD and not optimizer_parts.has_momentum(optimizer):
         return v1.GradientDescentOptimizer(rate), rate
     raise ValueError(
         f'make_optimizer gives {optimizer.get_config()}, for which tf.compat.v1.train has no equal: give '

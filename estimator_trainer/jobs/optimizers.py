@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches.momentum import Momentum
+from estimator_trainer.compat.patches.optimizer_parts import Momentum
 from estimator_trainer.jobs import schedules
 from estimator_trainer.jobs.job_types import KerasOptimizer, Params
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn, TextIO
 
 from estimator_trainer import exit_codes
-from estimator_trainer.compat.patches import helper_processes
+from estimator_trainer.compat.patches import child_processes
 from estimator_trainer.lifecycle import helpers
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.this_process import forks
@@ -120,7 +120,7 @@ def leave(code: int) -> NoReturn:
 def leave_now(code: int) -> NoReturn:
     """Ends at once, from any thread, the helper processes of the job and then this process."""
     forks.no_more()
-    helper_processes.start_none()
+    child_processes.start_none()
     ended = helpers.end()
     if ended:
         within(

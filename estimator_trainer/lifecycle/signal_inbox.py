@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterator
 from multiprocessing import connection
 
-from estimator_trainer.compat.patches import helper_processes
+from estimator_trainer.compat.patches import child_processes
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.this_process.signal_pipe import STOP as SIGNALS
 from estimator_trainer.this_process.signal_pipe import SignalPipe, do_nothing
@@ -42,7 +42,7 @@ class SignalInbox(SignalPipe):
             self._caught += (PROFILE_SIGNAL,)
         self._open(self._caught)
         self._install_handlers()
-        helper_processes.keep_ctrl_c_away()
+        child_processes.keep_ctrl_c_away()
 
     def close(self) -> None:
         """Puts the old handlers back. `take` must not run any more: it would take them away again."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from estimator_trainer import exit_codes
-from estimator_trainer.compat.patches import process_pools
+from estimator_trainer.compat.patches import child_processes
 from estimator_trainer.lifecycle import end_policy, ending
 from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
 from estimator_trainer.lifecycle.peers import AwakeClock, PeerWatch, SilentPeer
@@ -60,13 +60,13 @@ class Watchdog:
         self._written_at = float('-inf')
         self._profile: Callable[[], object] | None = None
         self._asked_to_profile = False
-        self._when_told_to_stop: list[Callable[[], object]] = [process_pools.told_to_stop]
+        self._when_told_to_stop: list[Callable[[], object]] = [child_processes.break_pools]
 
     def __enter__(self) -> 'Watchdog':
         ending.print_stacks_on(signal.SIGUSR1)
         forks.in_child(self._give_up)
         self._inbox.open()
-        process_pools.install()
+        child_processes.let_pools_fail()
         self._thread = threading.Thread(target=self._watch, name='watchdog', daemon=True)
         self._thread.start()
         return self

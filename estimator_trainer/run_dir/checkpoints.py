@@ -13,7 +13,7 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import eager_mode
+from estimator_trainer.compat.patches import eager_context
 from estimator_trainer.run_dir import bundle, checkpoint_errors, file_names, removal, v1_checkpoints
 
 _log = logging.getLogger('estimator_trainer')
@@ -226,7 +226,7 @@ def damage(prefix: str) -> str | None:
         problem = bundle.missing_data(prefix, index)
         if problem:
             return problem
-        with eager_mode.at_once(), tf.device('CPU:0'):  # a job may have turned eager execution off
+        with eager_context.at_once(), tf.device('CPU:0'):  # a job may have turned eager execution off
             for reading, entry in index.tensors.items():
                 for spec in bundle.slice_specs(entry):
                     tf.raw_ops.RestoreV2(

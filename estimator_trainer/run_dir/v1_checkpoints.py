@@ -13,7 +13,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.util import saved_tensor_slice_pb2
 
-from estimator_trainer.compat.patches import eager_mode
+from estimator_trainer.compat.patches import eager_context
 from estimator_trainer.run_dir import bundle, checkpoint_errors, file_names, sstable
 
 _META = b''
@@ -94,7 +94,7 @@ def write_as_v2(prefix: str) -> str | None:
         return str(error)
     except OSError as error:
         raise checkpoint_errors.CannotReadCheckpoint.because(error, error.filename or prefix) from error
-    with eager_mode.at_once(), tf.device('CPU:0'):  # a job may have turned eager execution off
+    with eager_context.at_once(), tf.device('CPU:0'):  # a job may have turned eager execution off
         whole = f'{prefix}-?????-of-{shards[1]}' if shards else prefix
         try:
             tensors = tf.raw_ops.RestoreV2(prefix=whole, tensor_names=names, shape_and_slices=specs, dtypes=dtypes)

@@ -49,7 +49,7 @@ def none_meanwhile() -> Iterator[None]:
 
 def no_more() -> None:
     """Keeps all threads of this process from forking: it ends, and would leave children behind. A fork that calls exec
-    comes by no hook: see compat/patches/helper_processes.py."""
+    comes by no hook: see compat/patches/child_processes.py."""
     _mutex.acquire(timeout=_NO_MORE_SECS)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import applied_gradients, counted_replicas, graphs
+from estimator_trainer.compat.patches import counted_replicas, graphs, optimizer_parts
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job_types import EstimatorSpec, Mode, Params, RunConfig, Tensors
 from estimator_trainer.training import step_graph
@@ -75,7 +75,7 @@ class Accumulation:
             with (
                 counted_replicas.times(self._count),
                 counted_replicas.scaled_by_optimizers(),
-                applied_gradients.replaced(self._of_sums),
+                optimizer_parts.apply_gradients_replaced(self._of_sums),
             ):
                 spec = model_fn(features, labels, mode, params, config)
                 kind = 'mean' if counted_replicas.loss_is_mean() else 'sum'

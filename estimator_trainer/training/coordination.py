@@ -35,7 +35,7 @@ def wait_for_all(moment: str, timeout_secs: int) -> None:
 
 def tell(what: str, text: str) -> None:
     """Tells every synchronous worker something, which `hear` gives. Once for each `what`."""
-    coordination_service.tell(f'estimator_trainer/{what}', text)
+    coordination_service.send_text(f'estimator_trainer/{what}', text)
 
 
 def hear(what: str) -> str:
@@ -44,7 +44,7 @@ def hear(what: str) -> str:
     Raises:
         tf.errors.OpError: it can no longer be asked for.
     """
-    return coordination_service.told(f'estimator_trainer/{what}', _ASK_SECS * 1000)
+    return coordination_service.received_text(f'estimator_trainer/{what}', _ASK_SECS * 1000)
 
 
 def connect_memory(plan: Plan) -> shared_memory.SharedMemory | None:

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement, lacks
-from estimator_trainer.compat.patches import estimators, graphs, saver_hooks, sync_training, training_end
+from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import coordination, several_steps, step_graph, sync_ps, transfers, unrun_updates
@@ -139,7 +139,7 @@ class _Training:
         step_after = sync_training.step_after(spec.train_op)
         agreement.counts(step_after)
         if plan.uses_parameter_servers:
-            with lacks.or_without(graphs.__file__):
+            with lacks.or_without():
                 transfers.bundle([spec.train_op, spec.loss])
         rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)

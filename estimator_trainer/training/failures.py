@@ -21,7 +21,7 @@ import traceback
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
-from estimator_trainer.compat.patches import python_functions, python_lock, session_end
+from estimator_trainer.compat.patches import python_lock, session_mends
 from estimator_trainer.data.remote import patience
 from estimator_trainer.error_lines import short
 from estimator_trainer.errors import BadExample, DatasetError
@@ -207,7 +207,7 @@ def save_if_input_fails(watchdog: Watchdog) -> None:
     """After this call an exception of the job's Python code after a signal ends Estimator's training, saved. A store of
     the data that does not answer is not waited for then."""
     watchdog.when_told_to_stop(patience.give_up)
-    session_end.install(lambda exception: ends_training(exception, watchdog), of_the_data)
+    session_mends.decide_ends(lambda exception: ends_training(exception, watchdog), of_the_data)
 
 
 def ends_training(exception: BaseException, watchdog: Watchdog) -> bool:
@@ -219,7 +219,7 @@ def ends_training(exception: BaseException, watchdog: Watchdog) -> bool:
     return True
 
 
-def of_the_data(exception: BaseException) -> Exception | None:
+def of_the_data(exception: BaseException | None) -> Exception | None:
     """What was wrong with the files, where TensorFlow reports that a batch could not be had."""
     files = sys.modules.get('estimator_trainer.data.files.source')
     # OutOfRangeError is the end of the data, as it should be.
@@ -233,4 +233,4 @@ def _between_steps(exception: BaseException) -> bool:
     """A hook has failed, or the input of the next step."""
     if isinstance(exception, _OF_THE_NUMBERS) or not isinstance(exception, Exception):
         return False
-    return python_functions.have_failed() or not isinstance(exception, tf.errors.OpError)
+    return session_mends.functions_have_failed() or not isinstance(exception, tf.errors.OpError)

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat.agreement import EagerAgreement
-from estimator_trainer.compat.patches import determinism, optimizer_settings, replica_averages
+from estimator_trainer.compat.patches import eager_context, optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
 from estimator_trainer.training import dues, failures, loop, reports, step_graph
@@ -55,7 +55,7 @@ class KerasTraining:
         with self.strategy.scope():
             self.model = job.make_model(params.as_dict())
             self.optimizer = self.parts.make_optimizer(params.as_dict())
-            optimizer_settings.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
+            optimizer_parts.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
@@ -163,7 +163,7 @@ class KerasTraining:
 
     def rate(self, step: int | None = None) -> float:
         """The learning rate of a step that follows `step` others; by default of the next one."""
-        rate = optimizer_settings.settings(self.optimizer)['learning_rate']
+        rate = optimizer_parts.settings(self.optimizer)['learning_rate']
         done = self._loop.step if step is None else step
         return float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
 
@@ -186,7 +186,7 @@ class KerasTraining:
     def save(self, step: int) -> None:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a
         BatchNormalization, needs all of them."""
-        with replica_averages.read_beforehand(self.model.variables):
+        with strategy_mends.averages_read_beforehand(self.model.variables):
             if self._manager is None:  # the chief's
                 return
             weights = self.model.trainable_variables
@@ -286,6 +286,6 @@ def _with_time(share: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
 
 def _now() -> tf.Tensor:
     """Seconds by some clock. TensorFlow's own may not be read where its operations have to be deterministic."""
-    if determinism.is_on():
+    if eager_context.is_deterministic():
         return tf.ensure_shape(tf.numpy_function(time.monotonic, [], tf.float64), [])
     return tf.timestamp()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tf_config
-from estimator_trainer.compat.patches import eager_mode, forked_session, heartbeat, python_functions, python_lock
+from estimator_trainer.compat.patches import coordination_service, eager_context, python_lock, session_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job_types import RunConfig
 from estimator_trainer.lifecycle import watchdog as watchdogs
@@ -65,8 +65,8 @@ def make_run_configs(plan: Plan, watchdog: watchdogs.Watchdog) -> RunConfigs:
     _set_tf_config(for_tensorflow)
     with watchdog.shielded():  # TensorFlow's preemption notifier takes SIGTERM, and does nothing
         train_strategy = _train_strategy(plan)
-    python_functions.install(watchdogs.SIGNALS)
-    forked_session.install()
+    session_mends.guard_functions(watchdogs.SIGNALS)
+    session_mends.end_forked_children()
     if plan.trains_alone:
         failures.save_if_input_fails(watchdog)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local
@@ -99,7 +99,7 @@ def _train_strategy(plan: Plan) -> tf.distribute.Strategy | None:
         return None
     python_lock.install()  # so that the watchdog runs while this task waits for the others
     # A job may have turned eager execution off. The strategy starts the service by which tasks agree only with it.
-    with heartbeat.put_off(), eager_mode.at_once():
+    with coordination_service.heartbeats_put_off(), eager_context.at_once():
         return tf.distribute.MultiWorkerMirroredStrategy()
 
 

@@ -22,7 +22,7 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2, op_def_pb2
 
 from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import determinism, graphs
+from estimator_trainer.compat.patches import eager_context, graphs
 
 v1 = tf.compat.v1
 ASKS = ('IteratorGetNext', 'IteratorGetNextAsOptional')  # for a batch
@@ -60,7 +60,7 @@ def wait_for_batch(targets: Iterable[tf.Operation], hooks: Iterable[tf.compat.v1
     """
     if any(_may_run_anything(hook) for hook in hooks):
         return
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         _let_wait(needed(targets))
 
 
@@ -125,7 +125,7 @@ def count_reads(targets: Iterable[tf.Operation]) -> BatchReads | None:
     Returns:
         None where the step asks no iterator or several, or asks one under a condition of TensorFlow 1.
     """
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         asking = [op for op in needed(targets) if op.type in ASKS]
         if len(asking) == 1 and not graphs.is_in_control_flow(asking[0]):
             return BatchReads(asking[0])
@@ -144,14 +144,14 @@ def measured_wait(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
         None where that cannot be measured: the step asks no iterator, asks one under a condition of TensorFlow 1, or
         may not read a clock (--deterministic).
     """
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         return _measured(ops)
     return None
 
 
 def _measured(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
     asking = [op for op in ops if op.type in ASKS]
-    if not asking or determinism.is_on() or any(graphs.is_in_control_flow(op) for op in asking):
+    if not asking or eager_context.is_deterministic() or any(graphs.is_in_control_flow(op) for op in asking):
         return None
     graph = asking[0].graph
     with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
@@ -237,11 +237,9 @@ class Functions:
 
 def _changes_state(node: node_def_pb2.NodeDef) -> bool:
     """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
-    from estimator_trainer.compat.patches import op_definitions  # a TensorFlow of the future may lack it
-
     if node.op in _CALL_PYTHON:
         return True
-    known = op_definitions.of(node.op)
+    known = graphs.definition(node.op)
     is_pure = known is None or not known.is_stateful
     return not (is_pure or calls(node) or draws(node) or _only_reads(node.op))
 

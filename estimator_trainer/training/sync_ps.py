@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
-from estimator_trainer.compat.patches import applied_gradients
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation.exact_evaluation import ModelFnOfAll
 from estimator_trainer.jobs.job_types import EstimatorSpec, Mode, Params, RunConfig, Tensors
@@ -67,7 +67,7 @@ class _Updates:
 
     def of_all_optimizers(self) -> contextlib.AbstractContextManager[object]:
         """A context manager: optimizers that apply gradients meanwhile apply the mean of all workers'."""
-        return applied_gradients.replaced(self._applies_mean, _refuse)
+        return optimizer_parts.apply_gradients_replaced(self._applies_mean, _refuse)
 
     def _applies_mean(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def apply_gradients(

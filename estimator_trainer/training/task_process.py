@@ -37,10 +37,10 @@ def run(plan: planning.Plan) -> int:
             if plan.job is None:
                 plan = planning.with_job(plan)
                 _log.info('data: %s', plan.data)
-            from estimator_trainer.compat.patches import job_lines
+            from estimator_trainer.compat.patches import log_lines
             from estimator_trainer.training.run_task import run_task
 
-            job_lines.show(config.job)
+            log_lines.show(config.job)
             with forks.parent_only():
                 end = run_task(plan, watchdog, compat.versions())
         except (UsageError, jobs.JobError, ownership.TakenElsewhere):

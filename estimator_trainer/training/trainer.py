@@ -7,7 +7,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import keras_seeds
+from estimator_trainer.compat.patches import seeds
 from estimator_trainer.config import job_flags
 from estimator_trainer.evaluation import evaluation, evaluation_journal, exact_evaluation
 from estimator_trainer.jobs import input_fns, job_data
@@ -134,7 +134,7 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     )
     if config.loop == 'estimator':
         # The default graph may be that of a training, which is final. Who trains draws as if nothing were made here.
-        with keras_seeds.kept(), tf.Graph().as_default():
+        with seeds.kept(), tf.Graph().as_default():
             estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
         same_data = setup.dataset is not None or setup.job.same_eval_data
         return estimator_evaluator.EstimatorEvaluator(

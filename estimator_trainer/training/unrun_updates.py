@@ -21,7 +21,6 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import graphs
 from estimator_trainer.jobs.job_types import EstimatorSpec
 from estimator_trainer.training import step_graph
 
@@ -41,7 +40,7 @@ def warn(spec: EstimatorSpec, hooks: Iterable[tf.compat.v1.train.SessionRunHook]
         spec: of a training step, whose graph is the default one.
         hooks: all of the job.
     """
-    with lacks.or_without(graphs.__file__):
+    with lacks.or_without():
         updates = unrun(_targets(spec), hooks)
         if updates:
             _log.warning('WARNING: %s', sentence(updates))

@@ -17,20 +17,20 @@ NO_CHIEF = ValueError('If "cluster" is set in TF_CONFIG, it must have one "chief
     ],
 )
 def test_workers_without_a_strategy(tf1, strategy):
-    said = cures.of(NO_CHIEF, tf1)
+    said = cures.cure_of(NO_CHIEF, tf1)
     assert f'RunConfig(train_distribute={strategy})' in said and '--ps=1' in said
 
 
 @pytest.mark.parametrize('tf1', [False, True])
 def test_horovod_that_is_not_installed(tf1):
     error = ModuleNotFoundError("No module named 'horovod'", name='horovod')
-    assert 'compat run --horovod PROGRAM' in cures.of(error, tf1)
-    assert cures.of(ModuleNotFoundError("No module named 'other'", name='other'), tf1) is None
+    assert 'compat run --horovod PROGRAM' in cures.cure_of(error, tf1)
+    assert cures.cure_of(ModuleNotFoundError("No module named 'other'", name='other'), tf1) is None
 
 
 @pytest.mark.parametrize('error', [ValueError('another'), KeyError('chief'), RuntimeError(str(NO_CHIEF))])
 def test_of_other_errors_nothing_is_said(error):
-    assert cures.of(error, False) is None
+    assert cures.cure_of(error, False) is None
 
 
 def test_the_line_follows_the_traceback(monkeypatch, capsys):

@@ -258,7 +258,7 @@ _WAITING = """
 import json, os, socket, sys, threading, time
 import tensorflow as tf
 from tensorflow.python.eager import context
-from estimator_trainer.compat.patches import heartbeat, python_lock
+from estimator_trainer.compat.patches import coordination_service, python_lock
 assert python_lock.install() and python_lock.install()
 folder = sys.argv[1]
 config = json.loads(os.environ['TF_CONFIG'])
@@ -281,7 +281,7 @@ if config['task']['index'] == 0:
     threading.Thread(target=thread_of_the_one_that_waits).start()
 else:
     until(lambda: said('it connects'))
-with heartbeat.put_off():
+with coordination_service.heartbeats_put_off():
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 if config['task']['index'] == 1:
     say('the other has connected')

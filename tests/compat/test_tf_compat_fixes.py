@@ -14,7 +14,7 @@ import launch
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import garbage
+from estimator_trainer.compat.patches import evaluation_mends
 from estimator_trainer.supervisor.processes import ports
 
 v1 = tf.compat.v1
@@ -220,7 +220,7 @@ class TestMemory:
             ran.append(now[0])
             now[0] += 1
 
-        collector = garbage._Collector(clock=lambda: now[0], collect=collect)
+        collector = evaluation_mends._Collector(clock=lambda: now[0], collect=collect)
         for _ in range(100):
             collector()
             now[0] += 1

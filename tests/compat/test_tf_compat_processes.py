@@ -210,7 +210,7 @@ class TestRun:
         )
         script = (
             'import os, sys; sys.path.insert(0, sys.argv[1]); os.environ.pop("PYTHONPATH");'
-            'from estimator_trainer.compat import run_program; run_program.run(sys.argv[2:], {"--no-fixes": []})'
+            'from estimator_trainer.compat import __main__; __main__.run(sys.argv[2:], {"--no-fixes": []})'
         )
         finished = launch.run([sys.executable, '-c', script, launch.REPOSITORY, program], cwd=tmp_path)
         assert finished.output == 'True 0\n'

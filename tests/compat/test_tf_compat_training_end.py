@@ -164,26 +164,26 @@ def test_what_is_no_such_file_says_nothing(tmp_path, said, text):
 
 
 def test_a_chief_that_fails_does_not_tell(tmp_path, said):
-    with pytest.raises(KeyError), training_end.told(str(tmp_path), True, None):
+    with pytest.raises(KeyError), training_end.reported(str(tmp_path), True, None):
         training_end._of_thread.training.begins()
         raise KeyError
     assert training_end._read(str(tmp_path))['state'] == 'training'
-    with training_end.told(str(tmp_path), True, 7):
+    with training_end.reported(str(tmp_path), True, 7):
         pass
     assert training_end._read(str(tmp_path))['state'] == 'ended'
 
 
 def test_others_tell_nothing(tmp_path, said):
-    with training_end.told(str(tmp_path), False, None):
+    with training_end.reported(str(tmp_path), False, None):
         pass
     training_end.withhold()
-    with training_end.told(str(tmp_path), True, None):
+    with training_end.reported(str(tmp_path), True, None):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_costs_no_training(tmp_path, said):
     (tmp_path / 'file').touch()
-    with training_end.told(str(tmp_path / 'file' / 'model'), True, None):
+    with training_end.reported(str(tmp_path / 'file' / 'model'), True, None):
         pass
     assert training_end._read(str(tmp_path / 'file' / 'model')) == {}

@@ -9,7 +9,7 @@ import os
 import sys
 from estimator_trainer import compat
 import tensorflow as tf
-from estimator_trainer.compat.patches import forked_session
+from estimator_trainer.compat.patches import session_mends
 
 class Forks(tf.estimator.SessionRunHook):
     code = None
@@ -21,8 +21,8 @@ class Forks(tf.estimator.SessionRunHook):
         Forks.code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         run_context.request_stop()
 
-forked_session.install()
-forked_session.install()
+session_mends.end_forked_children()
+session_mends.end_forked_children()
 with tf.Graph().as_default():
     step = tf.compat.v1.train.create_global_step()
     grow = step.assign_add(1)

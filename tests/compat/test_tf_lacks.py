@@ -31,13 +31,12 @@ def enter(manager):
         pass
 
 
-def mends(of):
+def mends(of, name):
     """As `patches.AFTER` has it applied."""
 
     def apply(patch):
-        name = patch.__name__.rpartition('.')[2]
-        with lacks.or_without(patch.__file__):
-            patch.mend(importlib.import_module(of))
+        with lacks.or_without():
+            getattr(patch, name.partition('.')[2] or 'mend')(importlib.import_module(of))
         assert (of, name) in [(module, each) for module, names in patches.AFTER for each in names]
 
     return apply
@@ -45,7 +44,7 @@ def mends(of):
 
 def input_waits(patch):
     """training/step_graph.py has an operation wait for another one."""
-    with tf.Graph().as_default(), lacks.or_without(patch.__file__):
+    with tf.Graph().as_default(), lacks.or_without():
         one, two = tf.constant(1), tf.constant(2)
         patch.is_in_control_flow(one.op)
         patch.run_after(two.op, one.op)
@@ -56,28 +55,31 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
         lambda patch: patch.batch_size(None),
         ['tensorflow.python.data.ops:dataset_ops', *(f'{DATA_SETS}:{name}' for name in DATA_SET_CLASSES)],
     ),
-    'deprecations': (
-        lambda patch: patch.silence(),
+    'log_lines.silence_deprecations': (
+        lambda patch: patch.silence_deprecations(),
         ['tensorflow.python.util:deprecation', 'tensorflow.python.util.deprecation:_PRINT_DEPRECATION_WARNINGS'],
     ),
-    'determinism': (
-        lambda patch: patch.is_on(),
+    'eager_context.is_deterministic': (
+        lambda patch: patch.is_deterministic(),
         ['tensorflow.python.framework:config', 'tensorflow.python.framework.config:is_op_determinism_enabled'],
     ),
-    'device_iterators': (
-        mends(ESTIMATOR),
+    'session_mends.close_at_once': (
+        mends(ESTIMATOR, 'session_mends.close_at_once'),
         [
             'tensorflow.python.data.ops:multi_device_iterator_ops',
             'tensorflow.python.data.ops.multi_device_iterator_ops:_create_device_dataset',
         ],
     ),
-    'eager_mode': (lambda patch: enter(patch.at_once()), ['tensorflow.python.eager:context', f'{CONTEXT}:eager_mode']),
-    'eager_options': (
+    'eager_context.at_once': (
+        lambda patch: enter(patch.at_once()),
+        ['tensorflow.python.eager:context', f'{CONTEXT}:eager_mode'],
+    ),
+    'eager_context.set_options': (
         lambda patch: patch.set_options(None, None),
         ['tensorflow.python.eager:context', f'{CONTEXT}:context'],
     ),
-    'forked_session': (
-        lambda patch: patch.install(),
+    'session_mends.end_forked_children': (
+        lambda patch: patch.end_forked_children(),
         [
             'tensorflow.python.training:monitored_session',
             'tensorflow.python.training.monitored_session:_MonitoredSession',
@@ -90,12 +92,12 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
             'tensorflow.python.framework.ops:Operation._add_control_input',
         ],
     ),
-    'heartbeat': (
-        lambda patch: enter(patch.put_off()),
+    'coordination_service.heartbeats_put_off': (
+        lambda patch: enter(patch.heartbeats_put_off()),
         ['tensorflow.python.eager:context', f'{CONTEXT}:context', f'{CONTEXT}:Context.configure_coordination_service'],
     ),
-    'lone_evaluator': (
-        mends(f'{DISTRIBUTE}.collective_all_reduce_strategy'),
+    'multi_worker_mends.evaluate_alone': (
+        mends(f'{DISTRIBUTE}.collective_all_reduce_strategy', 'multi_worker_mends.evaluate_alone'),
         [
             f'{DISTRIBUTE}.collective_all_reduce_strategy:CollectiveAllReduceExtended',
             f'{DISTRIBUTE}.collective_all_reduce_strategy:CollectiveAllReduceExtended._initialize_strategy',
@@ -113,8 +115,8 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
             *(f'{LAUNCHER}.{name}' for name in ('all_reduce', 'batch_all_reduce', '_next_instance_key')),
         ],
     ),
-    'python_functions': (
-        lambda patch: patch.install(()),
+    'session_mends.guard_functions': (
+        lambda patch: patch.guard_functions(()),
         ['tensorflow.python.ops:script_ops', 'tensorflow.python.ops.script_ops:FuncRegistry'],
     ),
     'python_lock': (
@@ -127,20 +129,20 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
             ),
         ],
     ),
-    'readiness': (
-        mends(ESTIMATOR),
+    'session_mends.look_often': (
+        mends(ESTIMATOR, 'session_mends.look_often'),
         ['tensorflow.python.training:session_manager', 'tensorflow.python.training.session_manager:SessionManager'],
     ),
-    'sparse_gradients': (
-        mends(f'{DISTRIBUTE}.cross_device_utils'),
+    'multi_worker_mends.add_up_tables': (
+        mends(f'{DISTRIBUTE}.cross_device_utils', 'multi_worker_mends.add_up_tables'),
         [LAUNCHER, f'{LAUNCHER}.all_reduce_indexed_slices', f'{LAUNCHER}.all_reduce'],
     ),
     'sync_training': (
         lambda patch: patch.raise_when_a_task_is_lost(),
         ['tensorflow.python.training.monitored_session:_PREEMPTION_ERRORS'],
     ),
-    'unseeded_operations': (
-        lambda patch: patch.install(),
+    'graphs.note_unseeded': (
+        lambda patch: patch.note_unseeded(),
         ['tensorflow.python.framework:random_seed', 'tensorflow.python.framework.random_seed:get_seed'],
     ),
 }
@@ -149,11 +151,17 @@ REFUSED = {
         lambda patch: patch.wait_at_barrier('all', 1),
         ['tensorflow.python.eager:context', f'{CONTEXT}:Context.wait_at_barrier'],
     ),
-    'coordination_service ': (lambda patch: patch.tell('key', 'text'), [f'{CONTEXT}:Context.set_config_key_value']),
-    'coordination_service  ': (lambda patch: patch.told('key', 1), [f'{CONTEXT}:Context.get_config_key_value']),
-    'keras_seeds': (lambda patch: enter(patch.begun_anew(1)), [f'{KERAS}:_SEED_GENERATOR']),
-    'op_definitions': (
-        lambda patch: patch.of('Add'),
+    'coordination_service ': (
+        lambda patch: patch.send_text('key', 'text'),
+        [f'{CONTEXT}:Context.set_config_key_value'],
+    ),
+    'coordination_service  ': (
+        lambda patch: patch.received_text('key', 1),
+        [f'{CONTEXT}:Context.get_config_key_value'],
+    ),
+    'seeds._generators': (lambda patch: enter(patch.begun_anew(1)), [f'{KERAS}:_SEED_GENERATOR']),
+    'graphs.definition': (
+        lambda patch: patch.definition('Add'),
         ['tensorflow.python.framework:op_def_registry', 'tensorflow.python.framework.op_def_registry:get'],
     ),
     'seeds': (
@@ -193,6 +201,11 @@ FALLS_BACK = {  # evaluation/estimator_evaluator.py, training/several_steps.py: 
 }
 
 
+def row_of(name):
+    (row,) = (row for row in table.rows() if row.name == name.strip())
+    return row
+
+
 def cases(group):
     return [(name, missing) for name, (_, names) in group.items() for missing in names]
 
@@ -204,7 +217,8 @@ def without(monkeypatch):
     def hide(name, missing):
         for module, names in patches.AFTER:  # they are imported before their names are hidden
             importlib.import_module(module)
-        module = importlib.import_module(f'{patches.__name__}.{name.strip()}')
+        file = name.strip().partition('.')[0]
+        module = importlib.import_module(f'{patches.__name__}.{file}')
         where, _, attribute = missing.partition(':')
         owner = importlib.import_module(where)
         *classes, attribute = attribute.split('.')
@@ -217,7 +231,7 @@ def without(monkeypatch):
                 monkeypatch.delattr(each, attribute)
         assert not hasattr(owner, attribute)
         monkeypatch.setattr(lacks, '_said', set())
-        monkeypatch.setattr(patches, name.strip(), module)
+        monkeypatch.setattr(patches, file, module)
         monkeypatch.delitem(sys.modules, module.__name__)
         return lambda: importlib.import_module(module.__name__)
 
@@ -242,7 +256,7 @@ def test_the_run_goes_on_and_one_line_says_so(without, caplog, name, missing):
     (line,) = caplog.messages
     assert line.startswith(f'TensorFlow {lacks._version()} has no {missing.partition(":")[0]}')
     assert missing.rpartition(':')[2].rpartition('.')[2] in line
-    assert line.endswith(table.row(PATCHES / f'{name}.py').without)
+    assert line.endswith(row_of(name).without)
 
 
 @pytest.mark.parametrize('name, missing', cases(REFUSED))
@@ -252,7 +266,7 @@ def test_the_run_is_refused_in_a_sentence(without, name, missing):
         REFUSED[name][0](load())
     said = lacks.refusal(raised.value)
     assert said.startswith(f'TensorFlow {lacks._version()} has no {missing.partition(":")[0]}')
-    assert table.row(PATCHES / f'{name.strip()}.py').without in said
+    assert row_of(name).without in said
     assert said.endswith(f'Install TensorFlow 2.15 to {lacks.NEWEST}.') and '\n' not in said
 
 
@@ -270,7 +284,7 @@ def test_each_module_of_tensorflow_that_a_patch_imports_is_among_the_cases():
         for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
             if isinstance(node, ast.ImportFrom) and f'{node.module}.'.startswith('tensorflow.python.'):
                 for each in node.names:
-                    assert (path.stem, f'{node.module}:{each.name}') in tried
+                    assert (table.row_at(path, node.lineno).name, f'{node.module}:{each.name}') in tried
 
 
 class OfTensorFlow:
@@ -278,12 +292,12 @@ class OfTensorFlow:
 
 
 def test_a_loss_that_would_be_another_one_is_refused(monkeypatch):
-    from estimator_trainer.compat.patches import mean_loss
+    from estimator_trainer.compat.patches import strategy_mends
 
     class BaseHead:
         create_estimator_spec_train_op = staticmethod(lambda: 'train_op')
 
-    mean_loss.mend(BaseHead)
+    strategy_mends.report_mean_loss(BaseHead)
     monkeypatch.setattr(v1, 'get_default_graph', OfTensorFlow)
     assert BaseHead.create_estimator_spec_train_op() == 'train_op'  # alone it does not matter
     monkeypatch.setattr(tf.distribute, 'get_strategy', lambda: tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1']))
@@ -304,7 +318,7 @@ def test_accumulated_losses_of_another_scale_are_refused(monkeypatch):
 
 
 def test_a_variable_whose_average_cannot_be_read_beforehand_is_refused():
-    from estimator_trainer.compat.patches import replica_averages
+    from estimator_trainer.compat.patches import strategy_mends
 
     class Average(tf.distribute.DistributedValues):
         __module__ = 'tensorflow.python.distribute.values'
@@ -314,7 +328,7 @@ def test_a_variable_whose_average_cannot_be_read_beforehand_is_refused():
             pass
 
     with pytest.raises(AttributeError) as raised:
-        enter(replica_averages.read_beforehand([Average()]))
+        enter(strategy_mends.averages_read_beforehand([Average()]))
     assert '_get_cross_replica, and without it: a checkpoint of the chief alone' in lacks.refusal(raised.value)
 
 
@@ -325,14 +339,14 @@ def test_errors_of_others_are_left_alone(raising):
     except Exception as error:
         assert lacks.refusal(error) is None
     if raising != 'tf.nowhere':
-        with pytest.raises((AttributeError, ImportError, ZeroDivisionError)), lacks.or_without(__file__):
+        with pytest.raises((AttributeError, ImportError, ZeroDivisionError)), lacks.or_without():
             exec(raising)
 
 
 def test_without_the_api_names_there_are_no_estimators(without, monkeypatch):
     from estimator_trainer.compat import restore
 
-    without('heartbeat', 'tensorflow.python.util:tf_export')
+    without('seeds', 'tensorflow.python.util:tf_export')
     with pytest.raises(lacks.Refused, match='tf_export, and without it: there is no tf.estimator'):
         restore._add_api_name()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import best_exporter, early_stopping_hooks, sync_training, training_end
+from estimator_trainer.compat.patches import early_stopping_hooks, evaluation_mends, sync_training, training_end
 
 
 @pytest.fixture
@@ -86,7 +86,9 @@ def test_early_stopping_is_refused_by_upstream_first():
         make_early_stopping_hook=mock.Mock(side_effect=ValueError('upstream')),
         estimator_lib=types.SimpleNamespace(Estimator=Estimator),
     )
-    make = early_stopping_hooks.make_hook(upstream)
+    original = upstream.make_early_stopping_hook
+    early_stopping_hooks.mend(upstream)
+    make = upstream.make_early_stopping_hook
     in_cluster = Estimator('/model')
     in_cluster.config.train_distribute, in_cluster.config.cluster_spec = mock.Mock(), None
     not_one = mock.Mock()
@@ -95,14 +97,14 @@ def test_early_stopping_is_refused_by_upstream_first():
             make(estimator, bool, secs, steps)
     with pytest.raises(ValueError, match='every_secs'):  # of TensorFlow's timer, which upstream's hook has
         make(in_cluster, bool, None, None)
-    assert upstream.make_early_stopping_hook.call_count == 3 and make(in_cluster, bool)
+    assert original.call_count == 3 and make(in_cluster, bool)
 
 
 def test_best_exporter_takes_a_folder_that_cannot_be_listed_for_none(monkeypatch):
     monkeypatch.setattr(tf.io.gfile, 'isdir', lambda path: True)
     denied = tf.errors.PermissionDeniedError(None, None, 'no')
     monkeypatch.setattr(tf.io.gfile, 'listdir', mock.Mock(side_effect=denied))
-    assert not best_exporter._has_exports('/exports')
+    assert not evaluation_mends._has_exports('/exports')
 
 
 class Saver:

@@ -1,4 +1,4 @@
-"""compat.patches.keras_seeds and jobs.first_weights: the weights a graph begins with if nobody has given a seed."""
+"""compat.patches.seeds and jobs.first_weights: the weights a graph begins with if nobody has given a seed."""
 
 import logging
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import keras_seeds
+from estimator_trainer.compat.patches import seeds
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs import first_weights as of_get_variable
 
@@ -16,7 +16,7 @@ _DRAW = {'RandomUniform', 'RandomStandardNormal', 'TruncatedNormal'}
 
 @pytest.fixture(autouse=True)
 def nobody_has_seeded_keras(monkeypatch):
-    monkeypatch.setattr(keras_seeds._generators(), 'generator', None, raising=False)
+    monkeypatch.setattr(seeds._generators(), 'generator', None, raising=False)
 
 
 def first_weights(folder, seed=1, layer_seed=None):

@@ -6,7 +6,18 @@ import pathlib
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2] / 'estimator_trainer'
-ROOMS = ('data', 'evaluation', 'jobs', 'lifecycle', 'run_dir', 'submit', 'supervisor', 'this_process', 'training')
+ROOMS = (
+    'compat',
+    'data',
+    'evaluation',
+    'jobs',
+    'lifecycle',
+    'run_dir',
+    'submit',
+    'supervisor',
+    'this_process',
+    'training',
+)
 SAY_NOTHING = {
     *('told', 'found', 'shown', 'of', 'mine', 'here', 'Next', 'Told', 'Alone', 'Continued', 'Unneeded', 'wanted'),
     *('whose', 'pace', 'tied', 'owed'),

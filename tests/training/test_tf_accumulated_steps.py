@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import applied_gradients, counted_replicas
+from estimator_trainer.compat.patches import counted_replicas, optimizer_parts
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import micro_batches
 from estimator_trainer.training import accumulated_batches, accumulated_steps, step_graph, step_loop, sync_ps
@@ -126,7 +126,11 @@ def expected(model_fn, count, steps=STEPS):
         features = {'x': v1.placeholder(tf.float32, [BATCH, 3]), 'id': v1.placeholder(tf.int64, [BATCH])}
         labels = v1.placeholder(tf.float32, [BATCH])
         default = tf.distribute.get_strategy()
-        with applied_gradients.replaced(noting), counted_replicas.times(count), counted_replicas.scaled_by_optimizers():
+        with (
+            optimizer_parts.apply_gradients_replaced(noting),
+            counted_replicas.times(count),
+            counted_replicas.scaled_by_optimizers(),
+        ):
             assert default.num_replicas_in_sync == count
             spec = model_fn(features, labels, TRAIN, {}, None)
         losses = []

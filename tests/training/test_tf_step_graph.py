@@ -186,5 +186,5 @@ def test_no_wait_of_a_graph_without_iterators():
 
 
 def test_no_wait_of_a_graph_that_may_not_read_a_clock(reads, monkeypatch):
-    monkeypatch.setattr(step_graph.determinism, 'is_on', lambda: True)
+    monkeypatch.setattr(step_graph.eager_context, 'is_deterministic', lambda: True)
     assert step_graph.measured_wait(reads[0].get_operations()) is None

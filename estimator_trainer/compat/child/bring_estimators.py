@@ -36,7 +36,7 @@ def _bring_estimators() -> None:
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
 _other = importlib.machinery.PathFinder.find_spec('sitecustomize')  # which this one hides
-if _other and _other.origin:
+if _other and _other.origin and _other.loader:
     sys.modules['sitecustomize'] = importlib.util.module_from_spec(_other)
     _other.loader.exec_module(sys.modules['sitecustomize'])
 _bring_estimators()

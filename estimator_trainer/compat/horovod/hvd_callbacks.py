@@ -1,5 +1,10 @@
 """Horovod's callbacks for Keras."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -13,23 +18,21 @@ __all__ = [
     'MetricAverageCallback',
 ]
 
-Callback = tf.keras.callbacks.Callback
 
-
-def _run(made):
+def _run(made: Any) -> Any:
     """Runs an operation where a session has to."""
     return made if tf.executing_eagerly() else tf.compat.v1.keras.backend.get_session().run(made)
 
 
-class BroadcastGlobalVariablesCallback(Callback):
+class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     """Gives model and optimizer the values of rank `root_rank`, after the first batch: the optimizer has its variables
     then."""
 
-    def __init__(self, root_rank, device='', local_variables=None):
+    def __init__(self, root_rank: int, device: str = '', local_variables: Any = None) -> None:
         super().__init__()
         self._root_rank, self._is_done = root_rank, False
 
-    def on_batch_end(self, batch, logs=None):
+    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         if self._is_done:
             return
         self._is_done = True
@@ -38,21 +41,21 @@ class BroadcastGlobalVariablesCallback(Callback):
         _run(distributed.broadcast_variables([*self.model.variables, *variables], self._root_rank))
 
 
-class MetricAverageCallback(Callback):
+class MetricAverageCallback(tf.keras.callbacks.Callback):
     """Averages the metrics of an epoch over all ranks, for the callbacks after it."""
 
-    def __init__(self, device=''):
+    def __init__(self, device: str = '') -> None:
         super().__init__()
 
-    def on_epoch_end(self, epoch, logs=None):
-        names = sorted(logs or {})
-        if not names or world.place().size == 1:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if not logs or world.place().size == 1:
             return
-        (found,) = reduce_all([tf.constant([float(logs[name]) for name in names], tf.float64)], packing.AVERAGE)
-        logs.update(zip(names, (float(value) for value in np.asarray(_run(found)))))
+        names = sorted(logs)
+        (averages,) = reduce_all([tf.constant([float(logs[name]) for name in names], tf.float64)], packing.AVERAGE)
+        logs.update(zip(names, (float(value) for value in np.asarray(_run(averages)))))
 
 
-class LearningRateScheduleCallback(Callback):
+class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
     """Multiplies the learning rate between two epochs.
 
     Args:
@@ -66,39 +69,40 @@ class LearningRateScheduleCallback(Callback):
 
     def __init__(
         self,
-        initial_lr,
-        multiplier,
-        start_epoch=0,
-        end_epoch=None,
-        staircase=True,
-        momentum_correction=True,
-        steps_per_epoch=None,
-    ):
+        initial_lr: float,
+        multiplier: float | Callable[[float], float],
+        start_epoch: int = 0,
+        end_epoch: int | None = None,
+        staircase: bool = True,
+        momentum_correction: bool = True,
+        steps_per_epoch: int | None = None,
+    ) -> None:
         super().__init__()
         self._initial_lr, self._start, self._end = initial_lr, start_epoch, end_epoch
         self._multiplier = multiplier if callable(multiplier) else (lambda epoch: multiplier)
-        self._by_epochs, self._steps = staircase or not callable(multiplier), steps_per_epoch
+        self._by_epochs = staircase or not callable(multiplier)
+        self._steps: Any = steps_per_epoch
         self._epoch = 0
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._steps = self._steps or self.params.get('steps')
         if not self._by_epochs and not self._steps:
             raise ValueError('give steps_per_epoch: Keras does not know how many batches an epoch has')
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
         if self._by_epochs:
             self._set(epoch)
 
-    def on_batch_begin(self, batch, logs=None):
+    def on_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         if not self._by_epochs:
             self._set(self._epoch + float(batch) / self._steps)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if logs is not None:
             logs['lr'] = self._rate()
 
-    def _set(self, epoch) -> None:
+    def _set(self, epoch: float) -> None:
         if self._start <= epoch and (self._end is None or epoch < self._end):
             tf.keras.backend.set_value(self.model.optimizer.learning_rate, self._initial_lr * self._multiplier(epoch))
 
@@ -115,8 +119,15 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         verbose: tell the rate when it is reached.
     """
 
-    def __init__(self, initial_lr, warmup_epochs=5, momentum_correction=True, steps_per_epoch=None, verbose=0):
-        def multiplier(epoch):
+    def __init__(
+        self,
+        initial_lr: float,
+        warmup_epochs: int = 5,
+        momentum_correction: bool = True,
+        steps_per_epoch: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        def multiplier(epoch: float) -> float:
             epoch += 1.0 / self._steps  # at the end of a batch
             size = world.place().size
             return 1.0 / size * (epoch * (size - 1) / warmup_epochs + 1)
@@ -124,7 +135,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         super().__init__(initial_lr, multiplier, 0, warmup_epochs, False, momentum_correction, steps_per_epoch)
         self._told_after = warmup_epochs - 1 if verbose else None
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         super().on_epoch_end(epoch, logs)
         if epoch == self._told_after and not world.place().rank:
             print(f'\nEpoch {epoch + 1}: finished gradual learning rate warmup to {self._rate():g}.')

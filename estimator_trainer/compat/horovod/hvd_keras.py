@@ -1,5 +1,9 @@
 """`horovod.tensorflow.keras` and `horovod.keras`: the optimizer, callbacks, and collectives that give values."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -11,14 +15,22 @@ _FROM_GRAPHS = {'BroadcastGlobalVariablesHook', 'DistributedGradientTape', 'grou
 __all__ = [*(name for name in hvd_tensorflow.__all__ if name not in _FROM_GRAPHS), 'callbacks', 'load_model']
 
 
-def _value(tensor):
+def _value(tensor: tf.Tensor) -> Any:
     """The tensor, or its value where a session computes it."""
     return tensor if tf.executing_eagerly() else tf.compat.v1.keras.backend.get_session().run(tensor)
 
 
-def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None, **kwargs):
+def allreduce(
+    value: Any,
+    name: str | None = None,
+    average: bool | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    op: str | None = None,
+    **kwargs: Any,
+) -> Any:
     """The value, reduced over all ranks."""
-    found = hvd_tensorflow.allreduce(
+    reduced = hvd_tensorflow.allreduce(
         tf.convert_to_tensor(value),
         average,
         op=op,
@@ -26,25 +38,31 @@ def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_fac
         prescale_factor=prescale_factor,
         postscale_factor=postscale_factor,
     )
-    return _value(found)
+    return _value(reduced)
 
 
-def allgather(value, name=None, **kwargs):
+def allgather(value: Any, name: str | None = None, **kwargs: Any) -> Any:
     """The rows of all ranks."""
     return _value(hvd_tensorflow.allgather(tf.convert_to_tensor(np.asarray(value)), name))
 
 
-def broadcast(value, root_rank, name=None, **kwargs):
+def broadcast(value: Any, root_rank: int, name: str | None = None, **kwargs: Any) -> Any:
     """The value of rank `root_rank`."""
     return _value(hvd_tensorflow.broadcast(tf.convert_to_tensor(np.asarray(value)), root_rank, name))
 
 
-def broadcast_global_variables(root_rank):
+def broadcast_global_variables(root_rank: int) -> Any:
     """Gives all variables of Keras's session the values of rank `root_rank`."""
     return _value(hvd_tensorflow.broadcast_global_variables(root_rank))
 
 
-def load_model(filepath, custom_optimizers=None, custom_objects=None, compression=None, **kwargs):
+def load_model(
+    filepath: str,
+    custom_optimizers: Any = None,
+    custom_objects: dict[str, Any] | None = None,
+    compression: Any = None,
+    **kwargs: Any,
+) -> tf.keras.Model:
     """A saved model of Keras, whose optimizer has the gradients of all ranks."""
     model = tf.keras.models.load_model(filepath, custom_objects=custom_objects)
     settings = {} if compression is None else {'compression': compression}

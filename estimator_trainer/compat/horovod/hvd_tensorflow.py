@@ -1,6 +1,11 @@
 """`horovod.tensorflow`: Horovod's names, with its arguments and defaults. Those of devices and of process sets have no
 effect; a name that is not here is an AttributeError."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 import tensorflow as tf
 
 from estimator_trainer.compat.horovod import collectives, distributed, packing, world
@@ -52,14 +57,14 @@ def is_homogeneous() -> bool:
     return len({hosts.count(host) for host in hosts}) == 1
 
 
-def _as_tensor(function):
+def _as_tensor(function: Callable[[], int]) -> Callable[..., tf.Tensor]:
     return lambda *args, name=None, **kwargs: tf.constant(function(), tf.int32, name=name or function.__name__)
 
 
 rank_op, size_op, local_rank_op, local_size_op = map(_as_tensor, (rank, size, local_rank, local_size))
 
 
-def _no(*args, **kwargs) -> bool:
+def _no(*args: Any, **kwargs: Any) -> bool:
     """Arrays travel in shared memory and over TCP: none of the libraries that Horovod asks about is used."""
     return False
 
@@ -75,27 +80,27 @@ class Compression:
         """Nothing."""
 
         @staticmethod
-        def compress(tensor):
+        def compress(tensor: Any) -> tuple[Any, Any]:
             return tensor, None
 
         @staticmethod
-        def decompress(tensor, context):
+        def decompress(tensor: Any, context: tf.DType | None) -> Any:
             return tensor
 
     class fp16:
         """Floats have 16 bits."""
 
         @staticmethod
-        def compress(tensor):
+        def compress(tensor: Any) -> tuple[Any, Any]:
             tensor = tf.convert_to_tensor(tensor)
             return (tf.cast(tensor, tf.float16), tensor.dtype) if tensor.dtype.is_floating else (tensor, None)
 
         @staticmethod
-        def decompress(tensor, context):
+        def decompress(tensor: Any, context: tf.DType | None) -> Any:
             return tensor if context is None else tf.cast(tensor, context)
 
 
-def _operation(op, average):
+def _operation(op: str | None, average: bool | None) -> str:
     if op is None:
         return Sum if average is False else Average
     if op not in (Average, Sum, Min, Max, Product):
@@ -104,24 +109,24 @@ def _operation(op, average):
 
 
 def allreduce(
-    tensor,
-    average=None,
-    device_dense='',
-    device_sparse='',
-    compression=Compression.none,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    name=None,
-    **kwargs,
-):
+    tensor: Any,
+    average: bool | None = None,
+    device_dense: str = '',
+    device_sparse: str = '',
+    compression: Any = Compression.none,
+    op: str | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: str | None = None,
+    **kwargs: Any,
+) -> Any:
     """The tensor, reduced over all ranks; IndexedSlices get the rows of all ranks. Its gradient is reduced likewise."""
     operation = _operation(op, average)
 
-    def reduced(given):
+    def reduced(given: Any) -> Any:
         given = given * tf.cast(prescale_factor, given.dtype) if prescale_factor != 1.0 else given
-        (found,) = distributed.gradients_of_all([given], operation, compression, False, name)
-        return found * tf.cast(postscale_factor, found.dtype) if postscale_factor != 1.0 else found
+        (total,) = distributed.gradients_of_all([given], operation, compression, False, name)
+        return total * tf.cast(postscale_factor, total.dtype) if postscale_factor != 1.0 else total
 
     if isinstance(tensor, tf.IndexedSlices):
         return reduced(tensor)
@@ -130,36 +135,42 @@ def allreduce(
         return reduced(tensor)
 
     @tf.custom_gradient
-    def differentiable(given):
+    def differentiable(given: Any) -> tuple[Any, Callable[..., Any]]:
         return reduced(tf.identity(given)), reduced
 
     return differentiable(tensor)
 
 
 def grouped_allreduce(
-    tensors, average=None, device_dense='', device_sparse='', compression=Compression.none, op=None, **kwargs
-):
+    tensors: Iterable[Any],
+    average: bool | None = None,
+    device_dense: str = '',
+    device_sparse: str = '',
+    compression: Any = Compression.none,
+    op: str | None = None,
+    **kwargs: Any,
+) -> list[Any]:
     """Each of the tensors, reduced over all ranks, in one operation."""
     return distributed.gradients_of_all(list(tensors), _operation(op, average), compression, False)
 
 
-def allgather(tensor, name=None, **kwargs):
+def allgather(tensor: Any, name: str | None = None, **kwargs: Any) -> tf.Tensor:
     """The rows of all ranks, in the order of the ranks."""
     return collectives.allgather(tensor, name)
 
 
-def broadcast(tensor, root_rank, name=None, **kwargs):
+def broadcast(tensor: Any, root_rank: int, name: str | None = None, **kwargs: Any) -> tf.Tensor:
     """The tensor of rank `root_rank`."""
     return collectives.broadcast_all([tf.convert_to_tensor(tensor)], root_rank, name)[0]
 
 
-def broadcast_variables(variables, root_rank, **kwargs):
+def broadcast_variables(variables: Iterable[tf.Variable], root_rank: int, **kwargs: Any) -> tf.Operation:
     """Gives the variables the values that they have in rank `root_rank`."""
     return distributed.broadcast_variables(variables, root_rank)
 
 
-def broadcast_global_variables(root_rank):
-    """The same for all global variables of the graph.
+def broadcast_global_variables(root_rank: int) -> tf.Operation:
+    """Gives all global variables of the graph the values that they have in rank `root_rank`.
 
     Raises:
         RuntimeError: there is no graph, because operations run at once.
@@ -171,34 +182,34 @@ def broadcast_global_variables(root_rank):
     return broadcast_variables(v1.global_variables(), root_rank)
 
 
-class BroadcastGlobalVariablesHook(v1.train.SessionRunHook):
+class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
     """Gives all global variables the values that they have in rank `root_rank`, when a session is created."""
 
-    def __init__(self, root_rank, device=''):
+    def __init__(self, root_rank: int, device: str = '') -> None:
         self.root_rank, self.device, self.bcast_op = root_rank, device, None
 
-    def begin(self):
+    def begin(self) -> None:
         if self.bcast_op is None or self.bcast_op.graph is not v1.get_default_graph():
             self.bcast_op = broadcast_global_variables(self.root_rank)
 
-    def after_create_session(self, session, coord):
+    def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
         session.run(self.bcast_op)
 
 
 def DistributedOptimizer(
-    optimizer,
-    name=None,
-    use_locking=False,
-    device_dense='',
-    device_sparse='',
-    compression=Compression.none,
-    sparse_as_dense=False,
-    backward_passes_per_step=1,
-    op=Average,
-    gradient_predivide_factor=1.0,
-    average_aggregated_gradients=False,
-    **kwargs,
-):
+    optimizer: Any,
+    name: str | None = None,
+    use_locking: bool = False,
+    device_dense: str = '',
+    device_sparse: str = '',
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    backward_passes_per_step: int = 1,
+    op: str | None = Average,
+    gradient_predivide_factor: float = 1.0,
+    average_aggregated_gradients: bool = False,
+    **kwargs: Any,
+) -> Any:
     """An optimizer of TensorFlow 1 or of Keras, with the gradients of all ranks; those of a step travel together.
 
     Args:
@@ -209,7 +220,7 @@ def DistributedOptimizer(
     """
     operation = _operation(op, None)
 
-    def reduce(gradients):
+    def reduce(gradients: Sequence[Any]) -> list[Any]:
         return distributed.gradients_of_all(gradients, operation, compression, sparse_as_dense)
 
     return distributed.make_optimizer(
@@ -218,17 +229,17 @@ def DistributedOptimizer(
 
 
 def DistributedGradientTape(
-    gradtape,
-    device_dense='',
-    device_sparse='',
-    compression=Compression.none,
-    sparse_as_dense=False,
-    op=Average,
-    gradient_predivide_factor=1.0,
-    **kwargs,
-):
+    gradtape: tf.GradientTape,
+    device_dense: str = '',
+    device_sparse: str = '',
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    op: str | None = Average,
+    gradient_predivide_factor: float = 1.0,
+    **kwargs: Any,
+) -> distributed.DistributedTape:
     """A tape whose gradient() gives the gradients of all ranks, which travel together."""
     operation = _operation(op, None)
     return distributed.DistributedTape(
-        gradtape, lambda found: distributed.gradients_of_all(found, operation, compression, sparse_as_dense)
+        gradtape, lambda gradients: distributed.gradients_of_all(gradients, operation, compression, sparse_as_dense)
     )

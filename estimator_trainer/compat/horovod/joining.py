@@ -1,16 +1,22 @@
 """How the ranks find each other: over TCP at their addresses, and then in shared memory if one machine has them all."""
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import json
 import socket
 import struct
 import time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from estimator_trainer.compat.horovod import socket_mesh
 from estimator_trainer.this_process import shared_memory
+
+if TYPE_CHECKING:
+    from estimator_trainer.compat.horovod import ranks
 
 _HELLO = struct.Struct('<8sqq')  # who we are, rank, size
 _NAME = b'et-ranks'
@@ -18,7 +24,7 @@ _AGAIN_SECS = 0.1
 _HELLO_SECS = 10  # for somebody who has connected to say hello
 
 
-def join(place, timeout_secs: float):
+def join(place: ranks.Place, timeout_secs: float) -> socket_mesh.SocketMesh | shared_memory.SharedMemory:
     """Connects all ranks; each calls this. Bounded.
 
     Args:
@@ -40,7 +46,7 @@ def join(place, timeout_secs: float):
     return memory
 
 
-def _peers(place, until) -> dict:
+def _peers(place: ranks.Place, until: float) -> dict:
     """{rank: socket}: connects to lower ranks, and waits for higher ones."""
     peers: dict[int, socket.socket] = {}
     try:
@@ -66,7 +72,7 @@ def _peers(place, until) -> dict:
         raise
 
 
-def _listen(address, size):
+def _listen(address: str, size: int) -> socket.socket:
     host, _, port = address.rpartition(':')
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     local = host if host in ('127.0.0.1', 'localhost', '[::1]') else ''
@@ -76,7 +82,7 @@ def _listen(address, size):
         raise OSError(error.errno, f'{error.strerror}: port {port} of this rank ({address})') from None
 
 
-def _connect(place, other, until):
+def _connect(place: ranks.Place, other: int, until: float) -> socket.socket:
     host, _, port = place.addresses[other].rpartition(':')
     while True:
         try:
@@ -93,7 +99,7 @@ def _connect(place, other, until):
         time.sleep(_AGAIN_SECS)
 
 
-def _greeted(peer, place, hears_first: bool) -> int | None:
+def _greeted(peer: socket.socket, place: ranks.Place, hears_first: bool) -> int | None:
     """The rank that is there; None where it is nobody of this gang, or has given up.
 
     Who has connected speaks first, and again at the end, so that the other knows that it is still there.
@@ -112,7 +118,9 @@ def _greeted(peer, place, hears_first: bool) -> int | None:
     return rank if (name, size) == (_NAME, place.size) else None
 
 
-def _in_memory(place, mesh, timeout_secs):
+def _in_memory(
+    place: ranks.Place, mesh: socket_mesh.SocketMesh, timeout_secs: float
+) -> shared_memory.SharedMemory | None:
     """SharedMemory of all ranks; None if one of them cannot share it."""
     keys = itertools.count()
     where = shared_memory.place()
@@ -120,16 +128,16 @@ def _in_memory(place, mesh, timeout_secs):
         listener = shared_memory.Listener() if where else None
     except OSError:  # this system allows no such socket
         where, listener = None, None
-    told = _all_tell(mesh, next(keys), (where, listener and listener.address))
-    if listener is None or len({place for place, _ in told}) > 1:
+    offers = _all_tell(mesh, next(keys), (where, listener and listener.address))
+    if listener is None or len({place for place, _ in offers}) > 1:
         return None
     memory = None
     with contextlib.suppress(OSError):  # two containers may look like one place, and may be kept apart all the same
-        memory = listener.connect(place.rank, [address for _, address in told], timeout_secs)
+        memory = listener.connect(place.rank, [address for _, address in offers], timeout_secs)
     return memory if all(_all_tell(mesh, next(keys), memory is not None)) else None
 
 
-def _all_tell(mesh, key, what) -> list:
+def _all_tell(mesh: socket_mesh.SocketMesh, key: int, what: Any) -> list:
     """What each rank tells here, which JSON can hold."""
-    told = np.frombuffer(json.dumps(what).encode(), np.uint8)
-    return [json.loads(part.tobytes()) for part in mesh.parts(key, told)]
+    message = np.frombuffer(json.dumps(what).encode(), np.uint8)
+    return [json.loads(part.tobytes()) for part in mesh.parts(key, message)]

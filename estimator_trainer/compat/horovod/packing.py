@@ -4,7 +4,11 @@ A transport is a SharedMemory or a SocketMesh. A text names what is exchanged: e
 exchanges of one text follow each other in the same order in every rank.
 """
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +20,7 @@ _FUNCTIONS = {AVERAGE: np.add, SUM: np.add, MIN: np.minimum, MAX: np.maximum, PR
 _kept: dict = {}  # {(text, type): where the arrays were packed last}: new memory costs more than the copy
 
 
-def reduced(transport, text: str, arrays, operation: str) -> list:
+def reduced(transport: Any, text: str, arrays: Sequence[np.ndarray], operation: str) -> list:
     """The arrays, each reduced over all ranks. Those of one type travel together.
 
     Args:
@@ -37,7 +41,7 @@ def reduced(transport, text: str, arrays, operation: str) -> list:
     return results
 
 
-def gathered(transport, text: str, arrays) -> list:
+def gathered(transport: Any, text: str, arrays: Sequence[np.ndarray]) -> list:
     """Each array with the rows of all ranks, in the order of the ranks.
 
     Args:
@@ -46,18 +50,18 @@ def gathered(transport, text: str, arrays) -> list:
     rows = np.array([len(array) for array in arrays], np.int64)
     blocks = [rows, *arrays]
     given = np.concatenate([np.ascontiguousarray(block).reshape(-1).view(np.uint8) for block in blocks])
-    found: list = [[] for _ in arrays]
+    rows_of_all: list = [[] for _ in arrays]
     for part in transport.parts(_key(text), given):
         theirs, end = part[: rows.nbytes].copy().view(np.int64), rows.nbytes
-        for blocks, array, count in zip(found, arrays, theirs):
+        for blocks, array, count in zip(rows_of_all, arrays, theirs):
             start, end = end, end + int(count) * array[:0].dtype.itemsize * int(np.prod(array.shape[1:]))
             blocks.append(part[start:end].copy().view(array.dtype).reshape((-1, *array.shape[1:])))
         if end != part.nbytes:
             raise ValueError(f'{text}: the ranks give rows of different shapes: {[a.shape[1:] for a in arrays]} here')
-    return [np.concatenate(blocks) for blocks in found]
+    return [np.concatenate(blocks) for blocks in rows_of_all]
 
 
-def broadcast(transport, text: str, arrays, root: int, rank: int) -> list:
+def broadcast(transport: Any, text: str, arrays: Sequence[np.ndarray], root: int, rank: int) -> list:
     """The arrays of rank `root`; each rank gives arrays of the same shapes and types."""
     given = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays if rank == root]
     flat = np.concatenate(given) if given else np.empty(0, np.uint8)
@@ -72,7 +76,7 @@ def broadcast(transport, text: str, arrays, root: int, rank: int) -> list:
     ]
 
 
-def _packed(arrays, kept=None):
+def _packed(arrays: Sequence[np.ndarray], kept: np.ndarray | None = None) -> tuple[list[int], np.ndarray]:
     """(where each array begins, one flat array of all), so that each is aligned. `kept` is used again if it fits."""
     if len(arrays) == 1:
         return [0], arrays[0].reshape(-1)
@@ -87,12 +91,12 @@ def _packed(arrays, kept=None):
     return starts, packed
 
 
-def divided(total, size):
+def divided(total: np.ndarray, size: int) -> np.ndarray:
     """The average of `size` ranks, in place of their sum. Of integers it is cut off."""
     if total.dtype.kind in 'iu':
         return np.trunc(total / size).astype(total.dtype)
     return np.divide(total, np.asarray(size, total.dtype), out=total)
 
 
-def _key(text) -> int:
+def _key(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), 'big')

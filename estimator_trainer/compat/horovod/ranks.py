@@ -1,6 +1,9 @@
 """Which rank this process has, from the places that name the trainer's cluster. Pure; imports no TensorFlow."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Mapping, MutableMapping
 
 import tf_config
 
@@ -51,19 +54,19 @@ class Place:
         return len({host for host in self.hosts if self.hosts.count(host) > self.local_rank})
 
 
-def take(environ) -> Place:
+def take(environ: MutableMapping[str, str]) -> Place:
     """The place that `environ` says, which loses TF_CONFIG: Estimators would make a cluster of their own of it.
 
     Raises:
         tf_config.TfConfigError: the environment makes up no cluster, or one with parameter servers.
     """
-    place = found(environ)
+    place = place_of(environ)
     if environ.get('TF_CONFIG', '').strip() or VARIABLE not in environ:
         environ[VARIABLE] = environ.pop('TF_CONFIG', '')  # for the processes that this one starts, and a second call
     return place
 
 
-def found(environ) -> Place:
+def place_of(environ: Mapping[str, str]) -> Place:
     """The place that `environ`, a mapping, says. A process that nothing names is rank 0 of 1.
 
     Raises:
@@ -82,7 +85,7 @@ def found(environ) -> Place:
     return Place(training.index(parsed.task), addresses)
 
 
-def _hosts(environ) -> tuple[str, ...]:
+def _hosts(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The host of each rank, where mpirun has started this."""
     for of_size, of_here in _RANKS_HERE.items():
         size = environ.get(of_size, '')

@@ -6,11 +6,15 @@ to the others. So each rank sends about twice the array, however many ranks ther
 A thread for each peer reads what comes, so that a rank which sends never waits for one that computes.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -32,17 +36,19 @@ class SocketMesh:
         size: number of ranks.
     """
 
-    def __init__(self, rank: int, peers):
+    def __init__(self, rank: int, peers: dict[int, socket.socket]) -> None:
         self._rank, self.size, self._peers = rank, len(peers) + 1, peers
         self._changed = threading.Condition()  # guards the next two
-        self._arrived = {other: collections.defaultdict(collections.deque) for other in peers}
+        self._arrived: dict[int, Any] = {other: collections.defaultdict(collections.deque) for other in peers}
         self._lost: set[int] = set()
         self._sending = {other: threading.Lock() for other in peers}
         for other, peer in peers.items():
             _notice_silence(peer)
             threading.Thread(target=self._read, args=(other, peer), daemon=True).start()
 
-    def add_up(self, key: int, array, holds_up: bool = True, function=np.add) -> np.ndarray:
+    def add_up(
+        self, key: int, array: np.ndarray, holds_up: bool = True, function: Callable[..., Any] = np.add
+    ) -> np.ndarray:
         """The sum of the arrays that all ranks give under one key, of the same shape and type.
 
         The sums of one key follow each other in the same order in every rank.
@@ -73,7 +79,7 @@ class SocketMesh:
             total[shares[other]] = self._receive(other, key, total[shares[other]])
         return total.reshape(np.shape(array))
 
-    def parts(self, key: int, array):
+    def parts(self, key: int, array: np.ndarray) -> Iterator[np.ndarray]:
         """What the ranks give under one key, in the order of their ranks: arrays of bytes, each of any length.
 
         Raises:
@@ -93,36 +99,36 @@ class SocketMesh:
                     peer.shutdown(socket.SHUT_WR)
                 self._sending[other].release()
 
-    def _send(self, rank, key, array):
+    def _send(self, rank: int, key: int, array: np.ndarray) -> None:
         try:
             with self._sending[rank]:
                 self._peers[rank].sendall(_HEADER.pack(key, array.nbytes))
-                self._peers[rank].sendall(memoryview(array.view(np.uint8)))
+                self._peers[rank].sendall(array.view(np.uint8).data)
         except OSError as error:
             raise TaskLost(rank) from error
 
-    def _receive(self, rank, key, like):
+    def _receive(self, rank: int, key: int, like: np.ndarray) -> np.ndarray:
         """The next array of a key, of the type and size of `like`."""
-        found = self._next(rank, key)
-        if found.nbytes != like.nbytes:
+        received = self._next(rank, key)
+        if received.nbytes != like.nbytes:
             raise ValueError(
-                f'task {rank} gives {found.nbytes} bytes, and task {self._rank} expects {like.nbytes}: do all tasks '
+                f'task {rank} gives {received.nbytes} bytes, and task {self._rank} expects {like.nbytes}: do all tasks '
                 'run the same program, with the same flags?'
             )
-        return found.view(like.dtype)
+        return received.view(like.dtype)
 
-    def _next(self, rank, key):
+    def _next(self, rank: int, key: int) -> np.ndarray:
         arrived = self._arrived[rank]
         with self._changed:
             self._changed.wait_for(lambda: arrived[key] or rank in self._lost)
             if not arrived[key]:
                 raise TaskLost(rank)
-            found = arrived[key].popleft()
+            first = arrived[key].popleft()
             if not arrived[key]:
                 del arrived[key]
-            return found
+            return first
 
-    def _read(self, rank, peer):
+    def _read(self, rank: int, peer: socket.socket) -> None:
         """Reads all that a peer sends, until it has ended."""
         header = bytearray(_HEADER.size)
         try:
@@ -141,7 +147,7 @@ class SocketMesh:
             self._changed.notify_all()
 
 
-def fill(peer, buffer) -> bool:
+def fill(peer: socket.socket, buffer: Any) -> bool:
     """Reads as many bytes as the buffer has. False: the peer has ended."""
     view = memoryview(buffer)
     while view.nbytes:
@@ -152,7 +158,7 @@ def fill(peer, buffer) -> bool:
     return True
 
 
-def _notice_silence(peer) -> None:
+def _notice_silence(peer: socket.socket) -> None:
     """Lets the kernel find out that a peer's host is gone, which closes no connection."""
     peer.settimeout(None)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

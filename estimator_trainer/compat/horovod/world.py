@@ -1,5 +1,7 @@
 """All ranks, as this process knows them after init(): who it is, and how it exchanges arrays. Imports no TensorFlow."""
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import math
@@ -7,6 +9,8 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from typing import Any
 
 from estimator_trainer import exit_codes
 from estimator_trainer.compat.horovod import joining, ranks
@@ -33,7 +37,7 @@ class HostsUpdatedInterrupt(RuntimeError):
     """Never raised: ranks do not change while a program runs."""
 
 
-def init(*args, **kwargs) -> None:
+def init(*args: Any, **kwargs: Any) -> None:
     """Finds the other ranks and connects to them. A second call changes nothing.
 
     Raises:
@@ -80,7 +84,7 @@ def place() -> ranks.Place:
 
 
 @contextlib.contextmanager
-def exchange(what: str):
+def exchange(what: str) -> Iterator[Any]:
     """Within it this process waits for others: yields the transport.
 
     Args:
@@ -101,7 +105,7 @@ def exchange(what: str):
         del _waits[number]
 
 
-def _fail(code) -> None:
+def _fail(code: int) -> None:
     """If this process ends with an exception, it ends with this exit code, which the launcher knows."""
     global _code
     if not _code:
@@ -129,7 +133,7 @@ def _bound(text: str) -> float:
 
 def _watch_waits(bound: float) -> None:
     """Tells of long waits, and ends this process after one of `bound` seconds: another rank is stopped, or blocked."""
-    told = set()
+    reported = set()
     while True:
         time.sleep(min(_SAY_SECS, bound) / 4)
         for number, (what, since) in list(_waits.items()):
@@ -137,14 +141,14 @@ def _watch_waits(bound: float) -> None:
             if secs > bound:
                 _say(f'{_waited(secs, what)} and ends; {_BOUND} sets how long it may wait (default {_BOUND_SECS})')
                 os._exit(exit_codes.STALLED)
-            if secs > _SAY_SECS and number not in told:
-                told.add(number)
+            if secs > _SAY_SECS and number not in reported:
+                reported.add(number)
                 _say(_waited(secs, what))
 
 
-def _waited(secs, what) -> str:
+def _waited(secs: float, what: str) -> str:
     return f'rank {place().rank} has waited {secs:.0f} s for other ranks in {what}'
 
 
-def _say(message) -> None:
+def _say(message: str) -> None:
     print(f'horovod (estimator_trainer): {message}', file=sys.stderr, flush=True)

@@ -5,8 +5,10 @@ Without it: programs that import them fail with an ImportError
 For: programs under `compat run --internals` or `--tf1`
 
 moved.ini says where each of them is now. A name that TensorFlow still has is left alone. Programs of that time also use
-names that NumPy and Keras have removed since: `restored`.
+names that NumPy and Keras have removed since.
 """
+
+from __future__ import annotations
 
 import configparser
 import functools
@@ -15,12 +17,19 @@ import importlib.abc
 import importlib.machinery
 import pathlib
 import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.compat import hook
-from estimator_trainer.compat.internals import restored
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 _ROOT = 'tensorflow.python.'
 _WHOLE = '*'  # the section of modules that moved as a whole
+# NumPy 1.24 removed them; they were Python's own types. NumPy 2 has a bool again, which is its scalar type.
+_NUMPY = {'int': int, 'float': float, 'complex': complex, 'bool': bool, 'object': object, 'str': str}
 
 
 def install() -> None:
@@ -30,32 +39,32 @@ def install() -> None:
         sys.meta_path.append(_MovedModules(names.pop(_WHOLE)))  # last: TensorFlow's own module wins
     for module, moved in names.items():
         hook.after(_ROOT + module, functools.partial(_look_up, moved))
-    restored.install(hook)
+    _restore_removed()
 
 
 @functools.cache
 def table() -> dict[str, dict[str, str]]:
     """{module: {name: where it is now}}, all below tensorflow.python; `*` for whole modules."""
     parser = configparser.ConfigParser(delimiters=('=',), interpolation=None)
-    parser.optionxform = str
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read_string(pathlib.Path(__file__).with_name('moved.ini').read_text(encoding='utf-8'))
     return {section: dict(parser[section]) for section in parser.sections()}
 
 
-def found(target: str):
+def target_of(target: str) -> Any:
     """What `module:name` names, below tensorflow.python; a module that begins with `/` is not below it."""
     module, _, name = target.partition(':')
-    module = importlib.import_module(module[1:] if module.startswith('/') else _ROOT + module)
-    return functools.reduce(getattr, name.split('.'), module) if name else module
+    owner = importlib.import_module(module[1:] if module.startswith('/') else _ROOT + module)
+    return functools.reduce(getattr, name.split('.'), owner) if name else owner
 
 
-def _look_up(moved, module) -> None:
+def _look_up(moved: dict[str, str], module: Any) -> None:
     """Lets the module find these names elsewhere when somebody asks for them."""
     own = vars(module).get('__getattr__')
 
-    def look_up(name):
+    def look_up(name: str) -> Any:
         if name in moved:
-            return found(moved[name])
+            return target_of(moved[name])
         if own is not None:
             return own(name)
         raise AttributeError(f'module {module.__name__!r} has no attribute {name!r}')
@@ -64,10 +73,12 @@ def _look_up(moved, module) -> None:
 
 
 class _MovedModules(importlib.abc.MetaPathFinder):
-    def __init__(self, moved):
+    def __init__(self, moved: dict[str, str]) -> None:
         self._moved = moved
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         name = fullname.removeprefix(_ROOT)
         if name == fullname or name not in self._moved:
             return None
@@ -78,12 +89,40 @@ class _MovedModules(importlib.abc.MetaPathFinder):
 class _Moved(importlib.abc.Loader):
     """Puts the module that is meant in the place of the one that is imported."""
 
-    def __init__(self, now):
+    def __init__(self, now: str) -> None:
         self._now = now
 
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> None:
         return None
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         if self._now:
             sys.modules[module.__name__] = importlib.import_module(_ROOT + self._now)
+
+
+def _restore_removed() -> None:
+    """Puts back what old programs use of NumPy and Keras, as these packages are imported.
+
+    Touches: names of numpy, and Layer.apply of Keras 2
+    Without it: programs that use these names fail
+    For: programs under `compat run --internals` or `--tf1`
+    """
+    hook.after('numpy', _restore_numpy)
+    for keras in ('keras', 'tf_keras'):
+        hook.after(f'{keras}.src.engine.base_layer', _restore_apply)
+
+
+def _restore_numpy(numpy: ModuleType) -> None:
+    for name, kind in _NUMPY.items():
+        if name not in vars(numpy):
+            setattr(numpy, name, kind)
+
+
+def _restore_apply(base_layer: ModuleType) -> None:
+    if not hasattr(base_layer.Layer, 'apply'):
+        base_layer.Layer.apply = _apply
+
+
+def _apply(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls the layer, or the model."""
+    return self(inputs, *args, **kwargs)

@@ -4,6 +4,11 @@
 labels, weights).
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -13,22 +18,22 @@ _INVERSE_LINKS = {'exp': tf.math.exp, 'sigmoid': tf.math.sigmoid}
 
 
 class _Predictions(keras.layers.Layer):
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_jit = False  # names of classes are strings
 
 
 class _PredictionsOfClasses(_Predictions):
-    def __init__(self, n_classes, label_vocabulary=None, **kwargs):
+    def __init__(self, n_classes: int, label_vocabulary: Sequence[str] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.n_classes = n_classes
         self.label_vocabulary = tuple(label_vocabulary or ())
 
-    def _names(self):
+    def _names(self) -> tf.Tensor:
         """The names of all classes, a string tensor [n_classes]."""
         return tf.constant(self.label_vocabulary or [str(i) for i in range(self.n_classes)])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         vocabulary = list(self.label_vocabulary) or None
         return {**super().get_config(), 'n_classes': self.n_classes, 'label_vocabulary': vocabulary}
 
@@ -46,7 +51,7 @@ class ClassPredictions(_PredictionsOfClasses):
     all_classes     string [batch, n_classes]
     """
 
-    def call(self, logits):
+    def call(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         predictions = {'logits': logits}
         if self.n_classes == 2:
             predictions['logistic'] = tf.math.sigmoid(logits)
@@ -63,7 +68,7 @@ class ClassPredictions(_PredictionsOfClasses):
             'all_classes': tf.tile([names], rows),
         }
 
-    def compute_output_spec(self, logits):
+    def compute_output_spec(self, logits: tf.Tensor) -> dict[str, keras.KerasTensor]:
         n = self.n_classes
         return {
             'logits': _spec(logits.shape[-1]),
@@ -80,7 +85,7 @@ class ClassPredictions(_PredictionsOfClasses):
 class MultiLabelPredictions(_PredictionsOfClasses):
     """What MultiLabelHead predicts: `logits` and `probabilities` float32, `classes` string, all [batch, n_classes]."""
 
-    def call(self, logits):
+    def call(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         names = self._names()
         return {
             'logits': logits,
@@ -88,7 +93,7 @@ class MultiLabelPredictions(_PredictionsOfClasses):
             'classes': tf.tile([names], [tf.shape(logits)[0], 1]),
         }
 
-    def compute_output_spec(self, logits):
+    def compute_output_spec(self, logits: tf.Tensor) -> dict[str, keras.KerasTensor]:
         n = self.n_classes
         return {'logits': _spec(n), 'probabilities': _spec(n), 'classes': _spec(n, 'string')}
 
@@ -102,51 +107,51 @@ class RegressionPredictions(_Predictions):
             'predictions' is the function of the logits, and 'logits' are there as well.
     """
 
-    def __init__(self, inverse_link=None, **kwargs):
+    def __init__(self, inverse_link: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if inverse_link is not None and inverse_link not in _INVERSE_LINKS:
             raise ValueError(f'inverse_link is {inverse_link!r}; known are {", ".join(_INVERSE_LINKS)} and None.')
         self.inverse_link = inverse_link
 
-    def call(self, logits):
+    def call(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         if self.inverse_link is None:
             return {'predictions': logits}
         return {'predictions': _INVERSE_LINKS[self.inverse_link](logits), 'logits': logits}
 
-    def compute_output_spec(self, logits):
+    def compute_output_spec(self, logits: tf.Tensor) -> dict[str, keras.KerasTensor]:
         names = ['predictions'] if self.inverse_link is None else ['predictions', 'logits']
         return {name: _spec(logits.shape[-1]) for name in names}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), 'inverse_link': self.inverse_link}
 
 
-def _spec(width, dtype='float32'):
+def _spec(width: int | None, dtype: tf.DType = 'float32') -> keras.KerasTensor:
     return keras.KerasTensor((None, width), dtype=dtype)
 
 
-def _binary(labels, logits):
+def _binary(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
-def _multi_class(labels, logits):
+def _multi_class(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     labels = tf.cast(tf.squeeze(labels, -1), tf.int64)
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)[:, tf.newaxis]
 
 
-def _multi_label(labels, logits):
+def _multi_label(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(_binary(labels, logits), -1, keepdims=True)
 
 
-def _regression(labels, logits):
+def _regression(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.math.squared_difference(logits, labels)
 
 
-def _poisson(labels, logits):
+def _poisson(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.nn.log_poisson_loss(targets=labels, log_input=logits, compute_full_loss=True)
 
 
-def _short_poisson(labels, logits):
+def _short_poisson(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.nn.log_poisson_loss(targets=labels, log_input=logits)
 
 
@@ -171,7 +176,7 @@ _OF_KERAS = {
 }
 
 
-def head_loss(head, reduction, label_dimension=1):
+def head_loss(head: str, reduction: str, label_dimension: int = 1) -> keras.losses.Loss:
     """The loss of a head: one of Keras's if that is equal, else a HeadLoss.
 
     Args:
@@ -199,7 +204,7 @@ class HeadLoss(keras.losses.Loss):
             ('sum_over_nonzero_weights'), or the sum of the weights ('mean').
     """
 
-    def __init__(self, head, reduction='sum_over_batch_size', name='head_loss'):
+    def __init__(self, head: str, reduction: str = 'sum_over_batch_size', name: str = 'head_loss') -> None:
         super().__init__(name=name, reduction='sum')
         if head not in _LOSSES:
             raise ValueError(f'There is no head {head!r}; known are {", ".join(_LOSSES)}.')
@@ -207,7 +212,7 @@ class HeadLoss(keras.losses.Loss):
             raise ValueError(f'There is no reduction {reduction!r}; known are {", ".join(_DIVISORS)}.')
         self.head, self.head_reduction = head, reduction
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Losses without weights: [batch, 1], or [batch, label_dimension] for a regression."""
         logits = tf.convert_to_tensor(y_pred)
         labels = tf.cast(y_true, logits.dtype)
@@ -215,7 +220,7 @@ class HeadLoss(keras.losses.Loss):
             labels = tf.expand_dims(labels, -1)
         return _LOSSES[self.head](labels, logits)
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None) -> tf.Tensor:
         losses = self.call(y_true, y_pred)
         weights = tf.cast(1.0 if sample_weight is None else sample_weight, losses.dtype)
         if weights.shape.rank == losses.shape.rank - 1:
@@ -226,7 +231,7 @@ class HeadLoss(keras.losses.Loss):
         mean = tf.math.divide_no_nan(total, _DIVISORS[self.head_reduction](tf.ones_like(losses) * weights))
         return mean / tf.distribute.get_strategy().num_replicas_in_sync  # Keras adds up the gradients of all replicas
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {'name': self.name, 'head': self.head, 'reduction': self.head_reduction}
 
 

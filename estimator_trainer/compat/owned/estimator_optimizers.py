@@ -5,20 +5,37 @@ this module before you open such a model. If you do not need that, compile the m
 rules of `keras.optimizers` have the same names and differ in details (what happens to rows of a table that a gradient
 lacks, where epsilon is added, how numbers are rounded).
 
-The classes below repeat `tf.keras.optimizers.legacy`. SGD, Ftrl and Adadelta are also what `tf.compat.v1.train` did;
-`v1_optimizers` has its other rules, and this module gives them as well. All take clipnorm, clipvalue and
+The classes below repeat `tf.keras.optimizers.legacy`. `v1_optimizers` has those of `tf.compat.v1.train`, and SGD, Ftrl
+and Adadelta, which are the same in both; this module gives them as well. All take clipnorm, clipvalue and
 global_clipnorm.
 
 Needs TensorFlow and Keras 3.5 or later.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import tensorflow as tf
-from optimizer_base import EstimatorOptimizer, OptimizerByLayer, TracedSchedule, decay_and_add, run_kernel
+from optimizer_base import (
+    EstimatorOptimizer,
+    Gradient,
+    OptimizerByLayer,
+    Rate,
+    Slot,
+    TracedSchedule,
+    decay_and_add,
+    run_kernel,
+)
 from v1_optimizers import (
+    SGD,
+    Adadelta,
     AdagradDAOptimizer,
     AdagradOptimizer,
     AdamOptimizer,
+    Ftrl,
     MomentumOptimizer,
     ProximalAdagradOptimizer,
     ProximalGradientDescentOptimizer,
@@ -49,90 +66,17 @@ _register = keras.saving.register_keras_serializable('estimator_optimizers')
 
 
 @_register
-class SGD(EstimatorOptimizer):
-    """Gradient descent. With momentum above 0 the slot `momentum` holds the last step of each number."""
-
-    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **kwargs):
-        numbers = {'momentum': momentum, 'nesterov': nesterov}
-        super().__init__(learning_rate, numbers=numbers, slots={'momentum': 0.0} if momentum > 0 else {}, **kwargs)
-
-    def _sums_rows(self):
-        return self.momentum > 0  # without momentum each row is subtracted as it comes
-
-    def update(self, variable, gradient, rate, momentum=None):
-        if momentum is not None:
-            numbers = dict(lr=rate, momentum=self.momentum, use_nesterov=self.nesterov)
-            run_kernel('KerasMomentum', gradient, var=variable, accum=momentum, **numbers)
-        elif isinstance(gradient, tf.IndexedSlices):
-            variable.scatter_add(tf.IndexedSlices(-gradient.values * rate, gradient.indices))
-        else:
-            tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=rate, delta=gradient)
-
-
-@_register
 class Adagrad(EstimatorOptimizer):
     """Adagrad; `accumulator` holds the sum of squared gradients. Rows that a gradient lacks stay as they are."""
 
-    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-7, **kwargs):
+    def __init__(
+        self, learning_rate: Rate = 0.001, initial_accumulator_value: float = 0.1, epsilon: float = 1e-7, **kwargs: Any
+    ) -> None:
         numbers = {'initial_accumulator_value': initial_accumulator_value, 'epsilon': epsilon}
         super().__init__(learning_rate, numbers=numbers, slots={'accumulator': initial_accumulator_value}, **kwargs)
 
-    def update(self, variable, gradient, rate, accumulator):
+    def update(self, variable: Slot, gradient: Gradient, rate: tf.Tensor, accumulator: Slot) -> None:
         run_kernel('AdagradV2', gradient, var=variable, accum=accumulator, lr=rate, epsilon=self.epsilon)
-
-
-@_register
-class Adadelta(EstimatorOptimizer):
-    """Adadelta; `accum_grad` and `accum_var` average the squares of gradients and of updates."""
-
-    def __init__(self, learning_rate=0.001, rho=0.95, epsilon=1e-7, **kwargs):
-        slots = {'accum_grad': 0.0, 'accum_var': 0.0}
-        super().__init__(learning_rate, numbers={'rho': rho, 'epsilon': epsilon}, slots=slots, **kwargs)
-
-    def update(self, variable, gradient, rate, accum_grad, accum_var):
-        slots = dict(var=variable, accum=accum_grad, accum_update=accum_var)
-        run_kernel('Adadelta', gradient, **slots, lr=rate, rho=self.rho, epsilon=self.epsilon)
-
-
-@_register
-class Ftrl(EstimatorOptimizer):
-    """FTRL-proximal with shrinkage; `accumulator` holds the sum of squared gradients, `linear` the linear part."""
-
-    def __init__(
-        self,
-        learning_rate=0.001,
-        learning_rate_power=-0.5,
-        initial_accumulator_value=0.1,
-        l1_regularization_strength=0.0,
-        l2_regularization_strength=0.0,
-        l2_shrinkage_regularization_strength=0.0,
-        beta=0.0,
-        **kwargs,
-    ):
-        numbers = {
-            'learning_rate_power': learning_rate_power,
-            'initial_accumulator_value': initial_accumulator_value,
-            'l1_regularization_strength': l1_regularization_strength,
-            'l2_regularization_strength': l2_regularization_strength,
-            'l2_shrinkage_regularization_strength': l2_shrinkage_regularization_strength,
-            'beta': beta,
-        }
-        slots = {'accumulator': initial_accumulator_value, 'linear': 0.0}
-        super().__init__(learning_rate, numbers=numbers, slots=slots, **kwargs)
-
-    def update(self, variable, gradient, rate, accumulator, linear):
-        slots = dict(var=variable, accum=accumulator, linear=linear)
-        numbers = dict(
-            lr=rate,
-            l1=self.l1_regularization_strength,
-            l2=self.l2_regularization_strength + self.beta / (2.0 * tf.maximum(rate, 1e-36)),
-            lr_power=self.learning_rate_power,
-        )
-        if self.l2_shrinkage_regularization_strength > 0:
-            numbers['l2_shrinkage'] = self.l2_shrinkage_regularization_strength
-            run_kernel('FtrlV2', gradient, **slots, **numbers)
-        else:
-            run_kernel('Ftrl', gradient, **slots, **numbers)
 
 
 @_register
@@ -142,12 +86,22 @@ class Adam(EstimatorOptimizer):
     A gradient of rows decays the moments of all rows, and moves all of them.
     """
 
-    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, amsgrad=False, **kwargs):
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        **kwargs: Any,
+    ) -> None:
         numbers = {'beta_1': beta_1, 'beta_2': beta_2, 'epsilon': epsilon, 'amsgrad': amsgrad}
         slots = {'m': 0.0, 'v': 0.0, **({'vhat': 0.0} if amsgrad else {})}
         super().__init__(learning_rate, numbers=numbers, slots=slots, **kwargs)
 
-    def update(self, variable, gradient, rate, m, v, vhat=None):
+    def update(
+        self, variable: Slot, gradient: Gradient, rate: tf.Tensor, m: Slot, v: Slot, vhat: Slot | None = None
+    ) -> None:
         beta_1, beta_2 = tf.cast(self.beta_1, variable.dtype), tf.cast(self.beta_2, variable.dtype)
         power_1 = tf.pow(beta_1, self.step(variable.dtype))
         power_2 = tf.pow(beta_2, self.step(variable.dtype))
@@ -171,11 +125,18 @@ class Adamax(EstimatorOptimizer):
     """Adamax; `m` is the first moment, `v` the decayed greatest gradient. Rows that a gradient lacks stay as they
     are."""
 
-    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **kwargs):
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **kwargs: Any,
+    ) -> None:
         numbers = {'beta_1': beta_1, 'beta_2': beta_2, 'epsilon': epsilon}
         super().__init__(learning_rate, numbers=numbers, slots={'m': 0.0, 'v': 0.0}, **kwargs)
 
-    def update(self, variable, gradient, rate, m, v):
+    def update(self, variable: Slot, gradient: Gradient, rate: tf.Tensor, m: Slot, v: Slot) -> None:
         beta_1, beta_2 = tf.cast(self.beta_1, variable.dtype), tf.cast(self.beta_2, variable.dtype)
         power = tf.pow(beta_1, self.step(variable.dtype))
         if not isinstance(gradient, tf.IndexedSlices):
@@ -198,21 +159,29 @@ class Nadam(EstimatorOptimizer):
     rows, and moves only its own.
     """
 
-    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, schedule_decay=0.004, **kwargs):
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        schedule_decay: float = 0.004,
+        **kwargs: Any,
+    ) -> None:
         numbers = {'beta_1': beta_1, 'beta_2': beta_2, 'epsilon': epsilon, 'schedule_decay': schedule_decay}
         slots, scalars = {'m': 0.0, 'v': 0.0}, {'momentum_cache': 1.0}
         super().__init__(learning_rate, numbers=numbers, slots=slots, scalars=scalars, **kwargs)
 
-    def apply(self, grads, trainable_variables=None):
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         super().apply(grads, trainable_variables)
         # `iterations` has been counted up already.
         self.momentum_cache.assign(self.momentum_cache * self._momentum(tf.cast(self.iterations, tf.float32)))
 
-    def _momentum(self, step):
+    def _momentum(self, step: tf.Tensor) -> tf.Tensor:
         base = tf.cast(0.96, step.dtype)
         return tf.cast(self.beta_1, step.dtype) * (1.0 - 0.5 * tf.pow(base, self.schedule_decay * step))
 
-    def update(self, variable, gradient, rate, m, v):
+    def update(self, variable: Slot, gradient: Gradient, rate: tf.Tensor, m: Slot, v: Slot) -> None:
         beta_1, beta_2 = tf.cast(self.beta_1, variable.dtype), tf.cast(self.beta_2, variable.dtype)
         step = self.step(variable.dtype)
         now, next = self._momentum(step), self._momentum(step + 1)
@@ -240,12 +209,28 @@ class RMSprop(EstimatorOptimizer):
     that it lacks stay as they are.
     """
 
-    def __init__(self, learning_rate=0.001, rho=0.9, momentum=0.0, epsilon=1e-7, centered=False, **kwargs):
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **kwargs: Any,
+    ) -> None:
         numbers = {'rho': rho, 'momentum': momentum, 'epsilon': epsilon, 'centered': centered}
         names = ['rms', *(['momentum'] if momentum > 0 else []), *(['mg'] if centered else [])]
         super().__init__(learning_rate, numbers=numbers, slots=dict.fromkeys(names, 0.0), **kwargs)
 
-    def update(self, variable, gradient, rate, rms, momentum=None, mg=None):
+    def update(
+        self,
+        variable: Slot,
+        gradient: Gradient,
+        rate: tf.Tensor,
+        rms: Slot,
+        momentum: Slot | None = None,
+        mg: Slot | None = None,
+    ) -> None:
         rho = tf.cast(self.rho, variable.dtype)
         if momentum is not None:
             slots = dict(var=variable, ms=rms, mom=momentum, **({} if mg is None else {'mg': mg}))

@@ -12,7 +12,10 @@ gives float32. `column` is JSON, as `feature_columns` describes it as well.
 Needs TensorFlow and Keras 3.5 or later.
 """
 
+from __future__ import annotations
+
 import json
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -39,26 +42,26 @@ _register = keras.saving.register_keras_serializable('feature_layers')
 class _FeatureLayer(keras.layers.Layer):
     """A layer whose inputs are features: they keep their dtypes."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.supports_jit = False  # strings and lookup tables cannot be compiled
 
-    def compute_output_spec(self, features):
+    def compute_output_spec(self, features: dict[str, Any]) -> keras.KerasTensor:
         return keras.KerasTensor((None, self.width), dtype='float32')
 
 
 class _ColumnLayer(_FeatureLayer):
-    def __init__(self, column, **kwargs):
+    def __init__(self, column: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._column_json = json.dumps(column)
         self._column = make(column)
 
     @property
-    def keys(self):
+    def keys(self) -> list[str]:
         """Names of the features that the layer reads."""
         return list(self._column.keys)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), 'column': json.loads(self._column_json)}
 
 
@@ -66,13 +69,13 @@ class _ColumnLayer(_FeatureLayer):
 class DenseColumn(_ColumnLayer):
     """A numeric, bucketized or indicator column, as `DenseFeatures` gives it: [batch, width]."""
 
-    def __init__(self, column, **kwargs):
+    def __init__(self, column: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(column, **kwargs)
         if column['kind'] not in ('numeric', 'bucketized', 'indicator'):
             raise ValueError(f'A column of kind {column["kind"]!r} is not dense: put it into an indicator.')
         self.width = self._column.width if column['kind'] == 'numeric' else self._column.buckets
 
-    def call(self, features):
+    def call(self, features: dict[str, Any]) -> tf.Tensor:
         if hasattr(self._column, 'one_hot'):
             return self._column.one_hot(features)
         return tf.reshape(self._column.dense(features), [-1, self.width])
@@ -90,21 +93,29 @@ class EmbeddingColumn(_ColumnLayer):
         initializer: of new weights.
     """
 
-    def __init__(self, column, dimension, combiner='mean', max_norm=None, initializer='zeros', **kwargs):
+    def __init__(
+        self,
+        column: dict[str, Any],
+        dimension: int,
+        combiner: str = 'mean',
+        max_norm: float | None = None,
+        initializer: Any = 'zeros',
+        **kwargs: Any,
+    ) -> None:
         super().__init__(column, **kwargs)
         self.width = self.dimension = dimension
         self.combiner, self.max_norm = combiner, max_norm
         self.initializer = keras.initializers.get(initializer)
 
-    def build(self, features_shape=None):
+    def build(self, features_shape: Any = None) -> None:
         self.embedding_weights = self.add_weight(
             shape=(self._column.buckets, self.dimension), initializer=self.initializer, name='embedding_weights'
         )
 
-    def call(self, features):
+    def call(self, features: dict[str, Any]) -> tf.Tensor:
         return combined(self.embedding_weights.value, self._column.ids(features), self.combiner, self.max_norm)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             'dimension': self.dimension,
@@ -125,7 +136,15 @@ class SharedEmbeddingColumns(_FeatureLayer):
         dimension, combiner, max_norm, initializer: as in EmbeddingColumn.
     """
 
-    def __init__(self, columns, dimension, combiner='mean', max_norm=None, initializer='zeros', **kwargs):
+    def __init__(
+        self,
+        columns: list[dict[str, Any]],
+        dimension: int,
+        combiner: str = 'mean',
+        max_norm: float | None = None,
+        initializer: Any = 'zeros',
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self._columns_json = json.dumps(columns)
         self._columns = [make(column) for column in columns]
@@ -135,23 +154,23 @@ class SharedEmbeddingColumns(_FeatureLayer):
         self.initializer = keras.initializers.get(initializer)
 
     @property
-    def keys(self):
+    def keys(self) -> list[str]:
         """Names of the features that the layer reads."""
         return list(dict.fromkeys(key for column in self._columns for key in column.keys))
 
-    def build(self, features_shape=None):
+    def build(self, features_shape: Any = None) -> None:
         self.embedding_weights = self.add_weight(
             shape=(self._columns[0].buckets, self.dimension), initializer=self.initializer, name='embedding_weights'
         )
 
-    def call(self, features):
+    def call(self, features: dict[str, Any]) -> list[tf.Tensor]:
         weights = self.embedding_weights.value
         return [combined(weights, column.ids(features), self.combiner, self.max_norm) for column in self._columns]
 
-    def compute_output_spec(self, features):
+    def compute_output_spec(self, features: dict[str, Any]) -> list[keras.KerasTensor]:
         return [keras.KerasTensor((None, self.dimension), dtype='float32') for _ in self._columns]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             'columns': json.loads(self._columns_json),
@@ -172,7 +191,7 @@ class LinearColumn(_ColumnLayer):
     `keras.layers.Dense(units, use_bias=False)`.
     """
 
-    def __init__(self, column, units=1, combiner='sum', **kwargs):
+    def __init__(self, column: dict[str, Any], units: int = 1, combiner: str = 'sum', **kwargs: Any) -> None:
         super().__init__(column, **kwargs)
         if column['kind'] == 'indicator':
             raise ValueError('In a linear model an indicator is a DenseColumn, followed by a Dense layer without bias.')
@@ -180,17 +199,17 @@ class LinearColumn(_ColumnLayer):
         self.combiner = combiner
         self._is_numeric = column['kind'] == 'numeric'
 
-    def build(self, features_shape=None):
+    def build(self, features_shape: Any = None) -> None:
         rows = self._column.width if self._is_numeric else self._column.buckets
         self.column_weights = self.add_weight(shape=(rows, self.units), initializer='zeros', name='column_weights')
 
-    def call(self, features):
+    def call(self, features: dict[str, Any]) -> tf.Tensor:
         weights = self.column_weights.value
         if self._is_numeric:
             return tf.matmul(tf.reshape(self._column.dense(features), [-1, self._column.width]), weights)
         return combined(weights, self._column.ids(features), self.combiner)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), 'units': self.units, 'combiner': self.combiner}
 
 
@@ -202,13 +221,13 @@ class SumAndBias(keras.layers.Layer):
     their names.
     """
 
-    def build(self, shapes):
+    def build(self, shapes: list[tuple[int | None, ...]]) -> None:
         self.bias = self.add_weight(shape=(shapes[0][-1],), initializer='zeros', name='bias')
 
-    def call(self, parts):
+    def call(self, parts: list[tf.Tensor]) -> tf.Tensor:
         return tf.nn.bias_add(tf.add_n(list(parts)), self.bias.value)
 
-    def compute_output_shape(self, shapes):
+    def compute_output_shape(self, shapes: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
         return shapes[0]
 
 
@@ -219,16 +238,16 @@ class BaselineLogits(_FeatureLayer):
     Takes a dict of features, of which it reads the size of the batch.
     """
 
-    def __init__(self, units=1, **kwargs):
+    def __init__(self, units: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.width = self.units = units
 
-    def build(self, features_shape=None):
+    def build(self, features_shape: Any = None) -> None:
         self.bias = self.add_weight(shape=(self.units,), initializer='zeros', name='bias')
 
-    def call(self, features):
+    def call(self, features: dict[str, Any]) -> tf.Tensor:
         batch = tf.shape(features[min(features)])[0]
         return tf.multiply(self.bias.value, tf.ones([batch, self.units]))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), 'units': self.units}

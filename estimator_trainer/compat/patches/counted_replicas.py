@@ -38,10 +38,10 @@ def factor() -> int:
 
 class _Multiplied(property):
     def __init__(self, original: property):
-        super().__init__(lambda strategy: original.fget(strategy) * factor(), doc=original.__doc__)
+        super().__init__(lambda strategy: original.__get__(strategy) * factor(), doc=original.__doc__)
 
 
-def scaled_by_optimizers():
+def scaled_by_optimizers() -> contextlib.AbstractContextManager[None]:
     """A context manager: optimizers of tf.compat.v1.train divide the loss by `num_replicas_in_sync`, as they do in an
     Estimator with a strategy."""
     strategy = tf.distribute.get_strategy()

@@ -16,7 +16,7 @@ def batch_size(dataset: tf.data.Dataset) -> int | None:
 
     What only repeats, leaves out or reorders elements, or reads them ahead, may follow.
     """
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python.data.ops import dataset_ops
 
         passing_on, adapter = dataset_ops.UnaryUnchangedStructureDataset, dataset_ops.DatasetV1Adapter

@@ -8,24 +8,31 @@ For: every program
 MultiWorkerMirroredStrategy, and that refuses its own default of `run_every_secs`.
 """
 
+from __future__ import annotations
+
 import functools
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _MULTI_WORKER = ('CollectiveAllReduceStrategy', 'MultiWorkerMirroredStrategy')
 
 
-def mend(module) -> None:
+def mend(upstream: Any) -> None:
     """Mends `tensorflow_estimator.python.estimator.early_stopping`."""
-    module.make_early_stopping_hook = make_hook(module)
-
-
-def make_hook(upstream):
-    """`make_early_stopping_hook` for the module `upstream`."""
     original = upstream.make_early_stopping_hook
 
     @functools.wraps(original)
-    def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60, run_every_steps=None):
-        config = getattr(estimator, 'config', None)
+    def make_early_stopping_hook(
+        estimator: tf.estimator.Estimator,
+        should_stop_fn: Callable[[], bool],
+        run_every_secs: float | None = 60,
+        run_every_steps: int | None = None,
+    ) -> tf.compat.v1.train.SessionRunHook:
+        config: Any = getattr(estimator, 'config', None)
         strategy = getattr(config, 'train_distribute', None)
         refused = not isinstance(estimator, upstream.estimator_lib.Estimator) or (
             run_every_secs is not None and run_every_steps is not None
@@ -38,11 +45,11 @@ def make_hook(upstream):
             return upstream._StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)
         return upstream._CheckForStoppingHook()
 
-    return make_early_stopping_hook
+    upstream.make_early_stopping_hook = make_early_stopping_hook
 
 
 @functools.cache
-def _agreed_hook_class():
+def _agreed_hook_class() -> type:
     import tensorflow as tf
 
     from estimator_trainer.compat import agreement
@@ -55,29 +62,33 @@ def _agreed_hook_class():
         begun without it.
         """
 
-        def __init__(self, should_stop_fn, every_secs, every_steps):
+        def __init__(
+            self, should_stop_fn: Callable[[], bool], every_secs: float | None, every_steps: int | None
+        ) -> None:
             if not callable(should_stop_fn):
                 raise TypeError('`should_stop_fn` must be callable.')
             tf.compat.v1.train.SecondOrStepTimer(every_secs, every_steps)  # refuses what upstream's refuses
             self._should_stop = should_stop_fn
             self._every_secs = every_secs
             self._every_steps = every_steps
-            self._looked = None
+            self._looked: float | None = None
 
-        def begin(self):
+        def begin(self) -> None:
             self._global_step, self._step_after = tf.compat.v1.train.get_global_step(), agreement.step_after()
             self._participant = agreement.join(
                 lambda: [not self._every_steps and self._is_time() and self._should_stop()], 1
             )
 
-        def after_create_session(self, session, coord):
+        def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
             self._step = int(session.run(self._global_step))
 
-        def before_run(self, run_context):
+        def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
             fetches, feeds = self._participant.before_run()
             return tf.compat.v1.train.SessionRunArgs([fetches, self._steps_after()], feeds)
 
-        def after_run(self, run_context, run_values):
+        def after_run(
+            self, run_context: tf.compat.v1.train.SessionRunContext, run_values: tf.compat.v1.train.SessionRunValues
+        ) -> None:
             heard, step = run_values.results
             before = self._step
             self._step = int(step[0] if step else run_context.session.run(self._global_step))

@@ -14,9 +14,13 @@ another name or lacks a function, TensorFlow's own binding is called. It works a
 of the log says so.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import os
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -25,7 +29,9 @@ from estimator_trainer.compat import lacks
 _LIBRARY = 'libtensorflow_cc.so.2'
 _CAPSULES = (None, b'TFE_Context')
 _STATUS = ctypes.c_void_p
-_WAITING = {  # what follows the context and precedes the status, and how the bindings' arguments become that
+_WAITING: dict[
+    str, tuple[tuple[Any, ...], Callable[..., Any]]
+] = {  # what follows the context and precedes the status, and how the bindings' arguments become that
     'TFE_EnableCollectiveOps': ((ctypes.c_char_p, ctypes.c_size_t), lambda proto: (proto, len(proto))),
     'TFE_WaitAtBarrier': ((ctypes.c_char_p, ctypes.c_int64), lambda name, timeout_ms: (name.encode(), timeout_ms)),
     'TFE_InsertConfigKeyValue': ((ctypes.c_char_p, ctypes.c_char_p), lambda key, text: (key.encode(), text.encode())),
@@ -34,7 +40,7 @@ _WAITING = {  # what follows the context and precedes the status, and how the bi
 
 def install() -> bool:
     """Replaces the bindings that wait. Returns whether it could. A second call changes nothing."""
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         from tensorflow.python import pywrap_tfe
 
         bindings = {name: getattr(pywrap_tfe, name) for name in _WAITING}
@@ -44,7 +50,7 @@ def install() -> bool:
             library = ctypes.CDLL(os.path.join(tf.sysconfig.get_lib(), _LIBRARY))
             calls = {name: _raising(library, getattr(library, name), types) for name, (types, _) in _WAITING.items()}
         except (OSError, AttributeError) as error:
-            lacks.say_without(__file__, f'TensorFlow {tf.__version__} is built in another way ({error})')
+            lacks.say_without(f'TensorFlow {tf.__version__} is built in another way ({error})', 'python_lock')
             return False
         for name, binding in bindings.items():
             setattr(pywrap_tfe, name, _without_lock(binding, calls[name], _WAITING[name][1]))
@@ -52,21 +58,23 @@ def install() -> bool:
     return False
 
 
-def _without_lock(binding, call, converted):
+def _without_lock(
+    binding: Callable[..., Any], call: Callable[..., Any], converted: Callable[..., Any]
+) -> Callable[..., Any]:
     """Calls the C function in place of the binding, if it knows the form of the context."""
 
     @functools.wraps(binding)
-    def waiting(context, *arguments):
+    def waiting(context: Any, *arguments: Any) -> Any:
         pointer = _pointer(context)
         if pointer is None:
-            lacks.say_without(__file__, f'TensorFlow {tf.__version__} has its context in another form')
+            lacks.say_without(f'TensorFlow {tf.__version__} has its context in another form', 'python_lock')
             return binding(context, *arguments)
         return call(pointer, *converted(*arguments))
 
     return waiting
 
 
-def _pointer(context) -> int | None:
+def _pointer(context: Any) -> int | None:
     """The C context; None: it comes in a form that is not known here."""
     is_valid, get = ctypes.pythonapi.PyCapsule_IsValid, ctypes.pythonapi.PyCapsule_GetPointer
     is_valid.argtypes = get.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -74,14 +82,14 @@ def _pointer(context) -> int | None:
     return next((get(context, name) for name in _CAPSULES if is_valid(context, name)), None)
 
 
-def _raising(library, function, arguments):
+def _raising(library: ctypes.CDLL, function: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
     """`function` of the C API as (pointer to the context, *arguments); its status is raised."""
     library.TF_NewStatus.restype, library.TF_Message.restype = _STATUS, ctypes.c_char_p
     for name in ('TF_GetCode', 'TF_Message', 'TF_DeleteStatus'):
         getattr(library, name).argtypes = (_STATUS,)
     function.restype, function.argtypes = None, (ctypes.c_void_p, *arguments, _STATUS)
 
-    def call(pointer, *values):
+    def call(pointer: int, *values: Any) -> None:
         status = library.TF_NewStatus()
         try:
             function(pointer, *values, status)

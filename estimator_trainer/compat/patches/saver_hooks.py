@@ -6,12 +6,17 @@ Without it: these hooks ask the session for the step after each call, miss steps
 For: the trainer and every program
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import tensorflow as tf
 
 v1 = tf.compat.v1
 
 
-class CheckpointSaver(v1.train.CheckpointSaverHook):
+class CheckpointSaver(tf.compat.v1.train.CheckpointSaverHook):
     """Upstream's, whose owner says when it saves.
 
     Args:
@@ -23,34 +28,41 @@ class CheckpointSaver(v1.train.CheckpointSaverHook):
         graph_too: whether the graph is written as well.
     """
 
-    def __init__(self, folder: str, scaffold, listeners, writes: bool, graph_too: bool):
+    def __init__(
+        self,
+        folder: str,
+        scaffold: tf.compat.v1.train.Scaffold,
+        listeners: Iterable[tf.compat.v1.train.CheckpointSaverListener],
+        writes: bool,
+        graph_too: bool,
+    ) -> None:
         super().__init__(folder, save_steps=1, scaffold=scaffold, listeners=listeners, save_graph_def=graph_too)
         self._writes = writes
 
-    def begin(self):
+    def begin(self) -> None:
         if self._writes:
             super().begin()
 
-    def after_create_session(self, session, coord):
+    def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
         if self._writes:
             super().after_create_session(session, coord)
         else:
             session.run(values_of(self))
             self._timer.update_last_triggered_step(int(session.run(v1.train.get_global_step())))
 
-    def save(self, session, step: int) -> None:
+    def save(self, session: tf.compat.v1.Session, step: int) -> None:
         """Saves after this step, unless it has saved it already. Every task that takes part calls it."""
         if step != self._timer.last_triggered_step():
             self._timer.update_last_triggered_step(step)
             self._save(session, step)
 
-    def _save(self, session, step):
+    def _save(self, session: tf.compat.v1.Session, step: int) -> Any:
         if self._writes:
             return super()._save(session, step)
         session.run(values_of(self))
         return False
 
-    def end(self, session):
+    def end(self, session: tf.compat.v1.Session) -> None:
         step = int(session.run(v1.train.get_global_step()))
         if step != self._timer.last_triggered_step():
             self._save(session, step)
@@ -59,34 +71,34 @@ class CheckpointSaver(v1.train.CheckpointSaverHook):
                 listener.end(session, step)
 
 
-def watch_listeners(hooks, stops) -> None:
+def watch_listeners(hooks: Iterable[tf.compat.v1.train.SessionRunHook], stops: Callable[[], object]) -> None:
     """Calls `stops()` when a listener of one of the CheckpointSaverHooks among `hooks` asks to stop training."""
     for saver in hooks:
         if isinstance(saver, v1.train.CheckpointSaverHook):
             saver._listeners = [_Watched(listener, stops) for listener in saver._listeners]
 
 
-class _Watched(v1.train.CheckpointSaverListener):
+class _Watched(tf.compat.v1.train.CheckpointSaverListener):
     """A listener, and who is told when it asks to stop."""
 
-    def __init__(self, listener, stops):
+    def __init__(self, listener: tf.compat.v1.train.CheckpointSaverListener, stops: Callable[[], object]) -> None:
         self._listener, self._stops = listener, stops
         self.begin, self.before_save, self.end = listener.begin, listener.before_save, listener.end
 
-    def after_save(self, session, global_step_value):
+    def after_save(self, session: tf.compat.v1.Session, global_step_value: int) -> Any:
         stop = self._listener.after_save(session, global_step_value)
         if stop:
             self._stops()
         return stop
 
-    def __eq__(self, other):  # Estimator adds a listener only once
+    def __eq__(self, other: object) -> bool:  # Estimator adds a listener only once
         return other is self or other is self._listener
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._listener)
 
 
-def values_of(saver) -> list:
+def values_of(saver: tf.compat.v1.train.CheckpointSaverHook | None) -> list:
     """What a CheckpointSaverHook of the task that writes reads, in this task's graph. None: of any saver there."""
     scope = saver._get_saver().saver_def.save_tensor_name.rpartition('/')[0] if saver else ''
     return [
@@ -97,7 +109,7 @@ def values_of(saver) -> list:
     ]
 
 
-class SummarySaver(v1.train.SummarySaverHook):
+class SummarySaver(tf.compat.v1.train.SummarySaverHook):
     """Upstream's, told of the steps by its owner. Upstream's own takes the global step from beside the update: which of
     its steps have summaries depends on chance.
 
@@ -106,11 +118,13 @@ class SummarySaver(v1.train.SummarySaverHook):
         kwargs: of v1.train.SummarySaverHook.
     """
 
-    def __init__(self, next_step, **kwargs):
+    _next_step: int | None
+
+    def __init__(self, next_step: Callable[[], int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._given = next_step
 
-    def before_run(self, run_context):
+    def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
         if self._next_step is not None:  # else it is the first call
             self._next_step = self._given()
         return super().before_run(run_context)
@@ -119,7 +133,7 @@ class SummarySaver(v1.train.SummarySaverHook):
 class _NoWriter:
     """A summary writer that keeps nothing: only the computing of a summary counts."""
 
-    def add_summary(self, *args, **kwargs):
+    def add_summary(self, *args: Any, **kwargs: Any) -> None:
         pass
 
     add_session_log = add_graph = add_meta_graph = flush = close = add_summary
@@ -130,10 +144,10 @@ def summaries_of_all(folder: str, writes: bool) -> dict:
     return {'output_dir': folder} if writes else {'summary_writer': _NoWriter()}
 
 
-def scalar_writer(folder: str, tag: str):
+def scalar_writer(folder: str, tag: str) -> Callable[[int, float], None]:
     """(step, value) -> None, writes a number into the events of a session."""
 
-    def write(step, value):
+    def write(step: int, value: float) -> None:
         summary = v1.Summary(value=[v1.Summary.Value(tag=tag, simple_value=value)])
         v1.summary.FileWriterCache.get(folder).add_summary(summary, step)
 

@@ -8,9 +8,13 @@ Without it: under MultiWorkerMirroredStrategy: no checkpoint at all when save_su
 For: every program
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator_context
@@ -20,6 +24,7 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import coordination_service, saver_hooks
 from estimator_trainer.errors import UsageError
 
+v1 = tf.compat.v1
 _BITS = 40  # of a number of steps that the chief tells
 _BITS_AT_ONCE = 4
 _END_OF_DATA_SECS = 120  # between two tasks whose data end with the same step; one may read more slowly
@@ -27,12 +32,17 @@ _LAST_DIGIT = 2**_BITS_AT_ONCE - 1
 _ends = itertools.count(1)  # a program may train several times, in all tasks alike; a barrier has one name once
 
 
-def mend(module) -> None:
+def mend(module: Any) -> None:
     """Mends `tensorflow_estimator.python.estimator.estimator`."""
     module.Estimator._train_with_estimator_spec_distributed = train
 
 
-def train(self, estimator_spec, worker_hooks, saving_listeners):
+def train(
+    self: Any,
+    estimator_spec: tf.estimator.EstimatorSpec,
+    worker_hooks: Iterable[tf.compat.v1.train.SessionRunHook],
+    saving_listeners: Iterable[tf.compat.v1.train.CheckpointSaverListener] | None,
+) -> Any:
     """Trains until a hook asks to stop or the data end.
 
     Summaries and checkpoints may hold collective ops, so that every task computes them at the same
@@ -44,18 +54,14 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
     is_chief = distribute_coordinator_context.get_current_worker_context().is_chief
     hooks = list(worker_hooks)
     if is_chief and config.log_step_count_steps:
-        hooks.append(
-            tf.compat.v1.train.StepCounterHook(output_dir=self._model_dir, every_n_steps=config.log_step_count_steps)
-        )
+        hooks.append(v1.train.StepCounterHook(output_dir=self._model_dir, every_n_steps=config.log_step_count_steps))
     if config.save_summary_steps:
         where = saver_hooks.summaries_of_all(self._model_dir, is_chief)
-        hooks.append(
-            tf.compat.v1.train.SummarySaverHook(config.save_summary_steps, scaffold=estimator_spec.scaffold, **where)
-        )
+        hooks.append(v1.train.SummarySaverHook(config.save_summary_steps, scaffold=estimator_spec.scaffold, **where))
     hooks, chief_hooks, savers = without_savers(hooks, estimator_spec.training_chief_hooks)
     if not savers and (config.save_checkpoints_steps or config.save_checkpoints_secs):
         savers = [
-            tf.compat.v1.train.CheckpointSaverHook(
+            v1.train.CheckpointSaverHook(
                 self._model_dir,
                 save_secs=config.save_checkpoints_secs,
                 save_steps=config.save_checkpoints_steps,
@@ -67,7 +73,7 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
     agreement.counts(step_after(estimator_spec.train_op))
     loss = None
     with _closed_if_well(
-        tf.compat.v1.train.MonitoredTrainingSession(
+        v1.train.MonitoredTrainingSession(
             master=config.master,
             is_chief=config.is_chief,
             checkpoint_dir=self._model_dir,
@@ -88,19 +94,19 @@ def train(self, estimator_spec, worker_hooks, saving_listeners):
     return loss
 
 
-def step_after(train_op):
+def step_after(train_op: tf.Operation) -> tf.Tensor:
     """The global step when `train_op` has run, an int64 scalar of the same graph.
 
     A train_op may move the global step by any number: by 0 in most runs where it accumulates gradients, by 2 where two
     optimizers count it. So nobody counts calls.
     """
-    step = tf.compat.v1.train.get_global_step()
+    step = v1.train.get_global_step()
     with tf.control_dependencies([train_op]):
         return tf.cast(tf.identity(step.read_value()), tf.int64)
 
 
 @contextlib.contextmanager
-def _closed_if_well(session):
+def _closed_if_well(session: tf.compat.v1.Session) -> Iterator[tf.compat.v1.Session]:
     """Closes a session that has come to its end. One that failed is left to the end of the process:
     to close it may mean to wait for a task that is lost."""
     try:
@@ -118,7 +124,7 @@ def wait_for_the_end_of_all_data() -> None:
     Raises:
         UsageError: those of another task go on.
     """
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         try:
             barrier = f'estimator_trainer/end_of_data/{next(_ends)}'
             coordination_service.wait_at_barrier(barrier, _END_OF_DATA_SECS * 1000)
@@ -136,16 +142,22 @@ def raise_when_a_task_is_lost() -> None:
     It makes a new session, for ever: with a strategy the process has to be started again, and a
     parameter server that comes back has lost its variables.
     """
-    with lacks.or_without(__file__):
+    with lacks.or_without():
         if monitored_session._PREEMPTION_ERRORS:
             monitored_session._PREEMPTION_ERRORS = ()
 
 
-def without_savers(hooks, chief_hooks):
+def without_savers(
+    hooks: Iterable[tf.compat.v1.train.SessionRunHook], chief_hooks: Iterable[tf.compat.v1.train.SessionRunHook]
+) -> tuple[
+    list[tf.compat.v1.train.SessionRunHook],
+    list[tf.compat.v1.train.SessionRunHook],
+    list[tf.compat.v1.train.CheckpointSaverHook],
+]:
     """(hooks, chief_hooks, savers): the CheckpointSaverHooks of a job's own apart from its other hooks."""
 
-    def is_saver(hook):
-        return isinstance(hook, tf.compat.v1.train.CheckpointSaverHook)
+    def is_saver(hook: tf.compat.v1.train.SessionRunHook) -> bool:
+        return isinstance(hook, v1.train.CheckpointSaverHook)
 
     return (
         [hook for hook in hooks if not is_saver(hook)],
@@ -169,22 +181,28 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         listeners: more of them, for the first of `savers`, as Estimator has it in a single process.
     """
 
-    def __init__(self, savers, is_chief, scaffold, listeners=()):
+    def __init__(
+        self,
+        savers: Iterable[tf.compat.v1.train.CheckpointSaverHook],
+        is_chief: bool,
+        scaffold: tf.compat.v1.train.Scaffold,
+        listeners: Iterable[tf.compat.v1.train.CheckpointSaverListener] | None = (),
+    ) -> None:
         self._savers, self._is_chief, self._scaffold = list(savers), is_chief, scaffold
         if is_chief and self._savers:
             first = self._savers[0]
             first._listeners = [*first._listeners, *(one for one in listeners or () if one not in first._listeners)]
 
-    def begin(self):
+    def begin(self) -> None:
         if self._is_chief:
             for saver in self._savers:
                 saver.begin()
-        self._global_step, self._step_after = tf.compat.v1.train.get_global_step(), agreement.step_after()
+        self._global_step, self._step_after = v1.train.get_global_step(), agreement.step_after()
         self._participant = agreement.join(
             lambda: [self._is_due_by_clock()] + [False] * (_BITS_AT_ONCE - 1), _BITS_AT_ONCE
         )
 
-    def after_create_session(self, session, coord):
+    def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
         self._step = self._first = int(session.run(self._global_step))
         for saver in self._savers:  # under a strategy the model_fn's scaffold is another one, and never finalized
             if saver._scaffold is not None and saver._scaffold.saver is None:
@@ -192,11 +210,13 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         self._every_steps = self._hear_frequency(session)
         self._save(session, self._savers, lambda saver: saver.after_create_session(session, coord))
 
-    def before_run(self, run_context):
+    def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
         fetches, feeds = self._participant.before_run()
-        return tf.compat.v1.train.SessionRunArgs([fetches, self._step_after], feeds)
+        return v1.train.SessionRunArgs([fetches, self._step_after], feeds)
 
-    def after_run(self, run_context, run_values):
+    def after_run(
+        self, run_context: tf.compat.v1.train.SessionRunContext, run_values: tf.compat.v1.train.SessionRunValues
+    ) -> None:
         heard, step = run_values.results
         before, self._step = self._step, int(step)
         by_clock = any(self._participant.after_run(heard))
@@ -209,7 +229,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
         if self._save(run_context.session, due, lambda saver: saver._save(run_context.session, self._step)):
             run_context.request_stop()
 
-    def end(self, session):
+    def end(self, session: tf.compat.v1.Session) -> None:
         step = int(session.run(self._global_step))
         late = [saver for saver in self._savers if saver._timer.last_triggered_step() != step]
         self._save(session, late, lambda saver: saver._save(session, step))
@@ -218,7 +238,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
                 for listener in saver._listeners:
                     listener.end(session, step)
 
-    def _periods(self, step) -> int:
+    def _periods(self, step: int) -> int:
         return (step - self._first) // self._every_steps
 
     def _is_due_by_clock(self) -> bool:
@@ -227,7 +247,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             saver._timer._every_secs and saver._timer.should_trigger_for_step(self._step) for saver in self._savers
         )
 
-    def _hear_frequency(self, session) -> int:
+    def _hear_frequency(self, session: tf.compat.v1.Session) -> int:
         """The greatest number of steps that divides those of all the chief's savers; 0 if none goes by steps. The
         chief tells it, a few bits at a time."""
         steps = math.gcd(*(_whole(saver._timer._every_steps) for saver in self._savers)) if self._is_chief else 0
@@ -235,7 +255,7 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             self._hear_digit(session, steps >> first & _LAST_DIGIT) << first for first in range(0, _BITS, _BITS_AT_ONCE)
         )
 
-    def _hear_saver(self, session, number) -> int | None:
+    def _hear_saver(self, session: tf.compat.v1.Session, number: int | None) -> int | None:
         """The number of the chief's saver that saves next, None where none is left: one digit for up to 14 savers."""
         left, heard = 0 if number is None else number + 1, 0
         while True:
@@ -244,12 +264,17 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
             if digit < _LAST_DIGIT:
                 return heard - 1 if heard else None
 
-    def _hear_digit(self, session, digit) -> int:
+    def _hear_digit(self, session: tf.compat.v1.Session, digit: int) -> int:
         """The chief's `digit`; the others say 0."""
         agreed = self._participant.meet(session, [bool(digit >> bit & 1) for bit in range(_BITS_AT_ONCE)])
         return sum(1 << bit for bit, is_set in enumerate(agreed) if is_set)
 
-    def _save(self, session, savers, save) -> bool:
+    def _save(
+        self,
+        session: tf.compat.v1.Session,
+        savers: Iterable[tf.compat.v1.train.CheckpointSaverHook],
+        save: Callable[[tf.compat.v1.train.CheckpointSaverHook], Any],
+    ) -> bool:
         """Lets each of the chief's `savers` save, while the others compute what it does. Whether a listener wants
         to stop training."""
         left, stops = [self._savers.index(saver) for saver in savers] if self._is_chief else [], False
@@ -264,11 +289,11 @@ class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):
                 session.run(self._values(number))
             stops = bool(self._hear_digit(session, int(bool(stop)))) or stops
 
-    def _values(self, number):
+    def _values(self, number: int) -> list[tf.Operation]:
         """What the chief's saver of this number reads, in this task's graph."""
         return saver_hooks.values_of(self._savers[number] if number < len(self._savers) else None)
 
 
-def _whole(steps) -> int:
+def _whole(steps: float | None) -> int:
     """Steps between two checkpoints, which may be a number such as 1e3; 0: never."""
     return math.ceil(steps) if steps and math.isfinite(steps) else 0

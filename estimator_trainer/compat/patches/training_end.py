@@ -19,6 +19,8 @@ is_the_final_export=True, and returns. A chief that fails or is killed tells not
 started it may start it again: the evaluator waits for it, as upstream's does.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import json
@@ -27,6 +29,8 @@ import re
 import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -37,11 +41,11 @@ _LOOK_SECS = 1
 _VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
 
 _tells = False
-_of_thread = threading.local()  # .training: what `told` tells of
-_obeyed = {}  # model_dir -> what training_end.json said when the last evaluation there ended
+_of_thread = threading.local()  # .training: what `reported` tells of
+_obeyed: dict[str, dict[str, Any]] = {}  # model_dir -> what training_end.json said when the last evaluation there ended
 
 
-def mend(module) -> None:
+def mend(module: Any) -> None:
     """Mends `tensorflow_estimator.python.estimator.training`."""
     global _tells
     _tells = True
@@ -52,13 +56,13 @@ def mend(module) -> None:
 
 
 def withhold() -> None:
-    """From here on a chief in this process tells nothing: its evaluator knows in another way."""
+    """Lets a chief in this process tell nothing: its evaluator knows in another way."""
     global _tells
     _tells = False
 
 
 @contextlib.contextmanager
-def told(model_dir, is_chief: bool, max_steps):
+def reported(model_dir: str, is_chief: bool, max_steps: Any) -> Iterator[None]:
     """Tells the evaluator when the training within begins (`begin_where_it_trains`) and ends."""
     if not (_tells and is_chief and model_dir):
         yield
@@ -71,12 +75,12 @@ def told(model_dir, is_chief: bool, max_steps):
     training.ended()
 
 
-def begin_where_it_trains(cls) -> None:
+def begin_where_it_trains(cls: Any) -> None:
     """Wraps the method of the class `Estimator` that `train` calls once all checks have been passed."""
     original = cls._train_model
 
     @functools.wraps(original)
-    def train_model(self, *args, **kwargs):
+    def train_model(self: Any, *args: Any, **kwargs: Any) -> Any:
         training = getattr(_of_thread, 'training', None)
         if training:
             training.begins()
@@ -88,9 +92,9 @@ def begin_where_it_trains(cls) -> None:
 class _Training:
     """Writes the file. It raises nothing: without the file the evaluator waits, as upstream's does."""
 
-    def __init__(self, model_dir, max_steps):
+    def __init__(self, model_dir: str, max_steps: Any) -> None:
         self._model_dir = model_dir
-        self._said = {'id': uuid.uuid4().hex, 'max_steps': _plain(max_steps), 'step': None}
+        self._said: dict[str, Any] = {'id': uuid.uuid4().hex, 'max_steps': _plain(max_steps), 'step': None}
 
     def begins(self) -> None:
         _write(self._model_dir, {**self._said, 'state': _TRAINING})
@@ -110,7 +114,7 @@ class Watch:
     begin again. It is believed when nobody has begun for _LATE_SECS.
     """
 
-    def __init__(self, model_dir, max_steps, clock=time.monotonic):
+    def __init__(self, model_dir: str, max_steps: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self._model_dir, self._max_steps, self._clock = model_dir, _plain(max_steps), clock
         self._first = _obeyed.get(model_dir) or _read(model_dir)
         self._began = clock()
@@ -122,7 +126,7 @@ class Watch:
             return False
         return said != self._first or self._clock() - self._began >= _LATE_SECS
 
-    def last_step(self):
+    def last_step(self) -> int | None:
         """The step of the last checkpoint, once training has ended."""
         return _read(self._model_dir).get('step')
 
@@ -131,37 +135,37 @@ class Watch:
         _obeyed[self._model_dir] = _read(self._model_dir)
 
 
-def _tell(original):
+def _tell(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def start_distributed_training(self, *args, **kwargs):
+    def start_distributed_training(self: Any, *args: Any, **kwargs: Any) -> Any:
         config = self._estimator.config
-        with told(config.model_dir, config.is_chief, self._train_spec.max_steps):
+        with reported(config.model_dir, config.is_chief, self._train_spec.max_steps):
             return original(self, *args, **kwargs)
 
     return start_distributed_training
 
 
-def _obey(original, module):
+def _obey(original: Callable[..., Any], module: Any) -> Callable[..., Any]:
     """Lets the evaluation's loop end early, and does what is left then."""
 
     class _Listener(module._ContinuousEvalListener):
         """Asks the listener that there was, and ends the loop when training has ended."""
 
-        def __init__(self, listener, watch):
+        def __init__(self, listener: Any, watch: Watch) -> None:
             self._listener, self._watch = listener, watch
             self.last, self.ended = None, False
 
-        def before_eval(self):
+        def before_eval(self) -> bool:
             self.ended = self._watch.ended()  # before the loop looks for a checkpoint
             return not self.ended and self._listener.before_eval()
 
-        def after_eval(self, eval_result):
+        def after_eval(self, eval_result: Any) -> Any:
             if eval_result.status == module._EvalStatus.EVALUATED:
                 self.last = eval_result
             return self._listener.after_eval(eval_result)
 
     @functools.wraps(original)
-    def start_continuous_evaluation(self):
+    def start_continuous_evaluation(self: Any) -> Any:
         watch = Watch(self._estimator.config.model_dir, self._train_spec.max_steps)
         listener = _Listener(self._continuous_eval_listener, watch)
         self._continuous_eval_listener = listener
@@ -179,7 +183,7 @@ def _obey(original, module):
     return start_continuous_evaluation
 
 
-def _finish(executor, module, last, step) -> None:
+def _finish(executor: Any, module: Any, last: Any, step: int | None) -> None:
     """Evaluates the last checkpoint unless this was done, and exports it as the final one."""
     module.tf.compat.v1.logging.info('Training has ended: evaluates the last checkpoint and returns.')
     with contextlib.suppress(Exception):  # whatever it is, upstream's evaluation below meets it as well
@@ -193,15 +197,15 @@ def _finish(executor, module, last, step) -> None:
         evaluator._export_eval_result(last, is_the_final_export=True)
 
 
-def _last_step(model_dir) -> int:
+def _last_step(model_dir: str) -> int:
     """That of the last checkpoint, which the saver of a session has put into its name; 0 where there is none."""
     import tensorflow as tf
 
-    found = re.search(r'-(\d+)$', tf.train.latest_checkpoint(model_dir) or '')
-    return int(found.group(1)) if found else 0
+    match = re.search(r'-(\d+)$', tf.train.latest_checkpoint(model_dir) or '')
+    return int(match.group(1)) if match else 0
 
 
-def _wait_until_visible(model_dir, step) -> None:
+def _wait_until_visible(model_dir: str, step: int | None) -> None:
     """Waits until the file system shows a checkpoint of at least this step, which the chief has saved."""
     import tensorflow as tf
 
@@ -219,20 +223,20 @@ class _WakingTime:
     """The module `time` for the evaluation's loop, which sleeps for EvalSpec.throttle_secs (600 by default)
     after each look. It wakes up when training has ended."""
 
-    def __init__(self, ended):
+    def __init__(self, ended: Callable[[], bool]) -> None:
         self._ended = ended
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
 
-    def sleep(self, secs):
+    def sleep(self, secs: float) -> None:
         sleeper = threading.Thread(target=time.sleep, args=(secs,), daemon=True)
         sleeper.start()
         while sleeper.is_alive() and not self._ended():
             sleeper.join(_LOOK_SECS)
 
 
-def _read(model_dir) -> dict:
+def _read(model_dir: str) -> dict:
     import tensorflow as tf
 
     try:
@@ -243,12 +247,12 @@ def _read(model_dir) -> dict:
     return said if isinstance(said, dict) else {}
 
 
-def _plain(max_steps):
+def _plain(max_steps: Any) -> Any:
     """A number of numpy as one of Python, which JSON can hold."""
     return max_steps.item() if isinstance(max_steps, np.generic) else max_steps
 
 
-def _write(model_dir, said) -> None:
+def _write(model_dir: str, said: dict[str, Any]) -> None:
     import tensorflow as tf
 
     try:

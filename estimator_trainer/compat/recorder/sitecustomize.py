@@ -15,7 +15,7 @@ import estimator_recorder  # noqa: E402
 
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
 _other = importlib.machinery.PathFinder.find_spec('sitecustomize')  # which this one hides
-if _other and _other.origin:
+if _other and _other.origin and _other.loader:
     sys.modules['sitecustomize'] = importlib.util.module_from_spec(_other)
     _other.loader.exec_module(sys.modules['sitecustomize'])
 estimator_recorder.install()

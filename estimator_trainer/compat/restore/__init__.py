@@ -19,12 +19,20 @@ When what happens: as `tensorflow` is imported, 5; as `tensorflow_estimator` is 
 when `tf.estimator` is first touched, Keras is settled (`keras_2`) and 4 is done.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.util
 import os
 import sys
 
 from estimator_trainer.compat import hook, lacks
+
+TYPE_CHECKING = False  # `typing` takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+    from typing import Any
 
 # tensorflow and the copies of tf.compat.v1 and v2: `tensorflow.compat.v1` and
 # `tensorflow._api.v2.compat.v1` are two module objects, and each has both in it again.
@@ -55,7 +63,7 @@ def install() -> None:
         hook.after(name, _add_estimator)
 
 
-def namespaces():
+def namespaces() -> list[tuple[ModuleType, int]]:
     """(module, API version) of tensorflow and of every copy of tf.compat.v1 and v2 that is imported."""
     return [(sys.modules[name], version) for name, version in _NAMESPACES.items() if name in sys.modules]
 
@@ -73,16 +81,16 @@ def _find_removed_modules() -> None:
         removed.install()
 
 
-def _add_estimator(namespace) -> None:
+def _add_estimator(namespace: Any) -> None:
     if 'estimator' in vars(namespace) or not _is_needed():
         return
-    with lacks.refused(__file__):
+    with lacks.refused():
         from tensorflow.python.util import lazy_loader
 
     from estimator_trainer.compat.restore import keras_2
 
     package = importlib.util.find_spec('tensorflow_estimator')
-    if package is None:  # without the package there is no tf.estimator, as TensorFlow has it
+    if package is None or package.origin is None:  # without the package there is no tf.estimator, as TensorFlow has it
         return
     version = _NAMESPACES[namespace.__name__]
     api = f'python/estimator/api/_v{version}'
@@ -96,26 +104,35 @@ def _add_estimator(namespace) -> None:
         keras_2.settle(namespace, version)
 
 
-def _say_how_to_get_tensorboard(module) -> None:
+def _say_how_to_get_tensorboard(module: Any) -> None:
     """TensorFlow's own error says what is missing and not what to do."""
     error = getattr(module, 'TBNotInstalledError', None)
     if error is None:
         return
 
-    def init(self, summary_api):
+    def init(self: Any, summary_api: str) -> None:
         self.error_message = f'{summary_api} of TensorFlow 2 is part of TensorBoard: pip install tensorboard'
         Exception.__init__(self, self.error_message)
 
     error.__init__ = init
 
 
-def _refuse_tpu(module) -> None:
+def _refuse_tpu(module: Any) -> None:
     if not _is_needed():
         return
     original = module.TPUEstimator.__init__
 
     @functools.wraps(original)
-    def init(self, model_fn=None, model_dir=None, config=None, params=None, use_tpu=True, *args, **kwargs):
+    def init(
+        self: Any,
+        model_fn: Any = None,
+        model_dir: Any = None,
+        config: Any = None,
+        params: Any = None,
+        use_tpu: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         if use_tpu:
             raise NotImplementedError(
                 'TensorFlow 2.16 removed what TPUEstimator needs of a TPU; with use_tpu=False it runs on CPU and GPU.'
@@ -138,14 +155,14 @@ def _before_estimators() -> None:
 
 def _add_api_name() -> None:
     """Teaches `tf_export` the API name 'estimator', which tensorflow_estimator's modules export to."""
-    with lacks.refused(__file__):
+    with lacks.refused():
         from tensorflow.python.util import tf_export
 
         if not hasattr(tf_export, 'ESTIMATOR_API_NAME'):
             _teach(tf_export)
 
 
-def _teach(tf_export) -> None:
+def _teach(tf_export: Any) -> None:
     tf_export.ESTIMATOR_API_NAME = 'estimator'
     for table, suffix, version in ((tf_export.API_ATTRS_V1, '_v1', 1), (tf_export.API_ATTRS, '', 2)):
         table['estimator'] = tf_export._Attributes(f'_estimator_api_names{suffix}', f'_estimator_api_constants{suffix}')
@@ -154,11 +171,11 @@ def _teach(tf_export) -> None:
             setattr(tf_export, name, _with_estimators(getattr(tf_export, name), attribute))
 
 
-def _with_estimators(get_names, attribute):
+def _with_estimators(get_names: Callable[[Any], Sequence[str]], attribute: str) -> Callable[..., Any]:
     """TensorFlow's function that lists the API names of a symbol or module, those of Estimators as well."""
 
     @functools.wraps(get_names)
-    def names(symbol):
+    def names(symbol: Any) -> list[str]:
         return [*get_names(symbol), *vars(symbol).get(attribute, ())] if hasattr(symbol, '__dict__') else []
 
     return names

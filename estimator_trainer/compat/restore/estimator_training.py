@@ -20,9 +20,13 @@ Which task does what, under a strategy and TF_CONFIG:
 Saving listeners of the TrainSpec are honoured on the chief.
 """
 
+from __future__ import annotations
+
 import copy
 import json
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from tensorflow.python.distribute import distribute_coordinator as coordinator
 from tensorflow.python.distribute import distribute_coordinator_context as coordinator_context
@@ -31,11 +35,14 @@ from tensorflow.python.training import server_lib
 
 from estimator_trainer.compat.patches import training_end
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 _CHIEF, _WORKER, _PS, _EVALUATOR = 'chief', 'worker', 'ps', 'evaluator'
 _MODE = coordinator.CoordinatorMode
 
 
-def init_run_config(config, tf_config) -> None:
+def init_run_config(config: tf.estimator.RunConfig, tf_config: dict[str, Any]) -> None:
     """Fills a RunConfig that has a strategy, and decides who drives it.
 
     The coordinator drives a cluster whose RunConfig has a training strategy. Everything else (one
@@ -69,7 +76,7 @@ def init_run_config(config, tf_config) -> None:
         config._maybe_overwrite_session_config_for_distributed_training()
 
 
-def should_run_distribute_coordinator(config) -> bool:
+def should_run_distribute_coordinator(config: tf.estimator.RunConfig) -> bool:
     """Whether `train_and_evaluate` below drives this run, rather than Estimator's own executor."""
     mode = getattr(config, '_distribute_coordinator_mode', None)
     if mode not in (None, _MODE.STANDALONE_CLIENT, _MODE.INDEPENDENT_WORKER):
@@ -78,7 +85,12 @@ def should_run_distribute_coordinator(config) -> bool:
     return bool(mode and config.cluster_spec)
 
 
-def train_and_evaluate(estimator, train_spec, eval_spec, executor_cls) -> None:
+def train_and_evaluate(
+    estimator: tf.estimator.Estimator,
+    train_spec: tf.estimator.TrainSpec,
+    eval_spec: tf.estimator.EvalSpec,
+    executor_cls: type,
+) -> None:
     """Does this task's part of a training cluster, and returns when it is done.
 
     Args:
@@ -89,17 +101,17 @@ def train_and_evaluate(estimator, train_spec, eval_spec, executor_cls) -> None:
     mode = config._distribute_coordinator_mode
     task = json.loads(os.environ.get('TF_CONFIG', '{}')).get('task', {})
 
-    def evaluate(strategy):
+    def evaluate(strategy: tf.distribute.Strategy | None) -> Any:
         local = _as_task(estimator, coordinator_context.get_current_worker_context())
         local._config._eval_distribute = local._eval_distribution = strategy
         executor_cls(local, train_spec, eval_spec)._start_continuous_evaluation()
 
-    def train(strategy):
+    def train(strategy: tf.distribute.Strategy | None) -> Any:
         context = coordinator_context.get_current_worker_context()
         local = _as_task(estimator, context)
         local._config._train_distribute = local._train_distribution = strategy
         watched = mode == _MODE.INDEPENDENT_WORKER or context.is_chief
-        with training_end.told(local.model_dir, context.is_chief, train_spec.max_steps):
+        with training_end.reported(local.model_dir, context.is_chief, train_spec.max_steps):
             local.train(
                 input_fn=train_spec.input_fn,
                 max_steps=train_spec.max_steps,
@@ -128,10 +140,14 @@ def train_and_evaluate(estimator, train_spec, eval_spec, executor_cls) -> None:
     )
 
 
-def estimator_train(estimator, train_distributed_fn, hooks):
+def estimator_train(
+    estimator: tf.estimator.Estimator,
+    train_distributed_fn: Callable[..., Any],
+    hooks: list[tf.compat.v1.train.SessionRunHook],
+) -> tf.estimator.Estimator:
     """Does `Estimator.train` for a client that drives a remote cluster."""
 
-    def train(strategy):
+    def train(strategy: tf.distribute.Strategy | None) -> Any:
         context = coordinator_context.get_current_worker_context()
         local = _as_task(estimator, context)
         local._config._train_distribute = local._train_distribution = strategy
@@ -141,10 +157,14 @@ def estimator_train(estimator, train_distributed_fn, hooks):
     return _drive(estimator, train, estimator.config.train_distribute, 'train')
 
 
-def estimator_evaluate(estimator, evaluate_distributed_fn, hooks):
+def estimator_evaluate(
+    estimator: tf.estimator.Estimator,
+    evaluate_distributed_fn: Callable[..., Any],
+    hooks: list[tf.compat.v1.train.SessionRunHook],
+) -> Any:
     """Does `Estimator.evaluate` for a client that drives a remote cluster."""
 
-    def evaluate(strategy):
+    def evaluate(strategy: tf.distribute.Strategy | None) -> Any:
         context = coordinator_context.get_current_worker_context()
         local = _as_task(estimator, context)
         local._config._eval_distribute = local._eval_distribution = strategy
@@ -153,7 +173,12 @@ def estimator_evaluate(estimator, evaluate_distributed_fn, hooks):
     return _drive(estimator, evaluate, estimator.config.eval_distribute, 'evaluate')
 
 
-def _drive(estimator, worker_fn, strategy, method):
+def _drive(
+    estimator: tf.estimator.Estimator,
+    worker_fn: Callable[..., Any],
+    strategy: tf.distribute.Strategy | None,
+    method: str,
+) -> Any:
     config = estimator.config
     if config._distribute_coordinator_mode != _MODE.STANDALONE_CLIENT:
         raise ValueError(
@@ -176,7 +201,7 @@ def _drive(estimator, worker_fn, strategy, method):
     )
 
 
-def _as_task(estimator, context):
+def _as_task(estimator: tf.estimator.Estimator, context: Any) -> tf.estimator.Estimator:
     """A copy of the Estimator whose RunConfig is that of the task `context` describes."""
     local = copy.deepcopy(estimator)
     config = local._config
@@ -195,11 +220,11 @@ def _as_task(estimator, context):
     return local
 
 
-def _count(cluster, *roles) -> int:
+def _count(cluster: tf.train.ClusterSpec, *roles: str) -> int:
     return sum(len(cluster.as_dict().get(role, [])) for role in roles)
 
 
-def _global_id(context, cluster) -> int:
+def _global_id(context: Any, cluster: tf.train.ClusterSpec) -> int:
     """The task's number in the order of RunConfig.global_id_in_cluster: chief, workers, ps."""
     before = {_CHIEF: (), _WORKER: (_CHIEF,), _PS: (_CHIEF, _WORKER)}
     if context.task_type not in before:

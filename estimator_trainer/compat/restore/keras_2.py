@@ -6,9 +6,14 @@ Without it: tf.keras is Keras 3, which Estimators cannot train, or replica threa
 For: every program on TensorFlow 2.16 and later
 """
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 _PARTS = (
     ('layers', 'Dense'),
@@ -26,7 +31,7 @@ def is_settled() -> bool:
     return _settled
 
 
-def settle_all(namespaces) -> None:
+def settle_all(namespaces: Sequence[tuple[ModuleType, int]]) -> None:
     """Resolves `tf.keras` and what else is lazily loaded from Keras, now and in this thread.
 
     TensorFlow's lazy loader is not thread-safe: replica threads that are the first to touch
@@ -49,15 +54,15 @@ def settle_all(namespaces) -> None:
         settle(namespace, version)
 
 
-def settle(namespace, version) -> None:
-    """The same for one copy of the namespace."""
+def settle(namespace: Any, version: int) -> None:
+    """Resolves what is lazily loaded from Keras in one copy of the namespace."""
     for package, name in _PARTS:
         getattr(getattr(namespace, package, None), name, None)
     if version == 1:
         namespace.nn.rnn_cell.LSTMCell
 
 
-def refuse_keras_3(namespaces) -> None:
+def refuse_keras_3(namespaces: Sequence[tuple[ModuleType, int]]) -> None:
     """Raises ImportError if anything of `tf.keras` has been resolved to Keras 3 in this process."""
     if 'keras' not in sys.modules:
         return
@@ -70,18 +75,18 @@ def refuse_keras_3(namespaces) -> None:
         )
 
 
-def _is_keras_3(module) -> bool:
-    found = getattr(module, '__dict__', {})  # by name, a lazy loader would load
+def _is_keras_3(module: Any) -> bool:
+    names = getattr(module, '__dict__', {})  # by name, a lazy loader would load
     keras = importlib.util.find_spec('keras')
-    return (found.get('__name__') or '').startswith('keras.') or bool(
-        keras and (found.get('__file__') or '').startswith(os.path.dirname(keras.origin) + os.sep)
+    return (names.get('__name__') or '').startswith('keras.') or bool(
+        keras and keras.origin and (names.get('__file__') or '').startswith(os.path.dirname(keras.origin) + os.sep)
     )
 
 
-def set_paths(namespace, version) -> None:
+def set_paths(namespace: Any, version: int) -> None:
     """Makes `import tensorflow.keras` find Keras 2 where TensorFlow was imported before us."""
     spec = importlib.util.find_spec('tf_keras')
-    if spec is None:
+    if spec is None or spec.origin is None:
         return
     root = os.path.join(os.path.dirname(spec.origin), 'api', f'_v{version}')
     _first_in_path(namespace, root)
@@ -91,6 +96,6 @@ def set_paths(namespace, version) -> None:
         _first_in_path(namespace.nn, legacy)
 
 
-def _first_in_path(package, folder) -> None:
+def _first_in_path(package: Any, folder: str) -> None:
     if folder not in package.__path__:
         package.__path__ = [folder, *package.__path__]

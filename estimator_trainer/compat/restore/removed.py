@@ -5,12 +5,20 @@ Without it: tensorflow_estimator, and programs that import these modules, cannot
 For: every program on TensorFlow 2.16 and later
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 import types
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 _OURS = {'tensorflow.python.distribute.estimator_training': 'estimator_trainer.compat.restore.estimator_training'}
 _TPU = frozenset(
@@ -42,12 +50,14 @@ def install() -> None:
 
 
 class _RemovedModules(importlib.abc.MetaPathFinder):
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if not fullname.startswith('tensorflow.python.'):
             return None
         if fullname in _OURS:
-            origin = importlib.util.find_spec(_OURS[fullname]).origin
-            return importlib.util.spec_from_file_location(fullname, origin)
+            ours = importlib.util.find_spec(_OURS[fullname])
+            return ours and importlib.util.spec_from_file_location(fullname, ours.origin)
         if fullname in _TPU:
             return importlib.machinery.ModuleSpec(fullname, _TpuLoader())
         if fullname == _ESTIMATOR:
@@ -67,13 +77,13 @@ class _RemovedModules(importlib.abc.MetaPathFinder):
 class _OtherName(importlib.abc.Loader):
     """Gives a module the names of another, those with one underscore as well."""
 
-    def __init__(self, real):
+    def __init__(self, real: str | None) -> None:
         self._real = real
 
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return None
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         if self._real is not None:
             real = vars(importlib.import_module(self._real))
             vars(module).update((k, v) for k, v in real.items() if not k.startswith('__'))
@@ -82,12 +92,12 @@ class _OtherName(importlib.abc.Loader):
 class _TpuModule(types.ModuleType):
     """A removed TPU module: every name in it is a class that refuses to be made."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith('__'):
             raise AttributeError(name)
         full_name = f'{self.__name__}.{name}'
 
-        def refuse(self, *args, **kwargs):
+        def refuse(self: Any, *args: Any, **kwargs: Any) -> None:
             raise NotImplementedError(f'{full_name} needs a TPU and was removed from TensorFlow 2.16.')
 
         stand_in = type(name, (), {'__init__': refuse, '__module__': self.__name__})
@@ -96,8 +106,8 @@ class _TpuModule(types.ModuleType):
 
 
 class _TpuLoader(importlib.abc.Loader):
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return _TpuModule(spec.name)
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         pass

@@ -62,9 +62,9 @@ def _at_once() -> contextlib.AbstractContextManager[Any]:
     """A context in which operations run at once, whatever graph is being built or run."""
     if tf.executing_eagerly():
         return contextlib.nullcontext()
-    from estimator_trainer.compat.patches import eager_mode  # compat chooses Keras 2, which a program may not want
+    from estimator_trainer.compat.patches import eager_context  # compat chooses Keras 2, which a program may not want
 
-    return eager_mode.at_once()
+    return eager_context.at_once()
 
 
 def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:

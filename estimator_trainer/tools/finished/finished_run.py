@@ -91,7 +91,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
         _check(model_dir, config, job, trainer)
 
     from estimator_trainer import compat
-    from estimator_trainer.compat.patches import job_lines
+    from estimator_trainer.compat.patches import log_lines
 
     compat.bring_up()
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
@@ -99,7 +99,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
         job = runs.job_of(model_dir, config)
         assert job is not None
         _check(model_dir, config, job, trainer)
-    job_lines.show(config['job'])
+    log_lines.show(config['job'])
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:
         yield _finished(prefix, step, job, config, trainer, folder)

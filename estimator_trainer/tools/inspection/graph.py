@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.framework import graph_pb2, variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from estimator_trainer.compat.patches import op_definitions
+from estimator_trainer.compat.patches import graphs
 from estimator_trainer.tools.inspection import columns_of_run
 from estimator_trainer.tools.inspection.facts import Graph
 from estimator_trainer.tools.inspection.variables import Variable
@@ -129,7 +129,7 @@ def of_graph(graph: graph_pb2.GraphDef, source: str, version: str, names: Collec
         _applied(nodes),
         frozenset(heads),
         columns_of_run.of_nodes(nodes),
-        tuple(sorted(name for name in operations if op_definitions.of(name) is None)),
+        tuple(sorted(name for name in operations if graphs.definition(name) is None)),
         len(servers),
         tuple(text for test, text in _NOTES if any(map(test, everything))),
         _variables(nodes, names),
@@ -146,7 +146,7 @@ def _applied(nodes: Iterable[Any]) -> dict[str, dict[str, tuple[float | None, ..
         if not match:
             continue
         settings = optimizers.setdefault(_NAMES.get(match['name'], match['name']), {})
-        known = op_definitions.of(node.op)
+        known = graphs.definition(node.op)
         for argument, source in zip(known.input_arg if known else (), node.input):
             if argument.name in _SETTINGS:
                 settings.setdefault(_SETTINGS[argument.name], set()).add(_constant(source, by_name))

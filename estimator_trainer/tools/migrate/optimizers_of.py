@@ -5,7 +5,7 @@ import numbers
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import optimizer_settings
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.tools.migrate import traced
 
 _CLIPS = ('clipnorm', 'clipvalue', 'global_clipnorm')
@@ -110,9 +110,9 @@ def _known(namespace, rules, optimizer):
 def _legacy(optimizer, rule, after):
     if optimizer.gradient_transformers:
         raise ValueError(f'The gradient_transformers of {rule.name} have no counterpart.')
-    config = {name: _number(optimizer_settings.setting(optimizer, name), name, rule.name) for name in rule.settings}
-    rate = optimizer_settings.settings(optimizer)['learning_rate']
-    decay = _number(optimizer_settings.decay(optimizer), 'decay', rule.name)
+    config = {name: _number(optimizer_parts.setting(optimizer, name), name, rule.name) for name in rule.settings}
+    rate = optimizer_parts.settings(optimizer)['learning_rate']
+    decay = _number(optimizer_parts.decay(optimizer), 'decay', rule.name)
     if rule.name == 'Nadam':
         config['schedule_decay'], decay = decay, 0
     config['learning_rate'] = _rate(rate, rule.name)
@@ -125,8 +125,8 @@ def _legacy(optimizer, rule, after):
     if len(clips) > 1:
         raise ValueError(f'{rule.name} has {" and ".join(clips)}: Keras 3 takes one of them.')
     config.update({name: _number(value, name, rule.name) for name, value in clips.items()})
-    name = optimizer_settings.name_of(optimizer)
-    second = optimizer_settings.name_of(after) == name and isinstance(after, tf.keras.optimizers.legacy.Optimizer)
+    name = optimizer_parts.name_of(optimizer)
+    second = optimizer_parts.name_of(after) == name and isinstance(after, tf.keras.optimizers.legacy.Optimizer)
     scope = f'training/{name}{"_1" if second else ""}'
     scalars = {'iterations': traced.GLOBAL_STEP if after is None else f'{scope}/iter'}
     if rule.name == 'Nadam':
@@ -140,7 +140,7 @@ def _v1(optimizer, rule, after):
     config['learning_rate'] = _rate(_v1_setting(optimizer, 'learning_rate'), rule.name)
     slots, taken = {}, {}
     for slot in _slots(rule, config):
-        name = optimizer_settings.slot_name_of_v1(optimizer, slot)
+        name = optimizer_parts.slot_name_of_v1(optimizer, slot)
         slots[slot] = f'{{variable}}/{name}' + (f'_{taken[name]}' if name in taken else '')
         taken[name] = taken.get(name, 0) + 1
     scalars = {'iterations': traced.GLOBAL_STEP}
@@ -160,7 +160,7 @@ def _slots(rule, config):
 
 
 def _v1_setting(optimizer, name):
-    return optimizer_settings.setting_of_v1(optimizer, _V1_NAMES.get(name, (name,)))
+    return optimizer_parts.setting_of_v1(optimizer, _V1_NAMES.get(name, (name,)))
 
 
 def _rate(value, owner):

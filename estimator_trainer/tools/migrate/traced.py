@@ -7,7 +7,7 @@ import base64
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import op_definitions
+from estimator_trainer.compat.patches import graphs
 
 GLOBAL_STEP = 'global_step'
 _READS = ('ReadVariableOp', 'Identity')
@@ -61,7 +61,7 @@ def _traced(graph_def, argument, result, what) -> dict:
     needed = tf.compat.v1.graph_util.extract_sub_graph(graph_def, [result.op.name])
     _keep_what_is_called(needed)
     for node in [*needed.node, *(node for function in needed.library.function for node in function.node_def)]:
-        definition = op_definitions.of(node.op)  # None: the operation is a function of this graph
+        definition = graphs.definition(node.op)  # None: the operation is a function of this graph
         stateful = node.op == 'Placeholder' or (definition is not None and definition.is_stateful)
         if stateful and node.name != argument.op.name and node.op not in _HARMLESS:
             raise ValueError(f'{what} depends on more than its argument: the operation {node.name} ({node.op}).')

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from estimator_trainer.compat.patches import optimizer_settings
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.jobs import optimizers
 from estimator_trainer.tools.migrate import variable_names
 
@@ -62,7 +62,7 @@ def keras_job(job, params, features) -> KerasJob:
             'tf.compat.v1.train; there are such for '
             f'{", ".join(sorted(known.__name__ for known in _SLOTS))}.'
         )
-    optimizer_settings.create_variables(optimizer, model.trainable_variables)
+    optimizer_parts.create_variables(optimizer, model.trainable_variables)
     pairs, variables = [], {}
 
     def add(estimator, variable, role):
@@ -114,7 +114,7 @@ def powers(of: KerasJob) -> dict:
     found = {}
     for pair in of.pairs:
         if pair.kind == variable_names.POWER:
-            beta = np.float32(optimizer_settings.settings(of.optimizer)[_POWERS[pair.estimator]])
+            beta = np.float32(optimizer_parts.settings(of.optimizer)[_POWERS[pair.estimator]])
             found[pair.estimator] = _power(beta, of.step + 1)
     return found
 

@@ -19,7 +19,7 @@ import sqlalchemy.engine
 import sqlalchemy.exc
 from optuna.trial import FrozenTrial, TrialState
 
-from estimator_trainer.compat.patches import optuna_trials
+from estimator_trainer.compat.patches import other_libraries
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.sweep import space as spaces
 from estimator_trainer.tools.sweep.space import Parameter
@@ -112,7 +112,7 @@ class Study:
         return copy.ask(self._distributions).params
 
     def _of(self, number: int) -> optuna.Trial:
-        return optuna_trials.trial(self._study, self._frozen(number))
+        return other_libraries.optuna_trial(self._study, self._frozen(number))
 
     def _frozen(self, number: int) -> FrozenTrial:
         return self._study.get_trials(deepcopy=False)[number - 1]

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 
 from estimator_trainer import compat
-from estimator_trainer.compat.tf1_names import whose
+from estimator_trainer.compat.tf1_names import version_rule
 from estimator_trainer.run_dir import removal
 from estimator_trainer.tools import bounded
 from estimator_trainer.tools.verify.interpreters import Interpreter
@@ -128,7 +128,7 @@ def environment(
     path, switches = [str(_COMPAT / 'recorder')], {}
     if interpreter.by_compat(tf1):
         path.append(str(_COMPAT / 'child'))
-        switches = {compat.TF1_VARIABLE: str(whose.VersionRule())} if tf1 else {}
+        switches = {compat.TF1_VARIABLE: str(version_rule.VersionRule())} if tf1 else {}
     path += [each for each in inherited.get('PYTHONPATH', '').split(os.pathsep) if each]
     kept = {name: value for name, value in inherited.items() if name != 'TF_USE_LEGACY_KERAS'}
     return {**FIXED, **kept, **switches, 'PYTHONPATH': os.pathsep.join(path), _VARIABLE: settings_path}

@@ -1,4 +1,4 @@
-"""compat.horovod.module_names: what can be imported, without TensorFlow."""
+"""compat.horovod: what can be imported, without TensorFlow."""
 
 import subprocess
 import sys

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import estimator_trainer.compat
-from estimator_trainer.compat import cures, tf1_advice
+from estimator_trainer.compat import cures
 
 
 @pytest.fixture(scope='module')
@@ -45,11 +45,11 @@ def raised(program, tf) -> Exception:
     ],
 )
 def test_what_an_error_says_of_tensorflow_1(tf, program, name):
-    assert tf1_advice.old_name(raised(program, tf), tf) == name
+    assert cures.old_name(raised(program, tf), tf) == name
 
 
 def test_without_tensorflow_nothing_is_said():
-    assert tf1_advice.old_name(AttributeError("module 'tensorflow' has no attribute 'app'"), None) is None
+    assert cures.old_name(AttributeError("module 'tensorflow' has no attribute 'app'"), None) is None
 
 
 def test_the_line_follows_the_traceback(tf, monkeypatch, capsys):

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.tf1_names import contrib
-from estimator_trainer.compat.tf1_names.contrib import contrib_heads, crf, fused_rnn, mnist_data_sets, stacked_rnn
+from estimator_trainer.compat.tf1_names.contrib import crf, estimator_names, mnist_data_sets, rnn
 
 v1 = tf.compat.v1
 
@@ -216,7 +216,7 @@ def test_a_fused_lstm_is_the_cell_step_by_step(lengths):
     x = np.random.default_rng(0).normal(size=[5, 3, 2]).astype(np.float32)
 
     def build():
-        fused = fused_rnn.LSTMBlockFusedCell(4)
+        fused = rnn.LSTMBlockFusedCell(4)
         outputs, state = fused(tf.constant(x), dtype=tf.float32, sequence_length=lengths)
         kernel, bias = v1.global_variables()
         assert (kernel.op.name, bias.op.name) == ('lstm_fused_cell/kernel', 'lstm_fused_cell/bias')
@@ -241,9 +241,9 @@ def test_a_reversed_fused_lstm_begins_at_the_end(lengths):
     x = np.random.default_rng(0).normal(size=[5, 3, 2]).astype(np.float32)
 
     def build():
-        cell = fused_rnn.LSTMBlockFusedCell(4)
+        cell = rnn.LSTMBlockFusedCell(4)
         forward, _ = cell(tf.constant(_reversed(x, lengths)), dtype=tf.float32, sequence_length=lengths)
-        backward, _ = fused_rnn.TimeReversedFusedRNN(cell)(tf.constant(x), dtype=tf.float32, sequence_length=lengths)
+        backward, _ = rnn.TimeReversedFusedRNN(cell)(tf.constant(x), dtype=tf.float32, sequence_length=lengths)
         assert len(v1.global_variables()) == 2
         return forward, backward
 
@@ -254,7 +254,7 @@ def test_a_reversed_fused_lstm_begins_at_the_end(lengths):
 def test_a_second_cell_has_variables_of_its_own():
     def build():
         for _ in range(2):
-            fused_rnn.LSTMBlockFusedCell(4, use_peephole=True)(tf.zeros([5, 3, 2]), dtype=tf.float32)
+            rnn.LSTMBlockFusedCell(4, use_peephole=True)(tf.zeros([5, 3, 2]), dtype=tf.float32)
         return {variable.op.name: tf.constant(0) for variable in v1.global_variables()}
 
     found = run(build)
@@ -265,7 +265,7 @@ def test_heads_take_the_mean():
     def build():
         labels = tf.constant([[0], [2]])
         logits = tf.constant([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-        head = contrib_heads.multi_class_head(3)
+        head = estimator_names.multi_class_head(3)
         return head.create_loss({}, v1.estimator.ModeKeys.EVAL, logits, labels).training_loss
 
     assert run(build) == pytest.approx(np.log(3))
@@ -316,10 +316,10 @@ def test_a_stack_reads_both_directions_of_the_layer_below(lengths, is_static):
     def build():
         options = {'dtype': tf.float32, 'sequence_length': lengths}
         if is_static:
-            outputs, *ends = stacked_rnn.stack_bidirectional_rnn(cells(), cells(), tf.unstack(x, axis=1), **options)
+            outputs, *ends = rnn.stack_bidirectional_rnn(cells(), cells(), tf.unstack(x, axis=1), **options)
             outputs = tf.stack(outputs, 1)
         else:
-            outputs, *ends = stacked_rnn.stack_bidirectional_dynamic_rnn(cells(), cells(), tf.constant(x), **options)
+            outputs, *ends = rnn.stack_bidirectional_dynamic_rnn(cells(), cells(), tf.constant(x), **options)
         below = tf.constant(x)
         expected_ends = [], []
         for number, (forward, backward) in enumerate(zip(cells(), cells())):

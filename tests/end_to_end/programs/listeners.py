@@ -11,7 +11,7 @@ compat.install()
 import tensorflow as tf  # noqa: E402
 from spiral import input_fn, model_fn  # noqa: E402
 
-from estimator_trainer.compat.patches import heartbeat  # noqa: E402
+from estimator_trainer.compat.patches import coordination_service  # noqa: E402
 
 PARAMS = {'hidden': 8, 'learning_rate': 0.01, 'batch_size': 16, 'seed': 1, 'start_step': 0}
 
@@ -25,7 +25,7 @@ class StopAtThird(tf.estimator.CheckpointSaverListener):
         return self.saves == 3
 
 
-with heartbeat.put_off():
+with coordination_service.heartbeats_put_off():
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 config = tf.estimator.RunConfig(
     model_dir=sys.argv[1], train_distribute=strategy, save_checkpoints_steps=20, save_summary_steps=0

@@ -11,7 +11,7 @@ compat.bring_up()
 import tensorflow as tf  # noqa: E402
 
 import tf_config  # noqa: E402
-from estimator_trainer.compat.patches import heartbeat  # noqa: E402
+from estimator_trainer.compat.patches import coordination_service  # noqa: E402
 from estimator_trainer.this_process import shared_memory  # noqa: E402
 from estimator_trainer.training import coordination  # noqa: E402
 
@@ -20,7 +20,7 @@ STEPS, BOUND_SECS = 20, 60
 tf.config.threading.set_inter_op_parallelism_threads(4)
 given = tf_config.parse(os.environ['TF_CONFIG'])
 cluster, task = given.cluster, given.task
-with heartbeat.put_off():
+with coordination_service.heartbeats_put_off():
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 listener = shared_memory.Listener()
 coordination.tell(f'address/{task.index}', listener.address)

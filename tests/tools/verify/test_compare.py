@@ -271,10 +271,10 @@ def test_why_an_export_was_not_called():
     text = f"Graph execution error:\n\nDetected at node 'P' defined at (most recent call last):\n{nodes}Node: 'P'\n"
     one = trace()
     one.not_called = [
-        ('export', 'serving_default', recording.told(OpError(f'{text}Could not parse example input.\n\t[[{{')))
+        ('export', 'serving_default', recording.text_of(OpError(f'{text}Could not parse example input.\n\t[[{{')))
     ]
-    one.not_called += [('export', 'predict', recording.told(ValueError('a feature is sparse')))]
-    one.not_called += [('export', '', recording.told(OpError('')))]
+    one.not_called += [('export', 'predict', recording.text_of(ValueError('a feature is sparse')))]
+    one.not_called += [('export', '', recording.text_of(OpError('')))]
     assert [note for note in results._notes(one, []) if 'called' in note] == [
         'Not called: signature serving_default of export: Could not parse example input.',
         'Not called: signature predict of export: a feature is sparse.',

@@ -100,7 +100,7 @@ def test_what_is_recorded_can_be_read(tmp_path):
 
 def test_one_process_records(tmp_path):
     first, second = recording.Recording(tmp_path), recording.Recording(tmp_path)
-    assert first.mine() and not second.mine()
+    assert first.is_recorder() and not second.is_recorder()
     assert traces.read(tmp_path).other_processes == 1
     first._process = os.getppid()  # as after a fork
     first.write('skipped', estimator=0, model_dir='model', call=0)
@@ -109,7 +109,7 @@ def test_one_process_records(tmp_path):
 
 def test_an_event_that_is_half_written_is_none(tmp_path):
     made = recording.Recording(tmp_path)
-    assert made.mine()
+    assert made.is_recorder()
     made.array(np.ones(5), 9)
     made.write('skipped', estimator=0, model_dir='model', call=0)
     with open(tmp_path / recording.EVENTS, 'a') as file:

@@ -13,24 +13,29 @@ what it belongs to.
 The environment variable ESTIMATOR_TRAINER_VERIFY names the JSON file with the settings. `verify` writes it.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os
 import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 VARIABLE = 'ESTIMATOR_TRAINER_VERIFY'
 _ESTIMATORS = 'tensorflow_estimator.python.estimator.'
 
 
-def install():
+def install() -> None:
     """Does what there is to do now, and asks for the rest when the program imports TensorFlow."""
     with open(os.environ[VARIABLE], encoding='utf-8') as file:
         settings = json.load(file)
     hook = _of_compat('hook')
     _of_compat('patches.seeds').install(hook, settings['seed'])
 
-    def patch(name):
-        def patch_module(module):
+    def patch(name: str) -> Callable[..., Any]:
+        def patch_module(module: Any) -> None:
             from estimator_recorder import patches
 
             getattr(patches, name)(module, settings)
@@ -41,7 +46,7 @@ def install():
     hook.after(_ESTIMATORS + 'training', patch('of_train_and_evaluate'))
 
 
-def _of_compat(name):
+def _of_compat(name: str) -> ModuleType:
     """A module of compat: that of compat where compat is at work, else a copy."""
     running = sys.modules.get(f'estimator_trainer.compat.{name}')
     if running is not None:
@@ -49,6 +54,7 @@ def _of_compat(name):
     compat = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     path = os.path.join(compat, *name.split('.')) + '.py'
     spec = importlib.util.spec_from_file_location(f'estimator_recorder.of_compat.{name}', path)
+    assert spec and spec.loader  # it is a file
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

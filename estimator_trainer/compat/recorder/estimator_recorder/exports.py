@@ -1,14 +1,23 @@
 """What an exported model looks like, and what its signatures answer to a batch of the program's own input."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import tensorflow as tf
-from estimator_recorder.recording import told
+
+from estimator_recorder.recording import text_of
+
+if TYPE_CHECKING:
+    from estimator_recorder.recording import Recording
 
 _EXAMPLES = 8
 _ELEMENTS = 4096
 
 
-def read(path, features, recording):
+def read(path: str | bytes, features: Any, recording: Recording) -> dict[str, dict[str, Any]]:
     """`signatures`, by name; `answers` of those that could be called; `not_called`: why not."""
     path = path.decode() if isinstance(path, bytes) else path
     signatures, answers, not_called = {}, {}, {}
@@ -16,7 +25,7 @@ def read(path, features, recording):
         try:
             loaded = tf.compat.v1.saved_model.loader.load(session, ['serve'], path)
         except Exception as error:  # it is exported for training alone, or in a form of the program's own
-            return {'signatures': {}, 'answers': {}, 'not_called': {'': told(error)}}
+            return {'signatures': {}, 'answers': {}, 'not_called': {'': text_of(error)}}
         for name, signature in sorted(loaded.signature_def.items()):
             signatures[name] = _described(signature)
             try:
@@ -24,11 +33,11 @@ def read(path, features, recording):
                 outputs = {key: info.name for key, info in signature.outputs.items()}
                 answers[name] = recording.arrays(session.run(outputs, feed), _ELEMENTS)
             except Exception as error:
-                not_called[name] = told(error)
+                not_called[name] = text_of(error)
     return {'signatures': signatures, 'answers': answers, 'not_called': not_called}
 
 
-def _described(signature):
+def _described(signature: Any) -> dict[str, Any]:
     return {
         'method': signature.method_name,
         'inputs': {key: _tensor(info) for key, info in signature.inputs.items()},
@@ -36,12 +45,12 @@ def _described(signature):
     }
 
 
-def _tensor(info):
+def _tensor(info: Any) -> list[Any]:
     shape = None if info.tensor_shape.unknown_rank else [dim.size for dim in info.tensor_shape.dim]
     return [tf.dtypes.as_dtype(info.dtype).name, shape]
 
 
-def _feed(inputs, features):
+def _feed(inputs: Mapping[str, Any], features: Any) -> dict[str, Any]:
     """What to feed a signature with.
 
     Raises:
@@ -61,7 +70,7 @@ def _feed(inputs, features):
     return {info.name: _some(features[key], info) for key, info in inputs.items()}
 
 
-def _takes_strings(features):
+def _takes_strings(features: Any) -> bool:
     """Whether the one feature is itself a string for each example, so that it need not be a serialized Example."""
     values = list(features.values()) if isinstance(features, dict) else [features]
     return (
@@ -69,7 +78,7 @@ def _takes_strings(features):
     )
 
 
-def _some(value, info):
+def _some(value: Any, info: Any) -> np.ndarray:
     if not isinstance(value, np.ndarray):
         raise ValueError('a feature is sparse')
     shape = _tensor(info)[1]
@@ -77,7 +86,7 @@ def _some(value, info):
     return value[:length] if value.ndim else value
 
 
-def _serialized(features):
+def _serialized(features: Any) -> list[bytes]:
     features = features if isinstance(features, dict) else {'x': features}
     count = min(_EXAMPLES, *(_length(value) for value in features.values()), 10**9)
     examples = []
@@ -95,9 +104,9 @@ def _serialized(features):
     return examples
 
 
-def _length(value):
+def _length(value: Any) -> int:
     return int(value.dense_shape[0]) if hasattr(value, 'dense_shape') else len(value)
 
 
-def _row(value, row):
+def _row(value: Any, row: int) -> Any:
     return value.values[value.indices[:, 0] == row] if hasattr(value, 'dense_shape') else value[row]

@@ -5,10 +5,17 @@ Without it: `verify` cannot see what a program computes
 For: `verify`
 """
 
+from __future__ import annotations
+
 import functools
 import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from estimator_recorder import limits, recording
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _CLOCK = {'throttle_secs': limits.NEVER, 'start_delay_secs': 0}
 
@@ -18,30 +25,30 @@ class _State:
 
     made = None
 
-    def __init__(self, settings):
+    def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
         self.recording = recording.Recording(settings['folder'])
         self.folders = limits.Folders(os.path.join(settings['folder'], 'files'))
         self.budget = limits.Budget(settings['steps'])
-        self.estimators = {}  # model_dir -> number, in the order in which they are used
-        self.calls = {}  # (what, number of the Estimator) -> calls so far
-        self.features = {}  # number of the Estimator -> features of a batch
+        self.estimators: dict[str, int] = {}  # model_dir -> number, in the order in which they are used
+        self.calls: dict[tuple[str, int], int] = {}  # (what, number of the Estimator) -> calls so far
+        self.features: dict[int, Any] = {}  # number of the Estimator -> features of a batch
 
     @classmethod
-    def of(cls, settings):
+    def made_of(cls, settings: dict[str, Any]) -> _State:
         cls.made = cls.made or cls(settings)
         return cls.made
 
-    def where(self, what, estimator):
+    def where(self, what: str, estimator: Any) -> dict[str, Any]:
         """Which Estimator it is, and which of its calls of `what`, for an event."""
         number = self.estimators.setdefault(estimator.model_dir, len(self.estimators))
         call = self.calls[what, number] = self.calls.get((what, number), -1) + 1
-        return {'estimator': number, 'model_dir': self.folders.shown(estimator.model_dir), 'call': call}
+        return {'estimator': number, 'model_dir': self.folders.short_name(estimator.model_dir), 'call': call}
 
 
-def of_estimators(module, settings):
+def of_estimators(module: Any, settings: dict[str, Any]) -> None:
     """Patches the module tensorflow_estimator.python.estimator.estimator."""
-    state = _State.of(settings)
+    state = _State.made_of(settings)
     module.maybe_overwrite_model_dir_and_session_config = _in_own_folder(
         module.maybe_overwrite_model_dir_and_session_config, state
     )
@@ -55,14 +62,14 @@ def of_estimators(module, settings):
     estimator._export_all_saved_models = _recorded_export(estimator._export_all_saved_models, state)
 
 
-def of_train_and_evaluate(module, settings):
+def of_train_and_evaluate(module: Any, settings: dict[str, Any]) -> None:
     """Patches the module tensorflow_estimator.python.estimator.training: max_steps, and no clock."""
-    state = _State.of(settings)
+    state = _State.made_of(settings)
     original = module._TrainingExecutor.__init__
     start_of = _start_of(module.estimator_lib)
 
     @functools.wraps(original)
-    def init(self, estimator, train_spec, eval_spec, *args, **kwargs):
+    def init(self: Any, estimator: Any, train_spec: Any, eval_spec: Any, *args: Any, **kwargs: Any) -> None:
         if isinstance(train_spec, module.TrainSpec) and hasattr(estimator, 'model_dir'):
             start = start_of(estimator.model_dir)
             train_spec = train_spec._replace(
@@ -75,10 +82,10 @@ def of_train_and_evaluate(module, settings):
     module._TrainingExecutor.__init__ = init
 
 
-def _start_of(module):
+def _start_of(module: Any) -> Callable[..., Any]:
     by_variable = module._load_global_step_from_checkpoint_dir
 
-    def start_of(model_dir):
+    def start_of(model_dir: str) -> int:
         """The global step of the last checkpoint. That of a Keras model has no variable of the usual name."""
         import tensorflow as tf
 
@@ -87,9 +94,9 @@ def _start_of(module):
     return start_of
 
 
-def _in_own_folder(original, state):
+def _in_own_folder(original: Callable[..., Any], state: _State) -> Callable[..., Any]:
     @functools.wraps(original)
-    def overwrite(config, model_dir):
+    def overwrite(config: Any, model_dir: str | None) -> Any:
         if config is not None and getattr(config, 'model_dir', None) is not None:
             config = config.replace(model_dir=state.folders.moved(config.model_dir))
         if model_dir or config is None or config.model_dir is None:
@@ -102,12 +109,12 @@ def _in_own_folder(original, state):
     return overwrite
 
 
-def _warm_start(original, state):
-    def moved(path):
+def _warm_start(original: Callable[..., Any], state: _State) -> Callable[..., Any]:
+    def moved(path: Any) -> Any:
         return (state.folders.known(path) or path) if isinstance(path, str) else path
 
     @functools.wraps(original)
-    def settings_of(warm_start_from):
+    def settings_of(warm_start_from: Any) -> Any:
         if hasattr(warm_start_from, 'ckpt_to_initialize_from'):
             path = moved(warm_start_from.ckpt_to_initialize_from)
             return original(warm_start_from._replace(ckpt_to_initialize_from=path))
@@ -116,20 +123,27 @@ def _warm_start(original, state):
     return settings_of
 
 
-def _keeping_batches(original):
+def _keeping_batches(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def call_model_fn(self, features, labels, mode, config):
-        from estimator_recorder import recorded_batches
+    def call_model_fn(self: Any, features: Any, labels: Any, mode: str, config: Any) -> Any:
+        from estimator_recorder import session_hooks
 
-        recorded_batches.keep(features, labels)
+        session_hooks.keep_batch(features, labels)
         return original(self, features, labels, mode, config)
 
     return call_model_fn
 
 
-def _within_budget(original, start_of, state):
+def _within_budget(original: Callable[..., Any], start_of: Callable[[str], int], state: _State) -> Callable[..., Any]:
     @functools.wraps(original)
-    def train(self, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
+    def train(
+        self: Any,
+        input_fn: Callable[..., Any],
+        hooks: Iterable[Any] | None = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
+        saving_listeners: Any = None,
+    ) -> Any:
         wrong = steps is not None and max_steps is not None or any(n is not None and n <= 0 for n in (steps, max_steps))
         if wrong:  # the original says what
             return original(self, input_fn, hooks, steps, max_steps, saving_listeners)
@@ -143,9 +157,16 @@ def _within_budget(original, start_of, state):
     return train
 
 
-def _with_training_hook(original, state):
+def _with_training_hook(original: Callable[..., Any], state: _State) -> Callable[..., Any]:
     @functools.wraps(original)
-    def train(self, estimator_spec, worker_hooks, hooks, global_step_tensor, saving_listeners):
+    def train(
+        self: Any,
+        estimator_spec: Any,
+        worker_hooks: Iterable[Any],
+        hooks: Iterable[Any] | None,
+        global_step_tensor: Any,
+        saving_listeners: Any,
+    ) -> Any:
         from estimator_recorder import session_hooks
 
         where = state.where('train', self)
@@ -155,32 +176,46 @@ def _with_training_hook(original, state):
     return train
 
 
-def _first_batch(state, where, what):
+def _first_batch(state: _State, where: dict[str, Any], what: str) -> tf.compat.v1.train.SessionRunHook:
     from estimator_recorder import session_hooks
 
     keep = functools.partial(state.features.__setitem__, where['estimator'])
     return session_hooks.FirstBatch(state.recording, keep, of=what, **where)
 
 
-def _recorded_evaluation(original, state):
+def _recorded_evaluation(original: Callable[..., Any], state: _State) -> Callable[..., Any]:
     @functools.wraps(original)
-    def evaluate(self, input_fn, steps=None, hooks=None, checkpoint_path=None, name=None):
+    def evaluate(
+        self: Any,
+        input_fn: Callable[..., Any],
+        steps: int | None = None,
+        hooks: Iterable[Any] | None = None,
+        checkpoint_path: str | None = None,
+        name: str | None = None,
+    ) -> Any:
         most = state.settings['eval_steps']
         steps = most if steps is None else min(steps, most)
         where = state.where('evaluation', self)
         hooks = [*(hooks or []), _first_batch(state, where, 'evaluation')]
         metrics = original(self, input_fn, steps, hooks, checkpoint_path, name)
         if metrics:  # none in a task of a cluster that does not evaluate
-            found = {key: value for key, value in metrics.items() if not isinstance(value, bytes)}  # an image
-            state.recording.write('evaluation', name=name, metrics=state.recording.arrays(found, 4096), **where)
+            numbers = {key: value for key, value in metrics.items() if not isinstance(value, bytes)}  # an image
+            state.recording.write('evaluation', name=name, metrics=state.recording.arrays(numbers, 4096), **where)
         return metrics
 
     return evaluate
 
 
-def _recorded_prediction(original, state):
+def _recorded_prediction(original: Callable[..., Any], state: _State) -> Callable[..., Any]:
     @functools.wraps(original)
-    def predict(self, input_fn, predict_keys=None, hooks=None, checkpoint_path=None, yield_single_examples=True):
+    def predict(
+        self: Any,
+        input_fn: Callable[..., Any],
+        predict_keys: Any = None,
+        hooks: Iterable[Any] | None = None,
+        checkpoint_path: str | None = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Any]:
         where = state.where('prediction', self)
         hooks = [*(hooks or []), _first_batch(state, where, 'prediction')]
         made = original(self, input_fn, predict_keys, hooks, checkpoint_path, yield_single_examples)
@@ -194,16 +229,16 @@ def _recorded_prediction(original, state):
     return predict
 
 
-def _recorded_export(original, state):
+def _recorded_export(original: Callable[..., Any], state: _State) -> Callable[..., Any]:
     @functools.wraps(original)
-    def export(self, export_dir_base, *args, **kwargs):
+    def export(self: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> Any:
         from estimator_recorder import exports
 
         base = state.folders.moved(export_dir_base)
         path = original(self, base, *args, **kwargs)
         where = state.where('export', self)
-        found = exports.read(path, state.features.get(where['estimator']), state.recording)
-        state.recording.write('export', folder=state.folders.shown(base), **found, **where)
+        answers = exports.read(path, state.features.get(where['estimator']), state.recording)
+        state.recording.write('export', folder=state.folders.short_name(base), **answers, **where)
         return path
 
     return export

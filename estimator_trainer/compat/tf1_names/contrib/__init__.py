@@ -3,11 +3,14 @@
 names.ini says for each name where it is found; absent.ini says of all others what to use instead.
 """
 
+from __future__ import annotations
+
 import configparser
 import functools
 import importlib
 import pathlib
 import types
+from typing import Any
 
 _HERE = pathlib.Path(__file__).parent
 
@@ -15,17 +18,17 @@ _HERE = pathlib.Path(__file__).parent
 class Contrib(types.ModuleType):
     """One part of tf.contrib, such as tf.contrib.layers. Its names are looked up when they are first used."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         super().__init__(f'tensorflow.contrib.{path}' if path else 'tensorflow.contrib')
         self.__path__ = []
         self._part = path
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith('__'):
             raise AttributeError(name)
-        found = find(f'{self._part}.{name}' if self._part else name)
-        setattr(self, name, found)
-        return found
+        value = find(f'{self._part}.{name}' if self._part else name)
+        setattr(self, name, value)
+        return value
 
 
 @functools.cache
@@ -34,7 +37,7 @@ def root() -> Contrib:
     return Contrib('')
 
 
-def find(path: str):
+def find(path: str) -> Any:
     """What `tf.contrib.<path>` is.
 
     Raises:
@@ -50,7 +53,7 @@ def find(path: str):
         return Contrib(path)
     if _read('absent.ini').has_option('names', f'{part}.{name}'):
         raise AttributeError(absent(path))
-    for target in names[part].get('*', '').split() if names.has_section(part) else ():
+    for target in (names[part].get('*') or '').split() if names.has_section(part) else ():
         try:
             return _target(f'{target}.{name}' if ':' in target else f'{target}:{name}', path)
         except AttributeError:
@@ -77,29 +80,29 @@ def is_in_slim(path: str) -> bool:
         part, name = '.'.join(rest[:length]).partition('.python')[0], '.'.join(rest[length : length + 1])
         if names.has_section(part):
             own = names[part].get(name) if name else None
-            return any(each.startswith('tf_slim') for each in (own or names[part].get('*', '')).split())
+            return any(each.startswith('tf_slim') for each in (own or names[part].get('*') or '').split())
     return False
 
 
-def _is_part(path: str, names) -> bool:
+def _is_part(path: str, names: configparser.ConfigParser) -> bool:
     part, is_written, file = path.partition('.python')
     if is_written:
-        files = names[part].get('.python', '').split() if names.has_section(part) else ()
+        files = (names[part].get('.python') or '').split() if names.has_section(part) else ()
         return any(f'.{each}.'.startswith(f'{file}.') for each in files)
     return any(f'{section}.'.startswith(f'{path}.') for section in names.sections())
 
 
-def _target(target: str, path: str):
+def _target(target: str, path: str) -> Any:
     module, _, names = target.partition(':')
     try:
-        found = importlib.import_module(__package__ + module[3:] if module.startswith('tf1.') else module)
+        loaded = importlib.import_module(__package__ + module[3:] if module.startswith('tf1.') else module)
     except ModuleNotFoundError as error:
         if error.name != 'tf_slim':
             raise
         raise ImportError(
             f'tf.contrib.{path} is in the package tf-slim: pip install "estimator-trainer[tf1]"'
         ) from error
-    return functools.reduce(getattr, names.split('.'), found) if names else found
+    return functools.reduce(getattr, names.split('.'), loaded) if names else loaded
 
 
 def absent(path: str) -> str:
@@ -120,6 +123,6 @@ def absent(path: str) -> str:
 @functools.cache
 def _read(name: str) -> configparser.ConfigParser:
     parser = configparser.ConfigParser(delimiters=('=',), interpolation=None)
-    parser.optionxform = str
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read_string((_HERE / name).read_text(encoding='utf-8'))
     return parser

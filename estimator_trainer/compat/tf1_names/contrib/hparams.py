@@ -3,9 +3,13 @@
 Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/training/HParams
 """
 
+from __future__ import annotations
+
 import json
 import numbers
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _ITEM = re.compile(
     r'\s*(?P<name>[A-Za-z][\w.]*)(\[(?P<index>\d+)\])?\s*=\s*(\[(?P<list>[^\]]*)\]|(?P<value>[^,\[]*))\s*(,|$)'
@@ -23,15 +27,15 @@ class HParams:
 
     _model_structure = None
 
-    def __init__(self, hparam_def=None, model_structure=None, **kwargs):
+    def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any) -> None:
         if hparam_def is not None:
             raise ValueError('HParams: hparam_def is not supported; give the values by name.')
-        self._hparam_types = {}  # name -> (type, whether it is a list)
+        self._hparam_types: dict[str, tuple[type, bool]] = {}  # name -> (type, whether it is a list)
         self._model_structure = model_structure
         for name, value in kwargs.items():
             self.add_hparam(name, value)
 
-    def add_hparam(self, name, value):
+    def add_hparam(self, name: str, value: Any) -> None:
         """Adds a value.
 
         Raises:
@@ -47,7 +51,7 @@ class HParams:
             self._hparam_types[name] = (type(value), False)
         setattr(self, name, value)
 
-    def set_hparam(self, name, value):
+    def set_hparam(self, name: str, value: Any) -> None:
         """Sets a value that was added before.
 
         Raises:
@@ -61,13 +65,13 @@ class HParams:
         cast = [_cast(name, kind, each) for each in value] if is_list else _cast(name, kind, value)
         setattr(self, name, cast)
 
-    def del_hparam(self, name):
+    def del_hparam(self, name: str) -> None:
         """Removes a value, if there is one of this name."""
         if hasattr(self, name):
             delattr(self, name)
             del self._hparam_types[name]
 
-    def parse(self, values):
+    def parse(self, values: str) -> HParams:
         """Sets values from text such as `rate=0.1,layers=[3,4],layers[1]=5`. Returns self.
 
         Raises:
@@ -88,7 +92,7 @@ class HParams:
             self._set_text(name, index, item['list'], item['value'])
         return self
 
-    def _set_text(self, name, index, list_text, text):
+    def _set_text(self, name: str, index: str | None, list_text: str | None, text: str) -> None:
         kind, is_list = self._hparam_types[name]
         if index is not None:
             if not is_list:
@@ -105,26 +109,28 @@ class HParams:
                 raise ValueError(f'Must pass a list for multi-valued parameter: {name}')
             setattr(self, name, _parsed(name, kind, text.strip()))
 
-    def override_from_dict(self, values_dict):
+    def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
         """Sets values by name. Returns self. Raises as set_hparam does."""
         for name, value in values_dict.items():
             self.set_hparam(name, value)
         return self
 
-    def parse_json(self, values_json):
+    def parse_json(self, values_json: str) -> HParams:
         """Sets values from a JSON object. Returns self. Raises as set_hparam does."""
         return self.override_from_dict(json.loads(values_json))
 
-    def to_json(self, indent=None, separators=None, sort_keys=False):
+    def to_json(
+        self, indent: int | str | None = None, separators: tuple[str, str] | None = None, sort_keys: bool = False
+    ) -> str:
         """The values as a JSON object, without those that are functions."""
         values = {name: value for name, value in self.values().items() if not callable(value)}
         return json.dumps(values, indent=indent, separators=separators, sort_keys=sort_keys)
 
-    def values(self):
+    def values(self) -> dict[str, Any]:
         """{name: value}"""
         return {name: getattr(self, name) for name in self._hparam_types}
 
-    def get(self, key, default=None):
+    def get(self, key: str, default: Any = None) -> Any:
         """The value of this name, or the default.
 
         Raises:
@@ -138,23 +144,23 @@ class HParams:
                 _cast(key, kind, each)
         return getattr(self, key)
 
-    def get_model_structure(self):
+    def get_model_structure(self) -> Any:
         return self._model_structure
 
-    def set_model_structure(self, model_structure):
+    def set_model_structure(self, model_structure: Any) -> None:
         self._model_structure = model_structure
 
-    def __contains__(self, key):
+    def __contains__(self, key: str) -> bool:
         return key in self._hparam_types
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(sorted(self.values().items()))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'HParams({self})'
 
 
-def _cast(name, kind, value):
+def _cast(name: str, kind: type, value: Any) -> Any:
     """value as that type, if nothing is lost. Raises ValueError."""
     if kind is type(None) or value is None or isinstance(value, kind) and not isinstance(value, bool):
         return value
@@ -171,7 +177,7 @@ def _cast(name, kind, value):
     return kind(value)
 
 
-def _parsed(name, kind, text):
+def _parsed(name: str, kind: type, text: str) -> Any:
     """The value of that type that the text says. Raises ValueError."""
     try:
         if kind is bool:

@@ -3,6 +3,8 @@
 Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/learn/datasets/mnist
 """
 
+from __future__ import annotations
+
 import collections
 import gzip
 import os
@@ -10,6 +12,7 @@ import shutil
 import struct
 import tempfile
 import urllib.request
+from typing import Any
 
 import numpy as np
 
@@ -27,20 +30,22 @@ class DataSet:
         epochs_completed: how often next_batch has come to the end.
     """
 
-    def __init__(self, images, labels, seed=None):
+    def __init__(self, images: np.ndarray, labels: np.ndarray, seed: int | None = None) -> None:
         self.images, self.labels = images, labels
         self.num_examples, self.epochs_completed = len(images), 0
         self._random = np.random if seed is None else np.random.RandomState(seed)
         self._order, self._position = np.arange(self.num_examples), 0
 
-    def next_batch(self, batch_size, fake_data=False, shuffle=True):
+    def next_batch(
+        self, batch_size: int, fake_data: bool = False, shuffle: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(images, labels) of the next examples. Each epoch has an order of its own, unless shuffle is False.
 
         A batch may begin in one epoch and end in the next.
         """
         if fake_data:
             raise ValueError('There are no fake data here')
-        chosen = []
+        chosen: list[int] = []
         while len(chosen) < batch_size:
             if self._position == self.num_examples:
                 self.epochs_completed += 1
@@ -54,15 +59,15 @@ class DataSet:
 
 
 def read_data_sets(
-    train_dir,
-    fake_data=False,
-    one_hot=False,
-    dtype=np.float32,
-    reshape=True,
-    validation_size=5000,
-    seed=None,
-    source_url=DEFAULT_SOURCE_URL,
-):
+    train_dir: str,
+    fake_data: bool = False,
+    one_hot: bool = False,
+    dtype: Any = np.float32,
+    reshape: bool = True,
+    validation_size: int = 5000,
+    seed: int | None = None,
+    source_url: str = DEFAULT_SOURCE_URL,
+) -> Datasets:
     """Reads MNIST from the four .gz files in train_dir, and fetches those that are not there.
 
     Args:
@@ -94,7 +99,7 @@ def read_data_sets(
     return Datasets(*(DataSet(*each, seed=seed) for each in (train, validation, test)))
 
 
-def load_mnist(train_dir='MNIST-data'):
+def load_mnist(train_dir: str = 'MNIST-data') -> Datasets:
     """read_data_sets as it is by default."""
     return read_data_sets(train_dir)
 
@@ -103,14 +108,14 @@ def load_mnist(train_dir='MNIST-data'):
 DATASETS = {'mnist': load_mnist}
 
 
-def load_dataset(name, size='small', test_with_fake_data=False):
+def load_dataset(name: str, size: str = 'small', test_with_fake_data: bool = False) -> Datasets:
     """tf.contrib.learn.datasets.load_dataset: of its data sets only 'mnist'."""
     if name != 'mnist':
         raise ValueError(f"load_dataset has only 'mnist' here, not '{name}': use the package tensorflow-datasets")
     return load_mnist()
 
 
-def _read(folder, name, source_url):
+def _read(folder: str, name: str, source_url: str) -> np.ndarray:
     """The array of an idx file."""
     path = os.path.join(folder, name)
     if not os.path.exists(path):
@@ -123,7 +128,7 @@ def _read(folder, name, source_url):
     return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(shape)
 
 
-def _fetch(url, path):
+def _fetch(url: str, path: str) -> None:
     os.makedirs(os.path.dirname(path) or '.', exist_ok=True)
     print(f'Fetching {url}', flush=True)
     with tempfile.NamedTemporaryFile(dir=os.path.dirname(path) or '.', delete=False) as file:

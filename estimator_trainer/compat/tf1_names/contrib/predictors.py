@@ -3,6 +3,11 @@
 Behaviour: https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/predictor
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import tensorflow as tf
 
 _v1 = tf.compat.v1
@@ -12,16 +17,22 @@ _DEFAULT_KEY = 'serving_default'
 class Predictor:
     """Calls a model. The graph and the session stay until the object is gone."""
 
-    def __init__(self, graph, session, feed_tensors, fetch_tensors):
+    def __init__(
+        self,
+        graph: tf.Graph,
+        session: tf.compat.v1.Session,
+        feed_tensors: dict[str, tf.Tensor],
+        fetch_tensors: dict[str, tf.Tensor],
+    ) -> None:
         self._graph, self._session = graph, session
         self._feed_tensors, self._fetch_tensors = feed_tensors, fetch_tensors
 
     @property
-    def graph(self):
+    def graph(self) -> tf.Graph:
         return self._graph
 
     @property
-    def session(self):
+    def session(self) -> tf.compat.v1.Session:
         return self._session
 
     @property
@@ -32,7 +43,7 @@ class Predictor:
     def fetch_tensors(self) -> dict:
         return self._fetch_tensors
 
-    def __call__(self, input_dict) -> dict:
+    def __call__(self, input_dict: Mapping[str, Any]) -> dict:
         """{output: array} for {input: array}.
 
         Raises:
@@ -50,15 +61,15 @@ class SavedModelPredictor(Predictor):
 
     def __init__(
         self,
-        export_dir,
-        signature_def_key=None,
-        signature_def=None,
-        input_names=None,
-        output_names=None,
-        tags=None,
-        graph=None,
-        config=None,
-    ):
+        export_dir: str,
+        signature_def_key: str | None = None,
+        signature_def: Any = None,
+        input_names: dict[str, str] | None = None,
+        output_names: dict[str, str] | None = None,
+        tags: str | None = None,
+        graph: tf.Graph | None = None,
+        config: tf.compat.v1.ConfigProto | None = None,
+    ) -> None:
         _check(signature_def_key, signature_def, input_names, output_names)
         graph = graph or tf.Graph()
         with graph.as_default():
@@ -67,13 +78,21 @@ class SavedModelPredictor(Predictor):
         if input_names is None:
             signature_def = signature_def or _signature(loaded.signature_def, signature_def_key or _DEFAULT_KEY)
             input_names, output_names = _names(signature_def.inputs), _names(signature_def.outputs)
+        assert output_names is not None  # as _check has seen
         super().__init__(graph, session, _tensors(graph, input_names), _tensors(graph, output_names))
 
 
 class CoreEstimatorPredictor(Predictor):
     """One output of an Estimator, with the weights of its last checkpoint."""
 
-    def __init__(self, estimator, prediction_input_fn, output_key=None, graph=None, config=None):
+    def __init__(
+        self,
+        estimator: tf.estimator.Estimator,
+        prediction_input_fn: Callable[..., Any],
+        output_key: str | None = None,
+        graph: tf.Graph | None = None,
+        config: tf.compat.v1.ConfigProto | None = None,
+    ) -> None:
         if not isinstance(estimator, (tf.estimator.Estimator, _v1.estimator.Estimator)):
             raise TypeError(f'from_estimator needs an Estimator of tf.estimator, and this is a {type(estimator)}')
         graph = graph or tf.Graph()
@@ -96,14 +115,14 @@ class CoreEstimatorPredictor(Predictor):
 
 
 def from_saved_model(
-    export_dir,
-    signature_def_key=None,
-    signature_def=None,
-    input_names=None,
-    output_names=None,
-    tags=None,
-    graph=None,
-    config=None,
+    export_dir: str,
+    signature_def_key: str | None = None,
+    signature_def: Any = None,
+    input_names: dict[str, str] | None = None,
+    output_names: dict[str, str] | None = None,
+    tags: str | None = None,
+    graph: tf.Graph | None = None,
+    config: tf.compat.v1.ConfigProto | None = None,
 ) -> SavedModelPredictor:
     """A predictor of an exported model.
 
@@ -126,7 +145,11 @@ def from_saved_model(
 
 
 def from_estimator(
-    estimator, serving_input_receiver_fn, output_key=None, graph=None, config=None
+    estimator: tf.estimator.Estimator,
+    serving_input_receiver_fn: Callable[..., Any],
+    output_key: str | None = None,
+    graph: tf.Graph | None = None,
+    config: tf.compat.v1.ConfigProto | None = None,
 ) -> CoreEstimatorPredictor:
     """A predictor of an Estimator.
 
@@ -140,7 +163,12 @@ def from_estimator(
     return CoreEstimatorPredictor(estimator, serving_input_receiver_fn, output_key, graph, config)
 
 
-def _check(signature_def_key, signature_def, input_names, output_names):
+def _check(
+    signature_def_key: str | None,
+    signature_def: Any,
+    input_names: dict[str, str] | None,
+    output_names: dict[str, str] | None,
+) -> None:
     if signature_def_key is not None and signature_def is not None:
         raise ValueError('Give a signature_def_key or a signature_def, not both.')
     if (input_names is None) != (output_names is None):
@@ -149,15 +177,15 @@ def _check(signature_def_key, signature_def, input_names, output_names):
         raise ValueError('With input_names and output_names, a signature says nothing: give the one or the other.')
 
 
-def _signature(signatures, key):
+def _signature(signatures: Mapping[str, Any], key: str) -> Any:
     if key not in signatures:
         raise ValueError(f'There is no signature "{key}". There are: {", ".join(sorted(signatures))}')
     return signatures[key]
 
 
-def _names(tensor_infos):
+def _names(tensor_infos: Mapping[str, Any]) -> dict[str, str]:
     return {name: info.name for name, info in tensor_infos.items()}
 
 
-def _tensors(graph, names):
+def _tensors(graph: tf.Graph, names: Mapping[str, str]) -> dict[str, tf.Tensor]:
     return {name: graph.get_tensor_by_name(tensor) for name, tensor in names.items()}

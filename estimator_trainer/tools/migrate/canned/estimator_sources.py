@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 
-from estimator_trainer.compat import tf1_advice
+from estimator_trainer.compat import cures
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.migrate import loaded_run as runs
 from estimator_trainer.tools.migrate.canned.conversion import CannedEstimator
@@ -72,7 +72,7 @@ def _named(what):
         yield
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        old = tf1_advice.old_name(error, sys.modules.get('tensorflow'))
+        old = cures.old_name(error, sys.modules.get('tensorflow'))
         if old:
             raise UsageError(
                 f'{what} raises {type(error).__name__}: {str(error).rstrip(".")}. {old} is of TensorFlow 1: write '

@@ -1,6 +1,6 @@
 """The head of a canned Estimator as plain JSON."""
 
-from estimator_trainer.compat.patches import head_settings
+from estimator_trainer.compat.patches import canned_estimators
 from estimator_trainer.tools.migrate.canned.columns import Unsupported
 
 _HEADS = {
@@ -28,28 +28,28 @@ def description(head) -> dict:
     kind = type(head).__name__
     if kind not in _HEADS:
         raise Unsupported(f'the head {kind}')
-    if head_settings.setting(head, 'loss_fn') is not None and kind not in (
+    if canned_estimators.head_setting(head, 'loss_fn') is not None and kind not in (
         'PoissonRegressionHead',
         'LogisticRegressionHead',
     ):
         raise Unsupported(f'the loss_fn of {kind}')
     name = _HEADS[kind]
-    if name == 'regression' and head_settings.setting(head, 'inverse_link_fn') is not None:
+    if name == 'regression' and canned_estimators.head_setting(head, 'inverse_link_fn') is not None:
         raise Unsupported(f'the inverse_link_fn of {kind}')
-    if name == 'poisson' and not head_settings.setting(head, 'compute_full_loss'):
+    if name == 'poisson' and not canned_estimators.head_setting(head, 'compute_full_loss'):
         name = 'poisson_without_full_loss'
-    reduction = str(head_settings.setting(head, 'loss_reduction', 'sum_over_batch_size'))
-    weight = head_settings.setting(head, 'weight_column')
+    reduction = str(canned_estimators.head_setting(head, 'loss_reduction', 'sum_over_batch_size'))
+    weight = canned_estimators.head_setting(head, 'weight_column')
     if weight is not None and not isinstance(weight, str):
         if getattr(weight, 'normalizer_fn', None):
             raise Unsupported('a weight_column with a normalizer_fn')
         if tuple(weight.shape) != (1,):
             raise Unsupported(f'a weight_column of shape {tuple(weight.shape)}; a weight for each example, which')
         weight = weight.key
-    vocabulary = head_settings.setting(head, 'label_vocabulary')
+    vocabulary = canned_estimators.head_setting(head, 'label_vocabulary')
     return {
         'kind': name,
-        'n_classes': {'binary': 2}.get(name) or head_settings.setting(head, 'n_classes'),
+        'n_classes': {'binary': 2}.get(name) or canned_estimators.head_setting(head, 'n_classes'),
         'label_vocabulary': [word if isinstance(word, str) else word.decode() for word in vocabulary or ()] or None,
         'weight_column': weight,
         'loss_reduction': _REDUCTIONS.get(reduction, reduction),

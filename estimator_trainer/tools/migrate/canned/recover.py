@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import applied_gradients, canned_functions, estimators
+from estimator_trainer.compat.patches import canned_estimators, estimators, optimizer_parts
 
 _PART = re.compile(r'/part_\d+$')
 
@@ -53,9 +53,9 @@ def read(estimator, features, labels, known=lambda optimizer: optimizer) -> Reco
     calls, updates, chosen, applied = [], [], [], []
     with (
         tf.Graph().as_default(),
-        canned_functions.told(calls),
-        canned_functions.chosen_optimizers(chosen),
-        applied_gradients.replaced(_told(updates, applied, known)),
+        canned_estimators.recorded_calls(calls),
+        canned_estimators.chosen_optimizers(chosen),
+        optimizer_parts.apply_gradients_replaced(_told(updates, applied, known)),
     ):
         tf.compat.v1.train.get_or_create_global_step()
         in_graph = [tf.nest.map_structure(_in_graph, batch, expand_composites=False) for batch in (features, labels)]

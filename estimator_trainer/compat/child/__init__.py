@@ -1,1 +1,0 @@
-"""The folder that `compat run` puts on PYTHONPATH; see sitecustomize.py."""

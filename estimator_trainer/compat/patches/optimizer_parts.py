@@ -1,0 +1,148 @@
+"""The settings of an optimizer, and all of its variables before the first step.
+
+Touches: _hyper, _initial_decay, _momentum, _name and _create_all_weights of tf.keras.optimizers.legacy; private
+  attributes of the optimizers of tf.compat.v1.train
+Without it: Keras's loops cannot restore an optimizer before its first step, and `migrate` cannot read the settings
+  of one
+For: the trainer and `migrate`
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+
+def settings(optimizer: Any) -> dict[str, Any]:
+    """{name: number, tensor or schedule} of one of tf.keras.optimizers.legacy. Its attributes, and get_config, would
+    make variables or compute a rate."""
+    return optimizer._hyper
+
+
+def setting(optimizer: Any, name: str) -> Any:
+    """One of tf.keras.optimizers.legacy: a setting that may be outside `settings`."""
+    if name in optimizer._hyper:
+        return optimizer._hyper[name]
+    return getattr(optimizer, name if hasattr(optimizer, name) else f'_{name}')
+
+
+def decay(optimizer: Any) -> Any:
+    """The inverse decay over time of one of tf.keras.optimizers.legacy."""
+    return optimizer._initial_decay
+
+
+def has_momentum(optimizer: Any) -> bool:
+    """Whether one of tf.keras.optimizers.legacy.SGD has a momentum."""
+    return optimizer._momentum
+
+
+def name_of(optimizer: Any) -> str | None:
+    """Its name, which its slots have as well; None: it has none."""
+    return getattr(optimizer, '_name', None)
+
+
+def create_variables(optimizer: Any, variables: Iterable[tf.Variable]) -> None:
+    """Makes the slots of these variables, and the counter of steps."""
+    optimizer._create_all_weights(variables)
+
+
+def setting_of_v1(optimizer: Any, names: Iterable[str]) -> Any:
+    """The first of the attributes `_name` that one of tf.compat.v1.train has."""
+    return next(getattr(optimizer, f'_{name}') for name in names if hasattr(optimizer, f'_{name}'))
+
+
+def slot_name_of_v1(optimizer: Any, slot: str) -> str:
+    """What an optimizer of tf.compat.v1.train calls this slot in a graph."""
+    own = getattr(optimizer, {'accumulator': '_accum_name', 'linear': '_linear_name'}.get(slot, ''), None)
+    return own or optimizer._name
+
+
+@contextlib.contextmanager
+def apply_gradients_replaced(
+    by: Callable[[Callable[..., Any]], Callable[..., Any]], refuse: Callable[..., Any] | None = None
+) -> Iterator[None]:
+    """Within it, optimizers call by(original) in place of their apply_gradients.
+
+    Touches: apply_gradients of tf.compat.v1.train.Optimizer, tf.keras.optimizers.legacy.Optimizer and
+      tf.compat.v1.train.SyncReplicasOptimizer
+    Without it: --sync_ps cannot apply the mean of all workers, and `migrate` cannot tell which optimizer trains what
+    For: the trainer and `migrate`
+
+    Args:
+        by: (apply_gradients of a class) -> what takes its place.
+        refuse: takes the place of that of a SyncReplicasOptimizer; None: that one is left alone.
+    """
+    v1 = tf.compat.v1.train
+    patched = {kind: kind.apply_gradients for kind in (v1.Optimizer, tf.keras.optimizers.legacy.Optimizer)}
+    refused = v1.SyncReplicasOptimizer.apply_gradients
+    for kind, original in patched.items():
+        kind.apply_gradients = by(original)
+    if refuse:
+        v1.SyncReplicasOptimizer.apply_gradients = refuse
+    try:
+        yield
+    finally:
+        for kind, original in patched.items():
+            kind.apply_gradients = original
+        v1.SyncReplicasOptimizer.apply_gradients = refused
+
+
+class Momentum(tf.keras.optimizers.legacy.Optimizer):
+    """tf.compat.v1.train.MomentumOptimizer as one of tf.keras.optimizers.legacy.
+
+    Touches: what tf.keras.optimizers.legacy.Optimizer has for its subclasses: _set_hyper, _prepare_local and others
+    Without it: --optimizer=momentum would train other weights in Keras's loops than in an Estimator
+    For: the trainer
+
+    The velocity sums gradients, and the rate multiplies it. Keras's SGD sums gradients times rate: with a rate that
+    changes this is another computation. Slot: 'momentum'.
+    """
+
+    _HAS_AGGREGATE_GRAD = True
+
+    def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.9, name: str = 'Momentum', **kwargs: Any) -> None:
+        super().__init__(name, **kwargs)
+        self._set_hyper('learning_rate', kwargs.get('lr', learning_rate))
+        self._set_hyper('momentum', momentum)
+
+    def _create_slots(self, var_list: Iterable[tf.Variable]) -> None:
+        for variable in var_list:
+            self.add_slot(variable, 'momentum')
+
+    def _prepare_local(self, var_device: str, var_dtype: tf.DType, apply_state: dict[Any, Any]) -> None:
+        super()._prepare_local(var_device, var_dtype, apply_state)
+        apply_state[(var_device, var_dtype)]['momentum'] = tf.identity(self._get_hyper('momentum', var_dtype))
+
+    def _resource_apply_dense(
+        self, grad: tf.Tensor, var: tf.Variable, apply_state: dict[Any, Any] | None = None
+    ) -> tf.Operation:
+        return self._apply(tf.raw_ops.ResourceApplyMomentum, var, apply_state, grad=grad)
+
+    def _resource_apply_sparse(
+        self, grad: tf.Tensor, var: tf.Variable, indices: tf.Tensor, apply_state: dict[Any, Any] | None = None
+    ) -> tf.Operation:
+        return self._apply(tf.raw_ops.ResourceSparseApplyMomentum, var, apply_state, grad=grad, indices=indices)
+
+    def _apply(
+        self, kernel: Callable[..., Any], var: tf.Variable, apply_state: dict[Any, Any] | None, **gradient: Any
+    ) -> tf.Operation:
+        key = var.device, var.dtype.base_dtype
+        now = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
+        return kernel(
+            var=var.handle,
+            accum=self.get_slot(var, 'momentum').handle,
+            lr=now['lr_t'],
+            momentum=now['momentum'],
+            use_locking=self._use_locking,
+            **gradient,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            'learning_rate': self._serialize_hyperparameter('learning_rate'),
+            'momentum': self._serialize_hyperparameter('momentum'),
+        }

@@ -1,0 +1,49 @@
+"""Private names of libraries beside TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import optuna
+
+_MOST_SECS = 1.0
+
+
+@contextlib.contextmanager
+def short_download_pauses() -> Iterator[None]:
+    """Within it, a request that TFDS repeats pauses for a second at most, and nothing is said of it.
+
+    Touches: urllib3.Retry.get_backoff_time, and the logger of urllib3
+    Without it: a task without a network says only after 200 s that it cannot download its data set
+    For: the trainer
+    """
+    import urllib3
+
+    logger, pause = logging.getLogger('urllib3'), urllib3.Retry.get_backoff_time
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    urllib3.Retry.get_backoff_time = lambda retry: min(_MOST_SECS, pause(retry))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        urllib3.Retry.get_backoff_time = pause
+
+
+def optuna_trial(study: optuna.Study, frozen: optuna.trial.FrozenTrial) -> optuna.Trial:
+    """A trial of an Optuna study by its number.
+
+    Touches: FrozenTrial._trial_id
+    Without it: `sweep` cannot tell Optuna of the evaluations of a trial that another process has begun
+    For: `sweep`
+
+    Optuna gives only what it was at a moment.
+    """
+    import optuna
+
+    return optuna.trial.Trial(study, frozen._trial_id)
