@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-_here = threading.local()
+_of_thread = threading.local()
 
 
 @contextlib.contextmanager
@@ -24,16 +24,16 @@ def times(count: int) -> Iterator[None]:
     for kind in (tf.distribute.Strategy, tf.compat.v1.distribute.Strategy):
         if not isinstance(kind.num_replicas_in_sync, _Multiplied):
             kind.num_replicas_in_sync = _Multiplied(kind.num_replicas_in_sync)
-    before, _here.factor = factor(), count
+    before, _of_thread.factor = factor(), count
     try:
         yield
     finally:
-        _here.factor = before
+        _of_thread.factor = before
 
 
 def factor() -> int:
     """By what `num_replicas_in_sync` is multiplied here."""
-    return getattr(_here, 'factor', 1)
+    return getattr(_of_thread, 'factor', 1)
 
 
 class _Multiplied(property):
