@@ -20,10 +20,9 @@ setup(
         'estimator_trainer.compat.internals': ['*.ini'],
         'estimator_trainer.compat.tf1_names.contrib': ['*.ini'],
         'estimator_trainer.tools': ['*.jinja'],
-        'estimator_trainer.tools.parity': ['*.jinja'],
+        'estimator_trainer.tools.comparison': ['*.jinja'],
         'estimator_trainer.tools.report': ['*.jinja'],
         'estimator_trainer.tools.assess': ['*.jinja', '*.ini', '*.txt'],
-        'estimator_trainer.tools.verify': ['*.jinja'],
     },
     python_requires='>=3.10,<3.14',  # where TensorFlow 2.21 has wheels
     packages=find_packages(include=['estimator_trainer', 'estimator_trainer.*', 'tf_config', 'tf_config.*']),

@@ -15,17 +15,17 @@ from estimator_trainer.config.trainer_config import TrainerConfig  # noqa: E402
 from estimator_trainer.run_dir import written_files  # noqa: E402
 from estimator_trainer.supervisor.options import ClusterFlags  # noqa: E402
 from estimator_trainer.tools.assess.assess_command import AssessFlags  # noqa: E402
+from estimator_trainer.tools.comparison.parity_command import ParityFlags  # noqa: E402
+from estimator_trainer.tools.comparison.verify_command import VerifyFlags  # noqa: E402
 from estimator_trainer.tools.finished.evaluate import EvaluateFlags  # noqa: E402
 from estimator_trainer.tools.finished.export import ExportFlags  # noqa: E402
 from estimator_trainer.tools.inspection.inspect_command import InspectFlags  # noqa: E402
 from estimator_trainer.tools.migrate.migrate_command import MigrateFlags  # noqa: E402
-from estimator_trainer.tools.parity.parity_command import ParityFlags  # noqa: E402
 from estimator_trainer.tools.predict.predict_command import PredictFlags  # noqa: E402
 from estimator_trainer.tools.report.report_command import ReportFlags  # noqa: E402
 from estimator_trainer.tools.status.status_command import StatusFlags  # noqa: E402
 from estimator_trainer.tools.sweep.sweep_command import SweepFlags  # noqa: E402
 from estimator_trainer.tools.track.track_command import TrackFlags  # noqa: E402
-from estimator_trainer.tools.verify.verify_command import VerifyFlags  # noqa: E402
 
 PAGE = ROOT / 'docs' / 'reference.md'
 

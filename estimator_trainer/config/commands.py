@@ -105,12 +105,12 @@ COMMANDS = {
         'says whether Estimators work with the packages installed here, and how to run a program',
     ),
     'verify': Command(
-        'estimator_trainer.tools.verify.verify_command',
+        'estimator_trainer.tools.comparison.verify_command',
         'check',
         'trains a program in two environments, and says whether and where they compute something else',
     ),
     'parity': Command(
-        'estimator_trainer.tools.parity.parity_command',
+        'estimator_trainer.tools.comparison.parity_command',
         'check',
         'trains a job with every loop, and compares the weights of each step',
     ),

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 PROGRAMS = pathlib.Path(__file__).parent / 'programs'
-# Seeds with which no two inputs of a maximum are so close that rounding chooses; see parity.report.
+# Seeds with which no two inputs of a maximum are so close that rounding chooses; see parity_results.TIES.
 JOBS = {
     'mnist': ['--job=short_batches:mnist', '--param=learning_rate=0.1', '--seed=3'],
     'fashion_mnist': ['--job=short_batches:fashion_mnist', '--param=learning_rate=0.1', '--seed=3'],

@@ -13,12 +13,11 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import config_file, files_of_others, ownership
 from estimator_trainer.submit import submit_command
 from estimator_trainer.tools.assess import assess_command
+from estimator_trainer.tools.comparison import parity_command, verify_command
 from estimator_trainer.tools.inspection import inspect_command
 from estimator_trainer.tools.migrate import migrate_command
-from estimator_trainer.tools.parity import parity_command
 from estimator_trainer.tools.report import report_command
 from estimator_trainer.tools.sweep import katib, sweep_command
-from estimator_trainer.tools.verify import verify_command
 from tests.tools.report import model_dirs
 
 DESCRIPTION = os.path.join(os.path.dirname(__file__), '../../deploy/mnist_two_workers.yaml')

@@ -13,12 +13,12 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import written_files
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.tools.assess.assess_command import AssessFlags
+from estimator_trainer.tools.comparison.parity_command import ParityFlags
+from estimator_trainer.tools.comparison.verify_command import VerifyFlags
 from estimator_trainer.tools.inspection.inspect_command import InspectFlags
 from estimator_trainer.tools.migrate.migrate_command import MigrateFlags
-from estimator_trainer.tools.parity.parity_command import ParityFlags
 from estimator_trainer.tools.predict.predict_command import PredictFlags
 from estimator_trainer.tools.sweep.sweep_command import SweepFlags
-from estimator_trainer.tools.verify.verify_command import VerifyFlags
 
 ROOT = pathlib.Path(__file__).parents[2]
 EVERY = (

@@ -35,7 +35,7 @@ def test_run_dir_imports_what_its_docstring_says():
     assert tensorflow == {'checkpoint_errors', 'checkpoints', 'summaries', 'v1_checkpoints'}
 
 
-@pytest.mark.parametrize('package', ['tools/parity', 'run_dir'])
+@pytest.mark.parametrize('package', ['tools/comparison', 'run_dir'])
 def test_the_modules_that_a_docstring_names_are_there(package):
     text = ast.get_docstring(ast.parse((ROOT / package / '__init__.py').read_text()))
     for name in re.findall(r'`(\w+)`', text):

@@ -27,7 +27,7 @@ ALLOWED = {  # file -> what its calls have to do with, each with its own proof
     'storage/fetch.py': 'the whole scratch folder, to a name of its own',
     'tools/migrate/archive.py': 'the file that the command was asked for',
     'tools/predict/prediction.py': 'the result; that nothing is there was looked at',
-    'tools/verify/program_runs.py': 'a folder of this process',
+    'tools/comparison/verify_runs.py': 'a folder of this process',
 }
 
 

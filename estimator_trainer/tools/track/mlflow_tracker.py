@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 _SETTINGS = {  # of the library, which reads them when it is imported; the user's own come first
     'MLFLOW_HTTP_REQUEST_TIMEOUT': '30',
@@ -17,18 +18,18 @@ from mlflow import MlflowClient  # noqa: E402
 from mlflow.entities import Metric, Param, RunTag  # noqa: E402
 from mlflow.exceptions import MlflowException, RestException  # noqa: E402
 
-from estimator_trainer.tools.track.tracker import (  # noqa: E402
+from estimator_trainer.tools.track.adapters import (  # noqa: E402
     RUNNING,
     EntryDeleted,
     MetricsLine,
     TrackedRun,
     TrackerRefused,
     TrackerUnavailable,
+    asked,
     words_of,
 )
 
 _KEY = 'estimator_trainer.run'  # the tag by which a run is found whose making was interrupted
-_EXPERIMENT = 'MLFLOW_EXPERIMENT_NAME'
 _MOST_METRICS, _MOST_PARAMS = 1000, 100  # of one request
 _LONGEST_NAME, _LONGEST_PARAM, _LONGEST_TAG = 250, 6000, 5000  # characters
 
@@ -45,15 +46,14 @@ class MlflowTracker:
 
     def begin(self, run: TrackedRun, entry: str) -> str:
         try:
-            entry_there = self._ask(self._client.get_run, entry) if entry else self._make(run)
+            there = self._ask(self._client.get_run, entry) if entry else self._make(run)
         except TrackerRefused as error:
             raise TrackerUnavailable(str(error)) from error
-        if entry_there.info.lifecycle_stage == 'deleted':
-            raise EntryDeleted
-        self._run_id = entry_there.info.run_id
-        if entry_there.info.status != RUNNING:
+        self._refuse_deleted(there)
+        self._run_id = there.info.run_id
+        if there.info.status != RUNNING:
             self._ask(self._client.update_run, self._run_id, status=RUNNING)
-        self._describe(run.params, run.tags, entry_there.data.params, entry_there.data.tags)
+        self._describe(run, there.data.params, there.data.tags)
         return self._run_id
 
     def lines(self, lines: Sequence[MetricsLine]) -> None:
@@ -66,8 +66,7 @@ class MlflowTracker:
             try:
                 self._ask(self._client.log_batch, self._run_id, metrics=metrics[first : first + _MOST_METRICS])
             except TrackerRefused:
-                if self._ask(self._client.get_run, self._run_id).info.lifecycle_stage == 'deleted':
-                    raise EntryDeleted from None
+                self._refuse_deleted(self._ask(self._client.get_run, self._run_id))
                 raise
 
     def export(self, folder: str, name: str) -> None:
@@ -78,48 +77,47 @@ class MlflowTracker:
             self._ask(self._client.set_terminated, self._run_id, status, int(at * 1000))
 
     def _make(self, run: TrackedRun):
-        name = os.environ.get(_EXPERIMENT) or run.group
+        name = os.environ.get('MLFLOW_EXPERIMENT_NAME') or run.group
         experiment = self._ask(self._client.get_experiment_by_name, name)
-        if experiment is None:
-            try:
-                ident = self._ask(self._client.create_experiment, name)
-            except (TrackerUnavailable, TrackerRefused):  # another run has just made it
-                experiment = self._ask(self._client.get_experiment_by_name, name)
-                if experiment is None:
-                    raise
-        ident = experiment.experiment_id if experiment else ident
-        interrupted = self._ask(self._client.search_runs, [ident], f"tags.`{_KEY}` = '{run.key}'", max_results=1)
-        if interrupted:
-            return interrupted[0]
-        return self._ask(
-            self._client.create_run, ident, start_time=int(run.began * 1000), tags={_KEY: run.key}, run_name=run.name
-        )
-
-    def _describe(self, params: Mapping, tags: Mapping, sent_params: Mapping, sent_tags: Mapping) -> None:
-        """MLflow keeps the first value of a param. Where a run goes on with another, a tag has the new one."""
-        texts = {_name_of(name): str(value)[:_LONGEST_PARAM] for name, value in params.items()}
-        changed = {name: value for name, value in texts.items() if sent_params.get(name, value) != value}
-        tag_texts = {_name_of(name): value[:_LONGEST_TAG] for name, value in {**tags, **changed}.items()}
-        new_params = [Param(name, value) for name, value in texts.items() if name not in sent_params]
-        new_tags = [RunTag(name, value) for name, value in tag_texts.items() if sent_tags.get(name) != value]
-        for first in range(0, max(len(new_params), len(new_tags)), _MOST_PARAMS):
-            part = slice(first, first + _MOST_PARAMS)
-            self._ask(self._client.log_batch, self._run_id, params=new_params[part], tags=new_tags[part])
-
-    def _ask(self, call: Callable, *args, **kwargs):
         try:
-            return call(*args, **kwargs)
-        except MlflowException as error:
-            # A page of another server, or of a proxy, with code 404 says nothing of the run.
-            if error.error_code == 'RESOURCE_DOES_NOT_EXIST' and (self._local or isinstance(error, RestException)):
-                raise EntryDeleted from error
-            if error.error_code in ('INVALID_PARAMETER_VALUE', 'BAD_REQUEST'):
-                raise TrackerRefused(words_of(error)) from error
-            raise TrackerUnavailable(words_of(error)) from error
-        except (TrackerUnavailable, OSError):
+            ident = experiment.experiment_id if experiment else self._ask(self._client.create_experiment, name)
+        except (TrackerUnavailable, TrackerRefused):  # another run has just made it
+            experiment = self._ask(self._client.get_experiment_by_name, name)
+            if experiment is None:
+                raise
+            ident = experiment.experiment_id
+        interrupted = self._ask(self._client.search_runs, [ident], f"tags.`{_KEY}` = '{run.key}'", max_results=1)
+        about = {'start_time': int(run.began * 1000), 'tags': {_KEY: run.key}, 'run_name': run.name}
+        return interrupted[0] if interrupted else self._ask(self._client.create_run, ident, **about)
+
+    def _describe(self, run: TrackedRun, sent_params: Mapping, sent_tags: Mapping) -> None:
+        """MLflow keeps the first value of a param. Where a run goes on with another, a tag has the new one."""
+        texts = {_name_of(name): str(value)[:_LONGEST_PARAM] for name, value in run.params.items()}
+        changed = {name: value for name, value in texts.items() if sent_params.get(name, value) != value}
+        tag_texts = {_name_of(name): value[:_LONGEST_TAG] for name, value in {**run.tags, **changed}.items()}
+        params = [Param(name, value) for name, value in texts.items() if name not in sent_params]
+        tags = [RunTag(name, value) for name, value in tag_texts.items() if sent_tags.get(name) != value]
+        for first in range(0, max(len(params), len(tags)), _MOST_PARAMS):
+            part = slice(first, first + _MOST_PARAMS)
+            self._ask(self._client.log_batch, self._run_id, params=params[part], tags=tags[part])
+
+    def _refuse_deleted(self, entry) -> None:
+        if entry.info.lifecycle_stage == 'deleted':
+            raise EntryDeleted
+
+    def _ask(self, call: Callable, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return asked(call, *args, **kwargs)
+        except TrackerUnavailable as unavailable:
+            error = unavailable.__cause__
+            if isinstance(error, MlflowException):
+                # A page of another server, or of a proxy, with code 404 says nothing of the run.
+                is_of_mlflow = self._local or isinstance(error, RestException)
+                if error.error_code == 'RESOURCE_DOES_NOT_EXIST' and is_of_mlflow:
+                    raise EntryDeleted from error
+                if error.error_code in ('INVALID_PARAMETER_VALUE', 'BAD_REQUEST'):
+                    raise TrackerRefused(words_of(error)) from error
             raise
-        except Exception as error:  # what a library says to an answer that makes no sense
-            raise TrackerUnavailable(words_of(error)) from error
 
 
 def _name_of(text: str) -> str:

@@ -16,8 +16,8 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.status.status_command import refuse_where_no_run_is
-from estimator_trainer.tools.track import sending, tracking_state
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
+from estimator_trainer.tools.track import sending
+from estimator_trainer.tools.track.adapters import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
 
 USAGE = """\
 usage: python -m estimator_trainer track MODEL_DIR [--to=TRACKER]... [--follow]
@@ -35,9 +35,7 @@ _STATUS = {
     run_verdict.STOPPED: KILLED,
     run_verdict.FAILED: FAILED,
     run_verdict.LOST: FAILED,
-    run_verdict.ALIVE: RUNNING,
-    run_verdict.UNKNOWN: RUNNING,  # nothing says that it ended
-}
+}  # of the others nothing says that they have ended
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +60,7 @@ def main(argv) -> int:
         USAGE,
         TrackFlags,
         lambda: _track(*flags.parse_with_words(TrackFlags, ['track', *argv])),
-        {tracking_state.AlreadyTracked: exit_codes.FAILED},
+        {sending.AlreadyTracked: exit_codes.FAILED},
     )
 
 
@@ -77,54 +75,38 @@ def _track(values, words) -> int:
         refuse_where_no_run_is(run, given)
         if not os.path.exists(run.file(file_names.CONFIG)):
             raise UsageError(f'{paths[0]}: has no config.json; only runs of this trainer can be sent.')
-        targets = _targets(folder, values.to)
+        targets = trackers.targets(values.to) if values.to else _targets_of_the_run(run)
+        if not targets:
+            raise UsageError(f'--to is missing: the run has no --track; name a tracker: {trackers.SHAPES}.')
         if urls.is_url(paths[0]) and run.holders:
-            _refuse_what_the_run_sends(folder, targets)
-        senders = {
-            target: sending.TrackerSender(
-                folder,
-                target,
-                held.enter_context(tracking_state.hold(folder, target, lambda: copies.send_changes(folder))),
-                print,
-                address=copies.shown(folder),
-            )
-            for target in targets
-        }
+            for target in {*targets} & {*_targets_of_the_run(run)}:  # the run holds no lock that is seen elsewhere
+                raise sending.AlreadyTracked(f'the run sends to {target} itself; wait for its end')
+        about = {'address': copies.shown(folder), 'written': lambda: copies.send_changes(folder)}
+        senders = [held.enter_context(sending.sender(folder, target, print, **about)) for target in targets]
         while True:
-            kind = RunFolder(folder).verdict(time.time()).kind
+            run = RunFolder(folder)
+            kind = run.verdict(time.time()).kind
             last = not values.follow or kind != run_verdict.ALIVE
-            at = sending.ended_at(folder, time.time())
-            failed = [_send(*each, _STATUS[kind] if last else None, at) for each in senders.items()]
+            times = (run.report.get('ended'), run.training.get('time'))  # when it ended, as far as its files say
+            at = next((value for value in times if type(value) in (int, float)), time.time())
+            failed = [_send(each, _STATUS.get(kind, RUNNING) if last else None, at) for each in senders]
             if last:
                 return exit_codes.FAILED if any(failed) else exit_codes.OK
             time.sleep(_EVERY_SECS)
             copies.refresh(folder)
 
 
-def _refuse_what_the_run_sends(folder: str, targets) -> None:
-    """A run in a store holds no lock that is seen elsewcopies. Raises AlreadyTracked."""
-    for target in set(targets) & set(_targets_of_the_run(folder)):
-        raise tracking_state.AlreadyTracked(f'the run sends to {target} itself; wait for its end')
+def _targets_of_the_run(run: RunFolder) -> tuple[trackers.Target, ...]:
+    return trackers.targets(run.flags.get('track') or ())
 
 
-def _targets(folder: str, given) -> tuple[trackers.Target, ...]:
-    targets = trackers.targets(given) if given else _targets_of_the_run(folder)
-    if not targets:
-        raise UsageError(f'--to is missing: the run has no --track; name a tracker: {trackers.SHAPES}.')
-    return targets
-
-
-def _targets_of_the_run(folder: str) -> tuple[trackers.Target, ...]:
-    return trackers.targets(RunFolder(folder).flags.get('track') or ())
-
-
-def _send(target, sender: sending.TrackerSender, status: str | None, at: float) -> bool:
+def _send(sender: sending.TrackerSender, status: str | None, at: float) -> bool:
     """Whether it has failed."""
     try:
         sender.send(status, at)
     except TrackerUnavailable as error:
-        print(f'{target}: {error}; not everything is sent', file=sys.stderr)
+        print(f'{sender.target}: {error}; not everything is sent', file=sys.stderr)
         return True
     if status is not None:
-        print(f'{target}: everything is sent')
+        print(f'{sender.target}: everything is sent')
     return False

@@ -6,14 +6,15 @@ import pytest
 
 from estimator_trainer.monitoring.trackers import HPARAMS, Target
 from estimator_trainer.tools.track import background
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, KILLED, TrackerUnavailable
-
-TARGET = Target(HPARAMS)
+from estimator_trainer.tools.track.adapters import FAILED, FINISHED, KILLED, TrackerUnavailable
 
 
 class Sends:
+    target = Target(HPARAMS)
+
     def __init__(self, *results):
-        self.results, self.asked = list(results), []
+        self.results, self.asked, self.said = list(results), [], []
+        self.say = self.said.append
 
     def send(self, status, at):
         self.asked.append(status)
@@ -27,22 +28,20 @@ class Told:
     def __init__(self, waits, order):
         self.left, self.order, self.waits = waits, order, []
 
-    def wait(self, secs):
+    def __call__(self, secs):
         self.waits.append(secs)
         self.left -= 1
         return None if self.left >= 0 else self.order
 
 
 def follow(sender, orders, begun=lambda: True):
-    said, now = [], iter(range(0, 10**6, 10))
-    code = background.follow(sender, TARGET, orders, begun, said.append, 1, lambda: next(now))
-    return code, said
+    return background.follow(sender, orders, begun, lambda: sum(orders.waits)), sender.said
 
 
 def test_it_looks_now_and_then_and_at_the_end():
     sender, orders = Sends(), Told(2, '0')
     assert follow(sender, orders) == (0, [])
-    assert sender.asked == [None, None, FINISHED] and orders.waits == [1, 15, 15]
+    assert sender.asked == [None, None, FINISHED] and orders.waits == [3, 15, 15]
 
 
 def test_it_waits_until_the_files_tell_of_this_start():
@@ -57,11 +56,22 @@ def test_it_waits_until_the_files_tell_of_this_start():
 def test_an_outage():
     sender, orders = Sends(TrackerUnavailable('refused'), TrackerUnavailable('refused'), None), Told(3, '0')
     code, said = follow(sender, orders)
-    assert code == 0 and orders.waits == [1, 5, 10, 15]
+    assert code == 0 and orders.waits == [3, 5, 10, 15]
     assert said == [
         'WARNING: tensorboard-hparams: refused; it is tried again, and the run is not affected',
         'tensorboard-hparams: it answers again',
     ]
+
+
+def test_tries_and_words_become_rare():
+    sender, orders = Sends(*[TrackerUnavailable('refused')] * 90, None, TrackerUnavailable('refused')), Told(92, '0')
+    told = []
+    sender.say = lambda line: told.append(sum(orders.waits) - 3)
+    assert background.follow(sender, orders, lambda: True, lambda: sum(orders.waits)) == 0
+    assert orders.waits[1:9] == [5, 10, 20, 40, 80, 160, 300, 300] and set(orders.waits[9:90]) == {300}
+    answered = told[4]
+    assert told[:4] == [0, 75, 915, 9315] and answered > 9315
+    assert orders.waits[91:] == [15, 5] and told[5:] == [answered + 15, answered + 20], 'it begins anew after an answer'
 
 
 @pytest.mark.parametrize('error', [TrackerUnavailable('refused'), OSError(28, 'No space left on device')])
@@ -78,12 +88,10 @@ def test_a_run_that_was_killed():
 
 def test_orders():
     ours, theirs = os.pipe()
-    orders = background.Orders(ours)
-    assert orders.wait(0) is None
-    os.write(theirs, b'follow\n14')
-    assert orders.wait(10) == 'follow' and orders.wait(0) is None
-    os.write(theirs, b'3\n')
-    assert orders.wait(10) == '143'
-    os.close(theirs)
-    assert orders.wait(None) == ''
-    os.close(ours)
+    with open(ours, 'rb', buffering=0) as stdin:
+        assert background.order(stdin, 0) is None
+        os.write(theirs, b'follow\n143\n')
+        assert background.order(stdin, 10) == 'follow' and background.order(stdin, 10) == '143'
+        assert background.order(stdin, 0) is None
+        os.close(theirs)
+        assert background.order(stdin, None) == ''

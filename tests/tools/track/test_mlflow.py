@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.tools.track import sending, track_command, tracking_state
+from estimator_trainer.tools.track import sending, track_command
+from estimator_trainer.tools.track.adapters import FAILED, FINISHED, RUNNING, TrackerUnavailable
 from estimator_trainer.tools.track.mlflow_tracker import MlflowClient
-from estimator_trainer.tools.track.tracker import FAILED, FINISHED, RUNNING, TrackerUnavailable
 from tests.tools.track import a_run, mlflow_server
 
 TIME = int(a_run.TIME * 1000)
@@ -73,11 +73,9 @@ def test_a_run_that_goes_on_goes_on_there(tmp_path, run):
 
 def test_an_entry_is_found_again_whose_making_was_interrupted(tmp_path, run, monkeypatch):
     to = f'--to=mlflow:{tmp_path / "store"}'
-    write = tracking_state.StateFile.write
+    write = sending.TrackerSender._write
     with monkeypatch.context() as killed:
-        killed.setattr(
-            tracking_state.StateFile, 'write', lambda self, known: None if known.entry else write(self, known)
-        )
+        killed.setattr(sending.TrackerSender, '_write', lambda self: None if self._sent.entry else write(self))
         assert track_command.main([str(run), to]) == 0
     assert track_command.main([str(run), to]) == 0
     _, found = there(tmp_path / 'store')
@@ -106,8 +104,8 @@ def server(monkeypatch):
 @contextlib.contextmanager
 def a_sender(folder, server):
     target = trackers.parse(f'mlflow:{server.uri}')
-    with tracking_state.hold(str(folder), target) as file:
-        yield sending.TrackerSender(str(folder), target, file, lambda line: None)
+    with sending.sender(str(folder), target, lambda line: None) as sender:
+        yield sender
 
 
 def sent(server):

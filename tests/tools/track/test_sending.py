@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from estimator_trainer.monitoring.trackers import HPARAMS, Target
-from estimator_trainer.tools.track import sending, tracker, tracking_state
-from estimator_trainer.tools.track.tracker import FINISHED, EntryDeleted, TrackerRefused, TrackerUnavailable
+from estimator_trainer.tools.track import adapters, sending
+from estimator_trainer.tools.track.adapters import FINISHED, EntryDeleted, TrackerRefused, TrackerUnavailable
 from tests.tools.track import a_run
 
 
@@ -54,9 +54,8 @@ def begin(tmp_path):
         def make(tracker):
             stack.close()
             said = []
-            file = stack.enter_context(tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)))
-            sender = sending.TrackerSender(str(tmp_path / 'run'), Target(HPARAMS), file, said.append, tracker)
-            return sender, said
+            sender = sending.sender(str(tmp_path / 'run'), Target(HPARAMS), said.append, make=tracker)
+            return stack.enter_context(sender), said
 
         yield make
 
@@ -138,6 +137,18 @@ def test_an_entry_that_was_deleted_begins_anew(begin):
     assert 'was deleted there; a new one begins' in said[0]
 
 
+def test_an_entry_that_is_deleted_while_the_run_is_sent_begins_anew_at_once(tmp_path, begin):
+    notes = Notes(lines=[None, None, EntryDeleted()])
+    sender, _ = begin(notes)
+    sender.send(None, 0)
+    a_run.train(tmp_path / 'run', 400)
+    sender.send(FINISHED, 0)
+    assert notes.got == [('begin', ''), *FIRST, ('begin', ''), *FIRST[:3], ('train', 400), *FIRST[3:], FINISHED]
+    sender, _ = begin(Notes(begin=[EntryDeleted(), EntryDeleted()]))
+    with pytest.raises(TrackerUnavailable, match='it has no place for the run'):
+        sender.send(FINISHED, 0)
+
+
 def test_a_run_begun_anew_has_another_entry(tmp_path, begin):
     sender, _ = begin(Notes())
     sender.send(FINISHED, 0)
@@ -150,9 +161,9 @@ def test_a_run_begun_anew_has_another_entry(tmp_path, begin):
 
 def test_one_process_at_a_time(tmp_path):
     a_run.make(tmp_path / 'run')
-    with tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
-        with pytest.raises(tracking_state.AlreadyTracked, match='sends there already'):
-            with tracking_state.hold(str(tmp_path / 'run'), Target(HPARAMS)):
+    with sending.sender(str(tmp_path / 'run'), Target(HPARAMS), print):
+        with pytest.raises(sending.AlreadyTracked, match='sends there already'):
+            with sending.sender(str(tmp_path / 'run'), Target(HPARAMS), print):
                 pass
 
 
@@ -176,6 +187,6 @@ def test_a_call_without_an_end(monkeypatch, begin):
 
 
 def test_a_library_that_cannot_be_imported(monkeypatch, begin):
-    monkeypatch.setitem(sys.modules, 'estimator_trainer.tools.track.hparams_tracker', None)
-    with pytest.raises(TrackerUnavailable, match='hparams_tracker'):
-        begin(tracker.make)[0].send(None, 0)
+    monkeypatch.setitem(sys.modules, 'tensorboard.plugins.hparams.summary_v2', None)
+    with pytest.raises(TrackerUnavailable, match='summary_v2'):
+        begin(adapters.make)[0].send(None, 0)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.tools.track import unsent
-from estimator_trainer.tools.track.tracker import MetricsLine
-from estimator_trainer.tools.track.tracking_state import FileProgress
+from estimator_trainer.tools.track import adapters, sending
+from estimator_trainer.tools.track.adapters import MetricsLine
+from estimator_trainer.tools.track.sending import FileProgress
 
 
 def write(path, *lines):
@@ -21,14 +21,14 @@ def line(step, **values):
 
 
 def steps(path, sent, kind='train'):
-    return [each.step for block in unsent.blocks(str(path), kind, sent) for each in block]
+    return [each.step for block in sending.blocks(str(path), kind, sent) for each in block]
 
 
 def test_lines_are_read_once_and_whole(tmp_path):
     path, sent = tmp_path / 'metrics.jsonl', FileProgress()
     assert steps(path, sent) == []
     write(path, line(1, loss=0.5), line(2, loss=None), '{"kind": "train", "st')
-    found = [each for block in unsent.blocks(str(path), 'train', sent) for each in block]
+    found = [each for block in sending.blocks(str(path), 'train', sent) for each in block]
     assert found == [MetricsLine('train', 1, 1001.0, {'train/loss': 0.5}), MetricsLine('train', 2, 1002.0, {})]
     assert steps(path, sent) == []
     write(path, 'ep": 3, "time": 5}\n', '{cut\n', line(4), '[1]\n', {'step': 'x', 'time': 1})
@@ -39,7 +39,7 @@ def test_lines_are_read_once_and_whole(tmp_path):
 def test_what_is_no_number_is_left_out(tmp_path):
     path = tmp_path / 'metrics.jsonl'
     write(path, line(1, loss=1, name='x', curve=[1.0], good=True, far=float('inf')))
-    ((found,),) = unsent.blocks(str(path), 'eval', FileProgress())
+    ((found,),) = sending.blocks(str(path), 'eval', FileProgress())
     assert found.values == {'eval/loss': 1.0}
 
 
@@ -47,7 +47,7 @@ def test_a_long_run_is_thinned_out():
     """2,000 lines are all sent. Later ones are as far apart as 2,000th parts of the run so far."""
     last, sent = 0, []
     for number in range(1, 200_001):
-        if unsent.is_sent(number, last):
+        if sending.is_sent(number, last):
             last = number
             sent.append(number)
     assert sent[:2000] == list(range(1, 2001))
@@ -61,8 +61,8 @@ def test_the_last_line_is_sent_at_the_end(tmp_path):
     assert steps(path, sent) == [*range(1, 2001), 2002]
     write(path, line(2003))
     assert steps(path, sent) == []
-    assert [each.step for each in unsent.waiting(sent)] == [2003]
-    assert unsent.waiting(sent) == []
+    assert [each.step for each in sending.last_line(str(path), 'train', sent)] == [2003]
+    assert sending.last_line(str(path), 'train', sent) == []
 
 
 def test_every_evaluation_is_sent(tmp_path):
@@ -73,15 +73,20 @@ def test_every_evaluation_is_sent(tmp_path):
 
 def test_a_run_that_was_begun_anew(tmp_path):
     path, sent = tmp_path / 'metrics.jsonl', FileProgress()
-    assert not unsent.is_another(str(path), sent)
+    assert not sending.is_another(str(path), sent)
     write(path, line(1), line(2))
     steps(path, sent)
     write(path, line(3))
-    assert not unsent.is_another(str(path), sent)
+    assert not sending.is_another(str(path), sent)
     path.unlink()
-    assert unsent.is_another(str(path), sent)
+    assert sending.is_another(str(path), sent)
     write(path, *(line(step, loss=0.1) for step in range(1, 9)))
-    assert unsent.is_another(str(path), sent)
+    assert sending.is_another(str(path), sent)
+
+
+def described(folder):
+    run = adapters.described(str(folder), '', 'key', 1.0)
+    return run.params, run.tags
 
 
 def test_params_and_tags(tmp_path):
@@ -96,8 +101,7 @@ def test_params_and_tags(tmp_path):
         'machine': {'cores': 2},
     }
     (tmp_path / 'config.json').write_text(json.dumps(config))
-    run = RunFolder(str(tmp_path))
-    params, tags = unsent.params(run), unsent.tags(run)
+    params, tags = described(tmp_path)
     assert params == {
         'job': 'mnist',
         'loop': 'estimator',
@@ -113,8 +117,7 @@ def test_params_and_tags(tmp_path):
 
 def test_a_run_in_a_store_is_named_by_its_url(tmp_path):
     (tmp_path / 'config.json').write_text('{"flags": {"model_dir": "s3://bucket/first", "scratch_dir": "/fast"}}')
-    run = RunFolder(str(tmp_path))
-    params, tags = unsent.params(run), unsent.tags(run)
+    params, tags = described(tmp_path)
     assert (params, tags) == ({}, {'model_dir': 's3://bucket/first'})
 
 
@@ -130,12 +133,12 @@ def test_exports_that_are_whole(tmp_path):
 
 
 def test_a_line_that_is_finished_while_its_block_is_sent_is_sent_next(tmp_path):
-    path, sent = tmp_path / 'metrics.jsonl', unsent.FileProgress()
+    path, sent = tmp_path / 'metrics.jsonl', sending.FileProgress()
     lines = [json.dumps({'kind': 'train', 'step': step, 'time': 1.0, 'loss': 0.5}) + '\n' for step in (1, 2, 3)]
     path.write_text(lines[0] + lines[1][:20])
     steps = []
     for _ in range(2):
-        for block in unsent.blocks(str(path), 'train', sent):
+        for block in sending.blocks(str(path), 'train', sent):
             steps += [line.step for line in block]
             if steps == [1]:
                 path.write_text(''.join(lines))

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from estimator_trainer.tools.track.tracker import MetricsLine, TrackerUnavailable
+from estimator_trainer.tools.track.adapters import MetricsLine, TrackerUnavailable, WandbTracker
 
 
 class Failing:
@@ -24,12 +24,7 @@ def tracker(monkeypatch):
     monkeypatch.setitem(
         sys.modules, 'wandb', types.SimpleNamespace(Artifact=lambda *a, **k: types.SimpleNamespace(add_dir=print))
     )
-    monkeypatch.delitem(sys.modules, 'estimator_trainer.tools.track.wandb_tracker', raising=False)
-    from estimator_trainer.tools.track import wandb_tracker
-
-    yield (made := wandb_tracker.WandbTracker())
-    del made
-    monkeypatch.delitem(sys.modules, 'estimator_trainer.tools.track.wandb_tracker', raising=False)
+    return WandbTracker()
 
 
 @pytest.mark.parametrize(

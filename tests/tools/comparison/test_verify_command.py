@@ -12,7 +12,7 @@ import pytest
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.verify import interpreters, program_runs, results, sides, verify_command
+from estimator_trainer.tools.comparison import verify_command, verify_results, verify_runs
 
 ROOT = pathlib.Path(__file__).parents[3]
 PROGRAM = pathlib.Path(__file__).with_name('program.py')
@@ -100,36 +100,36 @@ def test_a_cluster_is_refused(tmp_path, program, tf_config, said):
 )
 def test_what_an_interpreter_needs(change, said):
     with pytest.raises(UsageError, match='^--to=python: ') as raised:
-        interpreters._check('to', interpreters.Interpreter('python', {**VERSIONS, **change}))
+        verify_runs.check('to', verify_runs.Interpreter('python', {**VERSIONS, **change}))
     assert said in str(raised.value)
 
 
 def test_an_interpreter_with_estimators_needs_nothing_of_ours():
-    plain = interpreters.Interpreter('python', {**VERSIONS, 'tensorflow': '2.15.1', 'tf-keras': None})
-    interpreters._check('from', plain)
-    given = program_runs.environment(
+    plain = verify_runs.Interpreter('python', {**VERSIONS, 'tensorflow': '2.15.1', 'tf-keras': None})
+    verify_runs.check('from', plain)
+    given = verify_runs.environment(
         {'PYTHONPATH': '/mine', 'TF_USE_LEGACY_KERAS': '1', 'PYTHONHASHSEED': '7'}, plain, 's'
     )
-    assert given['PYTHONPATH'].split(os.pathsep) == [str(program_runs._COMPAT / 'recorder'), '/mine']
+    assert given['PYTHONPATH'].split(os.pathsep) == [str(verify_runs._COMPAT / 'recorder'), '/mine']
     assert 'TF_USE_LEGACY_KERAS' not in given and given['PYTHONHASHSEED'] == '7'
-    newest = program_runs.environment({}, interpreters.Interpreter('python', VERSIONS), 's')
+    newest = verify_runs.environment({}, verify_runs.Interpreter('python', VERSIONS), 's')
     assert newest['PYTHONPATH'].endswith('compat/child') and newest['PYTHONHASHSEED'] == '0'
 
 
 @pytest.mark.parametrize('tensorflow, has_compat', [('1.15.5', False), ('2.15.1', True), ('2.21.0', True)])
 def test_tf1_is_for_every_tensorflow_2(tensorflow, has_compat):
     """As `compat run --tf1`, on 2.15 as well; TensorFlow 1 runs the program as it is."""
-    interpreter = interpreters.Interpreter('python', {**VERSIONS, 'tensorflow': tensorflow})
-    given = program_runs.environment({}, interpreter, 's', tf1=True)
+    interpreter = verify_runs.Interpreter('python', {**VERSIONS, 'tensorflow': tensorflow})
+    given = verify_runs.environment({}, interpreter, 's', tf1=True)
     assert given['PYTHONPATH'].endswith('compat/child') == has_compat == ('ESTIMATOR_TRAINER_TF1' in given)
-    assert 'ESTIMATOR_TRAINER_TF1' not in program_runs.environment({}, interpreter, 's')
+    assert 'ESTIMATOR_TRAINER_TF1' not in verify_runs.environment({}, interpreter, 's')
 
 
 def test_tf1_needs_a_python_of_ours():
-    old = interpreters.Interpreter('python', {**VERSIONS, 'tensorflow': '2.13.1', 'python': '3.9.1'})
-    interpreters._check('from', old)
+    old = verify_runs.Interpreter('python', {**VERSIONS, 'tensorflow': '2.13.1', 'python': '3.9.1'})
+    verify_runs.check('from', old)
     with pytest.raises(UsageError, match='^--from=python: --tf1 needs Python 3.10 or later'):
-        interpreters._check('from', old, tf1=True)
+        verify_runs.check('from', old, tf1=True)
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,12 @@ def test_each_side_may_be_of_tensorflow_1(tmp_path, program, monkeypatch, argv, 
     program('')
     asked = []
     monkeypatch.setattr(
-        interpreters,
-        'ask',
-        lambda flag, path, tf1: asked.append((flag, tf1)) or interpreters.Interpreter(path, VERSIONS),
+        verify_runs, 'ask', lambda flag, path, tf1: asked.append((flag, tf1)) or verify_runs.Interpreter(path, VERSIONS)
     )
     values, words = verify_command._program(['program.py', *argv])
-    one, other = sides.of(values, words, (), {})
+    one, other = verify_runs.sides(values, words, (), None)
     assert (one.tf1, other.tf1) == tf1 and asked == [('from', tf1[0]), ('to', tf1[1])]
-    facts = results._facts((one, other))
+    facts = verify_results.facts((one, other))
     assert [fact.endswith('as compat run --tf1)') for fact in facts] == [*tf1]
 
 

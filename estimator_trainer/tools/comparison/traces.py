@@ -1,17 +1,19 @@
-"""What a run has recorded, read back: values by key. NumPy only."""
+"""What a run has computed: values by key. `read` reads what `compat/recorder` has written. NumPy only."""
 
+import dataclasses
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from estimator_trainer.tools.verify import program_runs
+from estimator_trainer.compat.recorder.estimator_recorder import recording
 
-INPUTS, LOSS, WEIGHTS, SLOTS = 'inputs', 'losses', 'weights', 'slots'
+INPUTS, LOSS, WEIGHTS, UPDATES, SLOTS = 'inputs', 'losses', 'weights', 'updates', 'slots'
 METRICS, PREDICTIONS, EXPORTS, ANSWERS = 'metrics', 'predictions', 'exports', 'exported answers'
-THINGS = (INPUTS, LOSS, WEIGHTS, SLOTS, METRICS, PREDICTIONS, EXPORTS, ANSWERS)
+THINGS = (INPUTS, LOSS, WEIGHTS, UPDATES, SLOTS, METRICS, PREDICTIONS, EXPORTS, ANSWERS)
 
 
 class Key(NamedTuple):
@@ -22,6 +24,15 @@ class Key(NamedTuple):
     call: int
     step: int
     name: str
+
+    @property
+    def series(self) -> tuple[str, int, str]:
+        """What it has in common with the same value at other steps. Evaluations and exports are called anew."""
+        return self.thing, self.estimator, self.name
+
+    @property
+    def is_variable(self) -> bool:
+        return self.thing in (WEIGHTS, SLOTS)
 
 
 class Value(NamedTuple):
@@ -35,16 +46,22 @@ class Value(NamedTuple):
     moved: float | None = None
     text: str = ''
 
+    @classmethod
+    def of(cls, numbers: Any, **more: Any) -> 'Value':
+        numbers = np.asarray(numbers)
+        return cls(numbers.shape, hashlib.sha1(numbers.tobytes()).hexdigest(), numbers.reshape(-1), **more)
+
     @property
     def sampled(self) -> bool:
         return self.largest is not None
 
 
-class Trace:
+@dataclasses.dataclass
+class Record:
     """The values of a run in the order of their recording.
 
     Attributes:
-        values: Key -> Value.
+        name: what sentences call the run.
         trainable: names of the weights that an optimizer changes.
         labels: number of an Estimator -> its model_dir in the folder of the run.
         rows: (Estimator, call, step) -> digests of the examples of the batch.
@@ -53,14 +70,14 @@ class Trace:
         other_processes: how many processes used Estimators and were not recorded.
     """
 
-    def __init__(self):
-        self.values: dict[Key, Value] = {}
-        self.trainable: set[str] = set()
-        self.labels: dict[int, str] = {}
-        self.rows: dict[tuple, Sequence[str]] = {}
-        self.not_called: list[tuple] = []
-        self.skipped = 0
-        self.other_processes = 0
+    name: str = ''
+    values: dict[Key, Value] = dataclasses.field(default_factory=dict)
+    trainable: set[str] = dataclasses.field(default_factory=set)
+    labels: dict[int, str] = dataclasses.field(default_factory=dict)
+    rows: dict[tuple, Sequence[str]] = dataclasses.field(default_factory=dict)
+    not_called: list[tuple] = dataclasses.field(default_factory=list)
+    skipped: int = 0
+    other_processes: int = 0
 
     def keys(self, *things: str) -> list[Key]:
         return [key for key in self.values if key.thing in things]
@@ -74,46 +91,53 @@ class Trace:
                 found.setdefault(key.estimator, {})[key.step] = float(numbers[0])
         return found
 
+    def updates(self) -> dict[Key, Key]:
+        """Key of a trainable weight after a step -> its key before that step."""
+        found, last = {}, {}
+        for key in self.keys(WEIGHTS):
+            before = last.get((key.series, key.call), key)
+            last[key.series, key.call] = key
+            if before.step < key.step and key.name in self.trainable:
+                found[key] = before
+        return found
 
-def read(folder: str) -> Trace:
-    """The trace that a run has left in its folder."""
-    found = Trace()
-    data = np.memmap(os.path.join(folder, 'arrays.bin'), mode='r') if _size(folder, 'arrays.bin') else np.empty(0, 'u1')
-    if _size(folder, program_runs.EVENTS):
-        with open(os.path.join(folder, program_runs.EVENTS), encoding='utf-8') as file:
-            for line in file:
-                if line.endswith('\n'):  # else the process was killed as it wrote
-                    _add(found, json.loads(line), data)
+
+def read(folder: str, name: str = '') -> Record:
+    """The record that `compat/recorder` has left in the folder of a run."""
+    found, arrays = Record(name), os.path.join(folder, recording.ARRAYS)
+    has_arrays = os.path.exists(arrays) and os.path.getsize(arrays)
+    data = np.memmap(arrays, mode='r') if has_arrays else np.empty(0, 'u1')
+    for line in _lines(folder, recording.EVENTS):
+        if line.endswith('\n'):  # else the process was killed as it wrote
+            _add(found, json.loads(line), data)
     _join_examples(found)
-    if _size(folder, 'others'):
-        with open(os.path.join(folder, 'others'), encoding='utf-8') as file:
-            found.other_processes = len(set(file))
+    found.other_processes = len(set(_lines(folder, recording.OTHERS)))
     return found
 
 
-def _size(folder, name) -> int:
-    try:
-        return os.path.getsize(os.path.join(folder, name))
-    except FileNotFoundError:
-        return 0
+def _lines(folder, name) -> Iterator[str]:
+    path = os.path.join(folder, name)
+    if os.path.exists(path):
+        with open(path, encoding='utf-8') as file:
+            yield from file
 
 
-def _add(trace, event, data) -> None:
+def _add(record, event, data) -> None:
     where = event['estimator'], event['call']
-    trace.labels.setdefault(event['estimator'], event['model_dir'])
+    record.labels.setdefault(event['estimator'], event['model_dir'])
 
     def put(thing, step, values):
         for name, described in values.items():
-            trace.values[Key(thing, *where, step, name)] = _value(described, data)
+            record.values[Key(thing, *where, step, name)] = _value(described, data)
 
     kind = event['kind']
     if kind == 'step':
         put(INPUTS, event['step'], event['inputs'])
         put(LOSS, event['step'], {'loss': event['loss']})
-        trace.rows[(*where, event['step'])] = event['rows']
+        record.rows[(*where, event['step'])] = event['rows']
     elif kind == 'weights':
-        trace.trainable.update(event['trainable'])
-        slots = {name for name in event['variables'] if _is_slot(name, trace.trainable)}
+        record.trainable.update(event['trainable'])
+        slots = {name for name in event['variables'] if _is_slot(name, record.trainable)}
         put(WEIGHTS, event['step'], {name: each for name, each in event['variables'].items() if name not in slots})
         put(SLOTS, event['step'], {name: each for name, each in event['variables'].items() if name in slots})
     elif kind == 'first_batch':
@@ -123,33 +147,29 @@ def _add(trace, event, data) -> None:
     elif kind == 'prediction':
         put(PREDICTIONS, event['example'], event['values'])
     elif kind == 'export':
-        _add_export(trace, event, put)
+        for name, signature in event['signatures'].items():
+            text = json.dumps(signature, sort_keys=True)
+            put(EXPORTS, 0, {f'{event["folder"]}: {name}': {'shape': [], 'digest': text, 'text': text}})
+        for name, outputs in event['answers'].items():
+            put(ANSWERS, 0, {f'{event["folder"]}: {name}: {key}': each for key, each in outputs.items()})
+        record.not_called += [(event['folder'], name, reason) for name, reason in event['not_called'].items()]
     elif kind == 'skipped':
-        trace.skipped += 1
+        record.skipped += 1
 
 
-def _join_examples(trace) -> None:
+def _join_examples(record) -> None:
     """Makes one array of the predictions of a call: an example alone may be near zero, and so all rounding."""
     together: dict[Key, list[Value]] = {}
-    for key in trace.keys(PREDICTIONS):
-        together.setdefault(key._replace(step=0), []).append(trace.values.pop(key))
+    for key in record.keys(PREDICTIONS):
+        together.setdefault(key._replace(step=0), []).append(record.values.pop(key))
     for key, members in together.items():
         numbers = [each.numbers for each in members if each.numbers is not None and not each.sampled]
-        trace.values[key] = Value(
+        record.values[key] = Value(
             (len(members), *(members[0].shape if len({each.shape for each in members}) == 1 else (-1,))),
             ' '.join(each.digest for each in members),
             np.concatenate([each.reshape(-1) for each in numbers]) if len(numbers) == len(members) else None,
             text=' '.join(each.text for each in members),
         )
-
-
-def _add_export(trace, event, put) -> None:
-    for name, signature in event['signatures'].items():
-        text = json.dumps(signature, sort_keys=True)
-        put(EXPORTS, 0, {f'{event["folder"]}: {name}': {'shape': [], 'digest': text, 'text': text}})
-    for name, outputs in event['answers'].items():
-        put(ANSWERS, 0, {f'{event["folder"]}: {name}: {key}': each for key, each in outputs.items()})
-    trace.not_called += [(event['folder'], name, reason) for name, reason in event['not_called'].items()]
 
 
 def _is_slot(name, trainable) -> bool:
@@ -164,5 +184,4 @@ def _value(described: dict[str, Any], data: np.ndarray) -> Value:
     dtype = np.dtype(described['dtype'])
     end = described['at'] + described['taken'] * dtype.itemsize
     numbers = np.frombuffer(data[described['at'] : end], dtype)
-    more = {name: described.get(name) for name in ('largest', 'norm', 'moved')}
-    return Value(shape, described['digest'], numbers, **more)
+    return Value(shape, described['digest'], numbers, *(described.get(name) for name in ('largest', 'norm', 'moved')))

@@ -14,7 +14,7 @@ from estimator_trainer.config.declaration import flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import files_of_others
 from estimator_trainer.tools import bounded, command_line, local_copies
-from estimator_trainer.tools.verify import program_runs, sides
+from estimator_trainer.tools.comparison import verify_runs
 
 USAGE = """\
 usage: python -m estimator_trainer verify PROGRAM [--from=PYTHON] [--to=PYTHON] [--to_program=FILE] [-- ARGUMENT...]
@@ -28,7 +28,9 @@ then the output says from which step on, and in which variable.
 """
 
 _what = functools.partial(flag, group='What is compared')
+_count = functools.partial(_what, least=1, wanted='give 1 or more.')
 _how = functools.partial(flag, group='How')
+_amount = functools.partial(_how, least=0, wanted='give 0 or more.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,31 +54,25 @@ class VerifyFlags:
         'The same for the second environment alone: --tf1 --noto_tf1 is for a --to_program that has left TensorFlow 1.',
         unset='as --tf1',
     )
-    steps: int = _what(
+    steps: int = _count(
         20,
         'Steps of each Estimator, in a run and in the run that continues it.',
-        least=1,
-        wanted='give 1 or more.',
         why='a difference that matters has grown by then',
     )
-    eval_steps: int = _what(100, 'Most batches of an evaluation.', least=1, wanted='give 1 or more.')
-    examples: int = _what(64, 'Most predictions of a call that are compared.', least=1, wanted='give 1 or more.')
-    every: int = _what(
+    eval_steps: int = _count(100, 'Most batches of an evaluation.')
+    examples: int = _count(64, 'Most predictions of a call that are compared.')
+    every: int = _count(
         1,
         'Compares the weights after steps 1 and 2, after every N-th step and after the last one.',
-        least=1,
-        wanted='give 1 or more.',
         why='then the report names the step at which the weights part',
     )
     continued: bool = _what(True, 'Also continues each run in the other environment.')
-    tolerance: float = _how(
+    tolerance: float = _amount(
         1e-5,
         'Largest relative difference that always counts as equal.',
-        least=0,
-        wanted='give 0 or more.',
         why='sums of float32 in another order differ by less',
     )
-    seed: int = _how(1, 'Seed of what the program does not seed.', least=0, wanted='give 0 or more.')
+    seed: int = _amount(1, 'Seed of what the program does not seed.')
     timeout_secs: float = _how(600, 'Longest time of one run.', unit='s', least=1, wanted='give 1 or more.')
     html: str = _how('', 'File for the report as an HTML page. Needs Jinja and matplotlib.', unset='none')
     json: str = _how('', 'File for the report as JSON.', unset='none')
@@ -124,29 +120,32 @@ def _refuse_missing(prefix, path) -> None:
 def _verify(values, program, arguments) -> int:
     if values.to_program:
         _refuse_missing('--to_program=', values.to_program)
-    two = sides.of(values, program, arguments, os.environ)
+    two = verify_runs.sides(values, program, arguments, os.environ.get('TF_CONFIG'))
     _check_places(values)
-    page = _page() if values.html else None
+    from estimator_trainer.tools.comparison import report, verify_results  # NumPy
+
+    if values.html:
+        report.need_for_page('--html')
     settings = {name: getattr(values, name) for name in ('steps', 'every', 'examples', 'eval_steps', 'seed')}
-    plan = program_runs.plan(*two, values.continued)
+    plan = verify_runs.plan(*two, values.continued)
     continued = {run.after for run in plan}
-    with _folder(values.runs_dir) as folder:
+    with contextlib.ExitStack() as stack:
+        if values.runs_dir:
+            os.makedirs(values.runs_dir)
+        temporary = tempfile.TemporaryDirectory(prefix='verify-', ignore_cleanup_errors=True)
+        folder = os.path.abspath(values.runs_dir or stack.enter_context(temporary))
         for number, run in enumerate(plan, start=1):
             print(f'{number}/{len(plan)} {run.says}', file=sys.stderr, flush=True)
             keeps_files = bool(values.runs_dir) or run.name in continued
-            try:
-                program_runs.start(run, folder, settings, values.timeout_secs, keeps_files)
-            except bounded.RunFailed as error:
-                raise bounded.RunFailed('\n'.join([str(error), *sides.advice(run.side)])) from None
-        from estimator_trainer.tools.verify import results, verify_report  # NumPy
-
-        found = results.compare_runs(folder, two, values.continued, values.steps, values.tolerance)
-        print(verify_report.text(found.report))
-        if page:
-            _write(values.html, page(found.report, found.losses, found.differences))
+            verify_runs.start(run, folder, settings, values.timeout_secs, keeps_files)
+        results = verify_results.compare_runs(folder, two, values.continued, values.steps, values.tolerance)
+    made = verify_results.shown(results)
+    print(report.text(made))
+    if values.html:
+        _write(values.html, report.page(made))
     if values.json:
-        _write(values.json, json.dumps(verify_report.to_json(found.report, found.losses), indent=1) + '\n')
-    return exit_codes.OK if found.report.state == 'equal' else exit_codes.FAILED
+        _write(values.json, json.dumps(verify_results.to_json(results), indent=1) + '\n')
+    return exit_codes.OK if made.state == 'equal' else exit_codes.FAILED
 
 
 def _check_places(values) -> None:
@@ -159,25 +158,6 @@ def _check_places(values) -> None:
         raise UsageError(f'--runs_dir={values.runs_dir}: the runs are on this machine; name a folder.')
     if values.runs_dir and os.path.exists(values.runs_dir):
         raise UsageError(f'--runs_dir={values.runs_dir}: exists; name a new folder.')
-
-
-def _page():
-    """What draws the page. What it needs is asked for before any run."""
-    try:
-        from estimator_trainer.tools.verify.verify_page import page
-    except ImportError as error:
-        raise UsageError(f'--html needs {error.name}: pip install jinja2 matplotlib') from error
-    return page
-
-
-@contextlib.contextmanager
-def _folder(kept):
-    if kept:
-        os.makedirs(kept)
-        yield os.path.abspath(kept)
-        return
-    with tempfile.TemporaryDirectory(prefix='verify-', ignore_cleanup_errors=True) as folder:
-        yield folder
 
 
 def _write(path, content) -> None:

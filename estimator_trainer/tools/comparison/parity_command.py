@@ -14,7 +14,7 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import files, files_of_others, protocol
 from estimator_trainer.tools import bounded, command_line, local_copies
-from estimator_trainer.tools.parity import parity_report, parity_runs, run_differences, run_list
+from estimator_trainer.tools.comparison import parity_results, parity_runs, report
 
 USAGE = """\
 usage: python -m estimator_trainer parity --job=JOB [--steps=20] [--param=name=value ...]
@@ -41,6 +41,7 @@ def main(argv) -> int:
 
 
 _what = functools.partial(flag, group='What is compared')
+_count = functools.partial(_what, least=1, wanted='give 1 or more.')
 _how = functools.partial(flag, group='How')
 
 
@@ -55,13 +56,11 @@ class ParityFlags:
     train_files: str = _what('', 'Files to train on, for a job that reads files.', unset='none')
     eval_files: str = _what('', 'Files to evaluate on.', unset='none')
     seed: int = _what(TrainerConfig.seed, 'Seed of the initial weights and of the order of the data.')
-    steps: int = _what(
-        20, 'Steps to train.', least=1, wanted='give 1 or more.', why='a difference that matters has grown by then'
-    )
-    batch_size: int = _what(64, 'The global batch, which is the same in every run.', least=1, wanted='give 1 or more.')
-    loops: tuple = _what(run_list.LOOPS, 'Loops to compare.')
+    steps: int = _count(20, 'Steps to train.', why='a difference that matters has grown by then')
+    batch_size: int = _count(64, 'The global batch, which is the same in every run.')
+    loops: tuple = _what(parity_runs.LOOPS, 'Loops to compare.')
     layouts: tuple = _what(
-        tuple(run_list.LAYOUTS), 'one: a process; replicas: two logical ones in a process; workers: two processes.'
+        tuple(parity_runs.LAYOUTS), 'one: a process; replicas: two logical ones in a process; workers: two processes.'
     )
     tolerance: float = _how(
         1e-5,
@@ -73,17 +72,6 @@ class ParityFlags:
     out: str = _how('parity', f'Folder for {PAGE} and {REPORT}.')
     keep_runs: bool = _how(False, 'Keep the model_dirs in the folder runs/ of --out.')
     timeout_secs: float = _how(600, 'Longest time of one run.', unit='s', least=1, wanted='give 1 or more.')
-
-
-def _page():
-    """The module that draws the page; what it needs is asked for before any run."""
-    try:
-        from estimator_trainer.tools.parity import parity_page
-    except ImportError as error:
-        raise UsageError(
-            f'{error.name}, with which the page is made, is missing; pip install jinja2 matplotlib'
-        ) from error
-    return parity_page
 
 
 def _loops(values) -> tuple:
@@ -100,7 +88,7 @@ def _loops(values) -> tuple:
         job = jobs.load(values.job)
     if job.make_model is not None:
         return values.loops
-    if set(values.loops) not in ({*run_list.LOOPS}, {run_list.ESTIMATOR}):
+    if set(values.loops) not in ({*parity_runs.LOOPS}, {parity_runs.ESTIMATOR}):
         raise UsageError(
             f'--loops={",".join(values.loops)}: job {values.job} has no make_model, so only Estimator can train it; '
             f'give it make_model and parts, or leave --loops out: then the layouts are compared.'
@@ -110,12 +98,12 @@ def _loops(values) -> tuple:
             f'job {values.job} has no make_model, so only Estimator can train it: its layouts are compared',
             file=sys.stderr,
         )
-    return (run_list.ESTIMATOR,)
+    return (parity_runs.ESTIMATOR,)
 
 
 def _check(values) -> None:
-    _page()
-    for name, known in (('loops', run_list.LOOPS), ('layouts', run_list.LAYOUTS)):
+    report.need_for_page('the page')
+    for name, known in (('loops', parity_runs.LOOPS), ('layouts', parity_runs.LAYOUTS)):
         given = getattr(values, name)
         if not given or set(given) - set(known) or len(set(given)) < len(given):
             raise UsageError(f'--{name}={",".join(given)}: give some of {",".join(known)}, each once.')
@@ -124,7 +112,7 @@ def _check(values) -> None:
             f'--loops={values.loops[0]} --layouts={values.layouts[0]}: one run has nothing '
             'to be compared with; give two loops or two layouts.'
         )
-    replicas = run_list.replicas(values.layouts)
+    replicas = max(parity_runs.REPLICAS[layout] for layout in values.layouts)
     if values.batch_size % replicas:
         raise UsageError(
             f'--batch_size={values.batch_size}: is the global batch, and {replicas} replicas '
@@ -144,98 +132,43 @@ def _parity(values) -> int:
 
 
 def _in_folder(values) -> int:
-    try:
-        os.makedirs(values.out, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f'--out={values.out}: {error.strerror}; name another folder.') from error
+    _make(values.out, f'--out={values.out}: ', functools.partial(os.makedirs, exist_ok=True))
     files_of_others.refuse_page(os.path.join(values.out, PAGE))
     files_of_others.refuse_json(os.path.join(values.out, REPORT), 'pairs', f'--out={values.out}')
-    facts = _trainer_flags(values)
-    with _folder_of_runs(values) as folder:
-        wanted = run_list.runs(values.loops, values.layouts, folder, values.batch_size, facts)
-        for number, run in enumerate(wanted, start=1):
-            print(f'{number}/{len(wanted)} {run.name}', file=sys.stderr, flush=True)
+    wanted = ('job', 'seed', 'dataset', 'data_dir', 'train_files', 'eval_files')
+    job = [f'--{name}={getattr(values, name)}' for name in wanted if getattr(values, name) != '']
+    job += [f'--param={param}' for param in values.param]
+    with contextlib.ExitStack() as stack:
+        if values.keep_runs:
+            folder = os.path.join(values.out, 'runs')
+            _make(folder, f'--out={values.out}: its folder runs: ', os.mkdir)
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix='runs-', dir=values.out))
+        job_flags = [*job, f'--max_steps={values.steps}']
+        runs = parity_runs.plan(values.loops, values.layouts, folder, values.batch_size, job_flags)
+        for number, run in enumerate(runs, start=1):
+            print(f'{number}/{len(runs)} {run.name}', file=sys.stderr, flush=True)
             parity_runs.start(run, values.timeout_secs)
-        traces, versions = _read(wanted, values)
-    found = run_differences.differences(traces, values.tolerance)
-    _write(values, facts, versions, traces, found)
-    print(parity_report.table(found))
-    print(parity_report.NOTE)
-    for line in parity_report.conclusion(found, values.tolerance):
-        print(line)
-    return exit_codes.OK if all(pair.equal for pair in found) else exit_codes.FAILED
+        from estimator_trainer import compat
+
+        compat.bring_up()
+        found = parity_runs.read(runs, values.job, values.data_dir)
+    given = [f'--{name}={getattr(values, name)}' for name in ('steps', 'batch_size', 'tolerance')]
+    how = ' '.join(['python -m estimator_trainer parity', *job, *given])
+    versions = ', '.join(f'{name} {version}' for name, version in compat.versions().items())
+    compared = parity_results.pairs(found, values.tolerance)
+    made = parity_results.report(f'Parity of {values.job}', [how, versions], found, compared, values.tolerance)
+    path = os.path.join(values.out, PAGE)
+    with files.replacing(path) as temporary, files.create(temporary) as file:
+        file.write(report.page(made))
+    as_json = parity_results.to_json(made, found, compared, values.tolerance)
+    protocol.write_json(os.path.join(values.out, REPORT), as_json)
+    print(report.text(made))
+    return exit_codes.OK if as_json['equal'] else exit_codes.FAILED
 
 
-@contextlib.contextmanager
-def _folder_of_runs(values):
-    if not values.keep_runs:
-        with tempfile.TemporaryDirectory(prefix='runs-', dir=values.out) as folder:
-            yield folder
-        return
-    folder = os.path.join(values.out, 'runs')
+def _make(folder, what, make) -> None:
     try:
-        os.mkdir(folder)
+        make(folder)
     except OSError as error:
-        raise UsageError(f'--out={values.out}: its folder runs: {error.strerror}; name another folder.') from error
-    yield folder
-
-
-def _trainer_flags(values) -> list:
-    flags_ = [f'--job={values.job}', f'--seed={values.seed}', f'--max_steps={values.steps}']
-    flags_ += [f'--param={param}' for param in values.param]
-    given = {name: getattr(values, name) for name in ('dataset', 'data_dir', 'train_files', 'eval_files')}
-    return flags_ + [f'--{name}={value}' for name, value in given.items() if value]
-
-
-def _read(wanted, values):
-    """The traces of the runs, and the versions that computed them."""
-    from estimator_trainer import compat
-
-    compat.bring_up()
-    from estimator_trainer.tools.parity import run_weights
-
-    of_keras = jobs.load(values.job).make_model is not None
-    first = wanted[0].model_dir
-    called = run_weights.called(first, values.data_dir) if of_keras else run_weights.trained(first)
-    traces = [
-        run_differences.RunValues(
-            run.name,
-            parity_runs.losses(run.model_dir),
-            run_weights.by_step(run.model_dir, called),
-            parity_runs.evaluation(run.model_dir),
-        )
-        for run in wanted
-    ]
-    return traces, compat.versions()
-
-
-def _write(values, facts, versions, traces, found) -> None:
-    how = [
-        ' '.join(
-            [
-                'python -m estimator_trainer parity',
-                *facts[:2],
-                f'--steps={values.steps}',
-                *facts[3:],
-                f'--batch_size={values.batch_size}',
-                f'--tolerance={values.tolerance:g}',
-            ]
-        ),
-        ', '.join(f'{name} {version}' for name, version in versions.items()),
-    ]
-    text = _page().page(f'Parity of {values.job}', how, traces, found, values.tolerance)
-    with files.replacing(os.path.join(values.out, PAGE)) as temporary, files.create(temporary) as file:
-        file.write(text)
-    protocol.write_json(
-        os.path.join(values.out, REPORT),
-        {
-            'equal': all(pair.equal for pair in found),
-            'tolerance': values.tolerance,
-            'how': how,
-            'pairs': [parity_report.as_json(pair) for pair in found],
-            'losses': {
-                trace.name: {str(step): parity_report.finite(loss) for step, loss in trace.losses.items()}
-                for trace in traces
-            },
-        },
-    )
+        raise UsageError(f'{what}{error.strerror}; name another folder.') from error

@@ -10,7 +10,7 @@ import pytest
 from estimator_trainer.compat import hook
 from estimator_trainer.compat.patches import seeds
 from estimator_trainer.compat.recorder.estimator_recorder import limits, recording
-from estimator_trainer.tools.verify import traces
+from estimator_trainer.tools.comparison import traces
 
 
 def test_folders_of_the_program_move_into_the_folder_of_the_run(tmp_path):

@@ -12,15 +12,12 @@ The weights that a run restores from a checkpoint come of no computation: for th
 """
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping
 
-from estimator_trainer.tools.verify import traces
-from estimator_trainer.tools.verify.compare import UPDATES
-from estimator_trainer.tools.verify.traces import Key
+from estimator_trainer.tools.comparison.traces import EXPORTS, INPUTS, THINGS, UPDATES, Key
 
-EQUAL, CLOSE, ROUNDING, CHANCE, DIFFERS, UNTOLD = 'equal', 'close', 'rounding', 'chance', 'differs', 'untold'
-ORDER = (traces.INPUTS, traces.LOSS, traces.WEIGHTS, UPDATES, traces.SLOTS) + traces.THINGS[4:]
+EQUAL, CLOSE, ROUNDING, CHANCE, UNTOLD, DIFFERS = 'equal', 'close', 'rounding', 'chance', 'untold', 'differs'
+_WORSE = (EQUAL, CLOSE, ROUNDING, CHANCE, UNTOLD, DIFFERS)
 FACTOR = 10
 OF_UPDATES = 100
 TELLING = 0.01  # relative: a value that differs by more than this by chance tells nothing
@@ -52,60 +49,51 @@ class Judgement:
     untold: frozenset[int] = frozenset()
 
 
-class Spread:
-    """How far two runs of the first environment are apart."""
-
-    def __init__(self, differences: Mapping[Key, float]):
-        self._at = dict(_cumulative(differences))
-        self._ever: dict[tuple, float] = {}
-        for key, size in differences.items():
-            self._ever[_series(key)] = max(size, self._ever.get(_series(key), 0.0))
-
-    def of(self, key: Key, ever: bool = False) -> float:
-        """Of a value, or of the values of its kind up to its step; `ever`: at any step."""
-        if ever:
-            return self._ever.get(_series(key), 0.0)
-        return self._at.get(key, self._ever.get(_series(key), 0.0))
-
-
-def _series(key: Key) -> tuple:
-    """What a value has in common with the same one at other steps. Evaluations and exports are called anew."""
-    return key.thing, key.estimator, key.name
-
-
-def _cumulative(differences):
-    so_far: dict[tuple, float] = {}
-    for key, size in differences.items():
-        so_far[_series(key)] = max(size, so_far.get(_series(key), 0.0))
-        yield key, so_far[_series(key)]
-
-
 def rows(
-    differences: Mapping[Key, float], chance: Spread, rounding: Spread, tolerance: float, ever: bool = False
+    differences: Mapping[Key, float],
+    chance: Mapping[Key, float],
+    rounding: Mapping[Key, float],
+    tolerance: float,
+    ever: bool = False,
 ) -> list[Judgement]:
-    """A row for each thing, in the order of `ORDER`.
+    """A row for each thing, in the order of `THINGS`.
 
     Args:
+        chance: the differences between two runs of the first environment; `rounding`: between it and a run with other
+            initial weights.
         ever: the runs continue others, so that the spread of all steps counts.
     """
-    by_thing: dict[str, dict[Key, float]] = {thing: {} for thing in ORDER}
+    by_thing: dict[str, dict[Key, float]] = {thing: {} for thing in THINGS}
     for key, size in differences.items():
         by_thing[key.thing][key] = size
     restored = _restored(differences) if ever else set()
+    spreads = [_so_far(each) for each in (chance, rounding)]
 
     def spread(key):
-        return (0.0, 0.0) if key in restored else (chance.of(key, ever), rounding.of(key, ever))
+        """(chance, rounding) of a value, or of its kind up to its step; with `ever` at any step."""
+        return tuple(
+            0.0 if key in restored else so_far.get(key.series if ever else key, so_far.get(key.series, 0.0))
+            for so_far in spreads
+        )
 
     random: dict[int, set[int]] = {}  # Estimator -> steps whose input is so; 0: the input of an evaluation
-    for key in by_thing[traces.INPUTS]:
-        if chance.of(key, ever) > TELLING:
+    for key in by_thing[INPUTS]:
+        if spread(key)[0] > TELLING:
             random.setdefault(key.estimator, set()).add(key.step)
-    return [_row(thing, by_thing[thing], spread, tolerance, random) for thing in ORDER]
+    return [_row(thing, by_thing[thing], spread, tolerance, random) for thing in THINGS]
+
+
+def _so_far(differences: Mapping[Key, float]) -> dict[tuple, float]:
+    """The largest difference up to each key, and of each series."""
+    found: dict[tuple, float] = {}
+    for key, size in differences.items():
+        found[key.series] = found[key] = max(size, found.get(key.series, 0.0))
+    return found
 
 
 def _restored(differences) -> set[Key]:
     """Weights and slots that the first call of train has restored, before its first step."""
-    state = [key for key in differences if key.thing in (traces.WEIGHTS, traces.SLOTS) and key.call == 0]
+    state = [key for key in differences if key.is_variable and key.call == 0]
     begins: dict[int, int] = {}
     for key in state:
         begins[key.estimator] = min(key.step, begins.get(key.estimator, key.step))
@@ -118,10 +106,10 @@ def _row(thing, differences, spread, tolerance, random) -> Judgement:
     tolerance *= OF_UPDATES if thing == UPDATES else 1
     spreads = {key: spread(key) for key in differences}
     states = {key: _state(size, tolerance, *spreads[key]) for key, size in differences.items()}
-    if thing != traces.INPUTS:
+    if thing != INPUTS:
         states = _settled(states, random)
     where = max(differences, key=lambda key: differences[key])
-    state = max(states.values(), key=(EQUAL, CLOSE, ROUNDING, CHANCE, UNTOLD, DIFFERS).index)
+    state = max(states.values(), key=_WORSE.index)
     first = next(key for key in states if states[key] == state)
     beside = [key for key in states if states[key] == state and key[:4] == first[:4]]
     return Judgement(
@@ -149,7 +137,7 @@ def _settled(states: Mapping[Key, str], random: Mapping[int, set[int]]) -> dict[
     for key, state in states.items():
         if state == UNTOLD and key.estimator in told:
             settled[key] = CHANCE
-        elif state == DIFFERS and key.thing != traces.EXPORTS and _follows(key, random.get(key.estimator, set())):
+        elif state == DIFFERS and key.thing != EXPORTS and _follows(key, random.get(key.estimator, set())):
             settled[key] = UNTOLD
     return settled
 
@@ -158,8 +146,8 @@ def _mostly_told(states: Mapping[Key, str]) -> set[int]:
     """The Estimators of which most variables, or metrics, have a value that is told."""
     told: dict[tuple, bool] = {}
     for key, state in states.items():
-        if key.step or key.thing not in (traces.WEIGHTS, traces.SLOTS):  # initial values tell nothing of a step
-            told[_series(key)] = told.get(_series(key), False) or state != UNTOLD
+        if key.step or not key.is_variable:  # initial values tell nothing of a step
+            told[key.series] = told.get(key.series, False) or state != UNTOLD
     found: dict[int, list[bool]] = {}
     for (_, estimator, _), is_told in told.items():
         found.setdefault(estimator, []).append(is_told)
@@ -169,7 +157,7 @@ def _mostly_told(states: Mapping[Key, str]) -> set[int]:
 def _follows(key: Key, random: set[int]) -> bool:
     if key.step:
         return any(0 < step <= key.step for step in random)
-    return bool(random) and key.thing not in (traces.WEIGHTS, traces.SLOTS)
+    return bool(random) and not key.is_variable
 
 
 def _state(size: float, tolerance: float, chance: float, rounding: float) -> str:
@@ -195,7 +183,3 @@ def first(found: Iterable[Judgement], differences: Mapping[Key, float]) -> Judge
     """The thing that differs first, in the order of recording."""
     apart = {row.first: row for row in found if row.state == DIFFERS}
     return next((apart[key] for key in differences if key in apart), None)
-
-
-def finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

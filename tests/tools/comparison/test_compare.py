@@ -1,0 +1,368 @@
+"""How far two runs are apart, whether that is more than chance and rounding, and what it tells."""
+
+import html.parser
+import json
+
+import numpy as np
+import pytest
+
+from estimator_trainer.compat.recorder.estimator_recorder import recording
+from estimator_trainer.tools.comparison import (
+    first_difference,
+    judgements,
+    report,
+    traces,
+    value_differences,
+    verify_results,
+    verify_runs,
+)
+from estimator_trainer.tools.comparison.traces import Key, Record, Value
+
+STEPS = 3
+
+
+def record(
+    *, rate=0.1, start=1.0, data=(1.0, 2.0, 3.0), noise=0.0, gradient=1.0, moment=1.0, loss=1.0, average=0.0, name=''
+):
+    """Three steps of gradient descent on one weight of two elements, with a slot and a moving average."""
+    found = Record(name, trainable={'kernel'}, labels={0: 'model'})
+    weights = np.array([start, -2.0], np.float32)
+
+    def put(step):
+        state = {'kernel': weights, 'average': np.float32([average * step])}
+        for name, numbers in state.items():
+            found.values[Key(traces.WEIGHTS, 0, 0, step, name)] = Value.of(numbers)
+        found.values[Key(traces.SLOTS, 0, 0, step, 'kernel/Momentum')] = Value.of(np.float32([moment * step, 0.0]))
+
+    put(0)
+    for step in range(1, STEPS + 1):
+        batch = np.float32(data[step - 1])
+        found.values[Key(traces.INPUTS, 0, 0, step, 'features/x')] = Value.of(np.float32([batch, 1.0]))
+        found.values[Key(traces.LOSS, 0, 0, step, 'loss')] = Value.of(np.float32(loss * batch * abs(weights).sum()))
+        found.rows[0, 0, step] = [f'row {batch}']
+        weights = (weights - rate * gradient * batch * np.sign(weights) * (1 + noise)).astype(np.float32)
+        put(step)
+    return found
+
+
+def judged(one, other, again=None, rounded=None, tolerance=1e-5, ever=False):
+    """(row of each thing, sentences)."""
+    one.name, other.name = '--from', '--to'
+    found = value_differences.differences(one, other)
+    pairs = [value_differences.differences(one, each or one) for each in (again, rounded)]
+    rows = judgements.rows(found, *verify_results.chance_and_rounding(*pairs), tolerance, ever)
+    return {row.thing: row for row in rows}, first_difference.explain(one, other, found, rows)
+
+
+def test_equal_runs():
+    rows, said = judged(record(), record())
+    assert {row.state for row in rows.values()} == {judgements.EQUAL} and not said
+    assert rows[traces.LOSS].count == STEPS and rows[traces.UPDATES].count == STEPS
+    assert rows[traces.METRICS].count == 0
+
+
+@pytest.mark.parametrize(
+    'change, thing, step, said',
+    [
+        (
+            dict(start=1.5),
+            traces.WEIGHTS,
+            0,
+            ['before step 1, in the initial values: kernel differs by', 'initializer'],
+        ),
+        (dict(data=(1.0, 3.0, 2.0)), traces.INPUTS, 2, ['at step 2, in the inputs: features/x', '3 are among the 3']),
+        (dict(data=(1.0, 2.0, 9.0)), traces.INPUTS, 3, ['2 are among the 3 of --from']),
+        (dict(loss=1.1), traces.LOSS, 1, ['at step 1, in the loss, which is 3 in --from and 3.3 in --to', 'a layer']),
+        (dict(rate=0.101), traces.WEIGHTS, 1, ['at step 1, in the weights: kernel', '1.01 times', 'learning rate']),
+        (dict(moment=1.1), traces.SLOTS, 1, ["the optimizer's slots: kernel/Momentum", 'gradients, the optimizer']),
+        (dict(average=0.1), traces.WEIGHTS, 1, ['average', 'the momentum of batch normalization']),
+    ],
+)
+def test_says_where_two_runs_part_and_why(change, thing, step, said):
+    rows, sentences = judged(record(), record(**change))
+    first = judgements.first(rows.values(), value_differences.differences(record(), record(**change)))
+    assert (first.thing, first.first.step) == (thing, step)
+    for words in said:
+        assert words in ' '.join(sentences)
+
+
+def test_another_learning_rate_that_the_weights_hide_shows_in_the_updates():
+    one, other = (record(rate=rate, start=1000.0) for rate in (0.1, 0.101))
+    rows, said = judged(one, other)
+    assert rows[traces.WEIGHTS].largest < 1e-5 and rows[traces.LOSS].state == judgements.CLOSE
+    assert rows[traces.UPDATES].state == judgements.DIFFERS
+    assert 'the update of the weights: kernel' in said[0] and 'learning rate' in said[1]
+
+
+def test_rounding_is_no_difference():
+    rows, _ = judged(record(), record(noise=1e-6))
+    assert judgements.verdict(rows.values()) == judgements.EQUAL and rows[traces.WEIGHTS].state == judgements.CLOSE
+
+
+def test_what_rounding_grows_to_is_no_difference_but_a_larger_one_is():
+    rounded = record(noise=1e-4)
+    rows, _ = judged(record(), record(noise=5e-4), rounded=rounded)
+    assert judgements.verdict(rows.values()) == judgements.EQUAL and rows[traces.WEIGHTS].state == judgements.ROUNDING
+    rows, _ = judged(record(), record(noise=5e-3), rounded=rounded)
+    assert judgements.verdict(rows.values()) == judgements.DIFFERS
+
+
+def test_the_spread_of_a_later_step_excuses_no_earlier_one():
+    rounded = record()
+    last = Key(traces.WEIGHTS, 0, 0, STEPS, 'kernel')
+    rounded.values[last] = Value.of(rounded.values[last].numbers * np.float32(1.5))
+    rows, _ = judged(record(), record(rate=0.101), rounded=rounded)
+    assert (rows[traces.WEIGHTS].state, rows[traces.WEIGHTS].first.step) == (judgements.DIFFERS, 1)
+
+
+def test_chance():
+    rows, _ = judged(record(), record(noise=-5e-4), again=record(noise=1e-4))
+    assert judgements.verdict(rows.values()) == judgements.EQUAL and rows[traces.WEIGHTS].state == judgements.CHANCE
+
+
+def with_a_weight_that_nothing_trains(made):
+    made.trainable = made.trainable | {'unused'}
+    for step in range(STEPS + 1):
+        made.values[Key(traces.WEIGHTS, 0, 0, step, 'unused')] = Value.of(np.float32([1.0]))
+    return made
+
+
+def test_gradients_that_are_random_leave_nothing_told():
+    one, other, again = (with_a_weight_that_nothing_trains(record(gradient=each)) for each in (1.0, 1.01, 1.2))
+    rows, said = judged(one, other, again)
+    assert rows[traces.UPDATES].state == judgements.verdict(rows.values()) == judgements.UNTOLD and not said
+
+
+def test_one_random_variable_of_many_leaves_the_rest_told():
+    one, again = record(), record(average=0.1)  # the weight `average` is random; `kernel` and the slot are not
+    one.values[Key(traces.WEIGHTS, 0, 0, 1, 'more')] = again.values[Key(traces.WEIGHTS, 0, 0, 1, 'more')] = Value.of(
+        [1.0]
+    )
+    rows, _ = judged(one, one, again)
+    assert rows[traces.WEIGHTS].state == judgements.CHANCE and judgements.verdict(rows.values()) == judgements.EQUAL
+
+
+def two_estimators(one, other):
+    """A trace of both."""
+    made = Record()
+    made.trainable, made.labels = {'kernel'}, {0: 'model', 1: 'random'}
+    for number, each in enumerate((one, other)):
+        made.values.update({key._replace(estimator=number): found for key, found in each.values.items()})
+    return made
+
+
+@pytest.mark.parametrize(
+    'first, expected, said',
+    [
+        (record(), judgements.UNTOLD, 'UNDECIDED: two runs of --from differ so much in Estimator 2 (random) that'),
+        (
+            record(rate=0.101),
+            judgements.DIFFERS,
+            'DIFFERENT: The runs part at step 1 of Estimator 1 (model), in the weights',
+        ),
+    ],
+)
+def test_an_estimator_that_is_random_hides_itself_alone(first, expected, said):
+    one = two_estimators(record(), record(data=(1.0, 2.0, 3.0)))
+    other = two_estimators(first, record(data=(2.0, 1.0, 3.0)))
+    again = two_estimators(record(), record(data=(3.0, 2.0, 1.0)))
+    rows, sentences = judged(one, other, again)
+    assert judgements.verdict(rows.values()) == expected and rows[traces.UPDATES].untold == {1}
+    comparison = verify_results.Comparison('--from and --to', list(rows.values()), sentences)
+    found = verify_results.Results('program.py', [], [comparison], [], STEPS, 1e-5, labels=one.labels)
+    assert verify_results.says(found)[0].startswith(said)
+
+
+def test_another_input_in_the_run_of_rounding_is_chance():
+    rows, _ = judged(record(), record(data=(2.0, 1.0, 3.0)), rounded=record(data=(3.0, 2.0, 1.0)))
+    assert judgements.verdict(rows.values()) == judgements.UNTOLD
+
+
+@pytest.mark.parametrize('step, expected', [(20, judgements.DIFFERS), (21, judgements.CHANCE)])
+def test_no_chance_excuses_what_is_restored(step, expected):
+    one, other = Record(), Record()
+    for each in (20, 21):
+        one.values[Key(traces.WEIGHTS, 0, 0, each, 'kernel')] = Value.of([1.0])
+        other.values[Key(traces.WEIGHTS, 0, 0, each, 'kernel')] = Value.of([1.001 if each == step else 1.0])
+    found = value_differences.differences(one, other)
+    chance = {Key(traces.WEIGHTS, 0, 0, 5, 'kernel'): 1e-3}
+    (row,) = (row for row in judgements.rows(found, chance, {}, 1e-5, ever=True) if row.count)
+    assert row.state == expected
+
+
+@pytest.mark.parametrize(
+    'begins, said', [(20, ''), (0, 'the program begins anew.'), (None, 'the program makes no step.')]
+)
+def test_a_run_that_continues_nothing_is_told(begins, said):
+    found = Record()
+    if begins is not None:
+        found.values[Key(traces.WEIGHTS, 0, 0, begins, 'kernel')] = Value.of([1.0])
+    missing = verify_results.not_continued(found)
+    assert said in missing and bool(missing) == bool(said)
+    same = results(0.1)._replace(missing=missing)
+    assert verify_results.says(same)[0] == f'EQUAL: both compute the same, bit for bit. {missing}'.rstrip()
+
+
+def test_without_a_fixed_order_of_the_input_nothing_is_told():
+    rows, said = judged(record(), record(data=(2.0, 1.0, 3.0)), again=record(data=(3.0, 2.0, 1.0)))
+    assert {row.state for row in rows.values() if row.count} <= {judgements.UNTOLD, judgements.CHANCE, judgements.EQUAL}
+    assert (
+        rows[traces.INPUTS].state == judgements.UNTOLD
+        and judgements.verdict(rows.values()) == judgements.UNTOLD
+        and not said
+    )
+
+
+def test_initial_values_are_told_even_so():
+    rows, said = judged(record(), record(start=1.5), again=record(data=(3.0, 2.0, 1.0)))
+    assert judgements.verdict(rows.values()) == judgements.DIFFERS and 'in the initial values' in said[0]
+
+
+@pytest.mark.parametrize('thing, name', [(traces.WEIGHTS, 'kernel'), (traces.LOSS, 'loss')])
+def test_what_only_one_has_is_a_difference(thing, name):
+    other = record()
+    for key in other.keys(thing):
+        if key.name == name:
+            other.values[key._replace(name='another')] = other.values.pop(key)
+    rows, said = judged(record(), other)
+    assert rows[thing].state == judgements.DIFFERS and 'is only in --from' in said[0] and 'another name' in said[1]
+
+
+def test_what_only_the_other_has_is_told_where_it_stands():
+    other = record(rate=0.101)
+    more = {key._replace(name='more'): each for key, each in other.values.items() if key.name == 'average'}
+    other.values = dict(sorted({**other.values, **more}.items(), key=lambda item: item[0].step))
+    _, said = judged(record(), other)
+    assert said[0] == 'The runs part before step 1, in the initial values: more is only in --to.'
+
+
+@pytest.mark.parametrize(
+    'one, other, expected',
+    [
+        (Value.of([1.0, 2.0]), Value.of([1.0, 2.0]), 0),
+        (Value.of([4.0, 0.0]), Value.of([4.0, 1.0]), 0.25),
+        (Value.of([10**6, 3]), Value.of([10**6, 4]), np.inf),
+        (Value.of([True]), Value.of([False]), np.inf),
+        (Value.of([1.0]), Value.of([np.nan]), np.inf),
+        (Value.of([1.0]), Value.of([1.0, 1.0]), np.inf),
+        (Value((1,), 'a'), Value((1,), 'b'), np.inf),
+        (Value((1,), 'a'), Value((1,), 'a'), 0),
+        (Value.of([1.0, 0.0], largest=2.0, norm=3.0), Value.of([1.0, 0.5], largest=2.0, norm=3.0), 0.25),
+        (Value.of([1.0, 0.0], largest=2.0, norm=3.0), Value.of([1.0, 1e-9], largest=2.0, norm=4.0), 0.25),
+    ],
+)
+def test_difference(one, other, expected):
+    assert value_differences.difference(one, other) == expected
+
+
+def results(rate):
+    one, other = record(name='--from'), record(rate=rate, name='--to')
+    found = value_differences.differences(one, other)
+    rows = judgements.rows(found, {}, {}, 1e-5)
+    comparison = verify_results.Comparison('From and to', rows, first_difference.explain(one, other, found, rows))
+    return verify_results.Results(
+        'program.py: A <and> B',
+        ['how'],
+        [comparison],
+        ['a note'],
+        STEPS,
+        1e-5,
+        losses={'--from': one.losses()},
+        pairs={'from and to': found},
+    )
+
+
+class Text(html.parser.HTMLParser):
+    text = ''
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.parametrize(
+    'rate, word, said', [(0.1, 'EQUAL', 'bit for bit'), (0.101, 'DIFFERENT', 'the learning rate is not the same')]
+)
+def test_text_json_and_page_say_the_same(rate, word, said):
+    found = results(rate)
+    shown = verify_results.shown(found)
+    text = report.text(shown)
+    assert f'{word}: ' in text and said in ' '.join(text.split()) and 'a note' in text
+    written = json.loads(json.dumps(verify_results.to_json(found), allow_nan=False))
+    assert written['verdict'] == word.lower() and written['losses']['--from']['0']['1'] == 3
+    reader = Text()
+    reader.feed(report.page(shown))
+    assert word in reader.text and 'A <and> B' in reader.text and said in reader.text
+
+
+def test_why_an_export_was_not_called():
+    """The line of TensorFlow's text that tells something; the first one does not."""
+    nodes = ''.join(f'  File "/env/python/site-packages/x.py", line {line}, in f\n' for line in range(200))
+    text = f"Graph execution error:\n\nDetected at node 'P' defined at (most recent call last):\n{nodes}Node: 'P'\n"
+    one = record()
+    one.not_called = [
+        ('export', 'serving_default', recording.text_of(OpError(f'{text}Could not parse example input.\n\t[[{{')))
+    ]
+    one.not_called += [('export', 'predict', recording.text_of(ValueError('a feature is sparse')))]
+    one.not_called += [('export', '', recording.text_of(OpError('')))]
+    assert [note for note in verify_results.notes(one, []) if 'called' in note] == [
+        'Not called: signature serving_default of export: Could not parse example input.',
+        'Not called: signature predict of export: a feature is sparse.',
+        'Not called: signature (all) of export: OpError.',
+    ]
+
+
+class OpError(Exception):
+    """As TensorFlow's: its text is in `message`."""
+
+    def __init__(self, message):
+        super().__init__()
+        self.message = message
+
+
+@pytest.mark.parametrize(
+    'change, said', [(dict(rate=0.101), 'The restored values agree'), (dict(start=1.5), 'The checkpoint is not read')]
+)
+def test_a_continued_run_tells_the_checkpoint_from_a_known_cause(change, said):
+    one, other = record(), record(**change)
+    found = value_differences.differences(one, other)
+    rows = judgements.rows(found, {}, {}, 1e-5, ever=True)
+    sentences = first_difference.explain(one, other, found, rows, 'Continued, the runs part ', known=True)
+    assert sentences[0].startswith('Continued, the runs part ') and said in sentences[1]
+
+
+def write_run(folder, rate, begins):
+    """What the recorder leaves of two steps on one weight."""
+    folder.mkdir()
+    made, where = recording.Recording(folder), dict(estimator=0, model_dir='model', call=0)
+    for step in range(begins, begins + 3):
+        if step > begins:
+            loss = made.array(np.float32(1.0 / step), 9)
+            made.write('step', step=step, loss=loss, inputs={'x': made.array(np.float32([1, 2]), 9)}, rows=[], **where)
+        kernel = made.array(np.float32([1 - rate * step, 2 - rate * step]), 9)
+        made.write('weights', step=step, variables={'kernel': kernel}, trainable=['kernel'], **where)
+
+
+@pytest.mark.parametrize('rate, state', [(0.1, judgements.EQUAL), (0.11, judgements.DIFFERS)])
+def test_runs_of_two_environments_are_read_and_compared(tmp_path, rate, state):
+    interpreter = verify_runs.Interpreter('python', {'tensorflow': '2.21.0'})
+    sides = [verify_runs.Side(name, interpreter, ('program.py',), ()) for name in ('from', 'to')]
+    for run in verify_runs.plan(*sides, continued=True):
+        by_from = 'from' in (run.side.name, run.after)
+        write_run(tmp_path / run.name, 0.1 if by_from else rate, 2 if run.after else 0)
+    found = verify_results.compare_runs(str(tmp_path), sides, True, 2, 1e-5)
+    assert found.state == state and [each.title.partition(':')[0] for each in found.comparisons] == [
+        '--from and --to, 2 steps',
+        'Continued from the checkpoint of --from',
+        'Continued from the checkpoint of --to',
+    ]
+    shown = verify_results.shown(found)
+    assert [each.title for each in shown.curves] == [
+        'Loss of each step',
+        'Largest difference of the weights at each step',
+    ]
+    if state == judgements.DIFFERS:
+        assert 'The updates in --to are 1.1 times those in --from' in ' '.join(shown.says)
+        continued = found.comparisons[2].sentences[0]
+        assert continued.startswith(
+            'Continued from the checkpoint of --to: in --to, and in --from, the runs part before'
+        )
