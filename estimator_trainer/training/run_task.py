@@ -13,8 +13,8 @@ from estimator_trainer.evaluation import continuous_evaluation, early_stopping, 
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import job_data, loading, run_params
 from estimator_trainer.lifecycle import ending, peers
-from estimator_trainer.monitoring.profiles import profile_flags
 from estimator_trainer.monitoring.profiles import profiler as profilers
+from estimator_trainer.monitoring.profiles import schedule
 from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import loop as loops
@@ -101,7 +101,7 @@ def run_task(plan, watchdog, versions) -> ending.End | None:
 
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
     profiler = profilers.Profiler(
-        model_dir, plan.name, profile_flags.steps(config.profile_steps), plan.is_profiled, params.max_steps
+        model_dir, plan.name, schedule.steps(config.profile_steps), plan.is_profiled, params.max_steps
     )
     if plan.trains:
         watchdog.when_asked_to_profile(profiler.ask)
