@@ -22,7 +22,7 @@ from estimator_trainer.tools.migrate.migrate_command import MigrateFlags  # noqa
 from estimator_trainer.tools.parity.parity_command import ParityFlags  # noqa: E402
 from estimator_trainer.tools.predict.predict_command import PredictFlags  # noqa: E402
 from estimator_trainer.tools.report.report_command import ReportFlags  # noqa: E402
-from estimator_trainer.tools.status.status_command import StatusFlags  # noqa: E402
+from estimator_trainer.tools.status import StatusFlags  # noqa: E402
 from estimator_trainer.tools.sweep.sweep_command import SweepFlags  # noqa: E402
 from estimator_trainer.tools.track.track_command import TrackFlags  # noqa: E402
 from estimator_trainer.tools.verify.verify_command import VerifyFlags  # noqa: E402

@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Sequence
 
-from estimator_trainer.tools import drawing, pages
+from estimator_trainer.tools import pages
 from estimator_trainer.tools.parity import parity_report
 from estimator_trainer.tools.parity.run_differences import Difference, RunValues
 
@@ -27,7 +27,7 @@ def page(
         width='70rem',
         verdict=verdict,
         hints=hints,
-        curves=drawing.lines(losses, 'loss', 'losses', 'the loss of each step') if any(losses.values()) else '',
+        curves=pages.lines(losses, 'loss', 'losses', 'the loss of each step') if any(losses.values()) else '',
         pairs=pairs,
         note=parity_report.NOTE,
         facts=facts,

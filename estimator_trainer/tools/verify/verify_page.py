@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sized
 
 import markupsafe
 
-from estimator_trainer.tools import drawing, pages
+from estimator_trainer.tools import pages
 from estimator_trainer.tools.verify import program_runs, traces
 from estimator_trainer.tools.verify import verify_report as reports
 from estimator_trainer.tools.verify.traces import Key
@@ -63,4 +63,4 @@ def _title(estimator: int, estimators: Sized) -> str:
 
 
 def _lines(lines: Mapping[str, Mapping[int, float]], ylabel: str, logarithmic: bool = False) -> markupsafe.Markup:
-    return drawing.lines(lines, ylabel, ylabel.replace(' ', '-'), f'{ylabel} by step', 3.5, logarithmic)
+    return pages.lines(lines, ylabel, ylabel.replace(' ', '-'), f'{ylabel} by step', 3.5, logarithmic)
