@@ -23,7 +23,7 @@ from estimator_trainer.tools.inspection.inspect_command import InspectFlags  # n
 from estimator_trainer.tools.migrate.migrate_command import MigrateFlags  # noqa: E402
 from estimator_trainer.tools.predict.predict_command import PredictFlags  # noqa: E402
 from estimator_trainer.tools.report.report_command import ReportFlags  # noqa: E402
-from estimator_trainer.tools.status.status_command import StatusFlags  # noqa: E402
+from estimator_trainer.tools.status import StatusFlags  # noqa: E402
 from estimator_trainer.tools.sweep.sweep_command import SweepFlags  # noqa: E402
 from estimator_trainer.tools.track.track_command import TrackFlags  # noqa: E402
 

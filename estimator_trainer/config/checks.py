@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port
-from estimator_trainer.monitoring.profiles import profile_flags
+from estimator_trainer.monitoring.profiles import schedule
 
 if TYPE_CHECKING:
     from estimator_trainer.config.trainer_config import TrainerConfig
@@ -36,7 +36,7 @@ def refuse_contradictions(config: 'TrainerConfig') -> None:
     unknown = set(config.export) - {'best', 'final', 'none'}
     if unknown or ('none' in config.export and len(config.export) > 1):
         raise UsageError(f'--export={",".join(config.export)}: use best, final, best,final or none.')
-    profile_flags.check_steps(config.profile_steps, config.max_steps)
+    schedule.check_steps(config.profile_steps, config.max_steps)
     if config.metrics_port:
         port.parse(config.metrics_port)
     urls.check_here(config.scratch_dir, '--scratch_dir')

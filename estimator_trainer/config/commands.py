@@ -45,7 +45,7 @@ COMMANDS = {
         'runs several tasks on this machine, and restarts them when one fails',
     ),
     'status': Command(
-        'estimator_trainer.tools.status.status_command',
+        'estimator_trainer.tools.status',
         EVERY_DAY,
         'says in one line how a run is, or how it ended; --follow says it again',
     ),

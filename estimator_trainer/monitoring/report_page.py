@@ -21,8 +21,8 @@ EVERY_SECS = 600
 SHORT_SECS = 5  # a run that was shorter writes no page: it would end a good deal later
 _REST_TIMES = 200  # a page that took long is written less often: pages take at most 0.5 % of a core
 _LIVE_SECS, _LAST_SECS = 300, 60  # bounds of one page, while the run lives and at its end
-_WRITER = (sys.executable, '-m', 'estimator_trainer.tools.report.live_report')
-_LIVE, _LAST = '--live', '--last'
+_WRITER = (sys.executable, '-m', 'estimator_trainer', 'report')
+_POLITELY = ('nice', '-n', '19')  # while the run lives: as little as it can from the processes that train
 
 
 def missing() -> list[str]:
@@ -43,7 +43,7 @@ class Pages:
         warn: told what went wrong with the first page that could not be written.
         every_secs: between two pages.
         short_secs: a run that was shorter has no page.
-        writer: the command that writes a page; it gets --live or --last, and the model_dir.
+        writer: the command that writes a page; it gets the model_dir.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Pages:
         if not warns:
             self._warn = lambda text: None
         if time.monotonic() >= self._long_at:
-            self._write(_LAST, _LAST_SECS)
+            self._write(self._writer, _LAST_SECS)
 
     def _stop(self) -> None:
         self._over.set()
@@ -93,14 +93,14 @@ class Pages:
         wait = self._every
         while not self._over.wait(wait):
             began = time.monotonic()
-            self._write(_LIVE, _LIVE_SECS)
+            self._write((*_POLITELY, *self._writer), _LIVE_SECS, may_be_ended=True)
             wait = max(self._every, _REST_TIMES * (time.monotonic() - began))
 
-    def _write(self, how: str, most_secs: float) -> None:
-        command = [*self._writer, how, self._model_dir]
+    def _write(self, writer: Sequence[str], most_secs: float, may_be_ended: bool = False) -> None:
+        """Has a page written. `may_be_ended`: `_stop` ends it, without a word."""
         try:
             self._process = child_process.Child(
-                command,
+                [*writer, self._model_dir],
                 stdout=child_process.DEVNULL,
                 stderr=child_process.PIPE,
                 ties=False,  # a page that is nearly written may outlive the run
@@ -109,7 +109,7 @@ class Pages:
         except OSError as error:
             self._say(error.strerror)
             return
-        if how == _LIVE and self._over.is_set():  # `_stop` may have looked before the process was there
+        if may_be_ended and self._over.is_set():  # `_stop` may have looked before the process was there
             self._process.kill()
         with self._process as process:
             try:
@@ -118,8 +118,8 @@ class Pages:
                 self._say(str(error))
                 return
         self._process = None
-        if output.code and not (how == _LIVE and self._over.is_set()):
-            self._say(output.last_line)
+        if output.code and not (may_be_ended and self._over.is_set()):
+            self._say(output.last_line.removeprefix('error: '))
 
     def _say(self, why: str | None) -> None:
         path = os.path.join(self._model_dir, NAME)

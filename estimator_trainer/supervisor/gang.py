@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.exit_codes import STALLED
-from estimator_trainer.monitoring.profiles import profile_flags
+from estimator_trainer.monitoring.profiles import schedule
 from estimator_trainer.monitoring.training_progress import TrainingFollower
 from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.supervisor.policy import causes
@@ -61,7 +61,7 @@ class Gang:
         budgets: TaskRestartBudgets | None = None,
         follower: TrainingFollower | None = None,
         show: Callable[[GangView], None] = lambda view: None,
-        profile_tasks: str = profile_flags.CHIEF,
+        profile_tasks: str = schedule.CHIEF,
     ):
         self.commands = commands
         self._launcher, self._limits, self._say = launcher, limits, console.say
@@ -276,8 +276,7 @@ class Gang:
         chosen = [
             task
             for task in self._running
-            if task.command.trains
-            and profile_flags.includes(self._profile_tasks, task.name, task.command is self._chief)
+            if task.command.trains and schedule.includes(self._profile_tasks, task.name, task.command is self._chief)
         ]
         self._say(wording.profiling([task.name for task in chosen], self._profile_tasks))
         for task in chosen:

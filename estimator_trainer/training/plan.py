@@ -16,7 +16,7 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import job_data
-from estimator_trainer.monitoring.profiles import profile_flags
+from estimator_trainer.monitoring.profiles import schedule
 from estimator_trainer.run_dir import config_file, protocol
 from estimator_trainer.this_process import forks
 
@@ -66,7 +66,7 @@ class Plan:
     @property
     def is_profiled(self) -> bool:
         """Whether --profile_tasks includes this task."""
-        return self.trains and profile_flags.includes(self.config.profile_tasks, self.name, self.is_chief)
+        return self.trains and schedule.includes(self.config.profile_tasks, self.name, self.is_chief)
 
     @property
     def trains(self) -> bool:
@@ -272,7 +272,7 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
             '--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
             'mirror; set --num_replicas=2 or more.'
         )
-    profile_flags.check_tasks(config.profile_tasks, [str(task) for task in resolved.cluster.training_tasks])
+    schedule.check_tasks(config.profile_tasks, [str(task) for task in resolved.cluster.training_tasks])
     plan = Plan(config, strategy, resolved.cluster, resolved.task, tuple(resolved.notes))
     in_cluster = plan.num_training_tasks > 1 or resolved.cluster.ps
     if config.stop_metric and in_cluster and not plan.has_evaluator:

@@ -15,8 +15,8 @@ from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import job_data, loading, micro_batches, run_params
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.lifecycle.watchdog import Watchdog
-from estimator_trainer.monitoring.profiles import profile_flags
 from estimator_trainer.monitoring.profiles import profiler as profilers
+from estimator_trainer.monitoring.profiles import schedule
 from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import agreed_start, coordination, messages, parameter_server, reports, runtime
@@ -104,7 +104,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
 
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
     profiler = profilers.Profiler(
-        model_dir, plan.name, profile_flags.steps(config.profile_steps), plan.is_profiled, params.max_steps
+        model_dir, plan.name, schedule.steps(config.profile_steps), plan.is_profiled, params.max_steps
     )
     if plan.trains:
         watchdog.when_asked_to_profile(profiler.ask)

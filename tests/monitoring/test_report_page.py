@@ -13,7 +13,7 @@ from estimator_trainer.monitoring import report_page
 
 
 def writer(script):
-    return (sys.executable, '-c', f'import sys; how, folder = sys.argv[1:]\n{script}')
+    return (sys.executable, '-c', f'import os, sys; (folder,) = sys.argv[1:]\n{script}')
 
 
 def test_pages_of_a_run_that_lives(tmp_path, monkeypatch):
@@ -21,26 +21,27 @@ def test_pages_of_a_run_that_lives(tmp_path, monkeypatch):
     pipe = tmp_path / 'pipe'
     os.mkfifo(pipe)
     warnings = []
-    tells = writer(f'print(how, folder, file=open({str(pipe)!r}, "w"))')
+    tells = writer(f'print(os.nice(0), folder, file=open({str(pipe)!r}, "w"))')
     with report_page.Pages(str(tmp_path), warnings.append, every_secs=0.001, writer=tells):
         for _ in range(2):
-            assert pipe.read_text() == f'--live {tmp_path}\n'
+            assert pipe.read_text() == f'19 {tmp_path}\n'  # the processes that train come first
     assert warnings == []
 
 
 def test_the_last_page(tmp_path):
     pages = report_page.Pages(
-        str(tmp_path), pytest.fail, short_secs=0, writer=writer('open(folder + "/page", "w").write(how)')
+        str(tmp_path), pytest.fail, short_secs=0, writer=writer('open(folder + "/page", "w").write(str(os.nice(0)))')
     )
     with pages:
         pages.last()
-        assert (tmp_path / 'page').read_text() == '--last'
+        assert (tmp_path / 'page').read_text() == str(os.nice(0))
 
 
 @pytest.mark.parametrize(
     'command, words',
     [
         (writer('sys.exit("first line\\nit is broken")'), 'it is broken'),
+        (writer('sys.exit("error: it is broken")'), 'it is broken'),  # as a command says it
         (writer('sys.exit(3)'), 'its process ended with 3'),
         (('/nowhere/python',), 'No such file or directory'),
         (writer('__import__("signal").pause()'), 'it took longer than 0.2 s'),

@@ -9,7 +9,7 @@ import pytest
 from estimator_trainer.run_dir import locks
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.run_dir.run_verdict import Holders
-from estimator_trainer.tools.status import line, status_command
+from estimator_trainer.tools import status
 
 NOW = 1_700_000_100.0
 LINES = [
@@ -46,7 +46,7 @@ def run_of(**known) -> RunFolder:
 
 
 def say(run) -> str:
-    return line.line(run, 'run', NOW)
+    return status.line(run, 'run', NOW)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def say(run) -> str:
 def test_lines(known, said, code):
     run = run_of(**known)
     assert say(run) == said
-    assert line.exit_code(run.verdict(NOW)) == code
+    assert status.exit_code(run, NOW) == code
 
 
 def test_how_often_a_run_was_started():
@@ -153,7 +153,7 @@ def test_a_trial_that_was_pruned():
     said = 'run was ended early at step 950: pruned by the sweep. Step 950 of 4,000 (23 %)'
     run = run_of(training=ended, stop=stop)
     assert say(run) == said
-    assert line.exit_code(run.verdict(NOW)) == 0
+    assert status.exit_code(run, NOW) == 0
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_folder_of_a_sweep(tmp_path, capsys, state, held, said, code):
     with open(tmp_path / '.sweep.lock', 'w') as lock:
         if held:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        assert status_command.main([str(tmp_path)]) == code
+        assert status.main([str(tmp_path)]) == code
     assert capsys.readouterr().out == (
         f'{tmp_path} {said}: 3 trials, 2 done, 1 pruned. '
         'The best is trial 3: accuracy 0.9120 at step 375, with learning_rate 0.07109.\n'
@@ -186,10 +186,10 @@ def test_a_lock_that_is_held_is_life(tmp_path, capsys):
     path = tmp_path / '.trainer.lock'
     assert not locks.is_held(path)
     path.write_text('1')
-    assert not locks.is_held(path) and status_command.main([str(tmp_path)]) == 64
+    assert not locks.is_held(path) and status.main([str(tmp_path)]) == 64
     with open(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert locks.is_held(path) and status_command.main([str(tmp_path)]) == 3
+        assert locks.is_held(path) and status.main([str(tmp_path)]) == 3
     assert not locks.is_held(path) and capsys.readouterr().out == f'{tmp_path} starts\n'
 
 
@@ -203,8 +203,8 @@ def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
         (tmp_path / 'training.json').write_text(json.dumps(states.pop(0)))
 
     next_state()
-    monkeypatch.setattr(status_command.time, 'sleep', next_state)
-    assert status_command.main([str(tmp_path), '--follow', '--every_secs=0.5']) == 0
+    monkeypatch.setattr(status.time, 'sleep', next_state)
+    assert status.main([str(tmp_path), '--follow', '--every_secs=0.5']) == 0
     said = [text.replace(str(tmp_path), 'run') for text in capsys.readouterr().out.splitlines()]
     assert [text.split(',')[0].split(' of ')[0] for text in said] == [
         'run trains: step 1',
@@ -227,5 +227,5 @@ def test_follow_ends_with_the_run(tmp_path, capsys, monkeypatch):
 )
 def test_mistakes(tmp_path, monkeypatch, capsys, argv, words):
     monkeypatch.chdir(tmp_path)
-    assert status_command.main(argv) == 64
+    assert status.main(argv) == 64
     assert words in capsys.readouterr().err

@@ -9,8 +9,8 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.monitoring.profiles import event_names, profile_reader, schedule
-from estimator_trainer.monitoring.profiles.profile_flags import Steps
+from estimator_trainer.monitoring.profiles import event_names, read, schedule
+from estimator_trainer.monitoring.profiles.schedule import Steps
 from estimator_trainer.run_dir import removal
 
 _log = logging.getLogger('estimator_trainer')
@@ -44,7 +44,7 @@ class Profiler:
         self._over = False
         self._written = threading.Event()  # TensorFlow has written the last profile; another one may begin
         self._written.set()
-        self._exports: list[tuple[threading.Thread, profile_reader.ProfileReader]] = []
+        self._exports: list[tuple[threading.Thread, read.ProfileReader]] = []
 
     def ask(self) -> None:
         """Profiles the next steps, because of a signal. Any thread may call it."""
@@ -149,13 +149,13 @@ class Profiler:
 
     def _stop(self) -> None:
         self._written.clear()
-        reader = profile_reader.ProfileReader()
+        reader = read.ProfileReader()
         thread = threading.Thread(target=self._export, args=(self._first, self._step, reader), daemon=True)
         self._exports = [(other, its) for other, its in self._exports if other.is_alive()] + [(thread, reader)]
         thread.start()
         self._written.wait(_SMALL_SECS)
 
-    def _export(self, first: int, last: int, reader: profile_reader.ProfileReader) -> None:
+    def _export(self, first: int, last: int, reader: read.ProfileReader) -> None:
         try:
             tf.profiler.experimental.stop()  # records no more at once, and then writes, which may take seconds
             path = self._place(first, last)
@@ -167,8 +167,8 @@ class Profiler:
             self._written.set()
         try:
             said = reader.read(path)
-        except profile_reader.CannotReadProfile as error:
-            _log.warning('WARNING: the profile was not read (%s); %s %s reads it', error, profile_reader.BY_HAND, path)
+        except read.CannotReadProfile as error:
+            _log.warning('WARNING: the profile was not read (%s); %s %s reads it', error, read.BY_HAND, path)
             return
         _log.info('profile of steps %d to %d: %s', first, last, said[0])
         for line in said[1:]:

@@ -74,16 +74,18 @@ def text(report: Report) -> str:
 def need_for_page(flag: str) -> None:
     """Asks for what the page needs, before any run. Raises UsageError."""
     try:
-        from estimator_trainer.tools import drawing, pages  # noqa: F401
+        import matplotlib  # noqa: F401
+
+        from estimator_trainer.tools import pages  # noqa: F401
     except ImportError as error:
         raise UsageError(f'{flag} needs {error.name}: pip install jinja2 matplotlib') from error
 
 
 def page(report: Report) -> str:
-    from estimator_trainer.tools import drawing, pages
+    from estimator_trainer.tools import pages
 
     drawings = [
-        (each.title, drawing.lines(each.lines, each.ylabel, f'curves-{number}', each.title, 3.5, each.logarithmic))
+        (each.title, pages.lines(each.lines, each.ylabel, f'curves-{number}', each.title, 3.5, each.logarithmic))
         for number, each in enumerate(report.curves)
         if any(each.lines.values())
     ]

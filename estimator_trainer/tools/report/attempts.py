@@ -1,66 +1,122 @@
 """What the attempts of a gang were, from report.json: lanes of tasks, and events in words. Pure."""
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from estimator_trainer import error_lines, exit_codes
 from estimator_trainer.run_dir import run_starts
 from estimator_trainer.run_dir.protocol import objects, real
-from estimator_trainer.tools.report.lanes import (
-    ENDED,
-    FAILED,
-    KILLED,
-    RESTART,
-    RUNS,
-    START,
-    STOPPED,
-    Bar,
-    Event,
-    Lane,
-    Mark,
-)
-from estimator_trainer.tools.report.words import day, duration, whole
+from estimator_trainer.tools.reporting import day, duration, whole
 
+RUNS, TRAINS = 'runs', 'trains'  # bars
+START, RESTART, KILLED, FAILED, ENDED, STOPPED = 'start', 'restart', 'killed', 'failed', 'ended', 'stopped'  # marks
+CHECKPOINT, EVALUATION, BEST = 'checkpoint', 'evaluation', 'best'
 MOST_ROWS = 50  # of the table, the newest
+_ROLES = ('chief', 'worker', 'ps', 'evaluator')
+_BY_SUPERVISOR = ('stopped by the supervisor', 'killed by the supervisor')
+_STALLED, _NOT_DRAINED = 'no step was finished for too long', 'training was done, but not all tasks ended in time'
 
 
-def begin(attempt: Mapping, began: float, title: str) -> Event:
-    """That an attempt began. `title`: 'Attempt 2'."""
-    step = attempt.get('checkpoint_before')
-    where = f'the checkpoint at step {step:,}' if type(step) is int else 'the beginning'
-    workers = attempt.get('workers')
-    with_whom = f' with {workers} {"worker" if workers == 1 else "workers"}' if workers else ''
-    return Event(began, f'{title} began{with_whom}, from {where}.')
+class Bar(NamedTuple):
+    began: float  # seconds since the epoch
+    ended: float
+    kind: str
 
 
-def add(attempt: Mapping, lanes: dict[str, Lane], events: list[Event], title: str, first: bool) -> None:
-    """Adds what one attempt was to `lanes` and `events`.
+class Mark(NamedTuple):
+    at: float
+    kind: str
 
-    Args:
-        title: 'Attempt 2'.
-        first: nothing of the run was before it.
-    """
-    began = real(attempt.get('started'))
-    if began is None:
-        return
-    events.append(begin(attempt, began, title))
-    ends: dict[str, float] = {}
-    for name in sorted(attempt.get('addresses') or (), key=_order):
-        lanes.setdefault(name, Lane(name))
-    for task in objects(attempt.get('tasks')):
-        name, life, at = str(task.get('name')), task.get('life', 1), began + (real(task.get('secs')) or 0)
-        lane = lanes.setdefault(name, Lane(name))
-        since = real(task.get('began_secs'))
-        start = began + since if since is not None else ends.get(name, began)
-        lane.bars.append(Bar(start, at, RUNS))
-        lane.marks.append(Mark(start, START if first and life == 1 else RESTART))
-        lane.marks.append(Mark(at, _kind(task)))
-        if life > 1:
-            events.append(Event(start, f'{name} was restarted alone (life {life}).'))
-        ends[name] = at
-        if task.get('code') and task.get('how') == 'by itself' and not _is_cause(task, attempt):
-            events.append(Event(at, f'{name} {_how(task)}.', _kind(task) != STOPPED, _details(task, attempt)))
-    _end_of_attempt(attempt, began + (real(attempt.get('secs')) or 0), events, title)
+
+class Event(NamedTuple):
+    """One line of the list of events. `bad`: something was lost or failed. `traceback`: its lines."""
+
+    at: float
+    text: str
+    bad: bool = False
+    details: tuple[str, ...] = ()
+    traceback: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass
+class Lane:
+    name: str
+    bars: list[Bar] = dataclasses.field(default_factory=list)
+    marks: list[Mark] = dataclasses.field(default_factory=list)
+
+
+class Story:
+    """Lanes and events, while they are gathered."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, Lane] = {}
+        self.events: list[Event] = []
+
+    def lane(self, name: Any) -> Lane:
+        return self.lanes.setdefault(str(name), Lane(str(name)))
+
+    def tell(self, at: float, text: str, bad: bool = False, *more: tuple[str, ...]) -> None:
+        self.events.append(Event(at, text, bad, *more))
+
+    def tell_begin(self, attempt: Mapping, began: float, title: str) -> None:
+        """That an attempt began. `title`: 'Attempt 2'."""
+        step, workers = attempt.get('checkpoint_before'), attempt.get('workers')
+        where = f'the checkpoint at step {step:,}' if type(step) is int else 'the beginning'
+        with_whom = f' with {workers} {"worker" if workers == 1 else "workers"}' if workers else ''
+        self.tell(began, f'{title} began{with_whom}, from {where}.')
+
+    def add(self, attempt: Mapping, title: str, first: bool) -> None:
+        """Adds an attempt that has ended. `first`: nothing of the run was before it."""
+        began = real(attempt.get('started'))
+        if began is None:
+            return
+        self.tell_begin(attempt, began, title)
+        for name in sorted(attempt.get('addresses') or (), key=_order):
+            self.lane(name)
+        ends: dict[str, float] = {}
+        for task in objects(attempt.get('tasks')):
+            lane, life, at = self.lane(task.get('name')), task.get('life', 1), began + (real(task.get('secs')) or 0)
+            since = real(task.get('began_secs'))
+            start = began + since if since is not None else ends.get(lane.name, began)
+            kind = _kind(task)
+            lane.bars.append(Bar(start, at, RUNS))
+            lane.marks += [Mark(start, START if first and life == 1 else RESTART), Mark(at, kind)]
+            if life > 1:
+                self.tell(start, f'{lane.name} was restarted alone (life {life}).')
+            ends[lane.name] = at
+            if task.get('code') and task.get('how') == 'by itself' and not _is_cause(task, attempt):
+                self.tell(at, f'{lane.name} {_how(task)}.', kind != STOPPED, _details(task, attempt))
+        if attempt.get('why') not in ('done', None):
+            self._tell_end(attempt, began, title)
+
+    def _tell_end(self, attempt: Mapping, began: float, title: str) -> None:
+        at, cause, lost = began + (real(attempt.get('secs')) or 0), attempt.get('cause'), attempt.get('steps_lost')
+        if isinstance(cause, dict):
+            task = next((task for task in objects(attempt.get('tasks')) if _is_cause(task, attempt)), None)
+            said = [f'It says: {cause["message"]}'] if cause.get('message') else []
+            if cause.get('out_of_memory'):
+                said.append('The kernel has killed a process for want of memory.')
+            first = f'{cause.get("task")} {_how(task)}' if task else str(cause.get('text'))
+            text = f'{first}. This was the first failure of the attempt.'
+            self.tell(began + (real(task.get('secs')) or 0) if task else at, text, True, tuple(said), traceback(cause))
+        why = {
+            'stalled': f'{title} was ended: {_STALLED}',
+            run_starts.LOST: f'{title} ended with its supervisor, which was killed or whose machine went down',
+            'signalled': f'The run was told to stop ({attempt.get("signal")})',
+            'not drained': f'{_NOT_DRAINED[0].upper()}{_NOT_DRAINED[1:]}',
+        }.get(str(attempt['why']), f'{title} ended')
+        step, delay = attempt.get('checkpoint_step'), real(attempt.get('delay_secs'))
+        what = 'how many steps are lost is not known'
+        if type(lost) is int:
+            what = f'{lost:,} {"step is" if lost == 1 else "steps are"} lost' if lost else 'no step is lost'
+        after = f'; the last checkpoint is of step {step:,}' if type(step) is int else '; there is no checkpoint'
+        gives_up = delay is None and bool(attempt.get('decision'))
+        then = f'. No restart: {attempt["decision"]}' if gives_up else ''
+        if delay is not None:
+            then = f'. The tasks were started again {delay:.1f} s later'
+        self.tell(at, f'{why}: {what}{after}{then}.', bool(lost) or gives_up or attempt['why'] == run_starts.LOST)
 
 
 def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
@@ -69,17 +125,15 @@ def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
 
     `starts`: as RunFolder.starts.
     """
-    every = [(start, each) for start in starts for each in start['attempts']]
     rows = []
-    for start, each in every if len(every) > 1 else ():
-        began, secs, folder = each.get('started'), each.get('secs'), each.get('log_dir')
-        first, step = each.get('checkpoint_before'), each.get('step')
+    for number, each in ((start['start'], each) for start in starts for each in start['attempts']):
+        secs, folder, first, step = (each.get(name) for name in ('secs', 'log_dir', 'checkpoint_before', 'step'))
         rows.append(
             (
-                str(start['start']),
+                str(number),
                 str(each.get('attempt', '–')),
                 whole(each.get('workers')),
-                day(real(began)),
+                day(real(each.get('started'))),
                 duration(secs) if real(secs) is not None else '–',
                 whole(0 if first is None and step is not None else first),  # of a program neither is known
                 whole(step),
@@ -88,7 +142,7 @@ def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
                 os.path.basename(folder) if isinstance(folder, str) else '–',
             )
         )
-    return rows
+    return rows if len(rows) > 1 else []
 
 
 def traceback(record: Mapping) -> tuple[str, ...]:
@@ -97,61 +151,26 @@ def traceback(record: Mapping) -> tuple[str, ...]:
     return tuple(map(str, lines)) if isinstance(lines, list) else ()
 
 
-def _end_of_attempt(attempt: Mapping, at: float, events: list[Event], title: str) -> None:
-    cause, lost = attempt.get('cause'), attempt.get('steps_lost')
-    if attempt.get('why') in ('done', None):
-        return
-    said = []
-    if isinstance(cause, dict):
-        task = next((task for task in objects(attempt.get('tasks')) if _is_cause(task, attempt)), None)
-        first = f'{cause.get("task")} {_how(task)}' if task else str(cause.get('text'))
-        if cause.get('message'):
-            said.append(f'It says: {cause["message"]}')
-        if cause.get('out_of_memory'):
-            said.append('The kernel has killed a process for want of memory.')
-        at_cause = attempt['started'] + (real(task.get('secs')) or 0) if task else at
-        text = f'{first}. This was the first failure of the attempt.'
-        events.append(Event(at_cause, text, True, tuple(said), traceback(cause)))
-    why = {
-        'stalled': f'{title} was ended: no step was finished for too long',
-        run_starts.LOST: f'{title} ended with its supervisor, which was killed or whose machine went down',
-        'signalled': f'The run was told to stop ({attempt.get("signal")})',
-        'not drained': 'Training was done, but not all tasks ended in time',
-    }.get(str(attempt.get('why')), f'{title} ended')
-    step = attempt.get('checkpoint_step')
-    after = f'; the last checkpoint is of step {step:,}' if type(step) is int else '; there is no checkpoint'
-    what = 'how many steps are lost is not known'
-    if type(lost) is int:
-        what = f'{lost:,} {"step is" if lost == 1 else "steps are"} lost' if lost else 'no step is lost'
-    delay = real(attempt.get('delay_secs'))
-    then = f'. The tasks were started again {delay:.1f} s later' if delay is not None else ''
-    if delay is None and attempt.get('decision'):
-        then = f'. No restart: {attempt["decision"]}'
-    bad = bool(lost) or (delay is None and bool(attempt.get('decision'))) or attempt['why'] == run_starts.LOST
-    events.append(Event(at, f'{why}: {what}{after}{then}.', bad))
-
-
 def _ending(attempt: Mapping) -> str:
     why, cause = str(attempt.get('why')), attempt.get('cause')
-    if why == 'signalled':
-        return f'told to stop ({attempt.get("signal")})'
-    if why == 'stalled':
-        return 'no step was finished for too long'
-    if why == run_starts.LOST:
-        return 'its supervisor was killed'
+    known = {
+        'signalled': f'told to stop ({attempt.get("signal")})',
+        'stalled': _STALLED,
+        run_starts.LOST: 'its supervisor was killed',
+    }
+    if why in known:
+        return known[why]
     if isinstance(cause, dict):
         said = cause.get('message')
         named = f'{cause.get("task")}, exit code {cause.get("code")}: {error_lines.short(str(said))}'
         return named if said else str(cause.get('text'))
-    return 'training was done, but not all tasks ended in time' if why == 'not drained' else why
+    return _NOT_DRAINED if why == 'not drained' else why
 
 
 def _kind(task: Mapping) -> str:
     if task.get('code') == 0:
         return ENDED
-    if task.get('code') in exit_codes.SYMPTOMS:
-        return STOPPED
-    if task.get('how') in ('stopped by the supervisor', 'killed by the supervisor'):
+    if task.get('code') in exit_codes.SYMPTOMS or task.get('how') in _BY_SUPERVISOR:
         return STOPPED
     return KILLED if task.get('signal') or task.get('how') == run_starts.WITH_SUPERVISOR else FAILED
 
@@ -167,10 +186,10 @@ def _how(task: Mapping) -> str:
 
 
 def _details(task: Mapping, attempt: Mapping) -> tuple[str, ...]:
-    cause = attempt.get('cause')
-    if task.get('message') and isinstance(cause, dict) and cause.get('message') == task['message']:
+    said, cause = task.get('message'), attempt.get('cause')
+    if said and isinstance(cause, dict) and cause.get('message') == said:
         return ('It says the same as the first.',)
-    return (f'It says: {task["message"]}',) if task.get('message') else ()
+    return (f'It says: {said}',) if said else ()
 
 
 def _is_cause(task: Mapping, attempt: Mapping) -> bool:
@@ -181,5 +200,4 @@ def _is_cause(task: Mapping, attempt: Mapping) -> bool:
 
 def _order(name: str) -> tuple:
     role, _, index = name.partition(':')
-    roles = ('chief', 'worker', 'ps', 'evaluator')
-    return roles.index(role) if role in roles else 9, int(index) if index.isdigit() else 0
+    return _ROLES.index(role) if role in _ROLES else 9, int(index) if index.isdigit() else 0

@@ -7,11 +7,12 @@ cells are one step wide, nothing is lost but repetitions of a step.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.tools.pages import Points
 
 MOST_CELLS = 1200  # more than a screen has columns for
 MOST_METRICS = 60  # a job may name a metric after each of its classes
@@ -20,15 +21,6 @@ _LEAST_PAUSE_SECS = 20.0
 _PAUSE_TIMES = 20  # the usual time between two lines
 _LOSS = 'loss'  # every line has it; null says that it is not finite. In other columns null may say that it is missing.
 _MISSING = -np.inf  # a number that no line holds: JSON has no infinity
-
-
-class Points(NamedTuple):
-    """A curve as it is drawn, in the order of the steps. Arrays of one length."""
-
-    steps: np.ndarray  # where the cells are: the mean of their steps
-    values: np.ndarray  # means
-    least: np.ndarray
-    most: np.ndarray
 
 
 class Series:
@@ -43,7 +35,8 @@ class Series:
 
     def __init__(self, most: int = MOST_CELLS):
         self._most, self.width = most, 1
-        self._cells: dict[int, tuple[int, float, float, float, float]] = {}  # count, sum of steps, sum, least, most
+        self._cells = np.empty(0, np.int64)  # their numbers, in order
+        self._rows = np.empty((0, 5))  # of each cell: count, sum of steps, sum, least, most
         self.last: tuple[int, float] | None = None
         self.not_finite = 0
         self.count, self.total = 0, 0.0
@@ -51,47 +44,34 @@ class Series:
     def add(self, steps: np.ndarray, values: np.ndarray) -> None:
         """Takes the next values, int64 and float64 [n]; what is not finite is only counted."""
         finite = np.isfinite(values)
-        self.not_finite += int(len(values) - np.count_nonzero(finite))
+        self.not_finite += int(np.count_nonzero(~finite))
         steps, values = steps[finite], values[finite]
         if not len(steps):
             return
         self.last = int(steps[-1]), float(values[-1])
         self.count, self.total = self.count + len(values), self.total + float(values.sum())
-        cells = steps // self.width
-        order = np.argsort(cells, kind='stable')
-        cells, steps, values = cells[order], steps[order], values[order]
-        begins = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]])
-        columns = (
-            cells[begins].tolist(),
-            np.diff(np.r_[begins, len(cells)]).tolist(),
-            np.add.reduceat(steps.astype(float), begins).tolist(),
-            np.add.reduceat(values, begins).tolist(),
-            np.minimum.reduceat(values, begins).tolist(),
-            np.maximum.reduceat(values, begins).tolist(),
-        )
-        for cell, *content in zip(*columns):
-            self._cells[cell] = _joined(self._cells.get(cell), tuple(content))
+        rows = np.column_stack([np.ones(len(steps)), steps, values, values, values])
+        self._join(np.r_[self._cells, steps // self.width], np.vstack([self._rows, rows]))
         while len(self._cells) > self._most:
             self.width *= 2
-            joined: dict[int, tuple] = {}
-            for cell, content in self._cells.items():
-                joined[cell // 2] = _joined(joined.get(cell // 2), content)
-            self._cells = joined
+            self._join(self._cells // 2, self._rows)
+
+    def _join(self, cells: np.ndarray, rows: np.ndarray) -> None:
+        """Keeps these rows, of which those of one cell become one."""
+        order = np.argsort(cells, kind='stable')
+        cells, rows = cells[order], rows[order]
+        begins = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]])
+        sums, least = np.add.reduceat(rows[:, :3], begins), np.minimum.reduceat(rows[:, 3], begins)
+        self._cells = cells[begins]
+        self._rows = np.column_stack([sums, least, np.maximum.reduceat(rows[:, 4], begins)])
 
     def points(self) -> Points:
-        """The curve as it is known now."""
-        rows = np.array([self._cells[cell] for cell in sorted(self._cells)], float).reshape(-1, 5)
-        count = np.maximum(rows[:, 0], 1)
-        return Points(rows[:, 1] / count, rows[:, 2] / count, rows[:, 3], rows[:, 4])
+        """The curve as it is known now. A point is where the mean of the steps of its cell is."""
+        count, steps, values, least, most = self._rows.T
+        return Points(steps / count, values / count, least, most)
 
     def __len__(self) -> int:
         return len(self._cells)
-
-
-def _joined(one: tuple | None, other: tuple) -> tuple:
-    if one is None:
-        return other
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2], min(one[3], other[3]), max(one[4], other[4])
 
 
 @dataclasses.dataclass
@@ -102,7 +82,7 @@ class Stretch:
     ended: float
     first: int  # step of its first line
     last: int
-    lines: int = 1
+    lines: int = 0
     again: int = 0  # steps that were trained before, and once more in this stretch
 
 
@@ -131,37 +111,30 @@ class Stretches:
         """Takes the next lines: int64 and float64 [n]."""
         if not len(steps):
             return
-        if self.all:  # the last line comes again, so that the step from it to the first new one counts
-            last = self.all[-1]
-            steps, times = np.r_[last.last, steps], np.r_[last.ended, times]
-        else:
+        if not self.all:
             self.all.append(Stretch(float(times[0]), float(times[0]), int(steps[0]), int(steps[0])))
-        waits, advances = np.diff(times), np.diff(steps)
+        last = self.all[-1]
+        waits, advances = np.diff(times, prepend=last.ended), np.diff(steps, prepend=last.last)
         usual = waits[(advances > 0) & (waits >= 0)]
         if len(usual):
             median = float(np.median(usual))
             self._usual = median if self._usual is None else min(self._usual, median)
         pause = max(_LEAST_PAUSE_SECS, _PAUSE_TIMES * (self._usual or 0))
-        process = np.searchsorted(self._starts, times, side='right')
-        breaks = np.flatnonzero((advances <= 0) | (waits > pause) | (waits < 0) | (np.diff(process) != 0))
-        start = 1
-        for place in (*breaks.tolist(), len(steps) - 1):
-            if place >= start:
+        process = np.searchsorted(self._starts, np.r_[last.ended, times], side='right')
+        breaks = (advances <= 0) | (waits > pause) | (waits < 0) | (np.diff(process) != 0)
+        breaks[0] &= last.lines > 0  # the very first line breaks nothing
+        bounds = [0, *np.flatnonzero(breaks).tolist(), len(steps)]
+        for number, (start, end) in enumerate(zip(bounds, bounds[1:])):
+            if number:
+                self._begin(int(steps[start]), float(times[start]))
+            if end > start:
                 last = self.all[-1]
-                last.ended, last.last, last.lines = (
-                    float(times[place]),
-                    int(steps[place]),
-                    last.lines + place + 1 - start,
-                )
-            if place + 1 < len(steps):
-                self._begin(int(steps[place + 1]), float(times[place + 1]))
-            start = place + 2
+                last.ended, last.last, last.lines = float(times[end - 1]), int(steps[end - 1]), last.lines + end - start
 
     def _begin(self, step: int, time: float) -> None:
         before = self.all[-1]
         again = max(0, before.last - step + 1)
         if len(self.all) >= MOST_STRETCHES:
-            before.ended, before.last, before.lines = time, step, before.lines + 1
             before.again += again
         else:
             self.all.append(Stretch(time, time, step, step, again=again))

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import urllib.parse
 from collections.abc import Sequence
 
 import markupsafe
@@ -9,14 +10,36 @@ import markupsafe
 from estimator_trainer.config import urls
 from estimator_trainer.run_dir import file_names
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.tools import drawing, pages
-from estimator_trainer.tools.report import attempts, comparison, plots, sections, summary, timeline, times, words
+from estimator_trainer.tools import pages
+from estimator_trainer.tools.report import attempts, sections, summary, timeline, times
+from estimator_trainer.tools.report.attempts import Lane
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_files import RunFiles
+from estimator_trainer.tools.report.timeline import Timeline
+from estimator_trainer.tools.reporting import duration
 
 _FOLDER = pathlib.Path(__file__).parent
 _MOST_CURVES = 12  # of the metrics of evaluations
 _MANY = 5  # runs, whose table says enough of those that are done
+_MOST_LANES = 24
+_BAD = (attempts.RESTART, attempts.FAILED, attempts.KILLED, attempts.EVALUATION)  # a lane with these is drawn first
+_TIMES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
+_DAY = 86400
+_BARS = (  # kind, height, colour, words
+    (attempts.RUNS, 0.42, pages.PALE, 'process runs'),
+    (attempts.TRAINS, 0.2, pages.COLOURS[0], 'steps are trained'),
+)
+_MARKS = (  # kind, marker, colour, size, words
+    (attempts.CHECKPOINT, '|', pages.COLOURS[3], 9, 'checkpoint'),
+    (attempts.EVALUATION, 'd', pages.COLOURS[2], 5, 'evaluation'),
+    (attempts.START, '>', pages.INK, 5, 'start'),
+    (attempts.RESTART, '>', pages.COLOURS[1], 7, 'restart'),
+    (attempts.STOPPED, 's', pages.COLOURS[7], 5, 'ended with the others'),
+    (attempts.ENDED, 'o', pages.GOOD, 5, 'done'),
+    (attempts.FAILED, 'P', pages.BAD, 8, 'failed'),
+    (attempts.KILLED, 'X', pages.BAD, 8, 'killed'),
+    (attempts.BEST, '*', pages.COLOURS[1], 10, 'best evaluation'),
+)
 
 
 def page(runs: Sequence[RunFiles], out: str) -> str:
@@ -25,58 +48,44 @@ def page(runs: Sequence[RunFiles], out: str) -> str:
     Args:
         out: path or URL of the page, to which its links are relative.
     """
-    if len(runs) == 1:
-        return pages.render(_FOLDER / 'run.html.jinja', words=words, width='72rem', **_values_of_run(runs[0], out))
-    return pages.render(_FOLDER / 'runs.html.jinja', words=words, width='72rem', **_values_of_runs(runs, out))
+    template, values = ('run', _of_run(runs[0], out)) if len(runs) == 1 else ('runs', _of_runs(runs, out))
+    return pages.render(_FOLDER / f'{template}.html.jinja', width='72rem', summary=summary, **values)
 
 
-def _values_of_run(run: RunFiles, out: str) -> dict:
-    story, parts, settings = timeline.timeline(run), times.parts(run), sections.settings(run)
-    base = _way(run, out)
+def _of_run(run: RunFiles, out: str) -> dict:
+    story, base = timeline.timeline(run), _way(run, out)
+    drawn = _drawn_lanes(story) if story else []
     return {
         'run': run,
         'title': f'{run.name}: {run.judged.kind}',
-        'verdict': run.judged,
-        'tiles': summary.tiles(run),
-        'curves': _curves(run),
+        'curves': [(title, plot) for title, plot in _curves(run) if plot],
         'timeline': story,
-        'lanes': plots.lanes('timeline', story) if story else '',
-        'hidden_lanes': len(story.lanes) - len(plots.drawn_lanes(story)) if story else 0,
+        'lanes': _plot_of_lanes(story, drawn) if story else '',
+        'hidden_lanes': len(story.lanes) - len(drawn) if story else 0,
         'attempts': attempts.table(run.starts),
         'most_attempts': attempts.MOST_ROWS,
-        'parts': parts,
-        'total': sum(part.secs for part in parts),
-        'changed': [each for each in settings if each.changed],
-        'unchanged': [each for each in settings if not each.changed],
-        'params': sections.params(run),
-        'plan': sections.plan(run),
-        'wrong_answers': sections.wrong_answers(run),
-        'versions': sections.versions(run),
-        'variables': sections.variables(run),
-        'data': sections.data(run),
-        'checkpoints': sections.checkpoints(run),
-        'exports': sections.exports(run, base),
-        'logs': sections.logs(run, base),
+        'parts': times.parts(run),
+        'sections': sections,
+        'href': lambda path: urllib.parse.quote(f'{base}/{path}' if base else path, safe='/:'),
     }
 
 
 def _curves(run: RunFiles) -> list[tuple[str, markupsafe.Markup]]:
     """(title, plot) of each metric."""
-    curves, signs = [], _signs(run)
-    evaluations, last = summary.main_evaluations(run), _last_step([run])
+    evaluations, signs, last = run.main_evaluations, _signs(run), _last_step([run])
     losses = _lines(run.train, 'loss', 'training') + _lines(evaluations, 'loss', 'evaluation', 1)
-    curves.append(('Loss', plots.curves('loss', 'loss', losses, signs, last)))
+    curves = [('Loss', pages.curves('loss', 'loss', losses, signs, last))]
     for name in [name for name in summary.metrics(evaluations) if name != 'loss'][:_MOST_CURVES]:
         lines = [
             line
             for number, (folder, log) in enumerate(run.evaluations.items())
             for line in _lines(log, name, name if log is evaluations else f'{name}, {folder}', number)
         ]
-        curves.append((name.replace('_', ' ').capitalize(), plots.curves(_id(name), name, lines, signs, last)))
+        curves.append((name.replace('_', ' ').capitalize(), pages.curves(_id(name), name, lines, signs, last)))
     rate = _lines(run.train, 'examples_per_sec', 'examples/s') or _lines(run.train, 'global_step/sec', 'steps/s')
     if rate:
-        curves.append((rate[0].label.capitalize(), plots.curves('rate', rate[0].label, rate, (), last)))
-    return [(title, plot) for title, plot in curves if plot]
+        curves.append((rate[0].label.capitalize(), pages.curves('rate', rate[0].label, rate, (), last)))
+    return curves
 
 
 def _last_step(runs: Sequence[RunFiles]) -> float:
@@ -85,43 +94,83 @@ def _last_step(runs: Sequence[RunFiles]) -> float:
     return max((series.last[0] for log in logs for series in log.series.values() if len(series)), default=0)
 
 
-def _signs(run: RunFiles) -> list[plots.StepMarks]:
-    signs = []
+def _signs(run: RunFiles) -> list[pages.StepMarks]:
     kept = tuple(each.step for each in run.checkpoints if each.step is not None and not each.is_damaged)
-    if kept:
-        signs.append(plots.StepMarks('checkpoints that are kept', kept, drawing.COLOURS[3], ticks=True))
+    signs = [pages.StepMarks('checkpoints that are kept', kept, pages.COLOURS[3], ticks=True)] if kept else []
     best, final = run.best.get('step'), None
     if any(each.kind == 'final' for each in run.exports) and run.training.get('state') == 'ended':
         final = run.training.get('step')
-    for step, words_, colour in (
-        (best, 'export/best and export/final' if best == final else 'export/best', drawing.COLOURS[2]),
-        (None if best == final else final, 'export/final', drawing.COLOURS[7]),
-    ):
-        if type(step) is int:
-            signs.append(plots.StepMarks(words_, (step,), colour))
+    both = 'export/best and export/final' if best == final else 'export/best'
+    for step, words, colour in ((best, both, pages.COLOURS[2]), (final, 'export/final', pages.COLOURS[7])):
+        if type(step) is int and not (words == 'export/final' and best == final):
+            signs.append(pages.StepMarks(words, (step,), colour))
     return signs
 
 
-def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[plots.Curve]:
+def _lines(log: Log | None, name: str, label: str, number: int = 0) -> list[pages.Curve]:
     series = log.series.get(name) if log else None
-    return [plots.Curve(label, series.points(), number)] if series and len(series) else []
+    return [pages.Curve(label, series.points(), number)] if series and len(series) else []
 
 
-def _values_of_runs(runs: Sequence[RunFiles], out: str) -> dict:
-    curves = [('Loss of training', _overlaid(runs, 'loss', [run.train for run in runs]))]
-    for name in comparison.metrics(runs):
-        logs = [summary.main_evaluations(run) for run in runs]
-        curves.append((f'Evaluation: {name}', _overlaid(runs, name, logs, 'eval')))
-    curves.append(('Examples/s', _overlaid(runs, 'examples_per_sec', [run.train for run in runs])))
+def _drawn_lanes(line: Timeline) -> list[Lane]:
+    """The lanes that have room: of very many tasks those that failed or restarted, and the first ones."""
+    if len(line.lanes) <= _MOST_LANES:
+        return list(line.lanes)
+    is_bad = [any(mark.kind in _BAD for mark in lane.marks) for lane in line.lanes]
+    ranked = sorted(range(len(line.lanes)), key=lambda place: (not is_bad[place], place))
+    return [line.lanes[place] for place in sorted({0, *ranked[: _MOST_LANES - 1]})]
+
+
+def _plot_of_lanes(line: Timeline, lanes: list[Lane]) -> markupsafe.Markup:
+    from matplotlib import ticker
+
+    length = line.ended - line.began
+    least = max(length, 1) / 9  # between two ticks
+    ticks = next((step for step in _TIMES if step >= least), _DAY * max(1, round(least / _DAY)))
+
+    def draw(axes, wide: bool) -> None:
+        for place, lane in enumerate(lanes):
+            for kind, height, colour, _ in _BARS:
+                bars = [(bar.began - line.began, bar.ended - bar.began) for bar in lane.bars if bar.kind == kind]
+                axes.broken_barh(bars, (place - height / 2, height), color=colour, linewidth=0)
+        for kind, marker, colour, size, words in _MARKS:
+            marks = [(mark.at, place) for place, lane in enumerate(lanes) for mark in lane.marks if mark.kind == kind]
+            if marks:
+                at, places = [at - line.began for at, _ in marks], [place for _, place in marks]
+                axes.plot(at, places, marker, color=colour, markersize=size, label=words, clip_on=False)
+        for _, _, colour, words in _BARS:
+            axes.broken_barh([], (0, 0), color=colour, label=words)
+        axes.set(xlabel='time since the first start', ylim=(len(lanes) - 0.4, -0.6))
+        margin = 0.015 * max(length, 1)
+        axes.set_xlim(-margin, length + margin)
+        axes.set_yticks(range(len(lanes)), [lane.name for lane in lanes])
+        axes.tick_params('y', length=0)
+        axes.xaxis.set_major_locator(ticker.MultipleLocator(ticks if wide else 2 * ticks))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: duration(value) if value else '0'))
+        axes.grid(axis='x')
+        axes.spines['left'].set_visible(False)
+
+    label = 'timeline of the tasks; the list below tells the same'
+    return pages.wide_and_narrow('timeline', label, draw, 0.42 * len(lanes) + 1.3)
+
+
+def _of_runs(runs: Sequence[RunFiles], out: str) -> dict:
+    last, train = _last_step(runs), [run.train for run in runs]
+    evaluations = [run.main_evaluations for run in runs]
+    plots = [('Loss of training', 'train', 'loss', 'loss', train)]
+    plots += [(f'Evaluation: {name}', 'eval', name, name, evaluations) for name in summary.metrics_of_all(runs)]
+    plots += [('Examples/s', 'train', 'examples_per_sec', 'examples/s', train)]
+    curves = []
+    for title, prefix, name, ylabel, logs in plots:
+        lines = [line for at, (run, log) in enumerate(zip(runs, logs)) for line in _lines(log, name, run.name, at)]
+        curves.append((title, pages.curves(f'{prefix}-{_id(name)}', ylabel, lines, (), last)))
     sweep = _sweep(runs)
+    folder = os.path.basename(os.path.dirname(runs[0].address))
     return {
-        'title': comparison.title(runs, sweep),
-        'best': words.best_trial(sweep),
+        'title': f'Sweep {folder}: {len(runs)} trials' if sweep else f'{len(runs)} runs compared',
+        'sweep': sweep,
         'runs': runs,
-        'verdicts': [run.judged for run in runs],
         'many': len(runs) > _MANY,
-        'finals': comparison.finals(runs),
-        'differences': comparison.differences(runs),
         'curves': [(title, plot) for title, plot in curves if plot],
         'pages': [_page_of(run, out) for run in runs],
     }
@@ -134,17 +183,9 @@ def _sweep(runs: Sequence[RunFiles]) -> dict:
     return sweep if isinstance(sweep.get('trials'), list) else {}
 
 
-def _overlaid(
-    runs: Sequence[RunFiles], name: str, logs: Sequence[Log | None], prefix: str = 'train'
-) -> markupsafe.Markup:
-    lines = [line for number, (run, log) in enumerate(zip(runs, logs)) for line in _lines(log, name, run.name, number)]
-    ylabel = 'examples/s' if name == 'examples_per_sec' else name
-    return plots.curves(f'{prefix}-{_id(name)}', ylabel, lines, (), _last_step(runs))
-
-
 def _page_of(run: RunFiles, out: str) -> str:
     """Where the page of one of several runs is, relative to this one; '' where it has none."""
-    there = os.path.exists(os.path.join(run.path, 'report.html'))
+    there = os.path.exists(run.file('report.html'))
     return os.path.join(_way(run, out), 'report.html') if there else ''
 
 

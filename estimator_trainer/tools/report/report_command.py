@@ -95,13 +95,12 @@ def write(folders: Sequence[str], out: str, addresses: Sequence[str] = (), addre
         UsageError: one of them holds no run, or `out` is there and is no page of this program.
         OSError: a file cannot be read or written.
     """
-    from estimator_trainer.tools.report import comparison, run_files
+    from estimator_trainer.tools.report import page, run_files, summary  # they need what `missing` tells of
 
     files_of_others.refuse_page(out)
     addresses = [urls.normal(each) if urls.is_url(each) else os.path.abspath(each) for each in addresses or folders]
-    named = zip(folders, comparison.names(addresses), addresses)
+    named = zip(folders, summary.names(addresses), addresses)
     runs = [run_files.read(folder, name, address=each) for folder, name, each in named]
-    from estimator_trainer.tools.report import page  # draws with a library that takes seconds to import
 
     text = page.page(runs, address or out)
     with files.replacing(out) as temporary, files.create(temporary) as file:

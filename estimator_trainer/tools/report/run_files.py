@@ -1,5 +1,6 @@
 """A run as its page shows it: what `RunFolder` reads, and its curves and variables."""
 
+import collections
 import functools
 import math
 import os
@@ -19,6 +20,7 @@ from estimator_trainer.tools.report.curves import Log, Stretches
 
 _SIGNS = (file_names.CONFIG, file_names.TRAINING, file_names.METRICS, file_names.STATUS, file_names.REPORT)
 _MORE_SIGNS = (file_names.POINTER, file_names.GRAPH, 'eval')
+_READ = ('config', 'training', 'status', 'report', 'best', 'stop', 'wrong_answers', 'train', 'evaluations', 'table')
 _LARGEST_EVENTS_BYTES = 1 << 30  # of all files of one folder
 _MOST_STARTS = 300
 _EVENTS_AT_ONCE = 20_000
@@ -34,20 +36,16 @@ class Weight(NamedTuple):
 
 
 class CheckpointVariables(NamedTuple):
-    """The variables of one checkpoint.
-
-    Attributes:
-        others: variables that are no weights: settings, the step.
-        bytes: of all variables.
-        parameters: elements of the weights.
-    """
+    """The variables of one checkpoint. `bytes` are of all of them, weights or not."""
 
     checkpoint: str
     weights: tuple[Weight, ...]
-    others: int
     bytes: int
-    weight_bytes: int
-    parameters: int
+
+    @property
+    def parameters(self) -> int:
+        """The elements of the weights."""
+        return sum(int(np.prod(weight.variable.shape, dtype=np.int64)) for weight in self.weights)
 
 
 class RunFiles(RunFolder):
@@ -101,6 +99,11 @@ class RunFiles(RunFolder):
         return None
 
     @property
+    def main_evaluations(self) -> Log | None:
+        """The evaluations that the page shows first: those in eval/, else those with the most lines."""
+        return self.evaluations.get('eval') or max(self.evaluations.values(), key=len, default=None)
+
+    @property
     def last_step(self) -> int | None:
         """The last global step that is known to be finished."""
         step = self.training.get('step')
@@ -123,13 +126,13 @@ class RunFiles(RunFolder):
                 place = folder or 'the folder'
                 self.problems.append(f'The files of events in {place} are not read: they have {size >> 20:,} MiB.')
             elif not len(log):
-                return self._log_of_events(folder, paths, starts)
+                self._add_events(log, folder, paths)
         except OSError as error:
             self.problems.append(f'{error.filename or path} cannot be read: {error.strerror}.')
         return log
 
-    def _log_of_events(self, folder: str, paths: list[str], starts: Sequence[float]) -> Log:
-        log, lines = Log(stretches=Stretches(starts)), []
+    def _add_events(self, log: Log, folder: str, paths: list[str]) -> None:
+        lines = []
         for path in sorted(paths, key=lambda path: (events.began(path), path)):
             try:
                 for event in events.read(path):
@@ -140,16 +143,12 @@ class RunFiles(RunFolder):
             except ValueError as error:
                 self.problems.append(f'{os.path.join(folder, os.path.basename(path))}: {error}.')
         log.add(lines)
-        return log
 
 
 def _line(event: events.Scalars) -> dict[str, Any]:
     """An event as a line of metrics.jsonl. What is not finite is NaN."""
-    return {
-        **{_TAGS.get(tag, tag): value if math.isfinite(value) else math.nan for tag, value in event.values.items()},
-        'step': event.step,
-        'time': event.time,
-    }
+    values = {_TAGS.get(tag, tag): value if math.isfinite(value) else math.nan for tag, value in event.values.items()}
+    return {**values, 'step': event.step, 'time': event.time}
 
 
 def read(model_dir: str, name: str = '', now: float | None = None, address: str = '') -> RunFiles:
@@ -165,51 +164,27 @@ def read(model_dir: str, name: str = '', now: float | None = None, address: str 
     has_signs = not {*_SIGNS, *_MORE_SIGNS}.isdisjoint(run.entries)
     if not (has_signs or run.events() or run.has_checkpoint):
         raise UsageError(f'{model_dir}: holds no run: none of {", ".join(_SIGNS[:4])}, no checkpoint and no events.')
-    for attribute in (
-        'config',
-        'training',
-        'status',
-        'report',
-        'best',
-        'stop',
-        'wrong_answers',
-        'train',
-        'evaluations',
-        'table',
-    ):
+    for attribute in _READ:
         getattr(run, attribute)  # so that `problems` names every file that cannot be read
     return run
 
 
 def read_variables(prefix: str) -> CheckpointVariables:
-    """The table of a checkpoint of format V2.
+    """The variables of a checkpoint of format V2.
 
     Raises:
         ValueError: its index is damaged.
         OSError: it cannot be read.
     """
     every = variables.read(prefix)
-    slots: dict[str, list[roles.Role]] = {}
-    weights, others = [], 0
-    for role in roles.roles(every):
-        if role.role == roles.WEIGHT:
-            weights.append(role.variable)
-        elif role.weight and role.role in (roles.SLOT, roles.SHADOW):
-            slots.setdefault(role.weight, []).append(role)
-        else:
-            others += 1
-    return CheckpointVariables(
-        os.path.basename(prefix),
-        tuple(
-            Weight(
-                weight,
-                tuple(f'{role.by}/{role.slot}'.strip('/') for role in slots.get(weight.name, ())),
-                sum(role.variable.bytes for role in slots.get(weight.name, ())),
-            )
-            for weight in weights
-        ),
-        others,
-        sum(variable.bytes for variable in every),
-        sum(weight.bytes for weight in weights),
-        sum(int(np.prod(weight.shape, dtype=np.int64)) for weight in weights),
-    )
+    found = roles.roles(every)
+    slots: dict[str, list[roles.Role]] = collections.defaultdict(list)
+    for role in found:
+        if role.weight and role.role in (roles.SLOT, roles.SHADOW):
+            slots[role.weight].append(role)
+    weights = []
+    for variable in (role.variable for role in found if role.role == roles.WEIGHT):
+        its = slots[variable.name]
+        names = tuple(f'{role.by}/{role.slot}'.strip('/') for role in its)
+        weights.append(Weight(variable, names, sum(role.variable.bytes for role in its)))
+    return CheckpointVariables(os.path.basename(prefix), tuple(weights), sum(variable.bytes for variable in every))

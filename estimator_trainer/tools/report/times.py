@@ -1,24 +1,25 @@
-"""Where the time of a run went, as far as its files say. Pure.
+"""When processes trained, and where the time of a run went, as far as its files say. Pure.
 
-metrics.jsonl has the time of every report, and report.json that of every attempt. What lies between them is put down to
-the one thing that happens then; what cannot be told apart has one name for all of it.
+A span goes from a start of the process that reports the steps (the chief, or the trainer alone) to its end, as
+report.json, status.json and the names of files of events tell it. A run may be started again and again: by a
+supervisor, whose attempts are spans, or as a trainer alone.
+
+metrics.jsonl has the time of every report. What lies between the times is put down to the one thing that happens then;
+what cannot be told apart has one name for all of it.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from estimator_trainer.tools.report import spans
+from estimator_trainer.run_dir import run_starts
+from estimator_trainer.run_dir.protocol import real
 from estimator_trainer.tools.report.curves import Stretch
 from estimator_trainer.tools.report.run_files import RunFiles
 
-
-class Part(NamedTuple):
-    name: str
-    secs: float
-    text: str
-
-
+_EARLY_SECS = 1.0  # the name of a file of events has whole seconds
+_NEVER = float('inf')
 _WAITS = {  # what metrics.jsonl may say of every report
     'input_wait_secs': ('waiting for input', 'time in which a step had to wait for its batch (chief)'),
     'peer_wait_secs': (
@@ -28,18 +29,138 @@ _WAITS = {  # what metrics.jsonl may say of every report
 }
 
 
+class Window(NamedTuple):
+    """A start of the run, from its beginning to its end, seconds since the epoch."""
+
+    began: float
+    ended: float
+
+    @property
+    def secs(self) -> float:
+        return self.ended - self.began
+
+
+class Span(NamedTuple):
+    """From a start of the training processes to their end, seconds since the epoch.
+
+    Attributes:
+        window: of the start of the run that it belongs to.
+        first: the step that it went on from; None: not known.
+        trained: the steps from there; None: only its reports say it.
+    """
+
+    began: float
+    ended: float
+    window: Window
+    first: int | None = None
+    failed: bool = False
+    trained: int | None = None
+
+
+class Part(NamedTuple):
+    name: str
+    secs: float
+    text: str
+
+
+def spans(run: RunFiles) -> list[Span]:
+    """The spans of a run, in order of time."""
+    supervised, every = _supervised(run), _spans_alone(run)
+    for start, window in supervised:
+        every += [span for attempt in start['attempts'] for span in _spans_of(attempt, window)]
+    began = attempt_now(run)
+    if began is not None and supervised:
+        every.append(Span(began, max(began, run.read_at), supervised[-1][1]))
+    return sorted(every, key=lambda span: span.began)
+
+
+def windows(run: RunFiles) -> list[Window]:
+    """Each start of the run, in order of time."""
+    return sorted({*(window for _, window in _supervised(run)), *(span.window for span in _spans_alone(run))})
+
+
+def wall(run: RunFiles) -> Window | None:
+    """When the run began and ended, or when it was last seen; None: not known."""
+    every = windows(run)
+    if every:
+        return Window(every[0].began, max(each.ended for each in every))
+    begins, last = [at for at in (*run.event_starts, run.train.began) if at], _last_seen(run)
+    return Window(min(begins), last) if begins and last else None
+
+
+def starts_alone(run: RunFiles) -> list[float]:
+    """When trainers began that no supervisor has started, seconds since the epoch."""
+    gangs = [window for _, window in _supervised(run)]
+    return [at for at in run.event_starts if not any(each.began - _EARLY_SECS <= at <= each.ended for each in gangs)]
+
+
+def attempt_now(run: RunFiles) -> float | None:
+    """When the attempt of the gang that goes on began; None: there is none, or the next one is waited for."""
+    if not run.holders.cluster or run.report or not run.starts:
+        return None
+    ended = [attempt.get('attempt') for attempt in run.starts[-1]['attempts']]
+    return None if run.status.get('attempt') in ended else real(run.status.get('attempt_started'))
+
+
+def _supervised(run: RunFiles) -> list[tuple[Mapping[str, Any], Window]]:
+    """Each start of a supervisor, with its window; without those of which a time is missing."""
+    known = []
+    for start in run.starts:
+        began, secs = real(start.get('started')), real(start.get('secs'))
+        if secs is None and run.holders.cluster and start is run.starts[-1]:
+            secs = max(0.0, run.read_at - (began or 0.0))
+        if began is not None and secs is not None:
+            known.append((start, Window(began, began + secs)))
+    return known
+
+
+def _spans_of(attempt: Mapping[str, Any], window: Window) -> list[Span]:
+    lives = run_starts.chief_lives(attempt)
+    first, trained = None, None
+    if len(lives) == 1:
+        first, step = attempt.get('checkpoint_before') or 0, attempt.get('step')
+        trained = max(0, step - first) if type(step) is int else None
+    fails = attempt.get('why') not in ('done', 'not drained', 'signalled')
+    return [Span(*life, window, first, fails or life is not lives[-1], trained) for life in lives]
+
+
+def _spans_alone(run: RunFiles) -> list[Span]:
+    """The starts without a supervisor: each is a span, which ends with its last report."""
+    gangs, stretches = [window.began for _, window in _supervised(run)], run.train.stretches.all
+    begins = starts_alone(run) if stretches else []
+    if stretches and not begins and not gangs:
+        begins = [stretches[0].began]
+    last_seen, found = _last_seen(run) or 0.0, []
+    for began in begins:
+        following = min((at for at in (*begins, *gangs) if at > began), default=_NEVER)
+        if following < _NEVER:
+            ended = max([began, *(each.ended for each in stretches if began <= each.ended < following)])
+        elif began > last_seen:
+            continue
+        else:
+            ended = last_seen
+        found.append(Span(began, ended, Window(began, ended)))
+    return found
+
+
+def _last_seen(run: RunFiles) -> float | None:
+    """When the files of the trainer were written last, seconds since the epoch."""
+    times = (real(run.training.get('time')), run.train.ended, *(log.ended for log in run.evaluations.values()))
+    return max(filter(None, times), default=None)
+
+
 def parts(run: RunFiles) -> list[Part]:
     """The parts, which add up to the time of the run; [] where too little is known."""
-    usual_secs, every, wall = secs_per_step(run), spans.spans(run), spans.wall(run)
-    if not usual_secs or not every or not wall:
+    usual_secs, every, whole = secs_per_step(run), spans(run), wall(run)
+    if not usual_secs or not every or not whole:
         return []
-    starting = max(0.0, every[0].began - wall.began)  # of the supervisor
+    starting = max(0.0, every[0].began - whole.began)  # of the supervisor
     training = failing = waiting = away = 0.0
-    after = max(0.0, wall.ended - every[-1].ended)
+    after = max(0.0, whole.ended - every[-1].ended)
     steps = again = lines = 0
     for span in every:
-        inside = [each for each in run.train.stretches.all if span.holds(each)]
-        began, ended, trained = _trained(span, inside, usual_secs, _interval(run))
+        inside = [each for each in run.train.stretches.all if span.began <= each.began <= span.ended]
+        began, ended, trained = _trained(span, inside, usual_secs, run.flags.get('log_every_steps'))
         lines, again = lines + sum(each.lines for each in inside), again + sum(each.again for each in inside)
         starting, training, steps = starting + began - span.began, training + ended - began, steps + trained
         failing += span.ended - ended if span.failed else 0.0
@@ -59,16 +180,13 @@ def parts(run: RunFiles) -> list[Part]:
     usual, pauses, waits = _without_waits(run, usual, training - usual, share)
     with_input, for_peers = ('', '') if waits else (', which includes their input', ', waiting for peers or data')
     again_secs = usual * lost / steps if steps else 0.0
+    beyond = f'checkpoints, evaluations in the same process{for_peers}: time beyond the usual pace'
     every_part = [
         Part('starting', starting, 'importing TensorFlow, reading data, building the graph, finding the other tasks'),
         Part('steps', usual - again_secs, f'{steps - lost:,} steps at their usual pace{with_input}'),
         Part('steps that were lost', again_secs, f'{lost:,} steps that were trained, not saved, and trained again'),
         *waits,
-        Part(
-            'pauses between steps',
-            pauses,
-            f'checkpoints, evaluations in the same process{for_peers}: time beyond the usual pace',
-        ),
+        Part('pauses between steps', pauses, beyond),
         Part('failures', failing, 'from the last report of an attempt that failed until its tasks had ended'),
         Part('waiting to restart', waiting, 'between two attempts'),
         Part('between two starts', away, 'from the end of a start of the run until it was started again'),
@@ -77,17 +195,19 @@ def parts(run: RunFiles) -> list[Part]:
     return [part for part in every_part if part.secs >= 0.05]
 
 
-def _trained(span: spans.Span, inside: list[Stretch], usual_secs: float, interval: int) -> tuple[float, float, int]:
+def _trained(span: Span, inside: list[Stretch], usual_secs: float, interval: Any) -> tuple[float, float, int]:
     """When a span's steps began and ended, and how many there were.
 
     Args:
         usual_secs: of a step.
-        interval: steps between two reports.
+        interval: steps between two reports, as the flag says it.
     """
     if not inside:  # it ended before its first report
         steps = span.trained or 0
         return max(span.began, span.ended - steps * usual_secs), span.ended, steps
-    first = span.first if span.first is not None and span.first <= inside[0].first else inside[0].first - interval
+    first = inside[0].first - (interval if type(interval) is int else 0)
+    if span.first is not None and span.first <= inside[0].first:
+        first = span.first
     before = inside[0].first - max(0, first)
     steps = before + sum(each.last - each.first for each in inside)
     steps += sum(max(0, b.first - a.last) for a, b in zip(inside, inside[1:]))
@@ -127,8 +247,3 @@ def secs_per_step(run: RunFiles) -> float | None:
         return None
     rate = float(np.median(rates.points().values))
     return batch / rate if rate > 0 else None
-
-
-def _interval(run: RunFiles) -> int:
-    every = run.flags.get('log_every_steps')
-    return every if type(every) is int else 0

@@ -15,7 +15,7 @@ from estimator_trainer.run_dir import file_names, run_verdict
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.status.status_command import refuse_where_no_run_is
+from estimator_trainer.tools.status import refuse_where_no_run_is
 from estimator_trainer.tools.track import sending
 from estimator_trainer.tools.track.adapters import FAILED, FINISHED, KILLED, RUNNING, TrackerUnavailable
 

@@ -1,7 +1,53 @@
-"""profiles.schedule: where profiles begin and end, and where calls have to end for them."""
+"""profiles.schedule: what --profile_steps and --profile_tasks may be, and where profiles and calls begin and end."""
 
-from estimator_trainer.monitoring.profiles.profile_flags import Steps
-from estimator_trainer.monitoring.profiles.schedule import ASKED_STEPS, Schedule, border_of
+import pytest
+
+from estimator_trainer.errors import UsageError
+from estimator_trainer.monitoring.profiles import schedule as schedules
+from estimator_trainer.monitoring.profiles.schedule import ASKED_STEPS, Schedule, Steps, border_of
+
+
+def test_a_range():
+    assert schedules.steps('') is None
+    assert schedules.steps('100,120') == (100, 120)
+    assert schedules.steps('0,100') == (0, 100)
+    schedules.check_steps('0,100', max_steps=100)
+    schedules.check_steps('0,100', max_steps=None)
+
+
+@pytest.mark.parametrize(
+    'text, max_steps, says',
+    [
+        ('100', None, 'give two steps'),
+        ('-1,5', None, 'give two steps'),
+        ('a,b', None, 'give two steps'),
+        ('5,5', None, 'after the first'),
+        ('0,101', None, '101 steps; give 100 at most'),
+        ('90,110', 100, '--max_steps=100'),
+    ],
+)
+def test_no_range(text, max_steps, says):
+    with pytest.raises(UsageError, match=says) as caught:
+        schedules.check_steps(text, max_steps)
+    assert str(caught.value).startswith(f'--profile_steps={text}: ')
+
+
+def test_tasks():
+    tasks = ['worker:0', 'worker:1']
+    for text in ('chief', 'all', 'worker:1', 'worker:1,worker:0'):
+        schedules.check_tasks(text, tasks)
+    for text in ('', 'worker:2', 'worker:0,ps:0', 'evaluator:0'):
+        with pytest.raises(UsageError, match='give one of chief, all, worker:0, worker:1'):
+            schedules.check_tasks(text, tasks)
+    with pytest.raises(UsageError, match="'worker:0' trains here; give one of chief, all\\."):
+        schedules.check_tasks('worker:0', [])
+
+
+@pytest.mark.parametrize(
+    'text, chosen', [('chief', [0]), ('all', [0, 1, 2]), ('worker:2', [2]), ('worker:0,worker:2', [0, 2])]
+)
+def test_who_is_included(text, chosen):
+    assert [n for n in range(3) if schedules.includes(text, f'worker:{n}', is_chief=n == 0)] == chosen
 
 
 def test_the_wanted_steps():

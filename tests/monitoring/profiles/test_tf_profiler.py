@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from estimator_trainer.monitoring.profiles import event_names, profile_flags, profiler, trace
+from estimator_trainer.monitoring.profiles import event_names, profiler, schedule, trace
 
 v1 = tf.compat.v1
 READ_SECS = 300
@@ -48,7 +48,7 @@ def end(profiles):
 
 
 def of_steps(folder, after=4, to=8, task='worker:1'):
-    return profiler.Profiler(str(folder), task, profile_flags.Steps(after, to), chosen=True, end=100)
+    return profiler.Profiler(str(folder), task, schedule.Steps(after, to), chosen=True, end=100)
 
 
 @pytest.mark.parametrize('loop', [in_session, eagerly])

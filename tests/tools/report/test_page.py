@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from estimator_trainer.tools import drawing
-from estimator_trainer.tools.report import comparison, report_command
+from estimator_trainer.tools import pages
+from estimator_trainer.tools.report import report_command, summary
 from tests.tools.report import model_dirs
 
 
@@ -132,9 +132,9 @@ def test_the_page_of_a_sweep(tmp_path, capsys):
 
 
 def test_names_of_runs():
-    assert comparison.names(['/x/a', '/x/b']) == ['a', 'b']
-    assert comparison.names(['/x/a/run', '/x/b/run', '/y/a/run']) == ['x/a/run', 'x/b/run', 'y/a/run']
-    assert comparison.names(['/x/a', '/x/a']) == ['/x/a (1)', '/x/a (2)']
+    assert summary.names(['/x/a', '/x/b']) == ['a', 'b']
+    assert summary.names(['/x/a/run', '/x/b/run', '/y/a/run']) == ['x/a/run', 'x/b/run', 'y/a/run']
+    assert summary.names(['/x/a', '/x/a']) == ['/x/a (1)', '/x/a (2)']
 
 
 FILES = (
@@ -161,7 +161,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize('damage', DAMAGE)
 def test_any_file_may_be_missing_or_damaged(tmp_path, capsys, monkeypatch, damage):
-    monkeypatch.setattr(drawing, 'as_svg', lambda drawn, name, label: f'<svg id="{name}"></svg>')  # it takes a second
+    monkeypatch.setattr(pages, 'as_svg', lambda drawn, name, label: f'<svg id="{name}"></svg>')  # it takes a second
     whole = model_dirs.cluster(tmp_path / 'whole')
     for number, name in enumerate((*FILES, 'all') if damage in ('torn', 'nonsense') else ('all',)):
         folder = tmp_path / f'run{number}'

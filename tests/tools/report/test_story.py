@@ -6,7 +6,7 @@ import pytest
 
 from estimator_trainer.run_dir import run_verdict
 from estimator_trainer.run_dir.run_verdict import Holders
-from estimator_trainer.tools.report import attempts, lanes, run_files, sections, summary, timeline, times
+from estimator_trainer.tools.report import attempts, run_files, sections, summary, timeline, times
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN
 
@@ -61,19 +61,19 @@ def test_a_cluster_with_kills(tmp_path):
     evaluator = line.lanes[2]
     assert [(bar.began - BEGAN, bar.ended - BEGAN) for bar in evaluator.bars] == [(0, 11), (12.5, 17.5), (18.5, 32.5)]
     assert [mark.kind for mark in evaluator.marks][:6] == [
-        lanes.START,
-        lanes.STOPPED,
-        lanes.RESTART,
-        lanes.KILLED,
-        lanes.RESTART,
-        lanes.ENDED,
+        attempts.START,
+        attempts.STOPPED,
+        attempts.RESTART,
+        attempts.KILLED,
+        attempts.RESTART,
+        attempts.ENDED,
     ]
     found = parts(run)
     assert sum(found.values()) == pytest.approx(32.5, abs=0.3)
     assert found['waiting to restart'] == 1.5 and found['failures'] == 2.0 and found['after the last step'] == 8.5
     assert found['steps that were lost'] == pytest.approx(1.7, abs=0.2)
     assert run.judged.kind == 'done'
-    assert summary.tiles(run)[-1] == summary.Tile('restarts', '1', 'of all tasks; 1 of single ones')
+    assert list(summary.tiles(run))[-1] == summary.Tile('restarts', '1', 'of all tasks; 1 of single ones')
 
 
 def test_a_run_that_failed(tmp_path):
@@ -147,8 +147,10 @@ def test_a_cluster_that_was_started_again(tmp_path):
         ('3', '2', '20s', '50', '100', '0', 'done', '–'),
     ]
     assert rows[0][2:4] == ('2', '2023-11-14 21:58:20 UTC')
-    marks = [mark.kind for mark in timeline.timeline(run).lanes[0].marks if mark.kind in (lanes.START, lanes.RESTART)]
-    assert marks == [lanes.START, lanes.RESTART, lanes.RESTART, lanes.RESTART]
+    marks = [
+        mark.kind for mark in timeline.timeline(run).lanes[0].marks if mark.kind in (attempts.START, attempts.RESTART)
+    ]
+    assert marks == [attempts.START, attempts.RESTART, attempts.RESTART, attempts.RESTART]
 
 
 def test_one_attempt_needs_no_table(tmp_path):
@@ -234,9 +236,9 @@ def test_a_run_alone_that_failed(tmp_path):
     assert (said.kind, said.code) == ('failed', 70)
     assert said.text.endswith('(the loss or a weight is NaN or infinite): the loss is nan at step 51')
     line = timeline.timeline(run)
-    assert [mark.kind for mark in line.lanes[0].marks if mark.kind in (lanes.START, lanes.FAILED)] == [
-        lanes.START,
-        lanes.FAILED,
+    assert [mark.kind for mark in line.lanes[0].marks if mark.kind in (attempts.START, attempts.FAILED)] == [
+        attempts.START,
+        attempts.FAILED,
     ]
     event = next(event for event in line.events if event.bad)
     assert event.text == 'The run ended at step 50 with exit code 70 (the loss or a weight is NaN or infinite).'

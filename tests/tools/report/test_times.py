@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.report import run_files, spans, summary, times
+from estimator_trainer.tools.report import run_files, summary, times
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN, task
 
@@ -222,4 +222,4 @@ def test_where_nothing_is_known(tmp_path):
     folder = model_dirs.alone(tmp_path / 'run')
     model_dirs.write(folder / 'metrics.jsonl', [])
     run = run_files.read(str(folder), now=BEGAN + 1e6)
-    assert times.parts(run) == [] and spans.spans(run) == []
+    assert times.parts(run) == [] and times.spans(run) == []

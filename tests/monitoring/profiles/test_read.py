@@ -1,4 +1,4 @@
-"""profiles.trace, read and profile_reader: a small profile made here, read in this process and in one of its own."""
+"""profiles.trace and read: a small profile made here, read in this process and in one of its own."""
 
 import gzip
 import json
@@ -10,12 +10,12 @@ import threading
 import pytest
 from google.protobuf import message
 
-from estimator_trainer.monitoring.profiles import event_names, profile_reader, read, trace, xplane_protos
+from estimator_trainer.monitoring.profiles import event_names, read, trace
 
 
 def profile():
     """Of one call with a matrix product, in microseconds as 10**6 ps."""
-    space = xplane_protos.XSpace()
+    space = trace.XSpace()
     plane = space.planes.add(name='/host:CPU')
     for number, name in enumerate((event_names.CALL, 'dense/MatMul:MatMul', 'ThreadpoolListener::Record'), 1):
         plane.event_metadata.add(key=number).value.name = name
@@ -41,7 +41,7 @@ def test_the_events_of_a_profile():
 
 
 def test_events_of_a_thread_are_nested():
-    space = xplane_protos.XSpace()
+    space = trace.XSpace()
     plane = space.planes.add(name='/host:CPU')
     line = plane.lines.add(name='tf_Compute/1')
     for number, (start, end) in enumerate(((0, 100), (10, 30), (29, 50), (30, 40), (60, 110)), 1):
@@ -83,9 +83,9 @@ def test_a_process_of_its_own_reads(tmp_path, monkeypatch):
     path = tmp_path / 'chief.xplane.pb'
     path.write_bytes(profile())
     monkeypatch.chdir(tmp_path)  # as a job may
-    assert len(profile_reader.ProfileReader().read(str(path))) == 3
-    with pytest.raises(profile_reader.CannotReadProfile, match='missing'):
-        profile_reader.ProfileReader().read(str(tmp_path / 'missing'))
+    assert len(read.ProfileReader().read(str(path))) == 3
+    with pytest.raises(read.CannotReadProfile, match='missing'):
+        read.ProfileReader().read(str(tmp_path / 'missing'))
 
 
 def test_the_process_does_not_outlive_the_task(tmp_path):
@@ -95,8 +95,7 @@ def test_the_process_does_not_outlive_the_task(tmp_path):
         [
             sys.executable,
             '-c',
-            'from estimator_trainer.monitoring.profiles import profile_reader; '
-            f'profile_reader.ProfileReader().read({str(fifo)!r})',
+            f'from estimator_trainer.monitoring.profiles import read; read.ProfileReader().read({str(fifo)!r})',
         ],
         start_new_session=True,
         stderr=subprocess.DEVNULL,
@@ -115,7 +114,7 @@ def test_the_process_does_not_outlive_the_task(tmp_path):
 
 
 def test_a_reader_can_be_killed():
-    reader = profile_reader.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
+    reader = read.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
 
     def kill():
         while reader._process is None:
@@ -124,12 +123,12 @@ def test_a_reader_can_be_killed():
 
     threading.Thread(target=kill, daemon=True).start()
     for _ in range(2):  # none is started after it
-        with pytest.raises(profile_reader.CannotReadProfile, match='training is over'):
+        with pytest.raises(read.CannotReadProfile, match='training is over'):
             reader.read('nothing')
 
 
 def test_a_reader_can_be_killed_while_its_process_starts(monkeypatch):
-    reader = profile_reader.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
+    reader = read.ProfileReader([sys.executable, '-c', 'import time; time.sleep(600)'])
 
     def starts_after_the_kill(*args, **kwargs):
         reader.kill()
@@ -137,7 +136,7 @@ def test_a_reader_can_be_killed_while_its_process_starts(monkeypatch):
 
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, 'Popen', starts_after_the_kill)
-    with pytest.raises(profile_reader.CannotReadProfile, match='training is over'):
+    with pytest.raises(read.CannotReadProfile, match='training is over'):
         reader.read('nothing')
 
 
@@ -146,4 +145,4 @@ def test_the_reader_finds_the_package_where_it_is_not_installed():
 
     import estimator_trainer
 
-    assert pathlib.Path(profile_reader._ROOT) == pathlib.Path(estimator_trainer.__file__).parents[1]
+    assert pathlib.Path(read._ROOT) == pathlib.Path(estimator_trainer.__file__).parents[1]
