@@ -269,7 +269,7 @@ def _named(model_dir: str) -> str | None:
 def _in_folder(model_dir: str, path: str) -> str:
     """The prefix of the checkpoint of a path that the file `checkpoint` names. The folder may have been moved, so that
     this folder comes first."""
-    path = v1_checkpoints.name_of(path)
+    path = file_names.without_shards(path)
     in_this_folder = os.path.join(model_dir, os.path.basename(path))
     for prefix in (in_this_folder, path):
         if checkpoint_errors.exists(f'{prefix}.index') or v1_checkpoints.files(prefix):

@@ -6,8 +6,10 @@ skipped. Imports no TensorFlow.
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+from estimator_trainer.run_dir import file_names, metrics_log
 
 _LARGEST_BYTES = 1 << 20
 _HEADER_BYTES, _FOOTER_BYTES = 12, 4
@@ -56,6 +58,38 @@ def read(path: str) -> Iterator[Scalars]:
             values = {value.tag: number for value in event.summary.value if (number := _number(value)) is not None}
             if values:
                 yield Scalars(event.step, event.wall_time, values)
+
+
+def measured(
+    model_dir: str, folder: str, paths: Sequence[str], most_bytes: int
+) -> tuple[dict[int, dict[str, float]], list[str]]:
+    """The metrics by step in a folder with evaluations, and a sentence for each file that is not read in full.
+
+    Args:
+        folder: in the model_dir. Its metrics.jsonl says all that its files of events say, if it is there.
+        paths: the files of events.
+        most_bytes: a larger file of events is not read.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    by_step: dict[int, dict[str, float]] = {}
+    problems = []
+    lines = metrics_log.MetricsLog(os.path.join(model_dir, folder, file_names.METRICS)).read()
+    for line in lines:
+        if isinstance(line.get('step'), int):
+            by_step.setdefault(line['step'], {}).update(metrics_log.values_of(line))
+    for path in () if lines else paths:
+        name, size = os.path.relpath(path, model_dir), os.path.getsize(path)
+        if size > most_bytes:
+            problems.append(f'{name} is not read: it has {size >> 20} MiB.')
+            continue
+        try:
+            for event in read(path):
+                by_step.setdefault(event.step, {}).update(event.values)
+        except ValueError as error:
+            problems.append(f'{name} {error}.')
+    return {step: metrics for step, metrics in sorted(by_step.items()) if metrics}, problems
 
 
 def _number(value: Any) -> float | None:

@@ -26,6 +26,7 @@ EVENTS = 'events.out.tfevents.'  # how the name of a file of events begins
 
 PART = re.compile(r'([^/]+)\.(?:index|meta|data-\d{5}-of-\d{5})')  # a file of a checkpoint of format V2
 V1 = re.compile(r'(model\.ckpt-\d+)(?:-\d{5}-of-\d{5})?')  # a file of a checkpoint of format V1
+_V1_SHARDS = re.compile(r'-\?{5}-of-\d{5}$')  # how the file `checkpoint` names one of several files
 STATE_LINE = re.compile(
     r'(?P<field>model_checkpoint_path|all_model_checkpoint_paths):\s*"(?P<path>(?:[^"\\]|\\.)*)"\s*'
 )
@@ -50,6 +51,11 @@ def checkpoint_of(name: str) -> str | None:
     return match[1] if match else None
 
 
+def without_shards(named: str) -> str:
+    """The checkpoint of a name in the file `checkpoint`: 'model.ckpt-10-?????-of-00002' -> 'model.ckpt-10'."""
+    return _V1_SHARDS.sub('', named)
+
+
 class Pointer(NamedTuple):
     """What the file `checkpoint` says.
 
@@ -66,7 +72,7 @@ class Pointer(NamedTuple):
     @property
     def name(self) -> str:
         """The checkpoint without its folder; '': none."""
-        return self.path.rpartition('/')[2]
+        return without_shards(self.path).rpartition('/')[2]
 
 
 def pointer(text: str) -> Pointer:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from estimator_trainer.run_dir import file_names
 
 _PARTS = re.compile(r'(\d+)')  # the numbers in a path
+_V1 = re.compile(r'(.+\.ckpt(?:-\d+)?)(?:-\d{5}-of-\d{5})?')  # a file of a checkpoint of format V1 of any program
+_DEPTH = 3  # of export/NAME/TIME
 
 
 class Checkpoint(NamedTuple):
@@ -75,8 +77,34 @@ def checkpoints(folder: str, files: Collection[str], is_damaged: bool = False) -
                 stat = os.stat(os.path.join(folder, name))
                 sizes[checkpoint] += stat.st_size
                 times[checkpoint] = stat.st_mtime if name.endswith('.index') else times[checkpoint]
-    listed = (Checkpoint(name, file_names.step_of(name), sizes[name], times[name], is_damaged) for name in sizes)
-    return sorted(listed, key=lambda each: (-1 if each.step is None else each.step, each.name))
+    return [
+        Checkpoint(name, file_names.step_of(name), sizes[name], times[name], is_damaged)
+        for name in sorted(sizes, key=_by_step)
+    ]
+
+
+def checkpoint_files(folder: str, names: Collection[str], listed: Collection[str]) -> dict[str, list[str]]:
+    """The files of each checkpoint of either format, those without an index too: its name -> their names, by step.
+
+    A checkpoint of which only the graph is left is none.
+
+    Args:
+        names: of all files of the folder.
+        listed: the checkpoints that the file `checkpoint` lists. One of format V1 may have any name.
+    """
+    files: dict[str, list[str]] = {}
+    for name in names:
+        of_v1 = name if name in listed else (match := _V1.fullmatch(name)) and match[1]
+        checkpoint = file_names.checkpoint_of(name) or of_v1
+        if checkpoint and os.path.isfile(os.path.join(folder, name)):
+            files.setdefault(checkpoint, []).append(name)
+    there = (name for name in files if name in listed or not all(each.endswith('.meta') for each in files[name]))
+    return {name: files[name] for name in sorted(there, key=_by_step)}
+
+
+def _by_step(checkpoint: str) -> tuple[int, str]:
+    step = file_names.step_of(checkpoint)
+    return -1 if step is None else step, checkpoint
 
 
 def exports(model_dir: str) -> list[Export]:
@@ -90,6 +118,18 @@ def exports(model_dir: str) -> list[Export]:
         if os.path.isdir(path)
     ]
     return sorted(listed, key=lambda each: (each.kind, each.number))
+
+
+def saved_models(folder: str) -> list[str]:
+    """The SavedModels in a folder ('.') and up to three folders below it, such as 'export/best/17'. Those that are
+    still being written, below a folder such as temp-17, are left out."""
+    paths = (path for depth in range(_DEPTH + 1) for path in glob.glob(f'{glob.escape(folder)}{"/*" * depth}'))
+    relative = (
+        os.path.relpath(path, folder)
+        for path in paths
+        if any(os.path.isfile(f'{path}/{name}') for name in file_names.SAVED_MODEL)
+    )
+    return sorted(path for path in relative if '/temp-' not in f'/{path}')
 
 
 def logs(model_dir: str) -> list[Log]:

@@ -14,7 +14,16 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_trainer.run_dir import file_names, listed_files, locks, metrics_log, protocol, run_starts, run_verdict
+from estimator_trainer.run_dir import (
+    events,
+    file_names,
+    listed_files,
+    locks,
+    metrics_log,
+    protocol,
+    run_starts,
+    run_verdict,
+)
 from estimator_trainer.run_dir.listed_files import Checkpoint, Export, Log
 from estimator_trainer.run_dir.run_verdict import Holders, Verdict
 from estimator_trainer.run_dir.training_file import TrainingStatus
@@ -205,6 +214,21 @@ class RunFolder:
         return listed_files.exports(self.path)
 
     @functools.cached_property
+    def checkpoint_files(self) -> dict[str, list[str]]:
+        """The names of the files of each checkpoint of either format, by step: of those without an index too.
+
+        Raises:
+            OSError: the folder cannot be listed.
+        """
+        listed = {file_names.without_shards(path).rpartition('/')[2] for path in self.pointer.listed}
+        return listed_files.checkpoint_files(self.path, self.entries, listed)
+
+    @functools.cached_property
+    def saved_models(self) -> list[str]:
+        """The SavedModels in the folder and up to three folders below it, relative to it."""
+        return listed_files.saved_models(self.path)
+
+    @functools.cached_property
     def logs(self) -> list[Log]:
         """The files of logs/ that are not empty, in the order of their names and numbers."""
         return listed_files.logs(self.path)
@@ -238,6 +262,11 @@ class RunFolder:
         """The folders with evaluations: eval, eval_NAME, and those in keras/ of a run of model_to_estimator."""
         paths = [path for path in (*self._glob('eval*'), *self._glob('keras/eval*')) if os.path.isdir(path)]
         return sorted(os.path.relpath(path, self.path) for path in paths)
+
+    def measured(self, folder: str, most_bytes: int) -> tuple[dict[int, dict[str, float]], list[str]]:
+        """The metrics by step in a folder with evaluations, and a sentence for each file that is not read in full:
+        because it cannot be read further, or has more bytes than these. Raises OSError if one cannot be read at all."""
+        return events.measured(self.path, folder, self.events(folder), most_bytes)
 
     def events(self, folder: str = '') -> list[str]:
         """The paths of the files of events in a folder of the model_dir, by their names."""

@@ -17,12 +17,7 @@ from estimator_trainer.compat.patches import eager_context
 from estimator_trainer.run_dir import bundle, checkpoint_errors, file_names, sstable
 
 _META = b''
-_SHARDS = re.compile(r'-\?{5}-of-\d{5}$')  # how the file `checkpoint` names them
-
-
-def name_of(named: str) -> str:
-    """The name of a checkpoint without that of its shards: 'model.ckpt-10-?????-of-00002' -> 'model.ckpt-10'."""
-    return _SHARDS.sub('', named)
+_SHARD = re.compile(r'-of-(\d{5})$')
 
 
 def among(names: Iterable[str]) -> set[str]:
@@ -57,18 +52,27 @@ def meta(path: str) -> Iterator[saved_tensor_slice_pb2.SavedSliceMeta]:
             raise ValueError(f'it does not describe tensors ({error})') from error
 
 
-def damage(path: str) -> str:
-    """What is wrong with a file, in one line; '' if nothing is.
+def damage(prefix: str) -> str:
+    """What is wrong with the files of a checkpoint, in one line; '' if nothing is. Reads all of them.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: one cannot be read.
     """
+    paths = files(prefix)
     try:
-        for _ in sstable.entries(path):  # which verifies the checksum of each block
-            pass
+        for path in paths:
+            for _ in sstable.entries(path):  # which verifies the checksum of each block
+                pass
     except ValueError as error:
         return str(error)
-    return ''
+    shards = _SHARD.search(paths[0])
+    return f'{len(paths)} of its {int(shards[1])} files are there' if shards and len(paths) != int(shards[1]) else ''
+
+
+def pattern(prefix: str) -> str:
+    """How TensorFlow is told to read a checkpoint: by the name of its file, or by a pattern for those of its shards."""
+    shards = _SHARD.search(files(prefix)[0])
+    return f'{prefix}-?????-of-{shards[1]}' if shards else prefix
 
 
 def write_as_v2(prefix: str) -> str | None:
@@ -80,24 +84,20 @@ def write_as_v2(prefix: str) -> str | None:
         CannotReadCheckpoint: the operating system does not let us read it now.
         tf.errors.OpError: it cannot be written.
     """
-    paths = files(prefix)
     try:
-        for path in paths:
-            problem = damage(path)
-            if problem:
-                return problem
-        shards = re.search(r'-of-(\d{5})$', paths[0])
-        if shards and len(paths) != int(shards[1]):
-            return f'{len(paths)} of its {int(shards[1])} files are there'
-        names, specs, dtypes = _tensors(paths)
+        problem = damage(prefix)
+        if problem:
+            return problem
+        names, specs, dtypes = _tensors(files(prefix))
     except ValueError as error:
         return str(error)
     except OSError as error:
         raise checkpoint_errors.CannotReadCheckpoint.because(error, error.filename or prefix) from error
     with eager_context.at_once(), tf.device('CPU:0'):  # a job may have turned eager execution off
-        whole = f'{prefix}-?????-of-{shards[1]}' if shards else prefix
         try:
-            tensors = tf.raw_ops.RestoreV2(prefix=whole, tensor_names=names, shape_and_slices=specs, dtypes=dtypes)
+            tensors = tf.raw_ops.RestoreV2(
+                prefix=pattern(prefix), tensor_names=names, shape_and_slices=specs, dtypes=dtypes
+            )
         except checkpoint_errors.UNREADABLE as error:
             checkpoint_errors.raise_if_refused(error, prefix)
             if isinstance(error, tf.errors.ResourceExhaustedError):  # of memory: that says nothing of the contents

@@ -217,6 +217,48 @@ def test_exports(tmp_path):
     assert exports[0].time == 1_700_000_000.0
 
 
+def test_checkpoint_files_of_either_format(tmp_path):
+    for name in ('model.ckpt-20.index', 'model.ckpt-20.meta', 'model.ckpt-3.data-00000-of-00001', 'model.ckpt-1.meta'):
+        write(tmp_path, name)
+    for name in ('model.ckpt-7-00000-of-00002', 'model.ckpt-7-00001-of-00002', 'model.ckpt-7.meta', 'my.ckpt', 'old'):
+        write(tmp_path, name)
+    (tmp_path / 'folder.ckpt-5').mkdir()
+    write(tmp_path, 'checkpoint', 'model_checkpoint_path: "model.ckpt-7-?????-of-00002"\n'
+          'all_model_checkpoint_paths: "old"\n')  # fmt: skip
+    run = RunFolder(str(tmp_path))
+    assert run.checkpoint_files == {
+        'my.ckpt': ['my.ckpt'],
+        'old': ['old'],
+        'model.ckpt-3': ['model.ckpt-3.data-00000-of-00001'],
+        'model.ckpt-7': ['model.ckpt-7-00000-of-00002', 'model.ckpt-7-00001-of-00002', 'model.ckpt-7.meta'],
+        'model.ckpt-20': ['model.ckpt-20.index', 'model.ckpt-20.meta'],
+    }
+    assert list(run.checkpoint_files) == ['my.ckpt', 'old', 'model.ckpt-3', 'model.ckpt-7', 'model.ckpt-20']
+    assert run.pointer.name == 'model.ckpt-7' and run.saved_models == []
+
+
+@pytest.mark.parametrize('name', ['saved_model.pb', 'a/saved_model.pb', 'export/best/7/saved_model.pbtxt'])
+def test_saved_models(tmp_path, name):
+    write(tmp_path, name)
+    for other in ('a/b/c/d/saved_model.pb', 'export/final/temp-8/saved_model.pb', '.hidden/saved_model.pb'):
+        write(tmp_path, other)
+    assert RunFolder(str(tmp_path)).saved_models == [os.path.dirname(name) or '.']
+
+
+def test_what_was_measured(tmp_path):
+    write(
+        tmp_path, 'eval/metrics.jsonl', '{"loss": 0.5, "stfp": 20}\n{"loss": 0.25, "step": 9}\n{"loss": 1, "step": 3}\n'
+    )
+    write(tmp_path, 'eval/events.out.tfevents.1', 'not read: the lines say it all')
+    write(tmp_path, 'eval_x/events.out.tfevents.2', 'cut')
+    write(tmp_path, 'eval_x/events.out.tfevents.3', 'x' * 11)
+    run = RunFolder(str(tmp_path))
+    assert run.measured('eval', 10) == ({3: {'loss': 1.0}, 9: {'loss': 0.25}}, [])
+    _, (cut, large) = run.measured('eval_x', 10)
+    assert cut.startswith('eval_x/events.out.tfevents.2 ends within a record')
+    assert large == 'eval_x/events.out.tfevents.3 is not read: it has 0 MiB.'
+
+
 def test_logs_and_events(tmp_path):
     for name in ('attempt-10/a.err', 'attempt-2/a.err'):
         write(tmp_path, f'logs/{name}', 'x')

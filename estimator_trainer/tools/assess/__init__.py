@@ -1,7 +1,8 @@
 """Reads the source of Estimator programs and says what runs here: `python -m estimator_trainer assess PROGRAM`.
 
-`source_files.py` finds programs, and `notebooks.py` reads notebooks. `uses.py` yields each TensorFlow name with its
-line; `scopes.py` follows imports. `tf_names.py` knows which names TensorFlow has, `knowledge.py` what they mean here
-and in Keras 3: knowledge.ini is a table for people to read and to extend. `findings.py` joins them. `assess_report.py`
-and `assess_page.py` show the result; `assess_command.py` is the front. Neither the program nor TensorFlow is imported.
+`source_files.py` finds programs and notebooks. `uses.py` yields each TensorFlow name with its line, and
+`unsharded_inputs.py` finds input functions that shard nothing. `tf_names.py` knows which names TensorFlow has,
+`knowledge.py` what they mean here and in Keras 3: knowledge.ini is a table for people to read and to extend.
+`findings.py` joins them. `assess_report.py` shows the result; `assess_command.py` is the front. Neither the program nor
+TensorFlow is imported.
 """

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import pathlib
+from collections.abc import Callable
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import flags
@@ -20,6 +22,7 @@ what runs here as it is, what needs a change and what blocks, and what it become
 program of TensorFlow 1 it says whether `compat run --tf1` runs it unchanged. All files that are
 named together count as one program. Ends with 1 if --fail_on says so.
 """
+_TEMPLATE = pathlib.Path(__file__).with_name('page.html.jinja')
 _FAIL_ON = ('blocked', 'needs', 'none')
 
 
@@ -48,14 +51,14 @@ def main(argv) -> int:
 def _assess(values, paths) -> int:
     if not paths:
         raise UsageError('name the programs or folders that are assessed.')
-    page = _page() if values.html else None
+    render = _renderer() if values.html else None
     with local_copies.LocalCopies() as here:
         html, json_file = here.file(values.html, '--html'), here.file(values.json, '--json')
         files_of_others.refuse_reports(html, json_file, 'keras_points')
         found = findings.assess([source_files.read(path) for path in source_files.find(paths)])
         print(assess_report.text(found))
-        if page:
-            _write(html, page(f'Assessment of {", ".join(paths)}', found))
+        if render:
+            _write(html, render(_TEMPLATE, title=f'Assessment of {", ".join(paths)}', **assess_report.for_page(found)))
         if json_file:
             _write(json_file, json.dumps(assess_report.to_json(found), indent=1) + '\n')
         here.send()
@@ -63,12 +66,12 @@ def _assess(values, paths) -> int:
     return exit_codes.FAILED if failing.get(values.fail_on) else exit_codes.OK
 
 
-def _page():
+def _renderer() -> Callable[..., str]:
     try:
-        from estimator_trainer.tools.assess.assess_page import page
+        from estimator_trainer.tools import pages
     except ImportError as error:
         raise UsageError(f'--html needs Jinja ({error}): pip install jinja2') from error
-    return page
+    return pages.render
 
 
 def _write(path, content) -> None:

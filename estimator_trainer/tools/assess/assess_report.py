@@ -1,4 +1,4 @@
-"""An assessment as text and as JSON."""
+"""An assessment as text, as JSON and for its page."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -136,16 +136,22 @@ def to_json(assessment: Assessment) -> dict[str, Any]:
         'findings': [
             {
                 'file': finding.path,
-                'line': finding.line,
-                'place': finding.place,
-                'name': finding.name,
-                'state': finding.state,
-                'here': finding.here,
-                'old_import': finding.old_import,
-                'with_tf1': finding.with_tf1,
+                **{name: value for name, value in finding._asdict().items() if name not in ('path', 'entry')},
                 'keras': finding.entry.keras,
                 'effort': finding.entry.effort,
             }
             for finding in assessment.findings
         ],
+    }
+
+
+def for_page(assessment: Assessment) -> dict[str, Any]:
+    """What the template of the page shows, beside the title."""
+    return {
+        'width': '80rem',
+        'verdict': verdict(assessment),
+        'state': assessment.state,
+        'summary': summary(assessment),
+        'places': places,
+        'sections': list(sections(assessment)),
     }

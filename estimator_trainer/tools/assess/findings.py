@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.assess import knowledge, tf_names, unsharded_inputs, uses, with_tf1
+from estimator_trainer.tools.assess import knowledge, tf_names, unsharded_inputs, uses
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, KnowledgeEntry
 from estimator_trainer.tools.assess.source_files import SourceFile
 from estimator_trainer.tools.assess.uses import Use
@@ -157,7 +157,9 @@ def _assess(sources: Sequence[SourceFile], found: Mapping[SourceFile, Sequence[U
         v1, old_sizes = any(use.v1 for use in imported), tf1 or not every.isdisjoint(_OLD_SIZES)
         program = _Program(v1, old_sizes, not every.isdisjoint(_NEW_SUMMARIES), not dnn)
         for use in found[source]:
-            judged = [_spared(one, use) for one in _judge(use, program) if not (tf1 and with_tf1.runs(one.name))]
+            judged = [
+                _spared(one, use) for one in _judge(use, program) if not (tf1 and knowledge.runs_with_tf1(one.name))
+            ]
             findings += [CodeFinding(source.path, source.place(use.line), use.line, *one) for one in judged]
             other += not judged and use.name.startswith('tf.')
         entry = knowledge.entry('input_fn that shards nothing')

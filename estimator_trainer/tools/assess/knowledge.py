@@ -1,12 +1,23 @@
-"""The table knowledge.ini: what a name means here, and what it becomes in Keras 3."""
+"""The table knowledge.ini: what a name means here, and what it becomes in Keras 3. And which names run with `--tf1`.
+
+Under `compat run --tf1` the names of a program are those of TensorFlow 1, so `findings.py` judges it as one that
+imports tensorflow.compat.v1. What it would still find there may run all the same. Imports no TensorFlow.
+"""
 
 import configparser
 import functools
 import pathlib
 from typing import NamedTuple
 
+from estimator_trainer.compat import internals
+from estimator_trainer.compat.tf1_names import contrib
+
 FILE = pathlib.Path(__file__).with_name('knowledge.ini')
 RUNS, TF1, OTHER, NEEDS, BLOCKS = 'runs', 'tf1', 'other', 'needs', 'blocks'
+CONTRIB = 'tf.contrib.'
+_DATA_SETS = 'tf.examples.tutorials.mnist'
+_PRIVATE = 'tensorflow.python.'
+_IN_GRAPHS = '.ProfilerHook'  # TensorFlow 1 computes in graphs everywhere
 EFFORTS = ('none', 'small', 'medium', 'large')
 
 
@@ -74,3 +85,18 @@ def table() -> dict[str, KnowledgeEntry]:
                 raise ValueError(f'{FILE}: {name} is there twice.')
             found[name] = one
     return found
+
+
+def runs_with_tf1(name: str) -> bool:
+    """Whether a name that TensorFlow 2 lacks, or has in another way, runs with --tf1, such as 'tf.contrib.rnn.x'."""
+    if name.startswith(CONTRIB):
+        return contrib.is_listed(name.removeprefix(CONTRIB))
+    if name.startswith(_PRIVATE):
+        return _has_moved(name.removeprefix(_PRIVATE))
+    return f'{name}.'.startswith(f'{_DATA_SETS}.') or name == CONTRIB.rstrip('.') or name.endswith(_IN_GRAPHS)
+
+
+def _has_moved(name: str) -> bool:
+    table = internals.table()
+    module, _, last = name.rpartition('.')
+    return name in table['*'] or module in table['*'] or last in table.get(module, ())

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from estimator_trainer.compat.tf1_names import contrib
 from estimator_trainer.tools.assess import findings, source_files
-from estimator_trainer.tools.assess.knowledge import RUNS
-from estimator_trainer.tools.assess.with_tf1 import CONTRIB
+from estimator_trainer.tools.assess.knowledge import CONTRIB, RUNS
 
 _MOST = 5  # lines that are named
 

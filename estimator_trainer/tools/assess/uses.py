@@ -1,15 +1,14 @@
 """Which TensorFlow names a program uses, and where: follows imports and other names of modules."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-from estimator_trainer.tools.assess import scopes
 
 ROOTS = ('tensorflow', 'tensorflow_estimator')
 PRIVATE = ('python', 'core', 'compiler', 'tools', 'dtensor')  # packages in tensorflow that have no public names
 STAR = 'import *'
 OLD_OPTIMIZER = 'optimizer of v1'
+_Names = dict[str, str]  # 'tf' -> 'tensorflow.compat.v1'
 _GUARDS = ('ImportError', 'ModuleNotFoundError', 'AttributeError', 'Exception')
 
 
@@ -41,7 +40,7 @@ class Use(NamedTuple):
 def find(tree: ast.Module, packages: Sequence[str] = ()) -> list[Use]:
     """The uses in a program. `packages` are followed as TensorFlow is."""
     visitor = _Visitor((*ROOTS, *packages))
-    visitor.names = scopes.scope(tree.body, {}, visitor.roots)
+    visitor.names = _scope(tree.body, {}, visitor.roots)
     visitor.visit(tree)
     return sorted(visitor.found, key=lambda use: use.line)
 
@@ -64,7 +63,7 @@ def public(dotted: str) -> tuple[str, bool]:
 class _Visitor(ast.NodeVisitor):
     def __init__(self, roots: tuple[str, ...]):
         self.roots = roots
-        self.names: scopes.Names = {}
+        self.names: _Names = {}
         self.found: list[Use] = []
         self.guards = 0
         self.tpus = 0
@@ -105,7 +104,7 @@ class _Visitor(ast.NodeVisitor):
             self._add(self.names[node.id], node)
 
     def visit_Attribute(self, node: ast.Attribute, arguments: tuple[str, ...] = ()) -> None:
-        meaning = scopes.meaning(node, self.names)
+        meaning = _meaning(node, self.names)
         if meaning is not None:
             self._add(meaning, node, arguments)
             return
@@ -133,7 +132,7 @@ class _Visitor(ast.NodeVisitor):
 
     def _makes_old_optimizer(self, node: ast.expr) -> bool:
         node = node.body if isinstance(node, ast.Lambda) else node
-        meaning = scopes.meaning(node.func, self.names) if isinstance(node, ast.Call) else None
+        meaning = _meaning(node.func, self.names) if isinstance(node, ast.Call) else None
         name = public(meaning)[0] if meaning else ''
         return name.startswith('tf.train.') and name.endswith('Optimizer')
 
@@ -164,7 +163,7 @@ class _Visitor(ast.NodeVisitor):
                 self.visit(child)  # defaults and annotations belong to the outer scope
         every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
         body = node.body if isinstance(node.body, list) else [node.body]
-        outer, self.names = self.names, scopes.scope(body, self.names, self.roots, [each.arg for each in every if each])
+        outer, self.names = self.names, _scope(body, self.names, self.roots, [each.arg for each in every if each])
         for child in body:
             self.visit(child)
         self.names = outer
@@ -201,3 +200,64 @@ def _catches_absence(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     return any(isinstance(node, ast.Name) and node.id in _GUARDS for node in ast.walk(handler.type))
+
+
+def _scope(body: Sequence[ast.AST], outer: _Names, roots: Sequence[str], parameters: Sequence[str] = ()) -> _Names:
+    """What names mean in a module or function."""
+    names = {name: means for name, means in outer.items() if name not in parameters}
+    own: _Names = {}
+    for name, means in _bound(body, names, roots):
+        if means is None and name not in own:
+            names.pop(name, None)  # a variable of the same name hides the module
+        elif means is not None:
+            # The first meaning counts: `try: import tensorflow.compat.v1 as tf`, then `except: import tensorflow`.
+            # But `tf = tf.compat.v1` means what it says.
+            if name not in own or means.startswith(f'{own[name]}.'):
+                own[name] = names[name] = means
+    return names
+
+
+def _bound(body: Sequence[ast.AST], names: _Names, roots: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    for node in body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split('.')[0] in roots:
+                    yield (
+                        alias.asname or alias.name.split('.')[0],
+                        (alias.name if alias.asname else alias.name.split('.')[0]),
+                    )
+        elif isinstance(node, ast.ImportFrom):
+            if not node.level and (node.module or '').split('.')[0] in roots:
+                yield from ((alias.asname or alias.name, f'{node.module}.{alias.name}') for alias in node.names)
+        elif isinstance(node, ast.Assign):
+            means = _meaning(node.value, names)
+            if means and means.rpartition('.')[2].isupper():
+                means = None  # FLAGS = tf.flags.FLAGS: a value, no module
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, means
+                else:
+                    yield from ((name, None) for name in map(_stored, ast.walk(target)) if name)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, None
+        elif isinstance(node, ast.Lambda):
+            continue
+        elif name := _stored(node):
+            yield name, None
+        else:
+            yield from _bound(list(ast.iter_child_nodes(node)), names, roots)
+
+
+def _meaning(node: ast.AST, names: _Names) -> str | None:
+    """The dotted name that an expression is, or None if it is no name of TensorFlow."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in names:
+        return None
+    return '.'.join((names[node.id], *reversed(parts)))
+
+
+def _stored(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ''

@@ -1,47 +1,47 @@
-"""Finds what a folder has of TensorFlow's, by names and sizes. Imports no TensorFlow."""
+"""Finds what the user wants inspected, by names alone: the command can refuse a path before it imports TensorFlow."""
 
-import glob
 import os
-import re
 from typing import NamedTuple
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import file_names, sstable
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.tools.reporting import some
 
-_DEPTH = 3  # of export/NAME/TIME
 _NAMES = 6  # that a message names
 
 
 class Place(NamedTuple):
-    """What there is.
+    """What is inspected.
 
     Attributes:
-        path: as the user has named it; `root` is the folder.
+        path: as the user has named it.
+        run: the folder.
         only: the checkpoint that the user has named; '' for the whole folder.
-        checkpoints: their names, the oldest first; for each name the files.
-        named: the checkpoint that the file `checkpoint` names, or ''.
-        elsewhere: the path that it names, if that lies in another folder; otherwise ''.
-        state_damage: what is wrong with that file, or ''.
-        exports: folders of SavedModels, relative to root.
-        evaluations: relative folder -> files of events.
-        is_own: whether it has the config.json of a run of this trainer.
-        has_keras_folder: `keras/` with a checkpoint, which model_to_estimator makes.
     """
 
     path: str
-    root: str
-    only: str
-    checkpoints: dict[str, list[str]]
-    named: str
-    elsewhere: str
-    state_damage: str
-    graph: str
-    exports: list[str]
-    evaluations: dict[str, list[str]]
-    training_events: list[str]
-    is_own: bool
-    has_keras_folder: bool
+    run: RunFolder
+    only: str = ''
+
+    @property
+    def checkpoints(self) -> dict[str, list[str]]:
+        """The names of the files of each checkpoint, the oldest first."""
+        files = self.run.checkpoint_files
+        return {self.only: files.get(self.only, [self.only])} if self.only else files
+
+    @property
+    def has_torn_pointer(self) -> bool:
+        """Whether the file `checkpoint` is there and names nothing, or is not what TensorFlow writes."""
+        pointer = self.run.pointer
+        return file_names.POINTER in self.run.entries and (pointer.is_torn or not pointer.path)
+
+    @property
+    def elsewhere(self) -> str:
+        """The path in the file `checkpoint`, if that is in another folder, as of a run that was moved; '' otherwise."""
+        named = self.run.pointer.path
+        folder = os.path.realpath(os.path.dirname(self.run.file(named)))
+        return named if named and folder != os.path.realpath(self.run.path) else ''
 
 
 def find(path: str) -> Place:
@@ -52,16 +52,14 @@ def find(path: str) -> Place:
         OSError: it cannot be read.
     """
     given = os.path.abspath(os.path.expanduser(path))
+    folder, name = os.path.split(given)
     if os.path.isdir(given):
         return _of_folder(path, given)
-    root, name = os.path.split(given)
     if name in (*file_names.SAVED_MODEL, file_names.GRAPH, file_names.POINTER) and os.path.isfile(given):
-        return _of_folder(os.path.dirname(path) or '.', root)
-    prefix = file_names.checkpoint_of(name) or name
-    if glob.glob(f'{glob.escape(os.path.join(root, prefix))}.*') or os.path.isfile(given) and sstable.is_table(given):
-        place = _of_folder(path, root, prefix)
-        if prefix in place.checkpoints:
-            return place
+        return _of_folder(os.path.dirname(path) or '.', folder)
+    run, only = RunFolder(folder), file_names.checkpoint_of(name) or name
+    if only in run.checkpoint_files or os.path.isfile(given) and sstable.is_table(given):
+        return Place(path, run, only)
     if os.path.exists(given):
         raise UsageError(
             f'{path}: is no file of a checkpoint. Name a model_dir, a SavedModel or the prefix of a checkpoint.'
@@ -69,93 +67,17 @@ def find(path: str) -> Place:
     raise UsageError(f'{path}: there is no such folder or checkpoint.')
 
 
-def _of_folder(path: str, root: str, only: str = '') -> Place:
+def _of_folder(path: str, root: str) -> Place:
     run = RunFolder(root)
-    names = run.entries
-    pointer, damage = _pointer(run)
-    listed = {os.path.basename(each) for each in pointer.listed}
-    place = Place(
-        path=path,
-        root=root,
-        only=only,
-        checkpoints=_checkpoints(root, names, {only, *listed} - {''}),
-        named=pointer.name,
-        elsewhere=_elsewhere(root, pointer.path),
-        state_damage=damage,
-        graph=run.file(file_names.GRAPH) if file_names.GRAPH in names else '',
-        exports=_exports(root),
-        evaluations={folder: events for folder in run.evaluation_folders if (events := run.events(folder))},
-        training_events=run.events(),
-        is_own=file_names.CONFIG in names,
-        has_keras_folder=os.path.isfile(run.file(f'keras/{file_names.POINTER}')),
+    if file_names.POINTER in run.entries:
+        with open(run.file(file_names.POINTER), 'rb'):  # RunFolder takes one that cannot be read for none
+            pass
+    signs = {file_names.GRAPH, file_names.CONFIG, file_names.POINTER} & set(run.entries)
+    if run.checkpoint_files or run.saved_models or run.events() or signs:
+        return Place(path, run)
+    if not run.entries:
+        raise UsageError(f'{path}: is empty.')
+    raise UsageError(
+        f'{path}: holds no checkpoint, no SavedModel, no graph.pbtxt and no events. It holds '
+        f'{some(run.entries, _NAMES)}. Name a model_dir, a SavedModel or the prefix of a checkpoint.'
     )
-    if not (
-        place.checkpoints
-        or place.exports
-        or place.graph
-        or place.training_events
-        or place.is_own
-        or place.named
-        or damage
-    ):
-        if not names:
-            raise UsageError(f'{path}: is empty.')
-        more = f' and {len(names) - _NAMES} more' if len(names) > _NAMES else ''
-        raise UsageError(
-            f'{path}: holds no checkpoint, no SavedModel, no graph.pbtxt and no events. It holds '
-            f'{", ".join(names[:_NAMES])}{more}. Name a model_dir, a SavedModel or the prefix of a checkpoint.'
-        )
-    return place
-
-
-def _pointer(run: RunFolder) -> tuple[file_names.Pointer, str]:
-    """What the file `checkpoint` says, and what is wrong with it. Raises OSError if it cannot be read."""
-    if file_names.POINTER not in run.entries:
-        return run.pointer, ''
-    with open(run.file(file_names.POINTER), 'rb') as file:  # RunFolder takes one that cannot be read for none
-        is_empty = not file.read(1 << 20).strip(b'\r\n')
-    if run.pointer.is_torn or not run.pointer.path:
-        how = 'is empty' if is_empty else 'was cut short or is not text of TensorFlow'
-        return run.pointer, f'the file `checkpoint` {how}'
-    return run.pointer, ''
-
-
-def _elsewhere(root: str, named: str) -> str:
-    """The path that is named, if that is not in this folder: of a run that was copied or moved."""
-    folder = os.path.realpath(os.path.dirname(os.path.join(root, named)))
-    return named if named and folder != os.path.realpath(root) else ''
-
-
-def _checkpoints(root: str, names: list[str], listed: set[str]) -> dict[str, list[str]]:
-    """Name -> files. A checkpoint of format V1 is one file, which has the name itself."""
-    by_name: dict[str, list[str]] = {}
-    for name in names:
-        checkpoint = file_names.checkpoint_of(name)
-        is_v1 = name != file_names.POINTER and (name in listed or re.search(r'\.ckpt(?:-\d+)?$', name))
-        if (checkpoint or is_v1) and os.path.isfile(os.path.join(root, name)):
-            by_name.setdefault(checkpoint or name, []).append(name)
-    with_data = {
-        name: files
-        for name, files in by_name.items()
-        if name in listed or not all(each.endswith('.meta') for each in files)
-    }
-
-    def order(item: tuple[str, list[str]]) -> tuple[int, str]:
-        step = file_names.step_of(item[0])
-        return -1 if step is None else step, item[0]
-
-    return dict(sorted(with_data.items(), key=order))
-
-
-def _exports(root: str) -> list[str]:
-    folders = []
-    for folder, inner, files in os.walk(root):
-        relative = os.path.relpath(folder, root)
-        depth = 0 if relative == '.' else relative.count(os.sep) + 1
-        if set(file_names.SAVED_MODEL) & set(files):
-            folders.append(relative)
-            inner.clear()
-        elif depth >= _DEPTH:
-            inner.clear()
-        inner[:] = sorted(name for name in inner if not name.startswith(('.', 'temp-')))
-    return sorted(folders)

@@ -1,27 +1,65 @@
-"""Joins what is read of a folder: which files are whole, what the model is, and what can be done with it."""
+"""Joins what is read of a folder: which files are whole, and what the model is."""
 
-import glob
+import dataclasses
 import os
-from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from estimator_trainer.run_dir import file_names
+from estimator_trainer.run_dir import config_file, file_names
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.tools.inspection import (
-    checkpoint,
-    columns_of_run,
-    graph,
-    kinds,
-    layers,
-    optimizers_of_run,
-    roles,
-    run_records,
-    saved_models,
-)
-from estimator_trainer.tools.inspection.facts import Checkpoint, EvaluationMetrics, Export, Findings, Graph
+from estimator_trainer.tools.inspection import graph, kinds, roles, saved_files
 from estimator_trainer.tools.inspection.folder import Place
+from estimator_trainer.tools.inspection.graph import Graph
+from estimator_trainer.tools.inspection.kinds import Head, Kind
+from estimator_trainer.tools.inspection.roles import Optimizer, Role
+from estimator_trainer.tools.inspection.saved_files import Checkpoint, Export
+from estimator_trainer.tools.inspection.variables import Variable
 
-ALL, NEWEST, SIZES = 'all', 'newest', 'sizes'
+ALL, NEWEST = 'all', 'newest'
+LARGEST_EVENTS = 256 << 20
 _MANY_METAS = 64 << 20  # a larger `.meta` is read only beside the checkpoint that is described
+
+
+class EvaluationMetrics(NamedTuple):
+    name: str  # of the folder that holds it
+    step: int
+    metrics: dict[str, float]
+
+
+@dataclasses.dataclass
+class Findings:
+    """What a folder is: its files, and what they mean.
+
+    Attributes:
+        best: the newest checkpoint that is whole, beginning with the one that TensorFlow takes; None if none is.
+        described: the checkpoint whose variables are listed: `best`, or else one whose index can be read.
+        own: the folder, if it holds a run of this trainer.
+        damage: a sentence for each damaged file.
+        notes: what else is to be said.
+        variables: of the described checkpoint, or else of the newest export.
+        columns: kinds.LINEAR_COLUMN and kinds.DEEP_COLUMN -> their names, of a canned Estimator.
+        columns_are_known: whether a graph names the deep columns, those without variables too.
+    """
+
+    place: Place
+    checkpoints: list[Checkpoint] = dataclasses.field(default_factory=list)
+    best: Checkpoint | None = None
+    described: Checkpoint | None = None
+    graph: Graph | None = None
+    exports: list[Export] = dataclasses.field(default_factory=list)
+    evaluations: list[EvaluationMetrics] = dataclasses.field(default_factory=list)
+    own: RunFolder | None = None
+    damage: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    variables: tuple[Variable, ...] = ()
+    roles: list[Role] = dataclasses.field(default_factory=list)
+    optimizers: list[Optimizer] = dataclasses.field(default_factory=list)
+    kind: Kind = Kind('', '')
+    columns: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    columns_are_known: bool = False
+
+    @property
+    def weights(self) -> list[Variable]:
+        return [each.variable for each in self.roles if each.role == roles.WEIGHT]
 
 
 def inspect(place: Place, verify: str) -> Findings:
@@ -30,155 +68,124 @@ def inspect(place: Place, verify: str) -> Findings:
     Raises:
         OSError, checkpoint_errors.CannotReadCheckpoint: the operating system does not let us read a file now.
     """
-    findings = _read(place, verify)
-    inside, at = findings.graph, findings.described
+    findings = Findings(place)
+    _read_checkpoints(findings, verify)
+    _read_graphs(findings)
+    if not place.only:
+        _read_exports(findings, verify)
+        _read_records(findings)
+    _describe(findings)
+    return findings
+
+
+def _read_checkpoints(findings: Findings, verify: str) -> None:
+    run, files, named = findings.place.run, findings.place.checkpoints, findings.place.run.pointer.name
+    newest = named if named in files else next(reversed(files), '')
+    if not findings.place.only:
+        if findings.place.has_torn_pointer:
+            findings.damage.append('The file `checkpoint` is empty, was cut short or is not text of TensorFlow.')
+        if named and named not in files:
+            findings.damage.append(f'The file `checkpoint` names {named}, which is not there.')
+        if findings.place.elsewhere:
+            text = f'The file `checkpoint` names {findings.place.elsewhere}, in another folder. TensorFlow looks there.'
+            findings.notes.append(text)
+    for name in files:
+        checksums = verify == ALL or verify == NEWEST and name == newest
+        try:
+            saved = saved_files.read_checkpoint(run.path, name, files[name], checksums)
+            for each in files[name] if saved.damage else ():
+                os.stat(run.file(each))  # a run that goes on removes old ones
+        except FileNotFoundError:
+            findings.notes.append(f'{name} was removed while it was read.')
+            continue
+        findings.checkpoints.append(saved)
+        if saved.damage == saved_files.NO_INDEX and name != named:
+            findings.notes.append(f'{name} has no index: its writer did not finish it, or the index was removed.')
+        elif saved.damage:
+            findings.damage.append(f'{name}: {saved.damage}.')
+    in_order = sorted(reversed(findings.checkpoints), key=lambda each: each.name != newest)
+    findings.best = next((each for each in in_order if not each.damage), None)
+    findings.described = findings.best or next((each for each in in_order if each.variables), None)
+
+
+def _read_graphs(findings: Findings) -> None:
+    """Reads the graph of the described checkpoint, or else another one's; and looks for damage in all of them."""
+    run, described, graphs = findings.place.run, findings.described, {}
+    for each in findings.checkpoints:
+        name = f'{each.name}.meta'
+        if name in findings.place.checkpoints[each.name]:
+            if each is described or os.path.getsize(run.file(name)) <= _MANY_METAS:
+                graphs[each.name] = _read_graph(findings, name)
+    has_text = file_names.GRAPH in run.entries and not findings.place.only
+    text = _read_graph(findings, file_names.GRAPH) if has_text else None
+    of_described = graphs.get(described.name) if described else None
+    findings.graph = next(filter(None, (of_described, *reversed(graphs.values()), text)), None)
+
+
+def _read_graph(findings: Findings, name: str) -> Graph | None:
+    try:
+        return graph.read(findings.place.run.file(name))
+    except graph.TooLarge as error:
+        findings.notes.append(f'{name} is not read: {error}.')
+    except ValueError as error:
+        findings.damage.append(f'{name}: {error}.')
+    return None
+
+
+def _read_exports(findings: Findings, verify: str) -> None:
+    for path in findings.place.run.saved_models:
+        try:
+            export = saved_files.read_saved_model(findings.place.run.path, path, verify == ALL)
+        except FileNotFoundError:
+            findings.notes.append(f'{_at(path)} was removed while it was read.')
+            continue
+        findings.exports.append(export)
+        findings.damage += [f'{_at(path)}: {export.damage}.'] if export.damage else []
+
+
+def _read_records(findings: Findings) -> None:
+    """Reads what the run says of itself: its evaluations, and config.json if this trainer has written it."""
+    run = findings.place.run
+    for folder in run.evaluation_folders:
+        metrics, problems = run.measured(folder, LARGEST_EVENTS)
+        findings.evaluations += [EvaluationMetrics(folder, *each) for each in metrics.items()]
+        findings.notes += problems
+    if config_file.KEYS <= run.config.keys():
+        findings.own = run
+        aside = sum(each.is_damaged for each in run.checkpoints)
+        if aside:
+            number = f'{aside} checkpoint{"" if aside == 1 else "s"}'
+            findings.notes.append(f'{file_names.DAMAGED}/ holds {number} that the trainer has set aside.')
+    findings.damage += [each for each in run.problems if 'it holds no object' not in each]  # that is another program's
+
+
+def _describe(findings: Findings) -> None:
+    """Works out what the variables mean."""
+    inside, at, run = findings.graph, findings.described, findings.place.run
     of_export = next((each for each in reversed(findings.exports) if each.variables), None)
-    source = next((each for each in (at, of_export, inside) if each), None)
+    source = at or of_export
     findings.variables = source.variables if source else ()
     findings.roles = roles.roles(findings.variables)
-    findings.optimizers = optimizers_of_run.optimizers(
-        findings.roles, at.settings if at else {}, None if source is of_export else inside
-    )
-    weights = [each.variable for each in findings.roles if each.role == roles.WEIGHT]
-    kind = findings.kind = kinds.kind(
-        weights,
+    applied = inside.applied if inside and (at or not of_export) else {}
+    findings.optimizers = roles.optimizers(findings.roles, at.settings if at else {}, applied)
+    findings.kind = kinds.kind(
+        findings.weights,
         findings.optimizers,
-        _head(inside, findings.exports, findings.evaluations),
-        isinstance(source, Checkpoint | Export) and source.of_objects,
+        _head(findings),
+        bool(source and source.of_objects),
         {each.key for each in findings.variables if each.key},
-        place.has_keras_folder,
+        os.path.isfile(run.file(f'keras/{file_names.POINTER}')),
     )
-    columns = inside.columns if inside else of_export.columns if of_export else {}
-    if kind.version != kinds.V1 and columns_of_run.are_numbered(columns):
-        columns = columns_of_run.without_numbers(columns)
-    findings.layers = layers.layers(weights, kind, columns)
-    findings.columns_are_known = any(part == 'dnn' for part, _ in columns)
-    return findings
+    columns = inside.deep_columns if inside else of_export.deep_columns if of_export else ()
+    findings.columns = kinds.columns(findings.weights, findings.kind, columns)
+    findings.columns_are_known = bool(columns)
 
 
-def _read(place: Place, verify: str) -> Findings:
-    """Reads everything in a place. Raises what `inspect` raises."""
-    names = [place.only] if place.only else list(place.checkpoints)
-    newest = place.named if place.named in names else names[-1] if names else ''
-    verified = [name for name in names if verify == ALL or verify == NEWEST and name == newest]
-    checkpoints, notes = _checkpoints(place, names, verified)
-    in_order = sorted(reversed(checkpoints), key=lambda each: each.name != newest)
-    best = next((each for each in in_order if each.whole), None)
-    described = best or next((each for each in in_order if each.variables), None)
-    inside, damage, more = _graph(place, described, checkpoints)
-    damage, notes = _damage(place, checkpoints) + damage, notes + more
-    aside = sum(each.is_damaged for each in RunFolder(place.root).checkpoints)
-    if place.is_own and aside:
-        number = f'{aside} checkpoint{"" if aside == 1 else "s"}'
-        notes.append(f'{file_names.DAMAGED}/ holds {number} that the trainer has set aside.')
-    if _in_shards(place):
-        notes.append(
-            f'{place.named} is of format V1 in several files, which inspect does not read. '
-            'tf.train.load_checkpoint reads it.'
-        )
-    if place.elsewhere and not place.only:
-        notes.append(f'The file `checkpoint` names {place.elsewhere}, in another folder. TensorFlow looks there.')
-    findings = Findings(place, checkpoints, best, described, inside, damage=damage, notes=notes)
-    if place.only:
-        return findings
-    findings.exports, more = _exports(place, verify)
-    notes += more
-    damage += [f'{_at(each.path)}: {each.damage}.' for each in findings.exports if each.damage]
-    findings.evaluations, more = run_records.evaluations(place.root, place.evaluations)
-    notes += more
-    findings.own, problem = run_records.own_run(place.root) if place.is_own else (None, '')
-    damage += [problem] if problem else []
-    return findings
-
-
-def _checkpoints(place: Place, names: Sequence[str], verified: Collection[str]) -> tuple[list[Checkpoint], list[str]]:
-    """The checkpoints, and notes on those that cannot be taken for damaged: a run that goes on removes old ones."""
-    checkpoints, notes = [], []
-    for name in names:
-        files = place.checkpoints[name]
-        try:
-            checkpoints.append(checkpoint.read(place.root, name, files, name in verified))
-        except FileNotFoundError:
-            notes.append(f'{name} was removed while it was read.')
-            continue
-        if checkpoints[-1].damage and not all(os.path.exists(os.path.join(place.root, each)) for each in files):
-            del checkpoints[-1]
-            notes.append(f'{name} was removed while it was read.')
-            continue
-        if checkpoints[-1].damage == checkpoint.NO_INDEX and name != place.named:
-            notes.append(f'{name} has no index: its writer did not finish it, or the index was removed.')
-    return checkpoints, notes
-
-
-def _exports(place: Place, verify: str) -> tuple[list[Export], list[str]]:
-    exports, notes = [], []
-    for each in place.exports:
-        try:
-            exports.append(saved_models.read(place.root, each, verify == ALL))
-        except FileNotFoundError:
-            notes.append(f'{_at(each)} was removed while it was read.')
-    return exports, notes
-
-
-def _graph(place: Place, described: Checkpoint | None, read: Sequence[Checkpoint]) -> tuple[Graph | None, list, list]:
-    """(the graph of the described checkpoint, or else another one's; damage; notes)."""
-    graphs, damage, notes = {}, [], []
-    for each in read:
-        name = f'{each.name}.meta'
-        path = os.path.join(place.root, name)
-        if name not in place.checkpoints[each.name]:
-            continue
-        if each is not described and os.path.getsize(path) > _MANY_METAS:
-            continue
-        try:
-            graphs[each.name] = graph.read_meta(path)
-        except graph.TooLarge as error:
-            notes.append(f'{name} is not read: {error}.')
-        except ValueError as error:
-            damage.append(f'{name}: {error}.')
-    text = None
-    if place.graph and not place.only:
-        try:
-            text = graph.read_text(place.graph)
-        except graph.TooLarge as error:
-            notes.append(f'graph.pbtxt is not read: {error}.')
-        except ValueError as error:
-            damage.append(f'graph.pbtxt: {error}.')
-    chosen = graphs.get(described.name) if described else None
-    return chosen or next(reversed(list(graphs.values())), None) or text, damage, notes
-
-
-def _damage(place: Place, read: Sequence[Checkpoint]) -> list[str]:
-    sentences = [f'{place.state_damage[0].upper()}{place.state_damage[1:]}.'] if place.state_damage else []
-    if place.named and not place.only and place.named not in place.checkpoints and not _in_shards(place):
-        sentences.append(f'The file `checkpoint` names {place.named}, which is not there.')
-    unfinished = [each for each in read if each.damage == checkpoint.NO_INDEX and each.name != place.named]
-    return sentences + [f'{each.name}: {each.damage}.' for each in read if each.damage and each not in unfinished]
-
-
-def _in_shards(place: Place) -> bool:
-    """Whether the named checkpoint is of format V1 in several files, such as `model.ckpt-5-?????-of-00002`."""
-    _, mark, number = place.named.partition('-?????-of-')
-    path = glob.escape(place.root) + '/' + place.named
-    return bool(mark) and number.isdigit() and len(glob.glob(path)) == int(number)
-
-
-def _head(
-    inside: Graph | None, exports: Sequence[Export], evaluations: Sequence[EvaluationMetrics]
-) -> kinds.Head | None:
-    if inside and (kind := kinds.head_of_graph(inside.head)):
-        return kinds.Head(kind, f'{inside.source} has its operations')
-    for export in reversed(exports):
-        for signature in export.signatures:
-            kind = (
-                kinds.head_of_outputs(each.name for each in signature.outputs) if signature.method == 'predict' else ''
-            )
-            if kind:
-                return kinds.Head(kind, f'the signature {signature.name} of {_at(export.path)} has its outputs')
-    for evaluation in reversed(evaluations):
-        if kind := kinds.head_of_metrics(evaluation.metrics):
-            return kinds.Head(kind, f'the evaluation of step {evaluation.step} has its metrics')
-    return None
+def _head(findings: Findings) -> Head | None:
+    graphs = [(findings.graph.source, findings.graph)] if findings.graph else []
+    graphs += [(f'the graph of {_at(each.path)}', each) for each in reversed(findings.exports)]
+    heads = (Head(kind, f'{where} has its operations') for where, each in graphs if (kind := kinds.head_of(each.head)))
+    return next(heads, None)
 
 
 def _at(path: str) -> str:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Sequence
 
@@ -56,9 +55,7 @@ def _inspect(values: InspectFlags, words: Sequence[str]) -> int:
     with local_copies.LocalCopies() as copies:
         out = copies.file(values.json, '--json')
         files_of_others.refuse_reports('', out, 'newest_whole_checkpoint')
-        places = [
-            folder.find(_local_path(path, copies, values.verify)) for path in paths
-        ]  # before TensorFlow is imported
+        places = [folder.find(_local_path(path, copies, values.verify)) for path in paths]
         code = _report([place._replace(path=copies.shown(place.path)) for place in places], values, out, copies)
         copies.send()
     return code
@@ -81,15 +78,13 @@ def _report(places: list[folder.Place], values, out: str, copies: local_copies.L
     from estimator_trainer import compat
 
     compat.bring_up()
-    from estimator_trainer.tools.inspection import as_json, folder_findings, inspect_report
+    from estimator_trainer.tools.inspection import folder_findings, inspect_report
 
-    results = []
+    documents = []
     for place in places:
         findings = folder_findings.inspect(place, values.verify)
-        text = f'{inspect_report.heading(findings)}\n{inspect_report.text(findings, values.variables)}'
-        print(('\n' if results else '') + copies.shown(text))
-        results.append(findings)
+        print(('\n' if documents else '') + copies.shown(inspect_report.text(findings, values.variables)))
+        documents.append(copies.shown(inspect_report.document(findings)))
     if out:
-        everything = copies.shown([as_json.document(each, inspect_report.sentence(each)) for each in results])
-        protocol.write_json(out, json.loads(json.dumps(everything[0] if len(places) == 1 else everything)))
-    return exit_codes.DAMAGED if any(each.damage for each in results) else exit_codes.OK
+        protocol.write_json(out, documents if len(documents) > 1 else documents[0])
+    return exit_codes.DAMAGED if any(each['damage'] for each in documents) else exit_codes.OK

@@ -1,4 +1,4 @@
-"""Which variable of a checkpoint is a weight, and which belongs to an optimizer. Pure: names and shapes decide.
+"""Which variable of a checkpoint is a weight, and which belongs to which optimizer. Pure: names and shapes decide.
 
 An optimizer of tf.compat.v1.train adds slots to the name of a weight: `kernel/Adam`, `kernel/Adam_1`. Keras's
 optimizers put a scope before it, and the slot behind it or before it: `training/Adam/kernel/m`, `Adam/m/kernel`. A
@@ -6,7 +6,7 @@ checkpoint of objects marks slots itself: `kernel/.OPTIMIZER_SLOT/optimizer/m`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from estimator_trainer.tools.inspection.variables import ATTRIBUTE, Variable
@@ -32,6 +32,18 @@ _OF_HOOK = re.compile(  # of the hooks that stop early, of SyncReplicasOptimizer
     r'^(?:(?:.*/)?signal_early_stopping(?:_\d+)?/STOP|(?:.*/)?sync_rep_local_step|tpu_estimator/iterations_loop_var)$'
 )
 _SHADOW = 'ExponentialMovingAverage'
+_COUNTERS = ('iter', 'iteration', 'iterations')
+_BY_SLOTS = {  # style of the slots, and their names -> the optimizer, where nothing else tells it
+    (BERT, ('adam_m', 'adam_v')): 'AdamWeightDecay or LAMB, both of which call their slots adam_m and adam_v',
+    (OBJECTS, ('m', 'v')): 'Adam, AdamW, Adamax or Nadam',
+    (OBJECTS, ('m', 'v', 'vhat')): 'Adam with amsgrad',
+    (OBJECTS, ('momentum',)): 'SGD with momentum',
+    (OBJECTS, ('rms',)): 'RMSprop',
+    (OBJECTS, ('momentum', 'rms')): 'RMSprop with momentum',
+    (OBJECTS, ('accumulator',)): 'Adagrad',
+    (OBJECTS, ('accumulator', 'linear')): 'Ftrl',
+    (OBJECTS, ('accum_grad', 'accum_var')): 'Adadelta',
+}
 
 
 class Role(NamedTuple):
@@ -52,6 +64,28 @@ class Role(NamedTuple):
     slot: str = ''
     style: str = ''
     named: str = ''
+
+
+class Optimizer(NamedTuple):
+    """An optimizer.
+
+    Attributes:
+        name: for a sentence, such as 'Adam'.
+        scope: before or behind the names of the weights, as in the checkpoint.
+        style: of the names of its slots, as a Role has it; '' if it has no slots.
+        slots: their names.
+        weights: number of weights that have slots.
+        bytes: of all its slots.
+        settings: 'learning_rate' and others, with their values; None is one that the graph computes.
+    """
+
+    name: str
+    scope: str
+    style: str
+    slots: tuple[str, ...]
+    weights: int
+    bytes: int
+    settings: dict[str, tuple[float | None, ...]]
 
 
 def roles(variables: Sequence[Variable]) -> list[Role]:
@@ -122,3 +156,30 @@ def _of_name(variable: Variable, known: dict) -> Role:
 def _places(name: str) -> Iterator[int]:
     """Where the separators of a name are."""
     return (match.start() for match in re.finditer('/', name))
+
+
+def optimizers(
+    every: Sequence[Role], values: Mapping[str, float], applied: Mapping[str, Mapping[str, tuple[float | None, ...]]]
+) -> list[Optimizer]:
+    """The optimizers of a run, those with most weights first.
+
+    Args:
+        values: name -> value of the settings that are variables.
+        applied: the class of an optimizer -> its settings, as the graph says them.
+    """
+    slots = [each for each in every if each.role == SLOT]
+    made = []
+    for style, scope in dict.fromkeys((each.style, each.by) for each in slots):
+        its = [each for each in slots if (each.style, each.by) == (style, scope)]
+        names = tuple(sorted({each.slot for each in its}))
+        name = re.sub(r'_\d+$', '', (its[0].named or scope).rpartition('/')[2])
+        if style in (BERT, OBJECTS) and not its[0].named:
+            name = _BY_SLOTS.get((style, names), f'an optimizer with the slots {", ".join(names)}')
+        own = [each for each in every if each.role == SETTING and each.by == scope and each.variable.name in values]
+        settings = {key: given for key, given in applied.get(name, {}).items() if not (own and None in given)}
+        settings |= {each.slot: (values[each.variable.name],) for each in own if each.slot not in _COUNTERS}
+        size = sum(each.variable.bytes for each in its)
+        made.append(Optimizer(name, scope, style, names, len({each.weight for each in its}), size, settings))
+    if not made:  # it keeps nothing, as gradient descent does, or its variables are not saved
+        made = [Optimizer(name, '', '', (), 0, 0, dict(settings)) for name, settings in applied.items()]
+    return sorted(made, key=lambda each: -each.weights)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.assess import notebooks, source_files
+from estimator_trainer.tools.assess import source_files
 
 
 def cell(source, kind='code'):
@@ -89,7 +89,7 @@ def test_a_cell_that_is_no_python_does_not_hide_the_others(tmp_path):
 
 def test_magics():
     cell_of_all = '\n# a\n!gcloud submit \\\n  --job x \\\n  --dir y\nhost = !hostname\nif x:\n  %cd y\ny = x % 2'
-    text, _ = notebooks.code_of_notebook({'cells': [cell(cell_of_all), cell('\n%%bash\nls')]})
+    text, _ = source_files.code_of_notebook({'cells': [cell(cell_of_all), cell('\n%%bash\nls')]})
     assert text.splitlines() == ['', '# a', 'pass', '', '', 'host = None', 'if x:', '  pass', 'y = x % 2', '', '', '']
 
 
@@ -103,7 +103,7 @@ def test_the_names_of_a_program_of_python_2():
 
 def test_an_old_notebook():
     assert (
-        notebooks.code_of_notebook({'worksheets': [{'cells': [{'cell_type': 'code', 'input': ['x = 1']}]}]})[0]
+        source_files.code_of_notebook({'worksheets': [{'cells': [{'cell_type': 'code', 'input': ['x = 1']}]}]})[0]
         == 'x = 1\n'
     )
 

@@ -56,7 +56,9 @@ def export(folder, asset=False):
             dense_shapes=[[1], [1]],
         )
         weight = v1.get_variable('linear/linear_model/age/weights', [1, 1], use_resource=False)
-        logistic = tf.sigmoid(dense[0] @ weight + dense[1] + tf.cast(tf.size(values[0]), tf.float32))
+        logits = dense[0] @ weight + dense[1] + tf.cast(tf.size(values[0]), tf.float32)
+        with tf.name_scope('head'), tf.name_scope('predictions'):
+            logistic = tf.sigmoid(logits, name='logistic')
         session.run(v1.global_variables_initializer())
         builder = v1.saved_model.Builder(str(folder))
         signature = v1.saved_model.predict_signature_def({'examples': serialized}, {'logistic': logistic})

@@ -1,9 +1,11 @@
 """advice: what can be done with a run, by its kind."""
 
+import types
+
 import pytest
 
+from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.inspection import advice, kinds
-from estimator_trainer.tools.inspection.facts import Checkpoint, Findings, OwnRun
 from estimator_trainer.tools.inspection.folder import Place
 from estimator_trainer.tools.inspection.kinds import Kind
 from estimator_trainer.tools.inspection.variables import Variable
@@ -11,20 +13,19 @@ from estimator_trainer.tools.inspection.variables import Variable
 PATH = 'old runs/one'
 
 
-def checkpoint(*names):
-    variables = tuple(Variable(name, 'float32', (2,), 8) for name in names)
-    return Checkpoint('model.ckpt-5', 5, 'V2', 8, 0.0, '', 'checksums', variables=variables)
-
-
-def advise(family, *names, own=None, elsewhere=''):
-    best = checkpoint(*names)
-    place = Place(PATH, PATH, '', {}, best.name, elsewhere, '', '', [], {}, [], bool(own), False)
-    found = advice.advise(Findings(place, [best], best, kind=Kind(family, 'a name'), own=own))
-    return {each.what: each for each in found}
+def advise(tmp_path, family, *names, own=None, named='model.ckpt-5'):
+    (tmp_path / 'checkpoint').write_text(f'model_checkpoint_path: "{named}"\n')
+    best = types.SimpleNamespace(name='model.ckpt-5', step=5)
+    variables = [Variable(name, 'float32', (2,), 8) for name in names]
+    place, kind = Place(PATH, RunFolder(str(tmp_path))), Kind(family, 'a name')
+    findings = types.SimpleNamespace(
+        place=place, checkpoints=[best], best=best, exports=[], graph=None, kind=kind, variables=variables, own=own
+    )
+    return {each.what: each for each in advice.advise(findings)}
 
 
 def own_run(job, loop='estimator'):
-    return OwnRun(job, loop, '', 'python -m estimator_trainer', {}, {}, {})
+    return types.SimpleNamespace(config={'job': job, 'loop': loop}, training={}, flags={'max_steps': 9}, path='/run')
 
 
 @pytest.mark.parametrize(
@@ -39,8 +40,8 @@ def own_run(job, loop='estimator'):
         (kinds.OBJECTS, ['kernel'], advice.PROGRAM),
     ],
 )
-def test_what_migrate_takes(family, names, answer):
-    found = advise(family, *names)['migrate']
+def test_what_migrate_takes(tmp_path, family, names, answer):
+    found = advise(tmp_path, family, *names)['migrate']
     assert found.answer == answer
     assert ("--model_dir='old runs/one' --to=FOLDER" in found.reason) == (
         family == kinds.CANNED and answer != advice.NO
@@ -55,10 +56,13 @@ def test_what_migrate_takes(family, names, answer):
         (own_run('jobs.py:job'), advice.PROGRAM),
     ],
 )
-def test_migrate_of_a_run_of_this_trainer(own, answer):
-    assert advise(kinds.CUSTOM, own=own)['migrate'].answer == answer
+def test_migrate_of_a_run_of_this_trainer(tmp_path, own, answer):
+    found = advise(tmp_path, kinds.CUSTOM, own=own)
+    assert found['migrate'].answer == answer
+    assert 'step 5: python -m estimator_trainer --max_steps=9 --model_dir=/run.' in found['resume'].reason
 
 
-def test_resume_says_what_to_write_only_where_tensorflow_would_not_find_it():
-    assert 'First write' not in advise(kinds.CANNED)['resume'].reason
-    assert 'it names /old/model.ckpt-5 now' in advise(kinds.CANNED, elsewhere='/old/model.ckpt-5')['resume'].reason
+def test_resume_says_what_to_write_only_where_tensorflow_would_not_find_it(tmp_path):
+    assert 'First write' not in advise(tmp_path, kinds.CANNED)['resume'].reason
+    elsewhere = advise(tmp_path, kinds.CANNED, named='/old/model.ckpt-5')
+    assert 'it names /old/model.ckpt-5 now' in elsewhere['resume'].reason

@@ -43,11 +43,11 @@ def test_a_model_dir(model_dir):
     place = folder.find(str(model_dir))
     assert list(place.checkpoints) == ['model.ckpt-3', 'model.ckpt-20']  # by step, and not by the alphabet
     assert len(place.checkpoints['model.ckpt-3']) == 4
-    assert (place.named, place.state_damage) == ('model.ckpt-20', '')
+    assert place.run.pointer.name == 'model.ckpt-20' and not place.has_torn_pointer
     assert place.elsewhere == '/old/place/model.ckpt-20'  # the folder was moved
-    assert place.exports == ['export/best/17', 'export/final/18']
-    assert list(place.evaluations) == ['eval', 'eval_x'] and len(place.training_events) == 1
-    assert place.graph and not place.is_own and not place.has_keras_folder and not place.only
+    assert place.run.saved_models == ['export/best/17', 'export/final/18']
+    assert place.run.evaluation_folders == ['eval', 'eval_x'] and len(place.run.events()) == 1
+    assert not place.only
 
 
 @pytest.mark.parametrize('name', ['model.ckpt-20', 'model.ckpt-20.meta', 'model.ckpt-20.data-00000-of-00002'])
@@ -62,20 +62,20 @@ def test_a_file_of_the_folder_means_the_folder(model_dir, name):
 
 
 @pytest.mark.parametrize(
-    'text, said',
+    'text',
     [
-        ('', 'is empty'),
-        ('model_checkpoint_pa', 'was cut short'),
-        ('model_checkpoint_path: "model.ck', 'was cut short'),
-        ('\0' * 40, 'was cut short'),
-        ('all_model_checkpoint_paths: "model.ckpt-3"\n', 'was cut short'),
-        ('{"a": 1}\n', 'was cut short'),
+        '',
+        'model_checkpoint_pa',
+        'model_checkpoint_path: "model.ck',
+        '\0' * 40,
+        'all_model_checkpoint_paths: "model.ckpt-3"\n',
+        '{"a": 1}\n',
     ],
 )
-def test_a_torn_file_checkpoint(model_dir, text, said):
+def test_a_torn_file_checkpoint(model_dir, text):
     write(model_dir, 'checkpoint', text=text)
     place = folder.find(str(model_dir))
-    assert said in place.state_damage and len(place.checkpoints) == 2
+    assert place.has_torn_pointer and len(place.checkpoints) == 2
 
 
 @pytest.mark.parametrize('path', ['model.ckpt-20', './model.ckpt-20', '{root}/model.ckpt-20', '{link}/model.ckpt-20'])
@@ -85,13 +85,13 @@ def test_a_path_to_this_folder_is_not_elsewhere(model_dir, path):
     path = path.format(root=model_dir, link=link)
     write(model_dir, 'checkpoint', text=f'model_checkpoint_path: "{path}"\n')
     place = folder.find(str(model_dir))
-    assert (place.named, place.elsewhere) == ('model.ckpt-20', '')
+    assert (place.run.pointer.name, place.elsewhere) == ('model.ckpt-20', '')
 
 
 def test_what_tensorflow_2_adds_to_the_file_checkpoint_is_no_damage(model_dir):
     more = 'all_model_checkpoint_timestamps: 1760000000.25\nlast_preserved_timestamp: 1.7e+09\n'
     write(model_dir, 'checkpoint', text=STATE + more)
-    assert folder.find(str(model_dir)).state_damage == ''
+    assert not folder.find(str(model_dir)).has_torn_pointer
 
 
 def test_graphs_of_checkpoints_that_were_removed_are_no_checkpoints(model_dir):

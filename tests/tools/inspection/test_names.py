@@ -1,11 +1,10 @@
-"""roles, optimizers, kinds, heads and layers: what names and shapes tell, and what they do not."""
+"""roles, optimizers, kinds, heads and columns: what names and shapes tell, and what they do not."""
 
 import re
 
 import pytest
 
-from estimator_trainer.tools.inspection import kinds, layers, optimizers_of_run, roles
-from estimator_trainer.tools.inspection.facts import Graph
+from estimator_trainer.tools.inspection import kinds, roles
 from estimator_trainer.tools.inspection.variables import Variable
 
 WHY = 'a file says so'
@@ -23,16 +22,12 @@ def variables(*names):
     return made
 
 
-def facts(names, graph=None, values=None, head=None, **about):
+def facts(names, applied=None, values=None, head=None, **about):
     found = roles.roles(variables(*names))
-    trained_by = optimizers_of_run.optimizers(found, values or {}, graph)
+    trained_by = roles.optimizers(found, values or {}, applied or {})
     weights = [each.variable for each in found if each.role == roles.WEIGHT]
     head = kinds.Head(head, WHY) if head else None
     return found, trained_by, kinds.kind(weights, trained_by, head, **about), weights
-
-
-def graph(**applied):
-    return Graph('x.meta', '1.15.0', 1, applied, frozenset(), {}, (), 0, ())
 
 
 V1_COMBINED = [
@@ -59,17 +54,10 @@ def test_a_canned_estimator_of_tensorflow_1():
         ('Adagrad', 4, ('Adagrad',)),  # the slots of two slices are one weight's
         ('Ftrl', 2, ('Ftrl', 'Ftrl_1')),
     ]
-    assert layers.hidden_units(weights) == [64, 32]
-    made = layers.layers(
-        weights, kind, {('dnn', 'age'): 'numeric', ('linear', 'age_X_job'): 'crossed into 100 buckets'}
-    )
-    assert [(each.name, each.part, each.kind) for each in made[:3]] == [
-        ('age_X_job', 'linear column', 'crossed into 100 buckets'),
-        ('age', 'deep column', 'numeric'),
-        ('city_embedding', 'deep column', 'embedding of 8'),
-    ]
-    without = layers.layers(weights, kind, {})
-    assert without[0].kind == 'crossed, by its name'
+    assert kinds.hidden_units(weights) == [64, 32]
+    by_names = {'linear column': ['age_X_job'], 'deep column': ['city_embedding']}
+    assert kinds.columns(weights, kind, ()) == by_names
+    assert kinds.columns(weights, kind, ['age_1'])['deep column'] == ['age_1', 'city_embedding']
     assert {each.role for each in found} == {roles.STEP, roles.WEIGHT, roles.SLOT}
 
 
@@ -89,7 +77,6 @@ def test_what_a_hook_keeps_is_no_weight(name):
         (kinds.REGRESSION, 'DNNRegressor'),
         (kinds.MULTI_LABEL, 'DNNEstimator'),
         (kinds.POISSON, 'DNNEstimator'),
-        (kinds.SOME_REGRESSION, 'DNNRegressor or DNNEstimator'),
         (None, 'DNNClassifier, DNNRegressor or DNNEstimator'),
     ],
 )
@@ -104,10 +91,12 @@ def test_a_canned_estimator_of_tensorflow_2():
              'training/Ftrl/linear/linear_model/a/weights/linear:3x1', 'training/Ftrl/learning_rate',
              'training/Ftrl/iter']  # fmt: skip
     values = {'training/Ftrl/learning_rate': 0.2, 'training/Ftrl/iter': 7.0}
-    found, trained_by, kind, _ = facts(names, graph(Ftrl={'l1': (None,), 'learning_rate': (None,)}), values)
+    found, trained_by, kind, weights = facts(names, {'Ftrl': {'l1': (None,), 'learning_rate': (None,)}}, values)
     assert kind.version == kinds.V2
     assert trained_by[0].settings == {'learning_rate': (0.2,)}  # what the graph computes is what the variable holds
     assert [each.role for each in found] == [roles.WEIGHT, roles.SLOT, roles.SLOT, roles.SETTING, roles.SETTING]
+    of_graph = ['age_1', 'city_embedding_1']  # the layer opens the scope of each deep column twice
+    assert kinds.columns(weights, kind, of_graph)['deep column'] == ['age', 'city_embedding']
 
 
 @pytest.mark.parametrize(
@@ -116,6 +105,7 @@ def test_a_canned_estimator_of_tensorflow_2():
         (['linear/age/weight:1x1', 'linear/bias_weight:1'], kinds.CONTRIB),
         (['dnn/hiddenlayer_0/weights:3x2', 'dnn/logits/biases:1'], kinds.CONTRIB),
         (['baseline/bias:3'], kinds.CANNED),
+        (['baseline/bias:3', 'mine/kernel:3x3'], kinds.CUSTOM),
         (['boosted_trees:0_stamp', 'boosted_trees:0_serialized'], kinds.TREES),
         (['rnn_model/logits/bias:1', 'rnn_model/rnn/lstm_cell/kernel:4x32'], kinds.RNN),
         (['clusters:3x2', 'initialized', 'Variable:3'], kinds.KMEANS),
@@ -167,12 +157,12 @@ def test_the_optimizer_of_a_tree_of_objects():
     ]  # fmt: skip
     assert (trained_by[0].name, trained_by[0].settings) == ('Adam, AdamW, Adamax or Nadam', {'beta_1': (0.9,)})
     named = Variable('Adam/model/w/m', 'float32', (3, 2), 4, key='model/w/.OPTIMIZER_SLOT/optimizer/m' + _SUFFIX)
-    told = optimizers_of_run.optimizers(roles.roles([variables('@model/w:3x2')[0], named]), {}, None)
+    told = roles.optimizers(roles.roles([variables('@model/w:3x2')[0], named]), {}, {})
     assert [each.name for each in told] == ['Adam']
 
 
 def test_without_slots_the_graph_tells_the_optimizer():
-    assert [each.name for each in facts(['w:3'], graph(SGD={'learning_rate': (0.1,)}))[1]] == ['SGD']
+    assert [each.name for each in facts(['w:3'], {'SGD': {'learning_rate': (0.1,)}})[1]] == ['SGD']
     assert facts(['w:3'])[1] == []
 
 
@@ -191,33 +181,6 @@ def test_variables_that_only_look_like_slots_are_weights():
 
 
 @pytest.mark.parametrize(
-    'names, kind',
-    [
-        (['c/kernel:3x3x1x8', 'c/bias:8'], 'convolution 3x3, 1 to 8'),
-        (['c/depthwise_kernel:3x3x8x1', 'c/pointwise_kernel:1x1x8x16'], 'separable convolution, 8 to 16'),
-        (['c/depthwise_kernel:3x3x8x1'], 'depthwise convolution 3x3'),
-        (['c/weights:5x4x7'], '1-d convolution 5, 4 to 7'),
-        (['c/kernel:8x10', 'c/bias:10'], 'dense, 8 to 10'),
-        (['c/embeddings:100x16'], 'embedding of 16'),
-        (['c/gamma:8', 'c/beta:8', 'c/moving_mean:8', 'c/moving_variance:8'], 'batch normalization of 8'),
-        (['c/gamma:8', 'c/beta:8'], 'normalization'),
-        (['c/lstm_cell/kernel:4x32', 'c/lstm_cell/recurrent_kernel:8x32'], 'recurrent layer of 8 units'),
-        (['c/basic_lstm_cell/kernel:12x32'], 'recurrent layer'),
-        (['rnn_model/logits/kernel:8x3'], 'dense, 8 to 3'),
-        (['c/mine:8'], ''),
-    ],
-)
-def test_layers_by_shape(names, kind):
-    assert [layer.kind for layer in layers.layers(variables(*names), kinds.Kind('custom', ''), {})] == [kind]
-
-
-def test_layers_are_in_the_order_of_their_numbers():
-    names = [f'dense_{number}/kernel:2x2' for number in (10, 2, 1)]
-    made = layers.layers(variables(*names), kinds.Kind('custom', ''), {})
-    assert [layer.name for layer in made] == ['dense_1', 'dense_2', 'dense_10']
-
-
-@pytest.mark.parametrize(
     'operations, head',
     [
         (['predictions/logistic', 'predictions/class_ids', 'logistic_loss/sub'], kinds.BINARY),
@@ -230,17 +193,10 @@ def test_layers_are_in_the_order_of_their_numbers():
     ],
 )
 def test_the_head_by_its_operations(operations, head):
-    assert kinds.head_of_graph(operations) == head
+    matches = [kinds.IN_HEAD.search(f'dnn/head/{name}') for name in operations]
+    assert kinds.head_of({match[1] for match in matches}) == head
 
 
-def test_the_head_by_outputs_and_metrics():
-    assert kinds.head_of_outputs(['logistic', 'probabilities', 'class_ids', 'logits']) == kinds.BINARY
-    assert kinds.head_of_outputs(['probabilities', 'class_ids', 'logits']) == kinds.MULTI_CLASS
-    assert kinds.head_of_outputs(['probabilities', 'logits']) == kinds.MULTI_LABEL
-    assert kinds.head_of_outputs(['predictions']) == kinds.REGRESSION
-    assert kinds.head_of_outputs(['predictions', 'logits']) == ''
-    assert kinds.head_of_metrics(['accuracy', 'auc', 'label/mean', 'loss']) == kinds.BINARY
-    assert kinds.head_of_metrics(['average_loss', 'accuracy', 'loss']) == kinds.MULTI_CLASS
-    assert kinds.head_of_metrics(['average_loss', 'auc', 'loss']) == kinds.MULTI_LABEL
-    assert kinds.head_of_metrics(['average_loss', 'label/mean', 'prediction/mean']) == kinds.SOME_REGRESSION
-    assert kinds.head_of_metrics(['accuracy', 'loss']) == ''
+def test_a_model_of_its_own_has_no_columns():
+    weights, kind = facts(['linear/kernel:2x2'])[3], kinds.Kind(kinds.CUSTOM, '')
+    assert kinds.columns(weights, kind, ['age']) == {}

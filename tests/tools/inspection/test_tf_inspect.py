@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2, saver_pb2
 
 from estimator_trainer.run_dir import bundle
-from estimator_trainer.tools.inspection import folder, graph, inspect_command, run_records
+from estimator_trainer.tools.inspection import folder, folder_findings, graph, inspect_command
 from tests.tools.inspection import old_runs
 
 v1 = tf.compat.v1
@@ -53,12 +53,9 @@ def test_a_run_of_tensorflow_1(run, capsys):
     assert 'written by TensorFlow 1.15.0' in text
     kind = found['kind']
     assert (kind['version'], kind['head'], kind['parts']) == ('V1', 'binary', ['linear', 'dnn'])
-    columns = [(each['name'], each['kind'], each['slices']) for each in found['layers'] if 'column' in each['part']]
-    assert columns == [
-        ('city', 'hashed into 100 buckets', 2),
-        ('age', 'numeric', 1),
-        ('city_embedding', 'embedding of 4, hashed into 100 buckets', 1),
-    ]
+    assert found['columns'] == {'linear column': ['city'], 'deep column': ['age', 'city_embedding']}
+    assert 'deep columns: age, city_embedding.' in text
+    assert re.search(r'\n  linear/linear_model/city/weights +weight +float32 +100x1 +400 B +2 +Ftrl, Ftrl_1\n', text)
     assert [(each['name'], each['weights'], each['settings']['learning_rate']) for each in found['optimizers']] == [
         ('Adagrad', 7, [pytest.approx(0.05)]),
         ('Ftrl', 2, [pytest.approx(0.2)]),
@@ -109,7 +106,7 @@ DAMAGES = {
     'index cut': (lambda run: cut(run / 'model.ckpt-20.index'), 'model.ckpt-20.index cannot be read', 10),
     'index missing': (lambda run: unlink(run / 'model.ckpt-20.index'), 'its index is missing', 10),
     'checkpoint missing': (lambda run: unlink(*run.glob('model.ckpt-20.*')), 'which is not there', 10),
-    'state torn': (lambda run: cut(run / 'checkpoint', 0.2), 'The file `checkpoint` was cut short', 20),
+    'state torn': (lambda run: cut(run / 'checkpoint', 0.2), 'The file `checkpoint` is empty, was cut short', 20),
     'meta cut': (lambda run: cut(run / 'model.ckpt-20.meta', 0.9), 'model.ckpt-20.meta: it cannot be parsed', 20),
     'meta empty': (lambda run: cut(run / 'model.ckpt-20.meta', 0), 'it holds no graph', 20),
     'graph.pbtxt cut': (lambda run: cut(run / 'graph.pbtxt'), 'graph.pbtxt: it cannot be parsed', 20),
@@ -178,16 +175,12 @@ def test_no_checkpoint_is_whole(run, capsys):
     assert answers(found) == {'resume': 'no', 'evaluate': 'no', 'serve': 'yes', 'migrate': 'no'}
 
 
-def test_a_graph_alone_tells_the_kind(run, tmp_path, capsys):
+def test_a_graph_alone(run, tmp_path, capsys):
     (tmp_path / 'graph').mkdir()
     shutil.copy(run / 'graph.pbtxt', tmp_path / 'graph')
     code, text, found = inspect(capsys, tmp_path / 'graph')
-    assert code == 0 and 'The graph, without a checkpoint that can be read, of DNNLinearCombinedClassifier' in text
-    shapes = {each['name']: (each['shape'], each['slices']) for each in found['variables']}
-    assert shapes['linear/linear_model/city/weights'] == ([100, 1], 2)
-    assert {each['of'] for each in found['variables'] if each['slot'] == 'Ftrl_1'} == {
-        'linear/linear_model/city/weights', 'linear/linear_model/bias_weights'
-    }  # fmt: skip
+    assert (code, found['what']) == (0, 'A graph without a checkpoint that can be read.')
+    assert found['graph']['applied'].keys() == {'Adagrad', 'Ftrl'} and 'graph.pbtxt holds a graph of' in text
     assert found['advice'] == []
 
 
@@ -224,7 +217,8 @@ def test_a_run_that_was_moved(run, capsys):
 
 def test_a_graph_that_can_be_parsed_and_makes_no_sense(run, capsys):
     meta = meta_graph_pb2.MetaGraphDef()
-    meta.graph_def.node.add(name='x', op='VarHandleOp').attr['dtype'].type = 0
+    meta.graph_def.node.add(name='train', op='ApplyGradientDescent', input=['w', 'rate', 'gradient'])
+    meta.graph_def.node.add(name='rate', op='Const')  # its value has no type
     for name in old_runs.STEPS:
         (run / f'model.ckpt-{name}.meta').write_bytes(meta.SerializeToString())
     model = saved_model_pb2.SavedModel()
@@ -234,7 +228,7 @@ def test_a_graph_that_can_be_parsed_and_makes_no_sense(run, capsys):
     assert code == 65 and [each.partition(' (')[0] for each in found['damage']] == [
         'model.ckpt-10.meta: its graph was changed',
         'model.ckpt-20.meta: its graph was changed',
-        'export/final/1500000000: its saved_model file was changed',
+        'export/final/1500000000: its saved_model.pb: its graph was changed',
     ]
     assert found['kind']['name'] == 'DNNLinearCombinedClassifier'
 
@@ -264,7 +258,7 @@ def test_a_saved_model_without_variables_and_events_alone(tmp_path, capsys):
     (tmp_path / 'events').mkdir()
     (tmp_path / 'events' / 'events.out.tfevents.1.host').touch()
     code, _, found = inspect(capsys, tmp_path / 'events')
-    assert (code, found['what']) == (0, 'A model_dir without a checkpoint or a graph that can be read.')
+    assert (code, found['what']) == (0, 'A model_dir without a checkpoint that can be read.')
 
 
 def test_without_a_graph_there_may_be_more_deep_columns(run, capsys):
@@ -296,7 +290,7 @@ def test_format_v1(tmp_path, capsys):
     code, _, found = inspect(capsys, tmp_path / 'run')
     assert (code, found['step'], found['kind']['name']) == (0, 20, 'DNNLinearCombinedClassifier')
     assert {(each['form'], each['damage']) for each in found['checkpoints']} == {('V1', '')}
-    assert {each['name']: each['slices'] for each in found['variables']}['linear/linear_model/city/weights'] == 2
+    assert {each['name']: each['shape'] for each in found['variables']}['linear/linear_model/city/weights'] == [100, 1]
     flip(tmp_path / 'run' / 'model.ckpt-20')
     code, _, found = inspect(capsys, tmp_path / 'run')
     assert (code, found['step']) == (65, 10) and 'has a wrong checksum' in found['damage'][0]
@@ -304,17 +298,20 @@ def test_format_v1(tmp_path, capsys):
     assert 'does not end as a table does' in inspect(capsys, tmp_path / 'run')[2]['damage'][0]
 
 
-def test_format_v1_in_several_files_is_not_read_and_said(tmp_path, capsys):
+def test_format_v1_in_several_files(tmp_path, capsys):
     (tmp_path / 'run').mkdir()
     with tf.Graph().as_default(), v1.Session() as session:
-        v1.train.get_or_create_global_step()
-        session.run(v1.global_variables_initializer())
+        step = v1.train.get_or_create_global_step()
+        v1.get_variable('w', [2, 3])
+        session.run([v1.global_variables_initializer(), step.assign(7)])
         saver = v1.train.Saver(write_version=saver_pb2.SaverDef.V1, sharded=True, save_relative_paths=True)
         saver.save(session, str(tmp_path / 'run' / 'model.ckpt'), 5)
     code, _, found = inspect(capsys, tmp_path / 'run')
-    assert (code, found['damage']) == (0, []) and 'is of format V1 in several files' in found['notes'][0]
+    assert (code, found['step'], found['damage'], found['notes']) == (0, 7, [], [])
+    assert [(each['name'], each['form']) for each in found['checkpoints']] == [('model.ckpt-5', 'V1')]
+    assert [(each['name'], each['shape']) for each in found['variables']] == [('global_step', []), ('w', [2, 3])]
     unlink(*(tmp_path / 'run').glob('model.ckpt-5-*'))
-    assert 'which is not there' in inspect(capsys, tmp_path / 'run')[2]['damage'][0]
+    assert inspect(capsys, tmp_path / 'run')[2]['damage'] == ['model.ckpt-5: its index is missing.']
 
 
 def test_operations_that_are_unknown_here(tmp_path, capsys):
@@ -338,7 +335,7 @@ def test_an_asset_is_missing_and_saved_model_as_text(tmp_path, capsys):
 def test_large_files_are_left_and_said(run, capsys, monkeypatch):
     monkeypatch.setattr(graph, 'LARGEST_TEXT', 1000)
     monkeypatch.setattr(graph, 'LARGEST_META', 1000)
-    monkeypatch.setattr(run_records, 'LARGEST_EVENTS', 10)
+    monkeypatch.setattr(folder_findings, 'LARGEST_EVENTS', 10)
     code, _, found = inspect(capsys, run)
     assert code == 0 and found['evaluations'] == [] and found['graph'] is None
     assert [note.partition(' ')[0] for note in found['notes']] == [
@@ -370,7 +367,9 @@ def test_a_run_of_this_trainer(run, capsys):
     assert command_line.startswith('python -m estimator_trainer --') and command_line.endswith(f'--model_dir={run}')
     for given in ('--seed=3', '--param=l2=0.1', '--max_steps=20', '--export=final', '--deterministic'):
         assert given in command_line
-    assert 'training.json: ended (max_steps) at step 20 of 20.' in text and 'loss 0.25' in text
+    assert (
+        re.search('It is done: [^.]*[.] Step 20 of 20.*loss 0.25', ' '.join(text.split())) and 'global batch 64' in text
+    )
     assert answers(found) == {'resume': 'yes', 'evaluate': 'yes', 'serve': 'yes', 'migrate': 'yes'}
     assert '--dataset=' not in found['own_run']['command']
     assert [each['step'] for each in found['evaluations']] == [20]
@@ -378,7 +377,7 @@ def test_a_run_of_this_trainer(run, capsys):
     (run / 'damaged' / 'model.ckpt-15.index').touch()
     assert inspect(capsys, run)[2]['notes'] == ['damaged/ holds 1 checkpoint that the trainer has set aside.']
     (run / 'config.json').write_text('{"job": ')
-    assert inspect(capsys, run)[2]['damage'][0].startswith('config.json: it is no JSON')
+    assert inspect(capsys, run)[2]['damage'][0].startswith('config.json is damaged: it is no JSON')
 
 
 @pytest.mark.parametrize('version', ['V1', 'V2'])
@@ -396,9 +395,11 @@ def test_a_real_canned_estimator(tmp_path, capsys, version):
     code, text, found = inspect(capsys, tmp_path / 'run')
     assert (code, found['damage'], found['step']) == (0, [], 2)
     assert (found['kind']['name'], found['kind']['version'], found['kind']['width']) == ('DNNRegressor', version, 1)
-    columns = [(each['name'], each['kind'], each['slices']) for each in found['layers'] if 'column' in each['part']]
-    hashed = ('city_embedding', 'embedding of 4, hashed into 50 buckets', 3 if version == 'V1' else 1)
-    assert columns == [('age', 'numeric', 1), hashed]
+    assert found['columns'] == {'linear column': [], 'deep column': ['age', 'city_embedding']}
+    slices = {
+        each['shape'][-1]: each['slices'] for each in found['variables'] if each['name'].endswith('/embedding_weights')
+    }
+    assert slices == {4: 3 if version == 'V1' else 1}
     (adam,) = found['optimizers']
     assert (adam['name'], adam['weights']) == ('Adam', 5)
     assert sum(each['bytes'] for each in found['variables'] if each['role'] == 'slot') == 2 * 4 * (
@@ -415,7 +416,9 @@ def test_a_tree_of_objects(tmp_path, capsys):
     tf.train.Checkpoint(model=model, optimizer=optimizer, step=tf.Variable(7)).save(str(tmp_path / 'run' / 'ckpt'))
     code, text, found = inspect(capsys, tmp_path / 'run')
     assert (code, found['step'], found['kind']['family']) == (0, 7, 'objects')
-    assert [(each['kind'], each['numbers']) for each in found['layers']] == [('dense, 2 to 3', 9), ('dense, 3 to 1', 4)]
+    weights = [each['shape'] for each in found['variables'] if each['role'] == 'weight']
+    assert sorted(weights) == [[1], [2, 3], [3], [3, 1]] and found['columns'] == {}
+    assert '4 weights of 13 numbers' in found['what']
     (sgd,) = found['optimizers']
     assert sgd['slots'] == ['momentum'] and sgd['weights'] == 4 and sgd['name'].startswith('SGD')
     assert sgd['settings']['learning_rate'] == [pytest.approx(0.1)]
