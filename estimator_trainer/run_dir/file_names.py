@@ -21,6 +21,7 @@ TRAINER_LOCK = '.trainer.lock'
 SUPERVISOR_LOCK = '.cluster.lock'
 EVALUATOR_LOCK = 'eval/.lock'
 SWEEP, STUDY, SWEEP_LOCK = 'sweep.json', 'study.db', '.sweep.lock'  # in the folder of a sweep
+SWEEP_PAGE = 'sweep.html'
 SAVED_MODEL = ('saved_model.pb', 'saved_model.pbtxt')  # one of them is in each SavedModel
 EVENTS = 'events.out.tfevents.'  # how the name of a file of events begins
 

@@ -11,6 +11,14 @@ from estimator_trainer.run_dir import file_errors
 from estimator_trainer.storage import store
 
 
+class Ended(Exception):
+    """A command ends before it is done. `code` is its exit code; the message may be empty: it has been said."""
+
+    def __init__(self, code: int, message: str = ''):
+        super().__init__(message)
+        self.code = code
+
+
 def model_dirs(several: bool = False):
     """The flag --model_dir of a command that takes folders as words."""
     more = ' Repeatable.' if several else ''
@@ -35,8 +43,8 @@ def run(
         codes: the exit code of each further kind of exception that becomes one line.
 
     Returns:
-        The exit code: that of `command`, of `codes`, USAGE, that of data, a file or a store which cannot be read or
-        written, or INTERRUPTED.
+        The exit code: that of `command`, of `codes`, of Ended, USAGE, that of data, a file or a store which cannot be
+        read or written, or INTERRUPTED.
     """
     if flags.wants_help(argv):
         print(f'{usage}\n{flags.help_text(config)}')
@@ -48,6 +56,8 @@ def run(
         return _fail(next(code for kind, code in codes.items() if isinstance(error, kind)), str(error))
     except DatasetError as error:
         return _fail(error.exit_code, str(error))
+    except Ended as error:
+        return _fail(error.code, str(error)) if str(error) else error.code
     except store.StoreUnavailable as error:
         return _fail(exit_codes.FILES_AWAY, f'{error}; the same command may work later.')
     except store.StoreError as error:

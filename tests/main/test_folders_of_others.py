@@ -17,7 +17,7 @@ from estimator_trainer.tools.comparison import parity_command, verify_command
 from estimator_trainer.tools.inspection import inspect_command
 from estimator_trainer.tools.migrate import migrate_command
 from estimator_trainer.tools.report import report_command
-from estimator_trainer.tools.sweep import katib, sweep_command
+from estimator_trainer.tools.sweep import sweep_command, sweep_report
 from tests.tools.report import model_dirs
 
 DESCRIPTION = os.path.join(os.path.dirname(__file__), '../../deploy/mnist_two_workers.yaml')
@@ -124,11 +124,12 @@ def test_metrics_of_katib(tmp_path, capsys, text):
 
 def test_metrics_of_katib_are_made_anew(tmp_path):
     file = tmp_path / 'metrics.log'
-    for text in ('', *(f'{line}\n' for line in katib.lines_of([{'step': 1, 'time': 5.5, 'accuracy': 0.5}]))):
-        file.write_text(text)
-        katib.refuse_others(str(file))
+    for lines in ([], [{'step': 1, 'time': 5.5, 'accuracy': 0.5}]):
+        with open(file, 'w') as out:
+            sweep_report.write_metrics(lines, out)
+        sweep_report.refuse_other_metrics(str(file))
     for other in ('-', '', str(tmp_path / 'new')):
-        katib.refuse_others(other)
+        sweep_report.refuse_other_metrics(other)
 
 
 def test_flights(tmp_path, capsys):

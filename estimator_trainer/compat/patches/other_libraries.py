@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import optuna
 
 _MOST_SECS = 1.0
 
@@ -33,17 +32,3 @@ def short_download_pauses() -> Iterator[None]:
     finally:
         logger.setLevel(level)
         urllib3.Retry.get_backoff_time = pause
-
-
-def optuna_trial(study: optuna.Study, frozen: optuna.trial.FrozenTrial) -> optuna.Trial:
-    """A trial of an Optuna study by its number.
-
-    Touches: FrozenTrial._trial_id
-    Without it: `sweep` cannot tell Optuna of the evaluations of a trial that another process has begun
-    For: `sweep`
-
-    Optuna gives only what it was at a moment.
-    """
-    import optuna
-
-    return optuna.trial.Trial(study, frozen._trial_id)

@@ -1,19 +1,27 @@
-"""The examples of the files, as the signature of a model takes them, with their keys."""
+"""The examples of the files, as the signature of a model takes them, with their keys.
+
+A file holds a value in the model's own type or in one that holds more. No value is changed on the way back; only
+floating-point numbers are rounded, to the model's own type.
+"""
 
 import dataclasses
-import math
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, open_source
 from estimator_trainer.errors import BadExample, UsageError
-from estimator_trainer.tools.predict import types
 from estimator_trainer.tools.predict.predict_plan import PredictPlan
 from estimator_trainer.tools.predict.signature import Model
 
+_FIELDS = {tf.string: 'bytes_list', tf.float32: 'float_list', tf.int64: 'int64_list'}  # all that a tf.Example knows
 _KEY_KINDS = {'bytes_list': tf.string, 'int64_list': tf.int64}
-_FIELDS = {tf.string: 'bytes_list', tf.float32: 'float_list', tf.int64: 'int64_list'}
+_HELD = {
+    'csv': (*_FIELDS, tf.float64, tf.int32),
+    'parquet': (*_FIELDS, tf.float64, tf.int8, tf.int16, tf.int32, tf.uint8, tf.uint16, tf.uint32, tf.uint64),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,28 +69,20 @@ class Examples:
     """
 
     def __init__(self, plan: PredictPlan, model: Model, index_dir: str):
-        self._plan, self._index_dir = plan, index_dir
-        self._signature, self._serializes = model.name, model.takes_serialized
-        self._has_serialized = plan.file_format in ('tfrecord', 'array_record')
-        self._features = dict(model.features)
-        if self._serializes and not self._has_serialized and not self._features:
+        self._plan, self._model, self._index_dir = plan, model, index_dir
+        has_serialized = plan.file_format in ('tfrecord', 'array_record')
+        if model.takes_serialized and not has_serialized and not model.features:
             raise UsageError(
                 f'the signature {model.name} takes serialized examples and does not say which features it reads, so '
                 'none can be made from CSV or Parquet files. Give TFRecord or ArrayRecord files.'
             )
-        in_files = _in_csv if plan.file_format == 'csv' else _in_its_type
-        self._held = {name: in_files(name, feature, plan.file_format) for name, feature in self._features.items()}
-        self._source = self._open(self._held)
-        self.number, self.where = self._source.num_examples, self._source.where
+        self._passes_on = model.takes_serialized and has_serialized  # what the files hold, byte for byte
+        held = {} if self._passes_on else {name: self._held(name, model.features[name]) for name in model.features}
+        self._source = self._open(held)
         if plan.key:
-            self._key_feature = tf.io.FixedLenFeature([], self._kind_of_key())
-            if not self._passes_through:
-                self._source = self._open({**self._held, plan.key: self._key_feature})
-
-    @property
-    def _passes_through(self) -> bool:
-        """Whether the files hold what the model takes, byte for byte."""
-        return self._serializes and self._has_serialized
+            key = tf.io.FixedLenFeature([], self._kind_of_key(held))
+            self._source = self._open({**held, plan.key: key})
+        self.number, self.where = self._source.num_examples, self._source.where
 
     def read(self, rows: range) -> tuple[dict[str, tf.Tensor], np.ndarray | None]:
         """What the model takes for some rows, and their keys; None without a key.
@@ -92,128 +92,101 @@ class Examples:
             DatasetError: a file cannot be read, or has changed.
         """
         try:
-            return self._read(tf.range(rows.start, rows.stop, dtype=tf.int64))
-        except (tf.errors.OpError, ValueError) as error:
-            found = self._source.failure() or error
-            if isinstance(found, BadExample):
-                raise found from error
-            if isinstance(found, ValueError):  # of serialize
-                raise BadExample(f'{self.where(rows.start)}, or one of the {len(rows) - 1} after it: {found}; mend it')
-            raise found
-
-    def _read(self, ids):
-        key = self._plan.key
-        if self._passes_through:
-            examples = self._source.serialized(ids)
-            return {'examples': examples}, self._keys_in(examples, ids) if key else None
-        columns = self._source.batch(ids)
-        keys = columns[key].numpy() if key else None
-        if self._serializes:
-            taken = {name: columns[name] for name in self._features}
-            return {'examples': tf.constant(serialize(taken, self._features))}, keys
-
-        def where(row):
-            return self.where(int(ids[row]))
-
-        return {
-            name: types.converted(name, columns[name], feature.dtype, where) for name, feature in self._features.items()
-        }, keys
-
-    def _keys_in(self, examples, ids) -> np.ndarray:
-        key, features = self._plan.key, {self._plan.key: self._key_feature}
-        try:
-            return tf.io.parse_example(examples, features)[key].numpy()
-        except tf.errors.InvalidArgumentError:
-            for number, example in zip(ids.numpy(), examples):
-                try:
-                    tf.io.parse_example(example[None], features)
-                except tf.errors.InvalidArgumentError as error:
-                    raise BadExample(
-                        f'{self.where(int(number))}: the key {key} is missing, or is of another type than in the first '
-                        'example; mend it'
-                    ) from error
-            raise
+            raw = self._source.raw(tf.range(rows.start, rows.stop, dtype=tf.int64))
+            columns = self._source.parse(raw) if self._source.features else {}
+        except (tf.errors.OpError, UnicodeDecodeError) as error:  # a message may quote bytes
+            found = self._source.failure()
+            if found is None:
+                raise
+            if self._passes_on:  # nothing but the key is parsed
+                text = f'{found}'.rstrip('.')
+                found = BadExample(
+                    f'{text}. Each example needs the key of --key={self._plan.key}, of one type; mend it'
+                )
+            raise found from error
+        keys = columns[self._plan.key].numpy() if self._plan.key else None
+        if self._passes_on:
+            return {'examples': raw[0]}, keys
+        taken = {name: columns[name] for name in self._model.features}
+        if self._model.takes_serialized:
+            return {'examples': tf.constant(serialize(taken))}, keys
+        return {name: self._converted(name, column, rows) for name, column in taken.items()}, keys
 
     def _open(self, features):
         plan = self._plan
         paths = [plan.path(name) for name, *_ in plan.files]
         key = plan.key if plan.key in features else ''
-        spec = SignatureSpec(features=features, key=key, signature=self._signature)
+        spec = SignatureSpec(features=features, key=key, signature=self._model.name)
         return open_source(paths, spec, file_format=plan.file_format, index_dir=self._index_dir)
 
-    def _kind_of_key(self) -> tf.DType:
+    def _held(self, name: str, feature: Any) -> Any:
+        """The feature with the type in which the files hold it."""
+        if not isinstance(feature, tf.io.FixedLenFeature):
+            return feature
+        dtype = feature.dtype
+        if dtype not in _HELD.get(self._plan.file_format, tuple(_FIELDS)):
+            if not (dtype.is_integer or dtype.is_bool or dtype.is_floating):
+                raise UsageError(
+                    f'the model takes {name} as {dtype.name}, which no file holds; choose another --signature.'
+                )
+            dtype = tf.float32 if dtype.is_floating else tf.int64
+        return feature._replace(dtype=dtype)
+
+    def _converted(self, name: str, column: tf.Tensor, rows: range) -> tf.Tensor:
+        """A column of some rows in the type that the model takes."""
+        dtype = self._model.features[name].dtype
+        if column.dtype == dtype:
+            return column
+        values = column.numpy()
+        if dtype.is_bool:
+            fit = np.isin(values, (0, 1))
+        elif dtype.is_integer:
+            limits = np.iinfo(dtype.as_numpy_dtype)
+            fit = (values >= max(limits.min, -(2**63))) & (values <= min(limits.max, 2**63 - 1))
+        else:
+            with np.errstate(over='ignore'):
+                fit = ~np.isfinite(values) | np.isfinite(values.astype(dtype.as_numpy_dtype).astype(np.float32))
+        if not fit.all():
+            row, *_ = place = tuple(np.argwhere(~fit)[0])
+            raise BadExample(
+                f'{self.where(rows[row])}: {name} is {values[place]}, and the model takes it as {dtype.name}; mend it'
+            )
+        return tf.cast(column, dtype)
+
+    def _kind_of_key(self, held) -> tf.DType:
         plan = self._plan
         if plan.file_format == 'csv':
-            return self._held[plan.key].dtype if plan.key in self._held else tf.string
+            return held[plan.key].dtype if plan.key in held else tf.string
         if plan.file_format == 'parquet':
-            return self._kind_in_parquet(plan.path(plan.files[0][0]))
+            path = plan.path(plan.files[0][0])
+            schema = pyarrow.parquet.read_schema(path)
+            if plan.key not in schema.names:
+                raise UsageError(f'--key={plan.key}: {path} has the columns {", ".join(schema.names)}.')
+            return tf.int64 if pyarrow.types.is_integer(schema.field(plan.key).type) else tf.string
         serialized = self._source.serialized(tf.constant([0], tf.int64)).numpy()[0]
         features = tf.train.Example.FromString(serialized).features.feature
         kind = features[plan.key].WhichOneof('kind') if plan.key in features else None
         if kind not in _KEY_KINDS:
             has = 'floating-point numbers' if kind else f'the features {", ".join(sorted(features)) or "none"}'
             raise UsageError(
-                f'--key={plan.key}: a key is a feature with one string or whole number; {self.where(0)} has {has}.'
+                f'--key={plan.key}: a key is a feature with one string or whole number; {self._source.where(0)} has '
+                f'{has}.'
             )
         return _KEY_KINDS[kind]
 
-    def _kind_in_parquet(self, path) -> tf.DType:
-        import pyarrow as pa
-        import pyarrow.parquet
 
-        schema = pyarrow.parquet.read_schema(path)
-        if self._plan.key not in schema.names:
-            raise UsageError(f'--key={self._plan.key}: {path} has the columns {", ".join(schema.names)}.')
-        return tf.int64 if pa.types.is_integer(schema.field(self._plan.key).type) else tf.string
-
-
-def _in_its_type(name, feature, file_format):
-    if not isinstance(feature, tf.io.FixedLenFeature):
-        return feature
-    return feature._replace(dtype=types.in_files(name, feature.dtype, file_format))
-
-
-def _in_csv(name, feature, file_format):
-    """A feature as a column of CSV, which has one value in each row. Where there may be none, it is read as text."""
-    if isinstance(feature, tf.io.VarLenFeature):
-        return tf.io.FixedLenFeature([], tf.string, '')
-    if math.prod(feature.shape) != 1:
-        return feature  # open_source says that CSV cannot hold it
-    default = None if feature.default_value is None else np.reshape(feature.default_value, [])
-    return tf.io.FixedLenFeature([], types.in_files(name, feature.dtype, file_format), default)
-
-
-def serialize(columns, features) -> list[bytes]:
-    """Serialized tf.Examples of a batch.
-
-    Args:
-        columns: name -> Tensor, SparseTensor or RaggedTensor [rows, ...].
-        features: name -> what the model parses. A text stands for one value of a VarLenFeature, an empty one for none.
-
-    Raises:
-        ValueError: a text is no number.
-    """
-    lists = {name: _lists(column, features[name]) for name, column in columns.items()}
-    fields = {name: _FIELDS[features[name].dtype] for name in columns}
+def serialize(columns) -> list[bytes]:
+    """Serialized tf.Examples of a batch. `columns`: name -> Tensor or SparseTensor [rows, ...]."""
+    lists = [
+        tf.RaggedTensor.from_sparse(column).to_list()
+        if isinstance(column, tf.SparseTensor)
+        else column.numpy().reshape(column.shape[0], -1).tolist()
+        for column in columns.values()
+    ]
     examples = []
-    for row in zip(*lists.values()):
+    for row in zip(*lists):
         example = tf.train.Example()
-        for name, values in zip(lists, row):
-            getattr(example.features.feature[name], fields[name]).value.extend(values)
+        for (name, column), values in zip(columns.items(), row):
+            getattr(example.features.feature[name], _FIELDS[column.dtype]).value.extend(values)
         examples.append(example.SerializeToString())
     return examples
-
-
-def _lists(column, feature) -> list[list]:
-    """The values of each row."""
-    if isinstance(column, tf.SparseTensor):
-        column = tf.RaggedTensor.from_sparse(column)
-    if isinstance(column, tf.RaggedTensor):
-        values, splits = column.values.numpy().tolist(), column.row_splits.numpy().tolist()
-        return [values[start:stop] for start, stop in zip(splits, splits[1:])]
-    array = column.numpy()
-    rows = array.reshape(len(array), -1).tolist()
-    if isinstance(feature, tf.io.VarLenFeature):
-        convert = {tf.string: bytes, tf.int64: int, tf.float32: float}[feature.dtype]
-        return [[] if text == b'' else [convert(text)] for (text,) in rows]
-    return rows

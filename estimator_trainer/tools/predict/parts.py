@@ -1,26 +1,43 @@
-"""The rows of a prediction as files: one for each part, and in the end one for all.
+"""The parts of a prediction: a process predicts those that are missing, and each becomes a file until all are joined.
 
-A part is a file of its own until all are there. Each file is written under a temporary name, flushed to the disk and
-renamed, so a part is there whole or not at all, whatever is killed.
+    python -m estimator_trainer.tools.predict.parts FOLDER NUMBER PROCESSES
+
+Only `prediction.py` starts this process, which takes every PROCESSES-th part. It reads FOLDER/plan.json, and writes
+what it has done as lines of JSON to its stdout:
+
+    {"rows": 100000, "there": 20000, "signature": "predict"}   once: all rows, and those that were predicted before
+    {"done": 1024}                                             rows that it has predicted since the last such line
+
+Each file is written under a temporary name, flushed to the disk and renamed, so a part is there whole or not at all,
+whatever is killed. An output with several values is a column of lists in Parquet, a column for each value in CSV, and a
+list in JSON lines. What is not finite is null in JSON lines. Each part of CSV has a header line, so that parts can be
+compared.
 """
 
+import concurrent.futures
 import contextlib
 import itertools
 import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from estimator_trainer.errors import UsageError
+from estimator_trainer import compat, exit_codes
+from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.run_dir import files
+from estimator_trainer.this_process import log
+from estimator_trainer.tools import command_line
+from estimator_trainer.tools.predict import predict_plan as plans
+from estimator_trainer.tools.predict.predict_plan import CSV, JSON_LINES, PARQUET, SUFFIXES
 
-SUFFIXES = ('.parquet', '.csv', '.jsonl')
 TEMPORARY = '.tmp'
 Columns = Mapping[str, np.ndarray]  # name -> array [rows, ...] of numbers, bools or bytes
 _TEXT_ERRORS = 'backslashreplace'  # bytes that are no UTF-8
@@ -55,8 +72,20 @@ class Parts:
             UsageError: a CSV file cannot hold these columns.
             OSError: it cannot be written.
         """
-        with _renamed(self.path(part)) as temporary:
-            _WRITERS[self._suffix](temporary, batches)
+        with files.replacing(self.path(part)) as temporary, _flushed(temporary):
+            if self._suffix == JSON_LINES:
+                with open(temporary, 'w', encoding='utf-8') as file:
+                    for columns in batches:
+                        for row in zip(*map(_plain, columns.values())):
+                            file.write(json.dumps(dict(zip(columns, row)), ensure_ascii=False, allow_nan=False) + '\n')
+            elif self._suffix == CSV:
+                tables = [pa.table(dict(_scalars(columns))) for columns in batches]
+                for table in tables:
+                    _same_columns(table.schema.names, tables[0].schema.names)
+                pyarrow.csv.write_csv(pa.concat_tables(tables), temporary)
+            else:
+                tables = [pa.table({name: _nested(array) for name, array in columns.items()}) for columns in batches]
+                pyarrow.parquet.write_table(pa.concat_tables(tables), temporary)
 
     def join(self, to: str, each: Callable[[int], None]) -> None:
         """Writes all parts, in their order, into one file. Calls `each(part)` before each part.
@@ -72,7 +101,10 @@ class Parts:
                 yield self.path(part)
 
         with _flushed(to):
-            _JOINERS[self._suffix](paths(), to)
+            if self._suffix == PARQUET:
+                _join_parquet(paths(), to)
+            else:
+                _join_text(paths(), to, has_header=self._suffix == CSV)
 
 
 def has_any(folder: str) -> bool:
@@ -81,29 +113,54 @@ def has_any(folder: str) -> bool:
 
 
 @contextlib.contextmanager
-def _renamed(path) -> Iterator[str]:
-    """A temporary name for a file, which gets its own name when it is on the disk."""
-    with files.replacing(path) as temporary, _flushed(temporary):
-        yield temporary
-
-
-@contextlib.contextmanager
-def _flushed(path):
+def _flushed(path: str) -> Iterator[None]:
     """The file is on the disk afterwards: a machine that goes down must not leave a name without content."""
     yield
     with open(path, 'rb') as file:
         os.fsync(file.fileno())
 
 
-# Parquet: a column of lists for each output that has more than one value.
+def _nested(array: np.ndarray) -> pa.Array:
+    """[rows, k, ...] -> lists of k values, and so on."""
+    values = _flat(array)
+    for axis in reversed(range(1, array.ndim)):
+        number = math.prod(array.shape[:axis])
+        values = pa.ListArray.from_arrays(np.arange(number + 1, dtype=np.int32) * array.shape[axis], values)
+    return values
 
 
-def _write_parquet(path, batches) -> None:
-    tables = [pa.table({name: _nested(array) for name, array in columns.items()}) for columns in batches]
-    pyarrow.parquet.write_table(pa.concat_tables(tables), path)
+def _scalars(columns: Columns) -> Iterator[tuple[str, pa.Array]]:
+    """[rows, k, ...] -> k columns, and so on."""
+    for name, array in columns.items():
+        for index in itertools.product(*map(range, array.shape[1:])):
+            yield '_'.join([name, *map(str, index)]), _flat(array[(slice(None), *index)])
 
 
-def _join_parquet(paths, to) -> None:
+def _flat(array: np.ndarray) -> pa.Array:
+    values = array.reshape(-1)
+    if values.dtype.kind in 'OS':
+        return pa.array([_text(value) for value in values], pa.string())
+    if values.dtype.kind not in 'biuf' or values.dtype == np.float16:  # bfloat16, which is no type of NumPy's own
+        values = values.astype(np.float32)
+    return pa.array(values)
+
+
+def _plain(array: np.ndarray) -> list:
+    """[rows, k, ...] as lists. A float32 gets the shortest digits that give it back, like 0.1."""
+    values = array.reshape(-1)
+    if values.dtype.kind in 'OS':
+        values = np.array([_text(value) for value in values], object)
+    elif values.dtype.kind not in 'biu':
+        values = values if values.dtype.kind == 'f' else values.astype(np.float32)
+        values = np.where(np.isfinite(values), values.astype(str).astype(float), None)
+    return values.reshape(array.shape).tolist()
+
+
+def _text(value: Any) -> str:
+    return value.decode('utf-8', _TEXT_ERRORS) if isinstance(value, bytes) else str(value)
+
+
+def _join_parquet(paths: Iterable[str], to: str) -> None:
     with contextlib.ExitStack() as stack:
         writer = None
         for path in paths:
@@ -113,45 +170,20 @@ def _join_parquet(paths, to) -> None:
             writer.write_table(table)
 
 
-def _nested(array) -> pa.Array:
-    """[rows, k, ...] -> lists of k values, and so on."""
-    values = _flat(array)
-    for axis in reversed(range(1, array.ndim)):
-        number = math.prod(array.shape[:axis])
-        values = pa.ListArray.from_arrays(np.arange(number + 1, dtype=np.int32) * array.shape[axis], values)
-    return values
+def _join_text(paths: Iterable[str], to: str, has_header: bool) -> None:
+    first = b''
+    with open(to, 'wb') as out:
+        for path in paths:
+            with open(path, 'rb') as file:
+                if has_header:
+                    header = file.readline()
+                    out.write(b'' if first else header)
+                    first = first or header
+                    _same_columns(header, first)
+                shutil.copyfileobj(file, out)
 
 
-def _flat(array) -> pa.Array:
-    values = array.reshape(-1)
-    if values.dtype.kind in 'OS':
-        return pa.array([_text(value) for value in values], pa.string())
-    if values.dtype.kind not in 'biuf' or values.dtype == np.float16:  # bfloat16, which is no type of NumPy's own
-        values = values.astype(np.float32)
-    return pa.array(values)
-
-
-def _text(value) -> str:
-    return value.decode('utf-8', _TEXT_ERRORS) if isinstance(value, bytes) else str(value)
-
-
-# CSV: a column for each value of an output. Each part has a header line, and so the parts can be compared.
-
-
-def _write_csv(path, batches) -> None:
-    tables = [pa.table(dict(_scalars(columns))) for columns in batches]
-    for table in tables:
-        _same_columns(table.schema.names, tables[0].schema.names)
-    pyarrow.csv.write_csv(pa.concat_tables(tables), path)
-
-
-def _scalars(columns) -> Iterator[tuple[str, pa.Array]]:
-    for name, array in columns.items():
-        for index in itertools.product(*map(range, array.shape[1:])):
-            yield '_'.join([name, *map(str, index)]), _flat(array[(slice(None), *index)])
-
-
-def _same_columns(one, other) -> None:
+def _same_columns(one: Any, other: Any) -> None:
     if one != other:
         raise UsageError(
             'an output of the model does not have the same number of values in every batch, and a CSV file has fixed '
@@ -159,50 +191,78 @@ def _same_columns(one, other) -> None:
         )
 
 
-def _join_csv(paths, to) -> None:
-    first = None
-    with open(to, 'wb') as out:
-        for path in paths:
-            with open(path, 'rb') as file:
-                header = file.readline()
-                if first is None:
-                    first = header
-                    out.write(header)
-                _same_columns(header, first)
-                shutil.copyfileobj(file, out)
+def main(argv: Sequence[str]) -> int:
+    """The exit code. Anything but 0 comes with a last line on stderr that says why."""
+    folder, number, processes = argv[0], int(argv[1]), int(argv[2])
+    report = os.fdopen(os.dup(sys.stdout.fileno()), 'w')
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is for people
+
+    def work() -> int:
+        plan = plans.load(os.path.join(folder, plans.NAME))
+        compat.bring_up()
+        log.set_up()
+        predict(plan, folder, number, processes, lambda **what: print(json.dumps(what), file=report, flush=True))
+        return exit_codes.OK
+
+    return command_line.run((), '', plans.PredictPlan, work, {BadExample: exit_codes.DAMAGED})
 
 
-# JSON lines: null for what is not finite, which JSON does not know.
+def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, tell: Callable[..., None]) -> None:
+    """Predicts the parts of process `number` that are not there yet. `tell` reports fields by name.
+
+    Raises:
+        UsageError: the model, the files, the key and the outputs do not go together.
+        DatasetError, BadExample: the files cannot be read, or the model fails on an example.
+        OSError: a part cannot be written.
+    """
+    from estimator_trainer.tools.predict.examples import Examples
+    from estimator_trainer.tools.predict.signature import Model
+
+    model = Model(plan.path(plan.export), plan.signature, plan.outputs)
+    examples = Examples(plan, model, folder)
+    parts = Parts(folder, plan.suffix, examples.number, plan.rows_per_part)
+    missing = parts.missing()
+    there = examples.number - sum(len(parts.range(part)) for part in missing)
+    tell(rows=examples.number, there=there, signature=model.name)
+    batches = [
+        (part, range(first, min(first + plan.batch_size, parts.range(part).stop)))
+        for part in missing
+        if part % processes == number
+        for first in parts.range(part)[:: plan.batch_size]
+    ]
+    with concurrent.futures.ThreadPoolExecutor(1) as reader:  # one batch is read while the model predicts another
+        ahead = [reader.submit(examples.read, rows) for _, rows in batches[:1]]
+        held = []
+        for place, (part, rows) in enumerate(batches):
+            inputs, keys = ahead.pop().result()
+            ahead += [reader.submit(examples.read, following) for _, following in batches[place + 1 : place + 2]]
+            outputs = _outputs(model, examples, inputs, rows)
+            name_of_key = f'key_{plan.key}' if plan.key in outputs else plan.key
+            held.append(outputs if keys is None else {name_of_key: keys, **outputs})
+            tell(done=len(rows))
+            if rows.stop == parts.range(part).stop:
+                parts.write(part, held)
+                held = []
 
 
-def _write_jsonl(path, batches) -> None:
-    with open(path, 'w', encoding='utf-8') as file:
-        for columns in batches:
-            for row in zip(*map(_plain, columns.values())):
-                file.write(json.dumps(dict(zip(columns, row)), ensure_ascii=False, allow_nan=False) + '\n')
+def _outputs(model, examples, inputs, rows: range) -> dict:
+    import tensorflow as tf
+
+    from estimator_trainer.tools.predict.signature import first_line
+
+    try:
+        return model.predict(inputs, len(rows))
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
+        for place, row in enumerate(rows):  # which one is it?
+            try:
+                model.predict({name: tensor[place : place + 1] for name, tensor in inputs.items()}, 1)
+            except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as of_one:
+                raise BadExample(
+                    f'{examples.where(row)}: the signature {model.name} fails on this example: {first_line(of_one)}; '
+                    'mend it'
+                ) from error
+        raise
 
 
-def _join_jsonl(paths, to) -> None:
-    with open(to, 'wb') as out:
-        for path in paths:
-            with open(path, 'rb') as file:
-                shutil.copyfileobj(file, out)
-
-
-def _plain(array) -> list:
-    """[rows, k, ...] as lists. A float32 gets the shortest digits that give it back, like 0.1."""
-    values = array.reshape(-1)
-    if values.dtype.kind in 'OS':
-        values = [_text(value) for value in values]
-    elif values.dtype.kind in 'biu':
-        values = values.tolist()
-    else:
-        values = values if values.dtype.kind == 'f' else values.astype(np.float32)
-        values = [number if math.isfinite(number) else None for number in map(float, values.astype(str))]
-    for size in reversed(array.shape[1:]):
-        values = [values[at : at + size] for at in range(0, len(values), size)] if size else []
-    return values if array.size or not len(array) else np.empty(array.shape).tolist()
-
-
-_WRITERS = {'.parquet': _write_parquet, '.csv': _write_csv, '.jsonl': _write_jsonl}
-_JOINERS = {'.parquet': _join_parquet, '.csv': _join_csv, '.jsonl': _join_jsonl}
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

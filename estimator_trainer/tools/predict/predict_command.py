@@ -3,20 +3,23 @@
 import contextlib
 import dataclasses
 import functools
+import glob
+import hashlib
+import json
 import logging
 import os
-import sys
+from collections.abc import Iterator
 
 from estimator_trainer import compat, exit_codes
-from estimator_trainer.config import flags
+from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.data.files import FORMATS, listing
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import needs
+from estimator_trainer.run_dir import removal
+from estimator_trainer.storage import connection, needs, store
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.predict import chosen_export, store_result
-from estimator_trainer.tools.predict.predict_plan import PredictPlan
+from estimator_trainer.tools.predict.predict_plan import SUFFIXES, PredictPlan, find_export, fingerprint
 
 USAGE = """\
 usage: python -m estimator_trainer predict --export=FOLDER|--model_dir=FOLDER --files=GLOB --out=FILE [--key=NAME]
@@ -26,7 +29,6 @@ the files. The suffix of --out chooses Parquet, CSV or JSON lines. If the comman
 same command goes on where it was: each row is in the result once. Each of the four may be in a store
 (s3://, gs://, az://).
 """
-SUFFIXES = ('.parquet', '.csv', '.jsonl')
 _log = logging.getLogger('estimator_trainer')
 
 
@@ -80,21 +82,15 @@ class PredictFlags:
 
 def _predict(values) -> int:
     _check(values)
-    with local_copies.LocalCopies() as here, store_result.of(values.out, os.environ) as result:
+    with local_copies.LocalCopies() as here, _result(values.out, os.environ) as result:
         plan = _plan(values, here)
         out = result.path(plan) if result else os.path.abspath(os.path.expanduser(values.out))
         from estimator_trainer.tools.predict import prediction  # needs NumPy
 
         log.set_up()
-        with contextlib.closing(prediction.Progress(log.wants_bar(values.progress), named=here.shown)) as progress:
-            try:
-                if not (result and os.path.exists(out)):  # of a command that could not send it
-                    prediction.predict(plan, out, values.processes, values.timeout_secs, progress)
-            except prediction.Ended as ended:
-                progress.close()
-                if str(ended):
-                    print(f'error: {here.shown(str(ended))}', file=sys.stderr)
-                return ended.code
+        if not (result and os.path.exists(out)):  # of a command that could not send it
+            with contextlib.closing(prediction.Progress(log.wants_bar(values.progress), named=here.shown)) as progress:
+                prediction.predict(plan, out, values.processes, values.timeout_secs, progress)
         if result:
             result.send(out)
         _log.info('done: %s', values.out if result else out)
@@ -105,14 +101,14 @@ def _plan(values, here: local_copies.LocalCopies) -> PredictPlan:
     flag_, place = ('--export', values.export) if values.export else ('--model_dir', values.model_dir)
     folder = here.run(place, flag_, needs.of_exports)
     export = ''
-    while export != (found := chosen_export.find(folder if values.export else '', '' if values.export else folder)):
+    while export != (found := find_export(folder if values.export else '', '' if values.export else folder)):
         here.add(found)  # while it is fetched, a better one may take its place
         export = found
     paths = listing.expand(here.files(values.files, '--files'))
     names = {path: here.shown(path) for path in (export, *paths)}
     return PredictPlan(
         export=names[export],
-        fingerprint=chosen_export.fingerprint(export),
+        fingerprint=fingerprint(export),
         signature=values.signature,
         files=tuple((names[path], *listing.stamp(path)) for path in paths),
         file_format=listing.format_of(paths, values.file_format),
@@ -134,3 +130,63 @@ def _check(values) -> None:
             raise UsageError(f'--{name} is missing: name {what}.')
     if not values.out.endswith(SUFFIXES):
         raise UsageError(f'--out={values.out}: the name ends with none of {", ".join(SUFFIXES)}.')
+
+
+class _StoreResult:
+    """A result that is an object in a store. Its parts are in the user's cache until it is sent, so that the same
+    command goes on after a kill."""
+
+    def __init__(self, url: str, remote: store.Store, scratch: str):
+        self._url, self._store, self._scratch = url, remote, scratch
+        self._name = urls.name(url).rpartition('/')[2]
+
+    def path(self, plan: PredictPlan) -> str:
+        """Where a result of this plan is written, or lies since a command that could not send it. The folder is there.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        decides = {name: value for name, value in dataclasses.asdict(plan).items() if name != 'copies'}
+        digest = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:12]
+        folder = os.path.join(self._scratch, digest)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return os.path.join(folder, self._name)
+
+    def check(self) -> None:
+        """Raises UsageError if the object is there already, StoreError."""
+        if self._store.head(self._name):
+            raise UsageError(f'--out={self._url}: is there already; remove it, or name another file.')
+
+    def send(self, path: str) -> None:
+        """Raises as `check`, and OSError. If it raises, the file stays."""
+        self.check()
+        self._store.put_file(self._name, path)
+        removal.file(path, removal.Written([path]))
+
+    def remove_empty(self) -> None:
+        """Removes the folders in the cache, unless something is in them."""
+        for folder in [*glob.glob(f'{glob.escape(self._scratch)}/*/'), self._scratch]:
+            with contextlib.suppress(OSError):
+                removal.empty_folder(folder, removal.Named(r'[0-9a-f]{12}|.*-[0-9a-f]{12}'))
+
+
+@contextlib.contextmanager
+def _result(out: str, environ) -> Iterator[_StoreResult | None]:
+    """A context with the result that --out names; None if that is no URL.
+
+    Raises:
+        UsageError: the URL is none, the object is there already, or the store refuses to be written to.
+        store.StoreUnavailable: the store does not answer.
+    """
+    if not urls.is_url(out):
+        yield None
+        return
+    urls.check(out, '--out')
+    folder = urls.normal(out).rpartition('/')[0]
+    urls.check(folder, '--out')
+    result = _StoreResult(out, connection.connect(folder, environ, '--out'), urls.scratch_dir(out, environ))
+    result.check()
+    try:
+        yield result
+    finally:
+        result.remove_empty()

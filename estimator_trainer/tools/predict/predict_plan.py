@@ -1,12 +1,21 @@
-"""What decides the rows of a prediction. A command that goes on must have the same plan. Pure."""
+"""What decides the rows of a prediction: the SavedModel, the files and the flags. Imports no TensorFlow.
+
+A command that goes on must have the same plan.
+"""
 
 import dataclasses
+import hashlib
 import json
-from typing import Any
+import os
+import pathlib
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.run_dir.run_folder import RunFolder
 
 NAME = 'plan.json'
+PARQUET, CSV, JSON_LINES = SUFFIXES = ('.parquet', '.csv', '.jsonl')  # of the result
+_MODEL = 'saved_model.pb'
+_CHECKSUMS = ('variables', 'variables.index')  # has a checksum of each variable, so that nobody reads the large files
 _MOST_FILES = 3  # that a message names
 
 
@@ -21,7 +30,7 @@ class PredictPlan:
         files: (path, size in bytes, time of modification in ns) of each, in the order of their rows.
         file_format: of the files, as --file_format.
         key: the feature that is copied into the result; '': none.
-        suffix: of the result: '.parquet', '.csv' or '.jsonl'.
+        suffix: of the result, one of SUFFIXES.
         batch_size: examples that the model gets at once. Another size may round differently.
         rows_per_part: rows of each part but the last.
         tensorflow: its version.
@@ -47,10 +56,6 @@ class PredictPlan:
         return self.copies.get(name, name)
 
 
-def to_json(plan: PredictPlan) -> dict[str, Any]:
-    return dataclasses.asdict(plan)
-
-
 def load(path: str) -> PredictPlan | None:
     """The plan in a file; None where there is no such file.
 
@@ -71,26 +76,22 @@ def load(path: str) -> PredictPlan | None:
 
 def difference(old: PredictPlan, new: PredictPlan) -> str:
     """Says where two plans differ first; '' where they are the same."""
-    for field in dataclasses.fields(PredictPlan):
-        before, now = getattr(old, field.name), getattr(new, field.name)
-        if before != now and field.name != 'copies':
-            if field.name == 'files':
-                return _files(dict((path, rest) for path, *rest in before), dict((path, rest) for path, *rest in now))
-            if field.name == 'fingerprint':
-                return f'the content of {new.export} has changed'
-            if field.name == 'outputs':
-                before, now = ','.join(before), ','.join(now)
-            return f'{_flag(field.name)} was {before or "not given"} and is {now or "not given"}'
+    named = {'tensorflow': 'the version of TensorFlow', 'suffix': 'the suffix of --out'}
+    for name, before in vars(old).items():
+        now = getattr(new, name)
+        if before == now or name == 'copies':
+            continue
+        if name == 'files':
+            return _files(dict((path, rest) for path, *rest in before), dict((path, rest) for path, *rest in now))
+        if name == 'fingerprint':
+            return f'the content of {new.export} has changed'
+        if name == 'outputs':
+            before, now = ','.join(before), ','.join(now)
+        return f'{named.get(name, f"--{name}")} was {before or "not given"} and is {now or "not given"}'
     return ''
 
 
-def _flag(name) -> str:
-    if name == 'tensorflow':
-        return 'the version of TensorFlow'
-    return 'the suffix of --out' if name == 'suffix' else f'--{name}'
-
-
-def _files(before, now) -> str:
+def _files(before: dict, now: dict) -> str:
     for what, paths in (
         ('are missing in --files', before.keys() - now.keys()),
         ('are new in --files', now.keys() - before.keys()),
@@ -100,3 +101,54 @@ def _files(before, now) -> str:
             named = ', '.join(sorted(paths)[:_MOST_FILES])
             return f'{named}{", …" if len(paths) > _MOST_FILES else ""}: {len(paths)} files {what}'
     return 'the files of --files have another order'
+
+
+def find_export(export: str, model_dir: str) -> str:
+    """The folder of the SavedModel that the flags mean. One of the two arguments is given.
+
+    Args:
+        export: a SavedModel, or the folder above several, whose newest one is meant.
+        model_dir: of a run: the one of export/best, or else the newest one of export/final.
+
+    Raises:
+        UsageError: there is no SavedModel.
+    """
+    run = RunFolder(os.path.expanduser(export or model_dir))
+    if export:
+        numbers = sorted(filter(str.isdigit, run.entries), key=int, reverse=True)
+        candidates = [run.path, *map(run.file, numbers)]
+    else:
+        best = f'export/best/{run.best.get("saved_model")}'  # another one is of an export that was interrupted
+        final = [each.path for each in run.exports if each.kind == 'final']
+        candidates = [run.file(name) for name in (best, *reversed(final))]
+    found = next((folder for folder in candidates if os.path.isfile(os.path.join(folder, _MODEL))), None)
+    if found is None:
+        raise UsageError(
+            f'--export={export}: is no SavedModel and holds none: there is no {_MODEL} in it, nor in a folder in it '
+            'that is named by a time. Name a folder like MODEL_DIR/export/final/1700000000.'
+            if export
+            else f'--model_dir={model_dir}: holds no SavedModel in export/best or export/final. Train with '
+            '--export=best or --export=final and a job that has a serving_input_fn, or name a SavedModel with --export.'
+        )
+    return found
+
+
+def fingerprint(folder: str) -> str:
+    """A text that changes when the SavedModel does.
+
+    It covers the names and sizes of all files, and the bytes of all but the variables. Of these it covers the index,
+    which holds a checksum of each one.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    root = pathlib.Path(folder)
+    for path in sorted(path for path in root.rglob('*') if path.is_file()):
+        parts = path.relative_to(root).parts
+        digest.update(json.dumps([parts, path.stat().st_size]).encode())
+        if parts[0] != _CHECKSUMS[0] or parts == _CHECKSUMS:
+            with open(path, 'rb') as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+    return digest.hexdigest()[:16]

@@ -18,6 +18,7 @@ class Model:
     Args:
         export: its folder.
         signature: '': the first of DEFAULTS that there is.
+        outputs: those that `predict` gives, in this order; (): all, in alphabetical order.
 
     Attributes:
         name: of the signature.
@@ -26,10 +27,10 @@ class Model:
             takes. {} where it takes serialized examples and does not say which features it reads.
 
     Raises (on creation):
-        UsageError: it cannot be loaded, or has no signature that can be fed.
+        UsageError: it cannot be loaded, has no signature that can be fed, or lacks one of the outputs.
     """
 
-    def __init__(self, export: str, signature: str = ''):
+    def __init__(self, export: str, signature: str = '', outputs: Sequence[str] = ()):
         try:
             loaded = tf.saved_model.load(export)
         except (OSError, ValueError, RuntimeError, KeyError, tf.errors.OpError) as error:
@@ -41,26 +42,18 @@ class Model:
             raise UsageError(f'{wanted} {export} has {", ".join(sorted(loaded.signatures)) or "none"}.')
         self._function = loaded.signatures[self.name]
         self._inputs = self._function.structured_input_signature[1]
-        self._chosen: tuple[str, ...] = ()  # all
-        self.takes_serialized, self.features = self._read_inputs()
-
-    def choose(self, names: Sequence[str]) -> None:
-        """`predict` gives these outputs from here on, in this order.
-
-        Raises:
-            UsageError: one of the names is no output of the signature.
-        """
         known = sorted(self._function.structured_outputs)
-        for name in names:
+        for name in outputs:
             if name not in known:
                 raise UsageError(
                     f'--outputs={name}: the signature {self.name} has no such output{nearest(name, known)}; it has '
                     f'{", ".join(known)}.'
                 )
-        self._chosen = tuple(names)
+        self._outputs = outputs or known
+        self.takes_serialized, self.features = self._read_inputs()
 
     def predict(self, inputs: dict[str, tf.Tensor], rows: int) -> dict:
-        """The outputs for a batch, by name in alphabetical order or as they were chosen, as arrays [rows, ...].
+        """The outputs for a batch, by name, as arrays [rows, ...].
 
         Args:
             inputs: name -> tensor [rows, ...] of each feature; or of strings, under any name, if it takes serialized
@@ -72,8 +65,9 @@ class Model:
             tf.errors.OpError: the model fails on these examples.
         """
         given = dict(zip(self._inputs, inputs.values())) if self.takes_serialized else inputs
-        outputs = self._function(**{name: self._shaped(name, tensor, rows) for name, tensor in given.items()})
-        arrays = {name: outputs[name].numpy() for name in self._chosen or sorted(outputs)}
+        shaped = {name: tf.reshape(tensor, [rows, *self._inputs[name].shape[1:]]) for name, tensor in given.items()}
+        outputs = self._function(**shaped)
+        arrays = {name: outputs[name].numpy() for name in self._outputs}
         for name, array in arrays.items():
             if array.shape[:1] != (rows,):
                 raise UsageError(
@@ -81,10 +75,6 @@ class Model:
                     'examples, not one value for each of them. Choose others by --outputs, or another --signature.'
                 )
         return arrays
-
-    def _shaped(self, name, tensor, rows) -> tf.Tensor:
-        wanted = self._inputs[name]
-        return tf.reshape(tensor, [rows, *wanted.shape[1:]])
 
     def _read_inputs(self):
         for name, spec in self._inputs.items():
@@ -96,16 +86,17 @@ class Model:
                 parsed = parsed_features(self._function.graph.as_graph_def())
                 if parsed or 'example' in name:
                     return True, parsed
-        return False, {name: self._feature(name, spec) for name, spec in self._inputs.items()}
-
-    def _feature(self, name, spec):
-        shape = spec.shape[1:]
-        if not shape.is_fully_defined():
-            raise UsageError(
-                f'the input {name} of the signature {self.name} has shape {spec.shape}, and files need a fixed shape '
-                'for each example. Export it with a fixed shape, or with a signature that takes serialized examples.'
-            )
-        return tf.io.FixedLenFeature(shape.as_list(), spec.dtype)
+        for name, spec in self._inputs.items():
+            if not spec.shape[1:].is_fully_defined():
+                raise UsageError(
+                    f'the input {name} of the signature {self.name} has shape {spec.shape}, and files need a fixed '
+                    'shape for each example. Export it with a fixed shape, or with a signature that takes serialized '
+                    'examples.'
+                )
+        features = {
+            name: tf.io.FixedLenFeature(spec.shape[1:].as_list(), spec.dtype) for name, spec in self._inputs.items()
+        }
+        return False, features
 
 
 def parsed_features(graph_def) -> dict:

@@ -13,7 +13,6 @@ from estimator_trainer.run_dir import file_names, files, files_of_others
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.sweep import sweep_page
 
 USAGE = """\
 usage: python -m estimator_trainer report MODEL_DIR... [--out=FILE]
@@ -35,7 +34,8 @@ class ReportFlags:
         '',
         'File for the page.',
         group='The report',
-        unset=f'{NAME} in the model_dir; in the current folder for several; {sweep_page.NAME} in the folder of a sweep',
+        unset=f'{NAME} in the model_dir; in the current folder for several; {file_names.SWEEP_PAGE} in the folder of a '
+        'sweep',
     )
 
 
@@ -56,7 +56,7 @@ def _report(values: ReportFlags, words: Sequence[str]) -> int:
     out = values.out or (os.path.join(paths[0], NAME) if len(paths) == 1 else NAME)
     trials = {path: folders for path in paths if (folders := _trials(path)) is not None}
     if len(paths) == 1 and trials and not values.out:
-        out = os.path.join(paths[0], sweep_page.NAME)
+        out = os.path.join(paths[0], file_names.SWEEP_PAGE)
     paths = [each for path in paths for each in trials.get(path, [path])]
     with local_copies.LocalCopies() as copies:
         page = os.path.expanduser(copies.file(out, '--out'))

@@ -13,16 +13,11 @@ from estimator_trainer.config import two_parts, urls
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.run_dir import file_names, ownership, protocol
-from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.supervisor.cluster_command import usable_cores
+from estimator_trainer.run_dir import file_names, ownership
 from estimator_trainer.supervisor.options import ClusterFlags
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line
-from estimator_trainer.tools.sweep import katib, space, sweep_page, sweep_report, targets, trial_process
-from estimator_trainer.tools.sweep import sweep_plan as plans
-from estimator_trainer.tools.sweep import trial as trials
-from estimator_trainer.tools.sweep import trial_runner as runs
+from estimator_trainer.tools.sweep import sweep_report, targets, trial_runner
 
 USAGE = """\
 usage: python -m estimator_trainer sweep --trials=N --param_space=NAME:KIND:VALUES [--flag=value ...] -- [trainer flags]
@@ -37,7 +32,6 @@ on. At the end: a table, the best trial and its export, and sweep.json.
 
 For the trainer flags: python -m estimator_trainer --help
 """
-_NEVER = 10**9  # evaluations: the trial does not stop by itself
 _PACKAGE = 'optuna'
 
 _what = functools.partial(flag, group='What is searched')
@@ -114,7 +108,7 @@ def main(argv: Sequence[str]) -> int:
         USAGE,
         SweepFlags,
         lambda: _sweep(two_parts.parse(SweepFlags, 'python -m estimator_trainer sweep', own), trainer_flags),
-        {ownership.TakenElsewhere: exit_codes.MODEL_DIR_TAKEN, trials.CannotStore: exit_codes.CANNOT_WRITE},
+        {ownership.TakenElsewhere: exit_codes.MODEL_DIR_TAKEN},
     )
 
 
@@ -132,20 +126,16 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
     log.set_up()
     if urls.is_url(values.katib_metrics):
         raise UsageError(f'--katib_metrics={values.katib_metrics}: grows line by line; name a file of this machine.')
-    katib.refuse_others(values.katib_metrics)
-    spaces = space.parse(values.param_space)
-    if not spaces and values.trials > 1:
+    sweep_report.refuse_other_metrics(values.katib_metrics)
+    parameters = targets.parse(values.param_space)
+    if not parameters and values.trials > 1:
         raise UsageError(
             '--param_space is missing: say what differs between the trials, such as '
             '--param_space=learning_rate:log:1e-4:1e-1'
         )
     if importlib.util.find_spec(_PACKAGE) is None:
         raise UsageError(f'{_PACKAGE}, which chooses the trials, is missing; pip install "estimator-trainer[sweep]"')
-    try:
-        target = targets.find(spaces, trainer_flags)
-    except targets.CheckFailed as error:
-        print(error, file=sys.stderr)
-        return error.code
+    target = targets.find(parameters, trainer_flags)
     config = target.config
     if config.dry_run:
         raise UsageError('--dry_run: a sweep has none; try the flags of the trainer without sweep.')
@@ -154,86 +144,38 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
             f'--metrics_port={config.metrics_port}: {values.parallel} trials at the same time cannot share a port; '
             'leave it out, or give --parallel=1.'
         )
-    plan = plans.SweepPlan(
-        values.metric,
-        _mode(values, target),
-        values.seed,
-        values.prune_after,
-        tuple(map(str, spaces)),
-        plans.trainer_flags(config),
-    )
-    folder = config.model_dir
-    with ownership.lock(folder, file_names.SWEEP_LOCK) as lock:
-        ownership.take(lock, folder, 'runs a sweep there')
-        plans.keep(plan, folder)
-        from estimator_trainer.tools.sweep import study as studies  # takes a second
-
-        return _run(values, plan, target, studies.Study(folder, plan, target.parameters))
-
-
-def _run(values: SweepFlags, plan, target: targets.Targets, study) -> int:
-    folder, cores = target.config.model_dir, usable_cores()
-    rule, base = _flags_of_trials(values, plan, target, len(cores))
-
-    def start(model_dir, params, share):
-        own = (f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}')
-        command = trial_process.command(model_dir, [*base, *target.flags(params)], own)
-        return trial_process.TrialProcess(command, model_dir, share, trial_process.environment(os.environ))
-
-    def keep(state='running'):
-        protocol.write_json(
-            os.path.join(folder, file_names.SWEEP),
-            sweep_report.document(state, plan, study.trials(), folder, target.flags),
-        )
-
-    protocol.remove_unfinished(os.path.join(folder, file_names.SWEEP))
-    with contextlib.closing(katib.Writer(values.katib_metrics)) as metrics:
-        for one in study.trials():
-            if one.state is not trials.TrialStatus.RUNNING:  # of the others the sweep tells
-                metrics.write(_lines(folder, one.number))
-        bounds = runs.SweepBounds(values.trials, values.parallel, values.max_failed)
-        sweep = runs.Sweep(
-            folder, plan, bounds, study, rule, start, cores, lambda number, lines: metrics.write(lines), keep
-        )
-        code = sweep.run()
-    keep('stopped' if sweep.stopped else 'done' if code == exit_codes.OK else 'failed')
-    if sweep.stopped:
-        print('stopped; the same command goes on', file=sys.stderr)
-    else:
-        _say_end(plan, study.trials(), target, sys.stderr if values.katib_metrics == '-' else sys.stdout)
-    return code
-
-
-def _mode(values, target) -> str:
     mode = values.mode or early_stopping.mode_of(values.metric, *target.best)
     if mode is None:
         raise UsageError(
             f'--metric={values.metric}: say whether lower or higher is better, by --mode=min or --mode=max.'
         )
-    return mode
+    folder = config.model_dir
+    with ownership.lock(folder, file_names.SWEEP_LOCK) as lock:
+        ownership.take(lock, folder, 'runs a sweep there')
+        from estimator_trainer.tools.sweep import study as studies  # takes a second
+
+        space, trainer = [each.text for each in parameters], studies.trainer_flags(config)
+        plan = studies.SweepPlan(values.metric, mode, values.seed, values.prune_after, space, trainer)
+        studies.keep(plan, folder)
+        return _run(values, target, studies.Study(folder, plan, target.parameters))
 
 
-def _flags_of_trials(values, plan, target, cores: int) -> tuple:
-    """The rule by which trials are pruned, or None, and the flags of all trials."""
-    threads = [f'--intra_op_threads={max(1, cores // values.parallel)}']
-    rule, more = None, []
-    if plan.prune_after:
-        rule = early_stopping.rule_of(target.config, *target.best)
-        if rule is None:  # the early stopping of the trainer is what ends a trial that is pruned
-            rule = early_stopping.EarlyStopping(plan.metric, plan.mode, _NEVER)
-            more = [f'--stop_{name}={value}' for name, value in dataclasses.asdict(rule).items()]
-    return rule, [*threads, *target.trainer_flags, *more]
-
-
-def _lines(folder, number) -> list:
-    return RunFolder(trials.folder_of(folder, number)).evaluation_lines
-
-
-def _say_end(plan, all_trials, target, out) -> None:
-    folder = target.config.model_dir
-    print(sweep_report.table(all_trials, plan), file=out)
-    print(sweep_report.conclusion(all_trials, plan, folder, target.flags), file=out)
+def _run(values: SweepFlags, target: targets.Targets, study) -> int:
+    with contextlib.ExitStack() as stack:
+        metrics = sys.stdout if values.katib_metrics == '-' else None
+        if values.katib_metrics and not metrics:
+            metrics = stack.enter_context(open(values.katib_metrics, 'w', encoding='utf-8'))
+        sweep = trial_runner.Sweep(values, target, study, metrics)
+        code = sweep.run()
+    if sweep.signum:
+        print('stopped; the same command goes on', file=sys.stderr)
+        return code
+    plan, trials, folder = study.plan, study.trials(), target.config.model_dir
+    out = sys.stderr if values.katib_metrics == '-' else sys.stdout
+    print(sweep_report.table(trials, plan.metric), file=out)
+    print(sweep_report.conclusion(trials, plan.metric, plan.mode, target.flags), file=out)
     print(f'all trials: {os.path.join(folder, file_names.SWEEP)}', file=out)
-    written = sweep_page.write(folder, [trials.folder_of(folder, one.number) for one in all_trials])
-    if written:
-        print(f'page: {written}', file=out)
+    page = sweep_report.write_page(folder)
+    if page:
+        print(f'page: {page}', file=out)
+    return code

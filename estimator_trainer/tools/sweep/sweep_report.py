@@ -1,130 +1,139 @@
-"""What is said of a sweep: lines, the table of trials, sweep.json. Pure: data in, text and JSON out."""
+"""What is said of a sweep: the table of trials, sweep.json, its page, and lines for Katib."""
 
+import dataclasses
+import datetime
 import os
+import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO
 
 from estimator_trainer import exit_codes
+from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import param_values
+from estimator_trainer.run_dir import file_names, metrics_log
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
 from estimator_trainer.this_process.log import duration
-from estimator_trainer.tools.sweep import trial as trials
-from estimator_trainer.tools.sweep.evaluations import Score
-from estimator_trainer.tools.sweep.space import shown
-from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
-from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
 from tf_config import tables
 
+RUNNING, DONE, PRUNED, FAILED = 'running', 'done', 'pruned', 'failed'  # running, or the next start goes on with it
 _NUMBERED = ('final', 'best')  # exports, the one that the metric is of first
+_PAGE_SECS = 300
+_KATIB_LINE = re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z \S+=\S+$')
 
 
-def params_in_words(params: Mapping) -> str:
-    """The params of a trial in words."""
-    return ', '.join(f'{name} {shown(value)}' for name, value in params.items()) or 'nothing varies'
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A trial, as programs and people see it.
+
+    Attributes:
+        number: from 1.
+        state: RUNNING, DONE, PRUNED or FAILED.
+        params: name -> value.
+        value: of the metric: of the last evaluation; of a pruned trial, that at which it was pruned.
+        step: of that evaluation.
+        exit_code, cause: of a failed trial.
+        secs: that the trial took, in this start of the sweep.
+    """
+
+    number: int
+    state: str
+    model_dir: str
+    params: Mapping
+    value: float | None = None
+    step: int | None = None
+    exit_code: int | None = None
+    cause: str | None = None
+    secs: float | None = None
+
+    @property
+    def params_in_words(self) -> str:
+        return ', '.join(f'{name} {shown(value)}' for name, value in self.params.items()) or 'nothing varies'
+
+    @property
+    def entry(self) -> dict:
+        """As sweep.json has it."""
+        return {'trial' if name == 'number' else name: value for name, value in vars(self).items()}
+
+    @property
+    def failure(self) -> str:
+        return f'exit code {self.exit_code} ({exit_codes.describe(self.exit_code)}): {self.cause}'
 
 
-def begins(trial: Trial, count: int, again: bool) -> str:
-    goes_on = ' goes on' if again else ''
-    return f'trial {trial.number} of {count}{goes_on}: {params_in_words(trial.params)}'
+def shown(value) -> str:
+    """A value as people read it."""
+    return f'{value:.4g}' if isinstance(value, float) else param_values.text_of(value)
 
 
-def evaluated(trial: Trial, evaluation: Score, metric: str) -> str:
-    value = 'not finite' if evaluation.value is None else shown(evaluation.value)
-    return f'trial {trial.number}: {metric} {value} at step {evaluation.step}'
+def best(trials: Iterable[Trial], mode: str) -> Trial | None:
+    """The best trial that is done, of equal ones the first; None without one."""
+    done = [trial for trial in trials if trial.state == DONE]
+    return (max if mode == 'max' else min)(done, key=lambda trial: trial.value, default=None)
 
 
-def ended(trial: Trial, all_trials: Sequence[Trial], plan: SweepPlan, count: int) -> str:
+def ended(trial: Trial, trials: Sequence[Trial], metric: str, mode: str) -> str:
     """How a trial has ended, and the best one so far."""
-    if trial.state is TrialStatus.FAILED:
-        what = f'failed with exit code {trial.exit_code} ({exit_codes.describe(trial.exit_code)}): {_in_short(trial)}'
-    elif trial.state is TrialStatus.PRUNED:
+    if trial.state == FAILED:
+        what = f'failed with {_first_sentence(trial.failure)}'
+    elif trial.state == PRUNED:
         said = 'its best value so far is worse than the median of the trials that are done'
-        what = f'is pruned at step {trial.step}: {plan.metric} {shown(trial.value)}, {said}'
+        what = f'is pruned at step {trial.step}: {metric} {shown(trial.value)}, {said}'
     else:
-        what = f'is done: {plan.metric} {shown(trial.value)} at step {trial.step}'
-    best = trials.best(all_trials, plan.maximizes)
-    if best is None:
-        return f'trial {trial.number} of {count} {what}'
-    so_far = (
-        'the best so far' if best.number == trial.number else f'best so far {shown(best.value)} of trial {best.number}'
-    )
-    return f'trial {trial.number} of {count} {what}; {so_far}'
-
-
-def stopped(trial: Trial) -> str:
-    return f'trial {trial.number} is stopped; the next start of the sweep goes on with it'
-
-
-def stopping(signum, running: Sequence[Trial]) -> str:
-    which = ', '.join(f'trial {trial.number}' for trial in running)
-    return f'received {signum.name}: stopping {which} after a checkpoint; the same command goes on'
-
-
-def hopeless(failed: int, last: Trial) -> str:
-    return (
-        f'the sweep ends: the first {failed} trials have failed (--max_failed). Mend the cause and start the same '
-        f'command again, which goes on with new trials. The last one: exit code {last.exit_code} '
-        f'({exit_codes.describe(last.exit_code)}): {last.cause}'
+        what = f'is done: {metric} {shown(trial.value)} at step {trial.step}'
+    found = best(trials, mode)
+    if found is None:
+        return what
+    return f'{what}; ' + (
+        'the best so far'
+        if found.number == trial.number
+        else f'best so far {shown(found.value)} of trial {found.number}'
     )
 
 
-def table(all_trials: Sequence[Trial], plan: SweepPlan) -> str:
+def table(trials: Sequence[Trial], metric: str) -> str:
     """A line for each trial."""
-    names = sorted({name for trial in all_trials for name in trial.params}, key=_order(all_trials))
-    rows = [('trial', 'state', *names, plan.metric, 'step', 'time')]
-    for trial in all_trials:
-        rows.append(
-            (
-                str(trial.number),
-                trial.state.value,
-                *(shown(trial.params[name]) if name in trial.params else '' for name in names),
-                '' if trial.value is None else shown(trial.value),
-                '' if trial.step is None else str(trial.step),
-                '' if trial.secs is None else duration(trial.secs),
-            )
-        )
+    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
+    rows = [('trial', 'state', *names, metric, 'step', 'time')]
     causes: dict[str, list[str]] = {}
-    for trial in all_trials:
-        if trial.state is TrialStatus.FAILED:
-            causes.setdefault(_in_short(trial), []).append(str(trial.number))
+    for trial in trials:
+        values = [*(trial.params.get(name) for name in names), trial.value, trial.step]
+        time = None if trial.secs is None else duration(trial.secs)
+        rows.append(tuple('' if each is None else shown(each) for each in (trial.number, trial.state, *values, time)))
+        if trial.state == FAILED:
+            causes.setdefault(_first_sentence(trial.cause or ''), []).append(str(trial.number))
     failed = (f'failed: trial {", ".join(which)}: {cause}' for cause, which in causes.items())
     return '\n'.join([*tables.aligned(rows, right=True), *failed])
 
 
-def conclusion(
-    all_trials: Sequence[Trial], plan: SweepPlan, folder: str, flags_of: Callable[[Mapping], list[str]]
-) -> str:
+def _first_sentence(text: str) -> str:
+    """sweep.json has all of it."""
+    return text.partition('. ')[0]
+
+
+def conclusion(trials: Sequence[Trial], metric: str, mode: str, flags_of: Callable[[Mapping], list[str]]) -> str:
     """The best trial, its folder and its export. `flags_of`: the trainer's flags that give a trial its params."""
-    best = trials.best(all_trials, plan.maximizes)
-    if best is None:
+    found = best(trials, mode)
+    if found is None:
         return 'best: none, because no trial is done'
-    model_dir = trials.folder_of(folder, best.number)
     lines = [
-        f'best: trial {best.number}, {plan.metric} {shown(best.value)}: {params_in_words(best.params)}',
-        f'folder: {model_dir}',
+        f'best: trial {found.number}, {metric} {shown(found.value)}: {found.params_in_words}',
+        f'folder: {found.model_dir}',
+        f'export: {export_of(found.model_dir) or "none"}',
     ]
-    export = export_of(model_dir)
-    lines.append(f'export: {export or "none"}')
-    if best.params:
-        lines.append(f'flags: {shlex.join(flags_of(best.params))}')
-    return '\n'.join(lines)
+    return '\n'.join([*lines, f'flags: {shlex.join(flags_of(found.params))}'] if found.params else lines)
 
 
-def document(
-    state: str, plan: SweepPlan, all_trials: Sequence[Trial], folder: str, flags_of: Callable[[Mapping], list[str]]
-) -> dict:
-    """sweep.json. `state`: running, stopped, failed or done."""
-    best = trials.best(all_trials, plan.maximizes)
-    more = {}
-    if best:
-        more = {'export': export_of(trials.folder_of(folder, best.number)), 'flags': flags_of(best.params)}
+def document(state: str, plan: Mapping, trials: Sequence[Trial], flags_of: Callable[[Mapping], list[str]]) -> dict:
+    """sweep.json. `state`: running, stopped, failed or done. `plan`: the fields of SweepPlan."""
+    found = best(trials, plan['mode'])
+    more = {'export': export_of(found.model_dir), 'flags': flags_of(found.params)} if found else {}
     return {
         'state': state,
-        'metric': plan.metric,
-        'mode': plan.mode,
-        'seed': plan.seed,
-        'param_space': list(plan.param_space),
-        'best': _entry(best, folder) | more if best else None,
-        'trials': [_entry(trial, folder) for trial in all_trials],
+        **{name: plan[name] for name in ('metric', 'mode', 'seed', 'param_space')},
+        'best': found.entry | more if found else None,
+        'trials': [trial.entry for trial in trials],
     }
 
 
@@ -135,29 +144,38 @@ def export_of(model_dir: str) -> str | None:
     return os.path.join(model_dir, newest.path) if newest else None
 
 
-def _in_short(trial: Trial) -> str:
-    """The first sentence of its cause; sweep.json has all of it."""
-    return trial.cause.partition('. ')[0]
+def write_page(folder: str) -> str | None:
+    """Has the command `report` compare the trials. The path of the page; None where there is none to be had: the table
+    and sweep.json are there."""
+    try:
+        with Child([sys.executable, '-m', 'estimator_trainer', 'report', folder], stdout=PIPE, stderr=PIPE) as child:
+            done = child.finish(_PAGE_SECS)
+    except TookTooLong:
+        return None
+    return os.path.join(folder, file_names.SWEEP_PAGE) if done.code == exit_codes.OK else None
 
 
-def _entry(trial: Trial, folder: str) -> dict:
-    return {
-        'trial': trial.number,
-        'state': trial.state.value,
-        'params': dict(trial.params),
-        'value': trial.value,
-        'step': trial.step,
-        'exit_code': trial.exit_code,
-        'cause': trial.cause or None,
-        'secs': trial.secs,
-        'model_dir': trials.folder_of(folder, trial.number),
-    }
+def refuse_other_metrics(path: str) -> None:
+    """Comes before the file of --katib_metrics is made anew.
+
+    Raises:
+        UsageError: a file is there whose first line is not one of Katib's.
+    """
+    if not os.path.isfile(path):  # a pipe, or nothing
+        return
+    with open(path, encoding='utf-8', errors='replace') as file:
+        first = file.readline().rstrip('\n')
+    if first and not _KATIB_LINE.match(first):
+        raise UsageError(
+            f'--katib_metrics={path}: is there already, and holds no metrics of Katib; move it away, or name another.'
+        )
 
 
-def _order(all_trials: Iterable[Trial]):
-    """Sorts names of params as the first trial that has them does."""
-    names: dict[str, None] = {}
-    for trial in all_trials:
-        names.update(dict.fromkeys(trial.params))
-    order = list(names)
-    return order.index
+def write_metrics(lines: Iterable[Mapping], file: IO[str] | None) -> None:
+    """Writes lines of eval/metrics.jsonl in Katib's format, which its collectors of kind StdOut and File (format TEXT)
+    read: `<RFC 3339 time> name=value` for each finite number."""
+    for line in lines if file else ():
+        at = datetime.datetime.fromtimestamp(line.get('time') or 0, datetime.timezone.utc)
+        stamp = at.isoformat(timespec='milliseconds').replace('+00:00', 'Z')
+        for name, value in metrics_log.values_of(line).items():
+            print(f'{stamp} {name}={value!r}', file=file, flush=True)

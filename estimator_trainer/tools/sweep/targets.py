@@ -1,20 +1,40 @@
-"""What the names of --param_space are: flags of the trainer, or params of the job. Checks them before any trial."""
+"""Reads --param_space, finds out what its names are, and checks all of their values before any trial.
+
+learning_rate:log:1e-4:1e-1     a number between the bounds, each magnitude equally likely
+dropout:uniform:0:0.5           a number between the bounds
+decay_epochs:int:1:10           a whole number, bounds included
+hidden:choice:16,32,64          one of these; with | between them where the values have commas
+
+A name is a flag of the trainer or a param of the job. A process of its own loads the job, which is somebody else's code
+and may import TensorFlow:
+
+    python -m estimator_trainer.tools.sweep.targets PARAMS FLAG…
+
+PARAMS is a JSON list of texts name=value that a trial may give its job, FLAG… are the flags of the trainer. It writes a
+line of JSON to stdout: the job's `params`, {name: default}, and `best`, its best_metric and best_mode. The exit code is
+not 0 if one of PARAMS cannot be.
+"""
 
 import contextlib
 import dataclasses
+import functools
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from estimator_trainer import exit_codes
+from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import declaration, flag_words, trainer_config, urls
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError, nearest
+from estimator_trainer.jobs import param_values
 from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
-from estimator_trainer.tools.sweep import space as spaces
-from estimator_trainer.tools.sweep.space import Parameter, Space
+from estimator_trainer.tools import command_line
 
-_JOB_CHECK = (sys.executable, '-m', 'estimator_trainer.tools.sweep.job_check')
+LOG, UNIFORM, INT, CHOICE = 'log', 'uniform', 'int', 'choice'
+_EXAMPLES = 'such as learning_rate:log:1e-4:1e-1, dropout:uniform:0:0.5, layers:int:1:4 or hidden:choice:16,32,64'
+_JOB_CHECK = (sys.executable, '-m', 'estimator_trainer.tools.sweep.targets')
 _CHECK_SECS = 300  # a job that imports TensorFlow takes seconds
 _CLUSTER = 'Cluster'
 _NOT_TO_VARY = (
@@ -32,12 +52,86 @@ DEFAULTS = (
 )
 
 
-class CheckFailed(Exception):
-    """The process that looks at the job has failed, and has said why. `code` is its exit code."""
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A value of --param_space.
 
-    def __init__(self, code: int, said: str):
-        super().__init__(said)
-        self.code = code
+    Attributes:
+        text: the value, as it was given.
+        texts: the lowest and the highest value; of a choice all values.
+        values: the same, in the type of the flag or param; () before `typed`.
+        is_param: the name is that of a param of the job, and not of a flag.
+    """
+
+    text: str
+    name: str
+    kind: str
+    texts: tuple[str, ...]
+    values: tuple = ()
+    is_param: bool = False
+
+    def flag(self, value) -> str:
+        """The trainer's flag that gives a trial this value."""
+        return f'--{"param=" if self.is_param else ""}{self.name}={param_values.text_of(value)}'
+
+    def refused(self, problem: str) -> UsageError:
+        return UsageError(f'--param_space={self.text}: {problem}')
+
+
+def parse(given: Sequence[str]) -> list[Parameter]:
+    """Reads the values of --param_space.
+
+    Raises:
+        UsageError: one of them is not NAME:KIND:VALUES, or two have one name.
+    """
+    parameters = [_parse(text) for text in given]
+    names = [parameter.name for parameter in parameters]
+    for parameter in parameters:
+        if names.count(parameter.name) > 1:
+            raise parameter.refused(f'{parameter.name} is given twice; give it once.')
+    return parameters
+
+
+def _parse(text: str) -> Parameter:
+    name, _, rest = text.partition(':')
+    kind, _, values = rest.partition(':')
+    parameter = Parameter(text, name, kind, tuple(values.split(':')))
+    if not name or kind not in (LOG, UNIFORM, INT, CHOICE) or not values:
+        raise parameter.refused(f'give NAME:KIND:VALUES, {_EXAMPLES}.')
+    if kind == CHOICE:
+        texts = tuple(part.strip() for part in values.split('|' if '|' in values else ','))
+        if len(set(texts)) < max(2, len(texts)) or '' in texts:
+            raise parameter.refused('give two or more different values with commas between them.')
+        return dataclasses.replace(parameter, texts=texts)
+    try:
+        low, high = map(float, parameter.texts)
+    except ValueError:
+        raise parameter.refused(f'give the lowest and the highest value, {_EXAMPLES}.') from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise parameter.refused('the first bound has to be lower than the second one.')
+    if kind == LOG and low <= 0:
+        raise parameter.refused('a logarithm needs bounds over 0; use uniform.')
+    return parameter
+
+
+def typed(parameter: Parameter, kind: type, is_param: bool = False) -> Parameter:
+    """The parameter with its values, for a flag or param of type `kind`.
+
+    Raises:
+        UsageError: a value is not of this type, or the kind of parameter does not go with it.
+    """
+    name = parameter.name
+    if parameter.kind != CHOICE and kind not in (int, float):
+        raise parameter.refused(f'{name} is not a number; use {name}:{CHOICE}:A,B.')
+    wanted = int if parameter.kind == INT else kind
+    try:
+        values = tuple(param_values.parse(text, wanted()) for text in parameter.texts)
+    except ValueError:
+        named = {int: 'a whole number', float: 'a number', bool: 'true or false'}[wanted]
+        raise parameter.refused(f'{name} is {named}; give such values.') from None
+    if len(set(values)) < len(values):
+        raise parameter.refused('two of its values are the same; give each once.')
+    return dataclasses.replace(parameter, values=values, is_param=is_param)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,95 +139,69 @@ class Targets:
     """What a trial sets.
 
     Attributes:
-        config: TrainerConfig of a trial, as far as the user's flags say it.
+        config: of a trial, as far as the user's flags say it.
         parameters: in the order of --param_space.
         trainer_flags: of all trials; flagfiles are replaced by what is in them.
-        params: names of those that are params of the job; the others are flags of the trainer.
         best: the job's best_metric and best_mode.
     """
 
-    config: trainer_config.TrainerConfig
+    config: TrainerConfig
     parameters: tuple[Parameter, ...]
-    params: frozenset[str]
     trainer_flags: tuple[str, ...]
     best: tuple[str, str]
 
     def flags(self, values: Mapping) -> list[str]:
         """The trainer's flags that give a trial its values."""
-        return [
-            f'--{"param=" if name in self.params else ""}{name}={spaces.text_of(value)}'
-            for name, value in values.items()
-        ]
+        return [parameter.flag(values[parameter.name]) for parameter in self.parameters if parameter.name in values]
 
 
-def find(given: Sequence[Space], trainer_flags: Sequence[str]) -> Targets:
-    """Finds out what the names of the spaces are.
+def find(parameters: Sequence[Parameter], trainer_flags: Sequence[str]) -> Targets:
+    """Finds out what the names of the parameters are.
 
     Args:
         trainer_flags: the user's.
 
     Raises:
         UsageError: a flag of the trainer is wrong, a name is unknown, or a value cannot be.
-        CheckFailed: the job cannot be loaded, or refuses a value.
+        Ended: the job cannot be loaded, or refuses a value.
     """
-    declared = {one.name: one for one in declaration.declared(trainer_config.TrainerConfig)}
-    for space in given:
-        _refuse_what_is_the_same(space, declared.get(space.name))
-    # A trial always has a value of each parameter: --epochs may be one.
-    some = [f'--{space.name}={space.texts[0]}' for space in given if space.name in declared]
-    texts = [f'{space.name}={text}' for space in given for text in space.texts]
-    expanded = _expanded(trainer_flags)
+    declared = {one.name: one for one in declaration.declared(TrainerConfig)}
+    for each in parameters:
+        flag = declared.get(each.name)
+        if flag is not None and (flag.name in _NOT_TO_VARY or flag.group == _CLUSTER or flag.type is tuple):
+            raise each.refused(f'--{each.name} is the same in all trials; name another flag or param.')
+    # Flags of the command line count more than those of a flagfile.
+    expanded = [word.text for word in sorted(flag_words.words(trainer_flags), key=lambda word: not word.file)]
     base = [*DEFAULTS, *expanded]
-    config = trainer_config.parse(['sweep', *base, *some])  # costs no process
+    # A trial always has a value of each parameter: --epochs may be one.
+    some = [*base, *(each.flag(each.texts[0]) for each in parameters if each.name in declared)]
+    config = trainer_config.parse(['sweep', *some])  # costs no process
     if urls.is_url(config.model_dir):
         raise UsageError(
             f'--model_dir={config.model_dir}: a sweep keeps its trials in a folder of this machine; name one. Copy the '
             'best trial to the store afterwards, or train with its flags and a --model_dir there.'
         )
-    params, best = _facts_of_job(texts, [*base, *some])
-    parameters = tuple(_parameter(space, declared, params) for space in given)
-    for parameter in parameters:
-        if parameter.name not in params:
-            for value in parameter.values:  # the trainer judges each of them
-                trainer_config.parse(['sweep', *base, *some, f'--{parameter.name}={spaces.text_of(value)}'])
-    varied = {
-        parameter.name: declared[parameter.name].default for parameter in parameters if parameter.name in declared
-    }
-    return Targets(
-        dataclasses.replace(config, **{name: value for name, value in varied.items() if name not in params}),
-        parameters,
-        frozenset(parameter.name for parameter in parameters if parameter.name in params),
-        tuple(base),
-        best,
-    )
+    params, best = _facts_of_job([f'{each.name}={text}' for each in parameters for text in each.texts], some)
+    found = tuple(_typed(each, declared, params) for each in parameters)
+    flags = [each for each in found if not each.is_param]
+    for each in flags:
+        for value in each.values:  # the trainer judges each of them
+            trainer_config.parse(['sweep', *some, each.flag(value)])
+    config = dataclasses.replace(config, **{each.name: declared[each.name].default for each in flags})
+    return Targets(config, found, tuple(base), best)
 
 
-def _refuse_what_is_the_same(space: Space, flag) -> None:
-    if flag is not None and (flag.name in _NOT_TO_VARY or flag.group == _CLUSTER or flag.type is tuple):
-        raise UsageError(
-            f'--param_space={space}: --{space.name} is the same in all trials; name another flag or param.'
+def _typed(parameter: Parameter, declared: Mapping[str, declaration.Flag], params: Mapping) -> Parameter:
+    name = parameter.name
+    if name in params:
+        default = params[name]
+        return typed(parameter, str if isinstance(default, list) else type(default), True)  # a list: as it is written
+    if name not in declared:
+        raise parameter.refused(
+            f'{name} is no flag of the trainer and no param of the job{nearest(name, [*params, *declared])}. '
+            f'Its params: {", ".join(sorted(params)) or "none"}.'
         )
-
-
-def _parameter(space: Space, declared, params) -> Parameter:
-    if space.name in params:
-        default = params[space.name]
-        return spaces.typed(space, str if isinstance(default, list) else type(default))  # a list: as it is written
-    flag = declared.get(space.name)
-    if flag is None:
-        meant = nearest(space.name, [*params, *declared])
-        has = ', '.join(sorted(params)) or 'none'
-        raise UsageError(
-            f'--param_space={space}: {space.name} is no flag of the trainer and no param of the job{meant}. '
-            f'Its params: {has}.'
-        )
-    return spaces.typed(space, flag.type)
-
-
-def _expanded(trainer_flags: Sequence[str]) -> list[str]:
-    """The flags, with every flagfile replaced by what is in it, before those of the command line, which count more."""
-    words = flag_words.words(trainer_flags)
-    return [word.text for word in sorted(words, key=lambda word: not word.file)]
+    return typed(parameter, declared[name].type)
 
 
 def _facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[dict, tuple[str, str]]:
@@ -142,15 +210,41 @@ def _facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[d
         with Child([*_JOB_CHECK, json.dumps(texts), *trainer_flags], env=environ, stdout=PIPE, stderr=PIPE) as child:
             done = child.finish(_CHECK_SECS)
     except TookTooLong:
-        raise CheckFailed(exit_codes.FAILED, f'error: the job was not loaded within {_CHECK_SECS} s.') from None
+        raise command_line.Ended(exit_codes.FAILED, f'the job was not loaded within {_CHECK_SECS} s.') from None
     if done.code != exit_codes.OK:
         code = done.code if done.code > 0 else 128 - done.code
-        raise CheckFailed(
-            code,
-            done.err.decode(errors='replace').strip()
-            or f'error: the job cannot be loaded: {exit_codes.describe(code)}',
-        )
+        said = done.err.decode(errors='replace').strip()
+        print(said or f'error: the job cannot be loaded: {exit_codes.describe(code)}', file=sys.stderr)
+        raise command_line.Ended(code)
     with contextlib.suppress(ValueError, IndexError, KeyError, TypeError):
         facts = json.loads(done.out.splitlines()[-1])  # the job may have printed something before
         return dict(facts['params']), tuple(facts['best'])
-    raise CheckFailed(exit_codes.FAILED, 'error: the process that loads the job has said nothing of its params.')
+    raise command_line.Ended(exit_codes.FAILED, 'the process that loads the job has said nothing of its params.')
+
+
+def _check_job(texts: Sequence[str], flags: Sequence[str]) -> int:
+    """What the process of its own does."""
+    from estimator_trainer.training import plan as planning
+
+    config = trainer_config.parse(['sweep', *flags])
+    plan = planning.with_job(planning.make(config, os.environ), early=True)
+    if plan.job is None:  # its modules import TensorFlow
+        from estimator_trainer import compat
+
+        compat.bring_up()
+        plan = planning.with_job(plan)
+    job = plan.job
+    for text in texts:
+        if text.partition('=')[0] in job.params:
+            try:
+                jobs.checked_params(job, [*config.param, text])
+            except UsageError as error:
+                raise UsageError(f'--param_space: {text}: {error}') from error
+    print(json.dumps({'params': dict(job.params), 'best': [job.best_metric, job.best_mode]}), flush=True)
+    return exit_codes.OK
+
+
+if __name__ == '__main__':
+    texts, *flags = sys.argv[1:]
+    check = functools.partial(_check_job, json.loads(texts), flags)
+    sys.exit(command_line.run((), '', TrainerConfig, check, {jobs.JobError: exit_codes.USAGE}))

@@ -1,71 +1,149 @@
 """Runs a sweep: starts trials, follows their evaluations, ends those that are pruned, keeps how each has ended."""
 
+import collections
 import contextlib
 import dataclasses
+import functools
 import logging
+import math
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection
+from typing import IO, Any, NamedTuple
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.run_dir import file_names, locks, metrics_log
+from estimator_trainer.run_dir import file_names, metrics_log, ownership, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.supervisor.cluster_command import TRAINER, usable_cores
 from estimator_trainer.supervisor.policy import task_commands
+from estimator_trainer.supervisor.reports import report_file
+from estimator_trainer.this_process.child_process import PIPE, Child
 from estimator_trainer.this_process.signal_pipe import Signals
-from estimator_trainer.tools.sweep import evaluations, sweep_report, trial
-from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
-from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
-from estimator_trainer.tools.sweep.trial_process import TrialProcess
+from estimator_trainer.tools.sweep import sweep_report, targets
+from estimator_trainer.tools.sweep.sweep_report import DONE, FAILED, PRUNED, RUNNING, Trial, shown
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks at the evaluations
 _LEFT_SECS = 60  # for what a sweep that was killed has left: the kernel is ending it
+_LAST_LINES = 20
+_NEVER = 10**9  # evaluations: the trial does not stop by itself
+TRIAL = (*TRAINER, 'cluster', '--workers=1', '--noevaluator')
 
 
-@dataclasses.dataclass(frozen=True)
-class SweepBounds:
-    """`trials`: of the whole sweep. `parallel`: at a time. `failed`: in a row at the start, after which it ends."""
+class Evaluation(NamedTuple):
+    step: int
+    value: float | None  # of the metric; None where it is not finite
 
-    trials: int
-    parallel: int
-    failed: int
+
+def value_in(line: Mapping[str, Any], metric: str) -> float | None:
+    """The metric in a line of eval/metrics.jsonl; None where it is not finite.
+
+    Raises:
+        UsageError: the evaluation does not have it, or it is no single number.
+    """
+    if metric not in line:
+        names = ', '.join(sorted(set(line) - metrics_log.NOT_METRICS))
+        raise UsageError(
+            f'--metric={metric}: the evaluation does not give it; it has {names}. Name one of these, and another '
+            '--model_dir.'
+        )
+    value = line[metric]
+    if value is not None and not isinstance(value, int | float):
+        raise UsageError(f'--metric={metric}: is no single number; name another metric.')
+    return value if value is not None and math.isfinite(value) else None
+
+
+class RunningTrial:
+    """A trial under way: its process, and what its evaluations say.
+
+    Whether it is pruned depends on the evaluations alone, and not on when they are looked at: those after that do not
+    count.
+
+    Args:
+        child: its process, with pipes.
+        cores: that it has for itself.
+
+    Attributes:
+        last: the last evaluation that counts.
+        is_pruned: whether it was decided there that the trial ends.
+        passed_on: lines of its evaluations that others know of.
+        began: when this start of the sweep has started it, by time.monotonic().
+    """
+
+    def __init__(self, trial: Trial, child: Child, cores: tuple[int, ...] = ()):
+        self.trial, self.child, self.cores = trial, child, cores
+        self.last: Evaluation | None = None
+        self.is_pruned = False
+        self.passed_on = 0
+        self.began = time.monotonic()
+        self._said: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+
+    def exit_code(self) -> int | None:
+        """That of its process as a shell gives it, once it has ended. Takes what it has said. Never waits."""
+        code = self.child.poll()
+        for descriptor in self.child.open_pipes:
+            self._said.extend(self.child.read_lines(descriptor))
+        return 128 - code if code is not None and code < 0 else code
+
+    def failure(self, code: int, metric: str) -> tuple[int, str]:
+        """The exit code of a trial that has failed, and why in one line. `code`: that of its process."""
+        if code != exit_codes.OK:
+            return code, report_file.failure_reason(RunFolder(self.trial.model_dir).report, code, self._said)
+        if self.last:
+            return exit_codes.NOT_FINITE, f'the run has ended, and {metric} is not finite'
+        return exit_codes.FAILED, 'the run has ended, and nothing was evaluated'
+
+    def judge(
+        self, lines: Sequence[dict], metric: str, max_steps: int, report: Callable[[int, float], bool]
+    ) -> list[Evaluation]:
+        """Takes in all lines of eval/metrics.jsonl so far, and returns the evaluations that are new. Of several lines
+        of one step the last one counts.
+
+        Args:
+            report: (thousandths of the training, value) -> whether the trial is to be pruned there.
+        """
+        new = []
+        for step, line in sorted({line['step']: line for line in lines}.items()):
+            if self.is_pruned or self.last and step <= self.last.step:
+                continue
+            self.last = Evaluation(step, value_in(line, metric))
+            new.append(self.last)
+            at, value = min(1000, round(1000 * step / max_steps)), self.last.value
+            self.is_pruned = value is not None and report(at, value) and step < max_steps
+        return new
 
 
 class Sweep:
     """One start of a sweep, whose folder is locked.
 
     Args:
+        values: SweepFlags.
+        target: of the same command.
         study: study.Study.
-        rule: with which the trials may be ended from outside; None: they are not pruned.
-        start: (model_dir, params, cores) -> TrialProcess.
-        cores: those this process may use.
-        evaluated: is given (number of a trial, lines), the lines of eval/metrics.jsonl that are new.
-        changed: called when a trial has begun or ended.
+        metrics: the file for lines of Katib, if there is one.
+
+    Attributes:
+        signum: the signal that has ended it.
     """
 
-    def __init__(
-        self,
-        folder: str,
-        plan: SweepPlan,
-        bounds: SweepBounds,
-        study,
-        rule: early_stopping.EarlyStopping | None,
-        start: Callable[[str, Mapping, Sequence[int]], TrialProcess],
-        cores: Sequence[int],
-        evaluated: Callable[[int, Sequence[dict]], None] = lambda number, lines: None,
-        changed: Callable[[], None] = lambda: None,
-    ):
-        self._folder, self._plan, self._bounds, self._study = folder, plan, bounds, study
-        self._rule, self._start = rule, start
-        self._evaluated, self._changed = evaluated, changed
-        self._left = trial.to_go_on_with(study.trials())
-        self._shares = task_commands.core_shares(cores, bounds.parallel)  # of those that are free
-        self._running: list[_Running] = []
+    def __init__(self, values, target: targets.Targets, study, metrics: IO[str] | None = None):
+        self._values, self._target, self._study, self._plan, self._metrics = values, target, study, study.plan, metrics
+        self._json = os.path.join(target.config.model_dir, file_names.SWEEP)
+        cores = usable_cores()
+        self._shares = task_commands.core_shares(cores, values.parallel)  # of those that are free
+        self._flags = [f'--intra_op_threads={max(1, len(cores) // values.parallel)}', *target.trainer_flags]
+        self._rule = early_stopping.rule_of(target.config, *target.best)
+        if self._rule is None and self._plan.prune_after:  # early stopping is what ends a trial that is pruned
+            self._rule = early_stopping.EarlyStopping(self._plan.metric, self._plan.mode, _NEVER)
+            self._flags += [f'--stop_{name}={value}' for name, value in dataclasses.asdict(self._rule).items()]
+        self._left = [trial for trial in study.trials() if trial.state == RUNNING]  # by an earlier start
+        self._running: list[RunningTrial] = []
         self._failed = 0
-        self._signum: signal.Signals | None = None
+        self.signum: signal.Signals | None = None
 
     def run(self) -> int:
         """Runs trials until there are enough. The exit code.
@@ -77,15 +155,16 @@ class Sweep:
 
         Raises:
             UsageError: the evaluations do not have the metric.
-            CannotStore: the trials cannot be written down.
+            Ended: the trials cannot be written down.
         """
+        protocol.remove_unfinished(self._json)
+        for trial in self._study.trials():
+            if trial.state != RUNNING:  # the others are looked at
+                sweep_report.write_metrics(RunFolder(trial.model_dir).evaluation_lines, self._metrics)
         with Signals() as signals:
             try:
-                while True:
-                    code = self._fill()
-                    if not self._running:
-                        return code
-                    descriptors = [fd for running in self._running for fd in running.child.descriptors]
+                while (code := self._fill()) is None:
+                    descriptors = [fd for running in self._running for fd in running.child.open_pipes]
                     connection.wait([signals, *descriptors], _LOOK_SECS)
                     for signum in signals.take():
                         self._stop(signum)
@@ -94,49 +173,60 @@ class Sweep:
             finally:
                 for running in self._running:
                     running.child.close()
+        self._keep('stopped' if self.signum else 'done' if code == exit_codes.OK else 'failed')
+        return code
 
-    @property
-    def stopped(self) -> bool:
-        """Whether a signal has ended it."""
-        return self._signum is not None
-
-    def _fill(self) -> int:
-        """Begins trials as long as there is room. The exit code, for when none runs."""
-        if self._signum:
-            return 128 + self._signum
-        while len(self._running) < self._bounds.parallel:
+    def _fill(self) -> int | None:
+        """Begins trials as long as there is room. The exit code of the sweep, once none runs and none begins."""
+        while not self.signum and len(self._running) < self._values.parallel:
             trials = self._study.trials()
-            if trial.is_hopeless(trials, self._failed, self._bounds.failed):
-                last = [one for one in trials if one.state is TrialStatus.FAILED][-1]
-                if self._running:  # one of them may do better
-                    return exit_codes.OK
-                _log.info('%s', sweep_report.hopeless(self._failed, last))
-                return last.exit_code or exit_codes.FAILED
+            if is_hopeless(trials, self._failed, self._values.max_failed):
+                break  # one that runs may do better
             if self._left:
-                self._begin(trials[self._left.pop(0) - 1], again=True)
-            elif len(trials) < self._bounds.trials:
-                self._begin(self._study.begin())
+                trial, goes_on = self._left.pop(0), ' goes on'
+                wait_until_free(trial.model_dir)
+            elif len(trials) < self._values.trials:
+                trial, goes_on = self._study.begin(), ''
             else:
-                done = any(one.state in (TrialStatus.DONE, TrialStatus.PRUNED) for one in trials)
-                return exit_codes.OK if done else exit_codes.FAILED
-        return exit_codes.OK
+                break
+            os.makedirs(trial.model_dir, exist_ok=True)
+            _log.info('trial %d of %d%s: %s', trial.number, self._values.trials, goes_on, trial.params_in_words)
+            cores = self._shares.pop(0)
+            self._running.append(RunningTrial(trial, self.start(trial, cores), cores))
+            self._keep('running')
+        return None if self._running else self._code()
 
-    def _begin(self, one: Trial, again: bool = False) -> None:
-        model_dir = trial.folder_of(self._folder, one.number)
-        os.makedirs(model_dir, exist_ok=True)
-        if again:
-            wait_until_free(model_dir)
-        cores = self._shares.pop(0)
-        _log.info('%s', sweep_report.begins(one, self._bounds.trials, again))
-        child = self._start(model_dir, one.params, cores)
-        judge = evaluations.Judge(lambda at, value: self._study.report(one.number, at, value))
-        self._running.append(_Running(one, model_dir, child, judge, cores))
-        self._changed()
+    def _code(self) -> int:
+        if self.signum:
+            return 128 + self.signum
+        trials = self._study.trials()
+        if any(trial.state in (DONE, PRUNED) for trial in trials):
+            return exit_codes.OK
+        if self._failed >= self._values.max_failed:
+            last = [trial for trial in trials if trial.state == FAILED][-1]
+            _log.info(
+                f'the sweep ends: the first {self._failed} trials have failed (--max_failed). Mend the cause and start '
+                f'the same command again, which goes on with new trials. The last one: {last.failure}'
+            )
+            return last.exit_code or exit_codes.FAILED
+        return exit_codes.FAILED
 
-    def _look(self, running: '_Running') -> None:
-        code = running.child.poll()  # before the evaluations: all that it wrote is seen
-        running.child.read()
-        if self._signum is None or code is not None:
+    def start(self, trial: Trial, cores: Sequence[int]) -> Child:
+        """The process of a trial: a supervisor of one task, which it restarts if it fails. It keeps the logs of the
+        task, and writes report.json."""
+        values, own = self._values, [*self._flags, *self._target.flags(trial.params), f'--model_dir={trial.model_dir}']
+        argv = [*TRIAL, f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}', '--', *own]
+        others = ('TF_CONFIG', *protocol.VARIABLES)  # tell a task of a cluster its place
+        environ = {name: value for name, value in os.environ.items() if name not in others}
+        return Child(argv, env=environ, stdout=PIPE, stderr=PIPE, cores=cores)
+
+    def _keep(self, state: str) -> None:
+        document = sweep_report.document(state, vars(self._plan), self._study.trials(), self._target.flags)
+        protocol.write_json(self._json, document)
+
+    def _look(self, running: RunningTrial) -> None:
+        code = running.exit_code()  # before the evaluations: all that it wrote is seen
+        if self.signum is None or code is not None:
             self._judge(running)
         if code is not None:
             self._running.remove(running)
@@ -144,95 +234,66 @@ class Sweep:
             running.child.close()
             self._end(running, code)
 
-    def _judge(self, running: '_Running') -> None:
-        training = RunFolder(running.model_dir).training
-        lines = running.read_lines()
-        if not lines or not isinstance(training.get('max_steps'), int):
+    def _judge(self, running: RunningTrial) -> None:
+        trial = running.trial
+        run = RunFolder(trial.model_dir)
+        lines, max_steps = run.evaluation_lines, run.training.get('max_steps')
+        if not lines or not isinstance(max_steps, int):
             return
-        self._evaluated(running.trial.number, lines[running.passed_on :])
+        sweep_report.write_metrics(lines[running.passed_on :], self._metrics)
         running.passed_on = len(lines)
-        for evaluation in running.judge.look(evaluations.of_lines(lines, self._plan.metric), training['max_steps']):
-            _log.info('%s', sweep_report.evaluated(running.trial, evaluation, self._plan.metric))
-        pruned = running.judge.pruned
-        if pruned and self._rule and not early_stopping.decision(self._rule, running.model_dir):
+        report = functools.partial(self._study.report, trial.number)
+        for step, value in running.judge(lines, self._plan.metric, max_steps, report):
+            said = 'not finite' if value is None else shown(value)
+            _log.info('trial %d: %s %s at step %d', trial.number, self._plan.metric, said, step)
+        if running.is_pruned and self._rule and not early_stopping.decision(self._rule, run.path):
             with contextlib.suppress(OSError):  # the next look tries again
-                early_stopping.end_from_outside(self._rule, running.model_dir, pruned.step, 'pruned by the sweep')
+                early_stopping.end_from_outside(self._rule, run.path, running.last.step, 'pruned by the sweep')
 
-    def _end(self, running: '_Running', code: int) -> None:
+    def _end(self, running: RunningTrial, code: int) -> None:
         """Writes down how a trial has ended; a trial that was stopped goes on at the next start."""
-        judge, number = running.judge, running.trial.number
-        about: dict = {'secs': round(running.child.secs, 1)}
-        if judge.pruned:
-            state = TrialStatus.PRUNED
-        elif code == exit_codes.OK and judge.value is not None:
-            state = TrialStatus.DONE
-        elif self._signum and exit_codes.retryable(code):
-            _log.info('%s', sweep_report.stopped(running.trial))
+        number, value = running.trial.number, running.last and running.last.value
+        about: dict = {'secs': round(time.monotonic() - running.began, 1), 'step': running.last and running.last.step}
+        if running.is_pruned:
+            ended = self._study.end(number, PRUNED, **about)
+        elif code == exit_codes.OK and value is not None:
+            ended = self._study.end(number, DONE, value, **about)
+        elif self.signum and exit_codes.retryable(code):
+            _log.info('trial %d is stopped; the next start of the sweep goes on with it', number)
             return
         else:
-            state, cause = TrialStatus.FAILED, running.child.cause(code)
-            if code == exit_codes.OK:
-                code = exit_codes.NOT_FINITE if judge.last else exit_codes.FAILED
-                what = f'{self._plan.metric} is not finite' if judge.last else 'nothing was evaluated'
-                cause = f'the run has ended, and {what}'
-            about |= {'exit_code': code, 'cause': cause}
             self._failed += 1
-        last = judge.pruned or judge.last
-        value = judge.value if state is not TrialStatus.FAILED else None
-        ended = self._study.end(number, state, value=value, step=last and last.step, **about)
-        _log.info('%s', sweep_report.ended(ended, self._study.trials(), self._plan, self._bounds.trials))
-        self._changed()
+            code, cause = running.failure(code, self._plan.metric)
+            ended = self._study.end(number, FAILED, **about, exit_code=code, cause=cause)
+        said = sweep_report.ended(ended, self._study.trials(), self._plan.metric, self._plan.mode)
+        _log.info('trial %d of %d %s', number, self._values.trials, said)
+        self._keep('running')
 
     def _stop(self, signum: signal.Signals) -> None:
-        if self._signum is None:
-            self._signum = signum
-            _log.info('%s', sweep_report.stopping(signum, [running.trial for running in self._running]))
+        if self.signum is None:
+            self.signum = signum
+            which = ', '.join(f'trial {running.trial.number}' for running in self._running)
+            _log.info('received %s: stopping %s after a checkpoint; the same command goes on', signum.name, which)
             for running in self._running:
-                running.child.stop()
+                running.child.send(signal.SIGTERM)
         elif signum == signal.SIGINT:
             for running in self._running:
                 running.child.kill()
 
 
-@dataclasses.dataclass
-class _Running:
-    """A trial under way. `passed_on`: how many lines of its evaluations others know of."""
-
-    trial: Trial
-    model_dir: str
-    child: TrialProcess
-    judge: evaluations.Judge
-    cores: tuple[int, ...]
-    passed_on: int = 0
-    _size: int = -1
-    _lines: list = dataclasses.field(default_factory=list)
-
-    def read_lines(self) -> list[dict]:
-        """eval/metrics.jsonl, which is read when it has grown."""
-        path = os.path.join(self.model_dir, file_names.EVALUATIONS)
-        with contextlib.suppress(FileNotFoundError):
-            size = os.stat(path).st_size
-            if size != self._size:
-                self._size, self._lines = size, metrics_log.MetricsLog(path).read()
-        return self._lines
+def is_hopeless(trials: Sequence[Trial], failed: int, most: int) -> bool:
+    """Whether to give up: `failed` trials of this start have failed, at least `most`, and none in the folder has ever
+    done better."""
+    return failed >= most and all(trial.state in (FAILED, RUNNING) for trial in trials)
 
 
-def wait_until_free(model_dir: str, secs: float = _LEFT_SECS) -> None:
+def wait_until_free(model_dir: str) -> None:
     """Waits for the end of the processes of a trial whose sweep was killed.
 
     Raises:
-        UsageError: somebody still has the model_dir.
+        UsageError, TakenElsewhere: somebody still has the model_dir.
     """
     for name in (file_names.SUPERVISOR_LOCK, file_names.TRAINER_LOCK):
-        path = os.path.join(model_dir, name)
-        if not os.path.exists(path):
-            continue
-        try:
-            with locks.Lock(path) as lock:
-                lock.wait(lambda holder: secs)
-        except locks.Held as held:
-            raise UsageError(
-                f'{model_dir}: {held.holder} is still at work there; wait for its end, or stop it.'
-            ) from None
-        except OSError:  # no lock of ours, or no locks: the trial will say so
-            continue
+        if os.path.exists(os.path.join(model_dir, name)):
+            with ownership.lock(model_dir, name) as lock:
+                ownership.take(lock, model_dir, 'is still at work there', _LEFT_SECS, _LEFT_SECS)

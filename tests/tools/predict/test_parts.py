@@ -10,6 +10,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.predict import parts
+from estimator_trainer.tools.predict import predict_plan as plans
 
 
 def columns(first, rows, width=2):
@@ -85,7 +86,7 @@ def test_odd_values(tmp_path):
         'none': np.zeros([3, 0]),
     }
     found = {}
-    for suffix in parts.SUFFIXES:
+    for suffix in plans.SUFFIXES:
         kept = parts.Parts(str(tmp_path), suffix, 3, 3)
         kept.write(0, [odd])
         found[suffix] = kept.path(0)

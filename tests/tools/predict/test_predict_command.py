@@ -5,7 +5,7 @@ import os
 import pytest
 
 from estimator_trainer.tools.predict import predict_command
-from tests.tools.predict.test_chosen_export import saved_model
+from tests.tools.predict.test_predict_plan import saved_model
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""predict.predict_plan: what decides the rows."""
+"""predict.predict_plan: what decides the rows, and which SavedModel the flags mean."""
 
 import dataclasses
 import json
@@ -26,10 +26,10 @@ CHOSEN = dataclasses.replace(PLAN, outputs=('b', 'a'))
 def test_it_is_read_as_it_was_written(tmp_path):
     path = tmp_path / plans.NAME
     assert plans.load(str(path)) is None
-    path.write_text(json.dumps(plans.to_json(PLAN)))
+    path.write_text(json.dumps(dataclasses.asdict(PLAN)))
     assert plans.load(str(path)) == PLAN
     assert plans.difference(PLAN, plans.load(str(path))) == ''
-    path.write_text(json.dumps(plans.to_json(CHOSEN)))
+    path.write_text(json.dumps(dataclasses.asdict(CHOSEN)))
     assert plans.load(str(path)) == CHOSEN
 
 
@@ -60,3 +60,44 @@ def test_another_file_is_no_plan(tmp_path, text):
 )
 def test_a_difference_is_named(change, said):
     assert plans.difference(PLAN, dataclasses.replace(PLAN, **change)) == said
+
+
+def saved_model(folder, weights=b'1', vocabulary=b'a'):
+    (folder / 'variables').mkdir(parents=True)
+    (folder / 'assets').mkdir()
+    (folder / 'saved_model.pb').write_bytes(b'graph')
+    (folder / 'variables' / 'variables.index').write_bytes(b'sums of ' + weights)
+    (folder / 'variables' / 'variables.data-00000-of-00001').write_bytes(weights)
+    (folder / 'assets' / 'words').write_bytes(vocabulary)
+    return str(folder)
+
+
+def test_a_saved_model_or_the_newest_of_several(tmp_path):
+    old, new = saved_model(tmp_path / '999'), saved_model(tmp_path / '1000')
+    (tmp_path / 'temp-2000').mkdir()
+    (tmp_path / '3000').mkdir()  # without a model
+    assert plans.find_export(old, '') == old
+    assert plans.find_export(str(tmp_path), '') == new
+
+
+def test_of_a_run_the_best_that_its_file_names_or_else_the_last(tmp_path):
+    final = saved_model(tmp_path / 'export' / 'final' / '20')
+    assert plans.find_export('', str(tmp_path)) == final
+    best, _ = (saved_model(tmp_path / 'export' / 'best' / name) for name in ('10', '11'))
+    assert plans.find_export('', str(tmp_path)) == final
+    (tmp_path / 'export' / 'best' / 'best.json').write_text(json.dumps({'saved_model': '10'}))
+    assert plans.find_export('', str(tmp_path)) == best
+
+
+def test_there_is_none(tmp_path):
+    with pytest.raises(UsageError, match='--export=.*is no SavedModel and holds none'):
+        plans.find_export(str(tmp_path), '')
+    with pytest.raises(UsageError, match='--model_dir=.*export/best or export/final'):
+        plans.find_export('', str(tmp_path / 'nowhere'))
+
+
+def test_the_fingerprint_changes_with_the_model(tmp_path):
+    one = plans.fingerprint(saved_model(tmp_path / '1'))
+    assert plans.fingerprint(saved_model(tmp_path / '2')) == one
+    assert plans.fingerprint(saved_model(tmp_path / '3', weights=b'2')) != one
+    assert plans.fingerprint(saved_model(tmp_path / '4', vocabulary=b'b')) != one

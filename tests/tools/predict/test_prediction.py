@@ -1,4 +1,4 @@
-"""predict.prediction and predict.children, with processes that need no TensorFlow."""
+"""predict.prediction, with processes that need no TensorFlow."""
 
 import dataclasses
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import locks
-from estimator_trainer.tools.predict import children, prediction
+from estimator_trainer.tools.predict import prediction
 from tests.tools.predict.test_predict_plan import PLAN
 from tests.tools.predict.worker_of_tests import ROWS
 
@@ -35,7 +35,7 @@ def out(tmp_path, monkeypatch):
     def command(folder, number, processes):
         return (sys.executable, '-m', 'tests.tools.predict.worker_of_tests', folder, str(number), str(processes))
 
-    monkeypatch.setattr(children, 'command', command)
+    monkeypatch.setattr(prediction, 'command', command)
     monkeypatch.setenv('PYTHONPATH', str(ROOT))
     return tmp_path / 'all.csv'
 

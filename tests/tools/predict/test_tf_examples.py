@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import listing
 from estimator_trainer.errors import BadExample, UsageError
-from estimator_trainer.tools.predict import signature, worker
+from estimator_trainer.tools.predict import parts, signature
 from estimator_trainer.tools.predict.examples import Examples
 from tests.tools.predict import models
 from tests.tools.predict.test_predict_plan import PLAN
@@ -176,7 +176,9 @@ def test_an_example_without_the_key(tmp_path, of_estimator):
     with tf.io.TFRecordWriter(str(tmp_path / 'all.tfrecord')) as writer:
         for row in range(ROWS):
             writer.write(models.example(row, **({'id': tf.train.Feature()} if row == 5 else {})))
-    with pytest.raises(BadExample, match='all.tfrecord, record 5 at byte .*: the key id is missing'):
+    with pytest.raises(
+        BadExample, match='all.tfrecord, record 5 at byte .*: Feature: id .* could not be found. .* key of --key=id'
+    ):
         opened(of_estimator, str(tmp_path / 'all.tfrecord')).read(range(ROWS))
 
 
@@ -196,7 +198,7 @@ def test_an_example_on_which_the_model_fails(tmp_path, export):
     plan = planned(str(tmp_path / 'all.tfrecord'), export=export, rows_per_part=8)
     told = []
     with pytest.raises(BadExample, match='all.tfrecord, record 13 at byte .*: the signature serving_default fails .*x'):
-        worker.predict(plan, str(tmp_path), 0, 1, lambda **fields: told.append(fields))
+        parts.predict(plan, str(tmp_path), 0, 1, lambda **fields: told.append(fields))
     assert told == [{'rows': ROWS, 'there': 0, 'signature': 'serving_default'}, {'done': 8}]
     assert (tmp_path / 'part-000000.csv').exists() and not (tmp_path / 'part-000001.csv').exists()
 
@@ -209,7 +211,7 @@ def test_the_message_of_a_model_that_fails_may_quote_bytes():
     with pytest.raises(
         BadExample, match='all.csv, row 1: the signature serving_default fails on this example: .*not correctly'
     ):
-        worker._outputs(model, examples, {'x': tf.constant([b'1', b'\xff'])}, range(2))
+        parts._outputs(model, examples, {'x': tf.constant([b'1', b'\xff'])}, range(2))
 
 
 def test_the_message_of_a_graph_that_fails_has_the_line_that_tells_something():
@@ -272,14 +274,13 @@ def test_outputs_are_chosen(tmp_path):
 
     module.three = tf.function(three, [tf.TensorSpec([None], tf.float32, 'x')])
     tf.saved_model.save(module, str(tmp_path), signatures={'predict': module.three})
-    model = signature.Model(str(tmp_path))
-    model.choose(('b', 'a'))
+    model = signature.Model(str(tmp_path), outputs=('b', 'a'))
     found = model.predict({'x': tf.zeros([2])}, 2)
     assert [(name, values.tolist()) for name, values in found.items()] == [('b', [1, 1]), ('a', [0, 0])]
     with pytest.raises(
         UsageError, match='--outputs=totl: .* no such output .did you mean total.*; it has a, b, total.'
     ):
-        model.choose(('totl',))
+        signature.Model(str(tmp_path), outputs=('totl',))
 
 
 def test_signatures_that_cannot_be(tmp_path):

@@ -1,33 +1,34 @@
+import dataclasses
+import io
 import json
-import signal
 
 import pytest
 
 from estimator_trainer.supervisor.reports import report_file
-from estimator_trainer.tools.sweep import katib, sweep_report
-from estimator_trainer.tools.sweep import trial as trials
-from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
-from estimator_trainer.tools.sweep.trial import Trial, TrialStatus
+from estimator_trainer.tools.sweep import sweep_report
+from estimator_trainer.tools.sweep.sweep_report import Trial
 
-PLAN = SweepPlan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})
+PLAN = {'metric': 'accuracy', 'mode': 'max', 'seed': 1, 'param_space': ['rate:log:1e-4:1'], 'prune_after': 5}
+
+
+def trial(number, state, params, **about):
+    return Trial(number, state, f'/sweep/trial-{number:04d}', params, **about)
 
 
 def flags(params):
     return [f'--param=rate={params["rate"]}', '--x=a b']
 
 
-DONE = Trial(1, TrialStatus.DONE, {'rate': 0.0012345, 'optimizer': 'sgd'}, value=0.9, step=100, secs=75)
-PRUNED = Trial(2, TrialStatus.PRUNED, {'rate': 0.5, 'optimizer': 'adam'}, value=0.2, step=50, secs=20)
-FAILED = Trial(
-    3, TrialStatus.FAILED, {'rate': 1.0, 'optimizer': 'adam'}, exit_code=70, cause='the loss is nan at step 3'
-)
-BEST = Trial(4, TrialStatus.DONE, {'rate': 0.01, 'optimizer': 'adam'}, value=0.95, step=100, secs=75)
-RUNNING = Trial(5, TrialStatus.RUNNING, {'rate': 0.02, 'optimizer': 'adam'})
+DONE = trial(1, 'done', {'rate': 0.0012345, 'optimizer': 'sgd'}, value=0.9, step=100, secs=75)
+PRUNED = trial(2, 'pruned', {'rate': 0.5, 'optimizer': 'adam'}, value=0.2, step=50, secs=20)
+FAILED = trial(3, 'failed', {'rate': 1.0, 'optimizer': 'adam'}, exit_code=70, cause='the loss is nan at step 3')
+BEST = trial(4, 'done', {'rate': 0.01, 'optimizer': 'adam'}, value=0.95, step=100, secs=75)
+RUNNING = trial(5, 'running', {'rate': 0.02, 'optimizer': 'adam'})
 
 
 def test_table():
-    again = Trial(6, TrialStatus.FAILED, {}, exit_code=70, cause=FAILED.cause + '. Try another one')
-    assert sweep_report.table([DONE, PRUNED, FAILED, RUNNING, again], PLAN).splitlines() == [
+    again = trial(6, 'failed', {}, exit_code=70, cause=FAILED.cause + '. Try another one')
+    assert sweep_report.table([DONE, PRUNED, FAILED, RUNNING, again], 'accuracy').splitlines() == [
         'trial    state      rate  optimizer  accuracy  step   time',
         '    1     done  0.001234        sgd       0.9   100  1m15s',
         '    2   pruned       0.5       adam       0.2    50    20s',
@@ -38,55 +39,43 @@ def test_table():
     ]
 
 
+def ended(one, trials):
+    return sweep_report.ended(one, trials, 'accuracy', 'max')
+
+
 def test_lines():
-    assert sweep_report.begins(DONE, 20, False) == 'trial 1 of 20: rate 0.001234, optimizer sgd'
-    assert sweep_report.begins(DONE, 20, True).startswith('trial 1 of 20 goes on: ')
+    assert DONE.params_in_words == 'rate 0.001234, optimizer sgd'
+    assert trial(1, 'running', {}).params_in_words == 'nothing varies'
     everything = [DONE, PRUNED, FAILED, BEST]
-    assert sweep_report.ended(BEST, everything, PLAN, 20) == (
-        'trial 4 of 20 is done: accuracy 0.95 at step 100; the best so far'
-    )
-    assert sweep_report.ended(PRUNED, everything, PLAN, 20).endswith('; best so far 0.95 of trial 4')
-    assert 'exit code 70 (the loss or a weight is NaN' in sweep_report.ended(FAILED, [FAILED], PLAN, 20)
-    assert 'stopping trial 1, trial 5 after' in sweep_report.stopping(signal.SIGINT, [DONE, RUNNING])
+    assert ended(BEST, everything) == 'is done: accuracy 0.95 at step 100; the best so far'
+    assert ended(PRUNED, everything).endswith('; best so far 0.95 of trial 4')
+    assert 'exit code 70 (the loss or a weight is NaN' in ended(FAILED, [FAILED])
 
 
 def test_the_best_is_named_with_its_export(tmp_path):
     export = tmp_path / 'trial-0004' / 'export' / 'final' / '1700'
     export.mkdir(parents=True)
     (export.parent / '900').mkdir()
-    said = sweep_report.conclusion([DONE, BEST], PLAN, str(tmp_path), flags).splitlines()
+    best = dataclasses.replace(BEST, model_dir=str(tmp_path / 'trial-0004'))
+    said = sweep_report.conclusion([DONE, best], 'accuracy', 'max', flags).splitlines()
     assert said[0] == 'best: trial 4, accuracy 0.95: rate 0.01, optimizer adam'
     assert said[1:3] == [f'folder: {tmp_path / "trial-0004"}', f'export: {export}']
     assert said[3:] == ["flags: --param=rate=0.01 '--x=a b'"]
-    assert 'none' in sweep_report.conclusion([FAILED, PRUNED], PLAN, str(tmp_path), flags)
+    assert 'none' in sweep_report.conclusion([FAILED, PRUNED], 'accuracy', 'max', flags)
 
 
-def test_sweep_json(tmp_path):
-    document = sweep_report.document('done', PLAN, [DONE, FAILED, BEST], str(tmp_path), flags)
+def test_sweep_json():
+    document = sweep_report.document('done', PLAN, [DONE, FAILED, BEST], flags)
     assert json.loads(json.dumps(document)) == document
     assert document['best']['trial'] == 4 and document['best']['export'] is None
     assert [entry['state'] for entry in document['trials']] == ['done', 'failed', 'done']
 
 
 def test_best():
-    tie = Trial(6, TrialStatus.DONE, {}, value=0.95)
-    assert trials.best([DONE, BEST, tie, PRUNED, FAILED], True) is BEST
-    assert trials.best([DONE, BEST], False) is DONE
-    assert trials.best([PRUNED, FAILED, RUNNING], True) is None
-
-
-@pytest.mark.parametrize(
-    'states, failed_now, expected',
-    [('FFF', 3, True), ('FFFR', 3, True), ('FF', 2, False), ('FFF', 0, False), ('DFFF', 3, False), ('FFFP', 3, False)],
-)
-def test_several_failures_at_the_start_are_enough(states, failed_now, expected):
-    kinds = {'F': TrialStatus.FAILED, 'R': TrialStatus.RUNNING, 'D': TrialStatus.DONE, 'P': TrialStatus.PRUNED}
-    all_trials = [Trial(number, kinds[state], {}) for number, state in enumerate(states, start=1)]
-    assert trials.is_hopeless(all_trials, failed_now, 3) is expected
-
-
-def test_what_goes_on():
-    assert trials.to_go_on_with([DONE, RUNNING, Trial(2, TrialStatus.RUNNING, {}), FAILED]) == [2, 5]
+    tie = trial(6, 'done', {}, value=0.95)
+    assert sweep_report.best([DONE, BEST, tie, PRUNED, FAILED], 'max') is BEST
+    assert sweep_report.best([DONE, BEST], 'min') is DONE
+    assert sweep_report.best([PRUNED, FAILED, RUNNING], 'max') is None
 
 
 def test_katib():
@@ -94,7 +83,9 @@ def test_katib():
         {'kind': 'eval', 'step': 5, 'time': 1700000000.5, 'accuracy': 0.25, 'loss': None, 'auc': [1.0]},
         {'kind': 'eval', 'step': 10, 'time': 1700000001, 'accuracy': 1e-05},
     ]
-    assert katib.lines_of(lines) == [
+    out = io.StringIO()
+    sweep_report.write_metrics(lines, out)
+    assert out.getvalue().splitlines() == [
         '2023-11-14T22:13:20.500Z accuracy=0.25',
         '2023-11-14T22:13:21.000Z accuracy=1e-05',
     ]

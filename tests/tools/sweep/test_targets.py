@@ -1,9 +1,9 @@
-"""What the names of --param_space are, with the job's params given."""
+"""What --param_space says, and what its names are, with the job's params given."""
 
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.sweep import space as spaces
+from estimator_trainer.jobs import param_values
 from estimator_trainer.tools.sweep import targets
 
 PARAMS = {'learning_rate': 0.1, 'hidden': 32, 'optimizer': 'sgd', 'layers': [64, 32]}
@@ -14,13 +14,85 @@ def job_with_params(monkeypatch):
     monkeypatch.setattr(targets, '_facts_of_job', lambda texts, flags: (PARAMS, ('loss', 'min')))
 
 
+@pytest.mark.parametrize(
+    'text, kind, values',
+    [
+        ('rate:log:1e-4:1e-1', float, (1e-4, 1e-1)),
+        ('rate:uniform:0:0.5', float, (0.0, 0.5)),
+        ('layers:int:1:4', int, (1, 4)),
+        ('hidden:log:16:256', int, (16, 256)),
+        ('hidden:choice:16,32,64', int, (16, 32, 64)),
+        ('rate:choice:0.1,1', float, (0.1, 1.0)),
+        ('optimizer:choice:sgd, adam', str, ('sgd', 'adam')),
+        ('sizes:choice:64,32|128,64', str, ('64,32', '128,64')),
+        ('deterministic:choice:true,False', bool, (True, False)),
+        ('rate:uniform:-1:1', float, (-1.0, 1.0)),
+    ],
+)
+def test_values_have_the_type_of_what_they_are_for(text, kind, values):
+    (space,) = targets.parse([text])
+    parameter = targets.typed(space, kind)
+    assert (parameter.name, parameter.values) == (text.partition(':')[0], values)
+    assert [type(value) for value in parameter.values] == [kind] * len(values)
+    assert space.text == text
+
+
+@pytest.mark.parametrize(
+    'given, said',
+    [
+        (['rate'], 'give NAME:KIND:VALUES, such as learning_rate:log'),
+        (['rate:logarithm:1:2'], 'give NAME:KIND:VALUES'),
+        ([':log:1:2'], 'give NAME:KIND:VALUES'),
+        (['rate:log:1'], 'give the lowest and the highest value'),
+        (['rate:log:1:2:3'], 'give the lowest and the highest value'),
+        (['rate:log:one:2'], 'give the lowest and the highest value'),
+        (['rate:log:2:1'], 'lower than the second'),
+        (['rate:uniform:0:inf'], 'lower than the second'),
+        (['rate:log:0:1'], 'bounds over 0'),
+        (['rate:choice:1'], 'two or more different values'),
+        (['rate:choice:1,1'], 'two or more different values'),
+        (['rate:choice:1,,2'], 'two or more different values'),
+        (['rate:log:1:2', 'rate:choice:1,2'], 'given twice'),
+    ],
+)
+def test_what_is_no_space(given, said):
+    with pytest.raises(UsageError, match=said) as raised:
+        targets.parse(given)
+    assert f'--param_space={given[0]}: ' in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    'text, kind, said',
+    [
+        ('optimizer:log:1:2', str, 'use optimizer:choice:A,B'),
+        ('deterministic:choice:yes,no', bool, 'true or false'),
+        ('hidden:choice:16,32.5', int, 'a whole number'),
+        ('hidden:log:0.5:2', int, 'a whole number'),
+        ('rate:choice:1,x', float, 'a number'),
+        ('rate:choice:1,1.0', float, 'two of its values are the same'),
+    ],
+)
+def test_values_of_another_type(text, kind, said):
+    (space,) = targets.parse([text])
+    with pytest.raises(UsageError, match=said):
+        targets.typed(space, kind)
+
+
+@pytest.mark.parametrize(
+    'value, other', [(0.1 + 0.2, 7), (1e-7, 7), (3, 7), (True, False), ('adam', 'sgd'), (1e300, 7)]
+)
+def test_a_value_survives_being_a_flag(value, other):
+    (space,) = targets.parse([f'x:choice:{param_values.text_of(value)},{param_values.text_of(other)}'])
+    assert targets.typed(space, type(value)).values[0] == value
+
+
 def find(tmp_path, *given, flags=('--max_steps=10',)):
-    return targets.find(spaces.parse(given), [f'--model_dir={tmp_path}', *flags])
+    return targets.find(targets.parse(given), [f'--model_dir={tmp_path}', *flags])
 
 
 def test_params_and_flags(tmp_path):
     found = find(tmp_path, 'learning_rate:log:1e-4:1', 'batch_size:choice:16,32', 'hidden:int:1:9')
-    assert [parameter.type for parameter in found.parameters] == [float, int, int]
+    assert [type(parameter.values[0]) for parameter in found.parameters] == [float, int, int]
     assert found.flags({'learning_rate': 0.001, 'batch_size': 16, 'hidden': 3}) == [
         '--param=learning_rate=0.001',
         '--batch_size=16',

@@ -1,23 +1,28 @@
-"""The sweep with the real study, and with trials that are objects of this process."""
+"""The sweep with the real study, and with trials that are objects of this process or shells."""
 
 import json
 import os
 import pathlib
+from multiprocessing import connection
 
 import pytest
 
-from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.tools.sweep import space as spaces
+from estimator_trainer.config.trainer_config import TrainerConfig
+from estimator_trainer.errors import UsageError
+from estimator_trainer.this_process.child_process import PIPE, Child
+from estimator_trainer.tools.sweep import targets
 from estimator_trainer.tools.sweep import trial_runner as runs
-from estimator_trainer.tools.sweep.sweep_plan import SweepPlan
-from estimator_trainer.tools.sweep.trial import TrialStatus
+from estimator_trainer.tools.sweep.sweep_command import SweepFlags
+from estimator_trainer.tools.sweep.sweep_report import Trial
+from estimator_trainer.tools.sweep.trial_runner import Evaluation, RunningTrial
+from tests.processes import gone, until
 
 studies = pytest.importorskip('estimator_trainer.tools.sweep.study', reason='needs Optuna', exc_type=ImportError)
-PLAN = SweepPlan('accuracy', 'max', 7, 3, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})
+PLAN = studies.SweepPlan('accuracy', 'max', 7, 3, ('rate:log:1e-4:1', 'optimizer:choice:sgd,adam'), {})
 PARAMETERS = tuple(
-    spaces.typed(space, kind) for space, kind in zip(spaces.parse(PLAN.param_space), (float, str), strict=True)
+    targets.typed(parameter, kind)
+    for parameter, kind in zip(targets.parse(PLAN.param_space), (float, str), strict=True)
 )
-RULE = early_stopping.EarlyStopping('accuracy', 'max', 10**9)
 MAX_STEPS = 40
 
 
@@ -51,22 +56,20 @@ def accuracy(params, step):
     return round(1 / (1 + abs(params['rate'] - 0.01)) * step / MAX_STEPS - (params['optimizer'] == 'sgd') * 0.1, 6)
 
 
-class FakeTrial:
+class FakeChild:
     """A trial that evaluates at 10, 20, 30 and 40, one each time that it is looked at, and goes on where it was.
 
-    It has the methods of child.Child. `code`: it ends with this one, after its first evaluation if it is not 0.
+    It has the methods of Child. `code`: it ends with this one, after its first evaluation if it is not 0.
     """
 
-    secs = 0.0
-
-    def __init__(self, model_dir, params, code=0):
-        self.folder, self.params, self.code = pathlib.Path(model_dir), params, code
+    def __init__(self, trial, code=0):
+        self.folder, self.params, self.code = pathlib.Path(trial.model_dir), trial.params, code
         (self.folder / 'eval').mkdir(exist_ok=True)
         (self.folder / 'training.json').write_text(json.dumps({'max_steps': MAX_STEPS}))
         self.told = None
         reader, self._writer = os.pipe()
         os.write(self._writer, b'x')  # select never waits
-        self.descriptors = (reader,)
+        self.open_pipes = (reader,)
 
     def poll(self):
         path = self.folder / 'eval' / 'metrics.jsonl'
@@ -78,18 +81,15 @@ class FakeTrial:
             file.write(json.dumps({'kind': 'eval', 'step': step, 'accuracy': accuracy(self.params, step)}) + '\n')
         return None
 
-    def read(self):
-        pass
+    def read_lines(self, descriptor):
+        return [f'error: it was so ({self.code})']
 
-    def stop(self):
-        self.told = 143
+    def send(self, signum):
+        self.told = 128 + signum
 
     def close(self):
-        for descriptor in (*self.descriptors, self._writer):
+        for descriptor in (*self.open_pipes, self._writer):
             os.close(descriptor)
-
-    def cause(self, code):
-        return f'it was so ({code})'
 
 
 class Folder:
@@ -99,14 +99,16 @@ class Folder:
         self.path = str(path)
         os.makedirs(self.path)
 
-    def sweep(self, crashes=None, trials=8, code=lambda params: 0, start=FakeTrial, **more):
+    def sweep(self, crashes=None, trials=8, code=lambda params: 0, start=FakeChild, **more):
         crashes = crashes or Crashes(0)
         study = studies.Study(self.path, PLAN, PARAMETERS)
         for name in ('begin', 'report', 'end'):
             setattr(study, name, crashes.around(getattr(study, name)))
-        started = crashes.around(lambda model_dir, params, cores: start(model_dir, params, code(params)))
-        bounds = runs.SweepBounds(**{'trials': trials, 'parallel': 1, 'failed': 3, **more})
-        return runs.Sweep(self.path, PLAN, bounds, study, RULE, started, (0, 1)).run()
+        config = TrainerConfig(model_dir=self.path)
+        target = targets.Targets(config, PARAMETERS, (), ('accuracy', 'max'))
+        sweep = runs.Sweep(SweepFlags(trials=trials, **{'max_failed': 3, **more}), target, study)
+        sweep.start = crashes.around(lambda trial, cores: start(trial, code(trial.params)))
+        return sweep.run()
 
     @property
     def trials(self):
@@ -126,15 +128,11 @@ def undisturbed(tmp_path_factory):
 
 def test_trials_are_done_or_pruned(undisturbed):
     states = [trial.state for trial in undisturbed.trials]
-    assert (
-        len(states) == 8
-        and set(states[:3]) == {TrialStatus.DONE}
-        and set(states) == {TrialStatus.DONE, TrialStatus.PRUNED}
-    )
+    assert len(states) == 8 and set(states[:3]) == {'done'} and set(states) == {'done', 'pruned'}
     for trial in undisturbed.trials:
         assert trial.value == accuracy(trial.params, trial.step)
         stopped = os.path.exists(f'{undisturbed.path}/trial-000{trial.number}/eval/stop.json')
-        assert stopped == (trial.state is TrialStatus.PRUNED) == (trial.step < MAX_STEPS)
+        assert stopped == (trial.state == 'pruned') == (trial.step < MAX_STEPS)
     assert len({trial.params['rate'] for trial in undisturbed.trials}) == 8
 
 
@@ -157,10 +155,7 @@ def test_more_trials_go_on(tmp_path, undisturbed):
 def test_several_at_a_time(tmp_path):
     folder = Folder(tmp_path / 'sweep')
     assert folder.sweep(trials=7, parallel=3) == 0
-    assert len(folder.trials) == 7 and {trial.state for trial in folder.trials} <= {
-        TrialStatus.DONE,
-        TrialStatus.PRUNED,
-    }
+    assert len(folder.trials) == 7 and {trial.state for trial in folder.trials} <= {'done', 'pruned'}
 
 
 def test_a_trial_that_fails_is_counted_with_its_cause(tmp_path):
@@ -173,8 +168,8 @@ def test_a_trial_that_fails_is_counted_with_its_cause(tmp_path):
 
     assert folder.sweep(trials=3, code=code) == 0
     failed, *others = folder.trials
-    assert (failed.state, failed.exit_code, failed.cause) == (TrialStatus.FAILED, 70, 'it was so (70)')
-    assert [trial.state for trial in others] == [TrialStatus.DONE] * 2
+    assert (failed.state, failed.exit_code, failed.cause) == ('failed', 70, 'it was so (70)')
+    assert [trial.state for trial in others] == ['done'] * 2
 
 
 def test_a_sweep_whose_first_trials_fail_ends(tmp_path, caplog):
@@ -183,13 +178,13 @@ def test_a_sweep_whose_first_trials_fail_ends(tmp_path, caplog):
         assert folder.sweep(code=lambda params: 66) == 66
     assert len(folder.trials) == 3 and 'the first 3 trials have failed (--max_failed)' in caplog.text
     assert folder.sweep(trials=5) == 0  # once the cause is mended
-    assert [trial.state for trial in folder.trials[3:]] == [TrialStatus.DONE] * 2
+    assert [trial.state for trial in folder.trials[3:]] == ['done'] * 2
 
 
 def test_a_signal_stops_the_trials_which_go_on_at_the_next_start(tmp_path, undisturbed):
     folder, numbers = Folder(tmp_path / 'sweep'), []
 
-    class Interrupts(FakeTrial):
+    class Interrupts(FakeChild):
         def poll(self):
             if len(numbers) == 3 and self.told is None:
                 os.kill(os.getpid(), 2)
@@ -197,11 +192,145 @@ def test_a_signal_stops_the_trials_which_go_on_at_the_next_start(tmp_path, undis
                 return None
             return super().poll()
 
-    def start(model_dir, params, code):
-        numbers.append(model_dir)
-        return Interrupts(model_dir, params, code)
+    def start(trial, code):
+        numbers.append(trial.number)
+        return Interrupts(trial, code)
 
     assert folder.sweep(start=start) == 130
-    assert [trial.state for trial in folder.trials] == [TrialStatus.DONE, TrialStatus.DONE, TrialStatus.RUNNING]
+    assert [trial.state for trial in folder.trials] == ['done', 'done', 'running']
     assert folder.sweep() == 0
     assert folder.table == undisturbed.table
+
+
+@pytest.mark.parametrize(
+    'states, failed, expected',
+    [('FFF', 3, True), ('FFFR', 3, True), ('FF', 2, False), ('FFF', 0, False), ('DFFF', 3, False), ('FFFP', 3, False)],
+)
+def test_several_failures_at_the_start_are_enough(states, failed, expected):
+    names = {'F': 'failed', 'R': 'running', 'D': 'done', 'P': 'pruned'}
+    trials = [Trial(number, names[state], '', {}) for number, state in enumerate(states, start=1)]
+    assert runs.is_hopeless(trials, failed, 3) is expected
+
+
+# What the evaluations of a trial say.
+
+
+def line(step, value, **more):
+    return {'kind': 'eval', 'step': step, 'time': 1.0, 'accuracy': value, **more}
+
+
+def under_way(child=None, model_dir=''):
+    return RunningTrial(Trial(1, 'running', str(model_dir), {}), child)
+
+
+def never(at, value):
+    return False
+
+
+def test_of_several_lines_of_a_step_the_last_one_counts():
+    lines = [line(20, 0.5), line(10, 0.25), line(20, 0.75), line(30, None), line(40, float('inf'))]
+    assert under_way().judge(lines, 'accuracy', 40, never) == [(10, 0.25), (20, 0.75), (30, None), (40, None)]
+
+
+@pytest.mark.parametrize(
+    'metric, said', [('auc', '--metric=auc: .* it has accuracy, loss'), ('loss', 'no single number')]
+)
+def test_a_metric_that_cannot_be(metric, said):
+    with pytest.raises(UsageError, match=said):
+        under_way().judge([line(1, 0.5, loss=[0.5, 0.25])], metric, 40, never)
+
+
+@pytest.mark.parametrize('step, max_steps, at', [(50, 100, 500), (100, 200, 500), (0, 100, 0), (101, 100, 1000)])
+def test_trials_with_other_batches_are_compared_at_the_same_part_of_their_training(step, max_steps, at):
+    reported = []
+    under_way().judge([line(step, 0.5)], 'accuracy', max_steps, lambda *said: reported.append(said))
+    assert reported == [(at, 0.5)]
+
+
+@pytest.mark.parametrize('at_once', [True, False])
+def test_the_decision_does_not_depend_on_when_one_looks(at_once):
+    reported = []
+
+    def report(at, value):
+        reported.append((at, value))
+        return value < 0.3
+
+    running, lines = under_way(), [line(10, 0.5), line(20, 0.25), line(30, 0.9), line(40, 0.1)]
+    for seen in [4] if at_once else [1, 1, 2, 3, 4]:
+        running.judge(lines[:seen], 'accuracy', 40, report)
+    assert running.is_pruned and running.last == (20, 0.25)
+    assert reported == [(250, 0.5), (500, 0.25)]
+
+
+def test_the_last_evaluation_prunes_nothing():
+    running = under_way()
+    assert running.judge([line(40, 0.1)], 'accuracy', 40, lambda at, value: True) == [(40, 0.1)]
+    assert not running.is_pruned and running.last == (40, 0.1)
+
+
+def test_what_is_not_finite_is_not_reported():
+    running = under_way()
+    running.judge([line(10, None)], 'accuracy', 40, lambda at, value: pytest.fail('reported'))
+    assert running.last == (10, None) and not running.is_pruned
+
+
+# The process of a trial, with a shell in the place of the supervisor.
+
+
+def shell(script):
+    return Child(['sh', '-c', script], stdout=PIPE, stderr=PIPE)
+
+
+def end_of(running):
+    """Its exit code, once it has ended."""
+    while (code := running.exit_code()) is None:
+        connection.wait(running.child.open_pipes, 0.05)  # they may be at their end before the process is
+    running.child.close()
+    return code
+
+
+def test_it_says_why_it_failed(tmp_path):
+    running = under_way(shell('echo "error: so it was" >&2; exit 64'), tmp_path)
+    assert end_of(running) == 64
+    assert running.failure(64, 'loss') == (64, 'so it was')
+
+
+@pytest.mark.parametrize('last, code', [(None, 1), (Evaluation(10, None), 70)])
+def test_a_run_that_ends_well_without_a_value_has_failed(last, code):
+    running = under_way()
+    running.last = last
+    assert running.failure(0, 'loss')[0] == code
+
+
+def test_a_signal_is_told_as_a_shell_does():
+    assert end_of(under_way(shell('kill -9 $$'))) == 137
+
+
+def test_nothing_of_it_is_left():
+    running = under_way(shell('sleep 1000 & echo $!; wait'))
+    connection.wait(running.child.open_pipes, 10)
+    assert running.exit_code() is None
+    running.child.close()
+    (said,) = running._said
+    until(lambda: gone(int(said)))
+
+
+def test_the_command_of_a_trial(tmp_path, monkeypatch):
+    cores = (min(os.sched_getaffinity(0)),)
+    monkeypatch.setattr(runs, 'TRIAL', ('sh', '-c', 'taskset -cp $$; echo "$TF_CONFIG$X $*"', 'sh'))
+    for name, value in {'TF_CONFIG': '{}', 'X': 'x', 'ESTIMATOR_TRAINER_GENERATION': '1'}.items():
+        monkeypatch.setenv(name, value)
+    config = TrainerConfig(model_dir=str(tmp_path))
+    parameters = tuple(targets.typed(each, float, True) for each in targets.parse(['rate:log:1:2']))
+    target = targets.Targets(config, parameters, ('--a=1',), ('loss', 'min'))
+    study = studies.Study(str(tmp_path), PLAN, PARAMETERS)
+    sweep = runs.Sweep(SweepFlags(parallel=1000), target, study)
+    trial = Trial(1, 'running', str(tmp_path / 'trial-0001'), {'rate': 1.5})
+    pinned, said = sweep.start(trial, cores).lines()
+    assert pinned.endswith(f': {cores[0]}')
+    trainer = ['--intra_op_threads=1', '--a=1', '--stop_metric=accuracy', '--stop_mode=max']
+    stop = ['--stop_patience=1000000000', '--stop_min_delta=0.0']
+    assert said.split() == [
+        *('x', '--max_restarts=3', '--isolate=auto', '--', *trainer, *stop, '--param=rate=1.5'),
+        f'--model_dir={trial.model_dir}',
+    ]
