@@ -37,9 +37,9 @@ def test_every_module_and_file_is_in_a_package(declared):
         if path.is_file() and '__pycache__' not in path.parts
     ]
     packages = set(declared['packages'])
-    assert {'.'.join(path.parent.parts) for path in files if path.suffix == '.py'} == packages
+    assert {'.'.join(path.parent.parts) for path in files if path.name == '__init__.py'} >= packages
     for path in files:
-        if path.suffix != '.py':
+        if path.suffix != '.py' or '.'.join(path.parent.parts) not in packages:
             package = next(folder for folder in path.parents if '.'.join(folder.parts) in packages)
             patterns = declared['package_data'].get('.'.join(package.parts), [])
             assert any(path.relative_to(package).match(pattern) for pattern in patterns), path

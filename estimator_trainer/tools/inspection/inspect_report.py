@@ -212,7 +212,7 @@ def _own_lines(findings: Findings) -> list[str]:
     versions = config['versions'] if isinstance(config.get('versions'), dict) else {}
     written_by = ', '.join(f'{name} {version}' for name, version in versions.items()) or 'unknown versions'
     return [
-        f'{line.line(run, "It", time.time())}.',
+        f'{line(run, "It", time.time())}.',
         f'global batch {config["global_batch_size"]}, strategy {config.get("strategy")}, {cluster}.',
         f'Begun or last started with {written_by}.',
     ]

@@ -303,7 +303,8 @@ def test_format_v1_in_several_files(tmp_path, capsys):
     with tf.Graph().as_default(), v1.Session() as session:
         step = v1.train.get_or_create_global_step()
         v1.get_variable('w', [2, 3])
-        session.run([v1.global_variables_initializer(), step.assign(7)])
+        session.run(v1.global_variables_initializer())
+        session.run(step.assign(7))
         saver = v1.train.Saver(write_version=saver_pb2.SaverDef.V1, sharded=True, save_relative_paths=True)
         saver.save(session, str(tmp_path / 'run' / 'model.ckpt'), 5)
     code, _, found = inspect(capsys, tmp_path / 'run')
