@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
 
 _MOST_SECS = 1.0
 
@@ -23,12 +22,13 @@ def short_download_pauses() -> Iterator[None]:
     """
     import urllib3
 
-    logger, pause = logging.getLogger('urllib3'), urllib3.Retry.get_backoff_time
+    retries: Any = urllib3.Retry  # which has types of its own
+    logger, pause = logging.getLogger('urllib3'), retries.get_backoff_time
     level = logger.level
     logger.setLevel(logging.ERROR)
-    urllib3.Retry.get_backoff_time = lambda retry: min(_MOST_SECS, pause(retry))
+    retries.get_backoff_time = lambda retry: min(_MOST_SECS, pause(retry))
     try:
         yield
     finally:
         logger.setLevel(level)
-        urllib3.Retry.get_backoff_time = pause
+        retries.get_backoff_time = pause
