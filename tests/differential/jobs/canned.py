@@ -116,6 +116,7 @@ for name, (labels_of, make) in CANNED.items():
         sample=name == 'wide_and_deep',
         # The summary of a linear model's bias reads it in no order to the update, in plain TensorFlow too.
         events=not name.startswith(('linear_', 'wide_and_deep', 'logistic_head')),
+        updates=name == 'dnn_with_batch_norm',
     )
 
 

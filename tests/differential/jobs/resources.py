@@ -124,6 +124,7 @@ for net in (
         resumes=lives_on,
         replicas=lives_on and net is not accumulator,
         events=net is not local_metric,
+        updates=net is critical_section,
     )
 for net in (dropout, random_operations):
     add(__name__, net.__name__, lambda net=net: job_of(net), resumes=False, replicas=False)
