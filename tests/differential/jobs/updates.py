@@ -127,7 +127,7 @@ def gan():
     return job_of(net, train=train)
 
 
-@case()
+@case(updates=True)
 def several_critic_updates():
     """Three updates, unrolled."""
 
