@@ -6,6 +6,7 @@ micro-batch is a step of its own: its params count in these.
 
 from typing import TYPE_CHECKING, Any
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.input_fns import InputFnOfAll
 from estimator_trainer.jobs.job_types import Mode, Params, RunConfig
 
@@ -18,7 +19,11 @@ _TIMES, _DIVIDED = ('start_step', 'max_steps', 'steps_per_epoch'), ('num_replica
 
 def input_fn_of_steps(input_fn: InputFnOfAll, count: int) -> InputFnOfAll:
     """The input_fn of steps of `count` micro-batches. It gives whole steps only: what is left of finite data after the
-    last of them is dropped, and what cannot be read ends training before the step has begun."""
+    last of them is dropped, and what cannot be read ends training before the step has begun.
+
+    Raises (the new one):
+        UsageError: the input_fn returns no data set.
+    """
     if count == 1:
         return input_fn
 
@@ -27,7 +32,14 @@ def input_fn_of_steps(input_fn: InputFnOfAll, count: int) -> InputFnOfAll:
     ) -> 'tf.data.Dataset':
         if mode != _TRAIN:
             return input_fn(mode, params, input_context, config)
+        import tensorflow as tf
+
         given = input_fn(mode, params_of_input(params, count), input_context, config)
+        if not isinstance(given, tf.data.Dataset):
+            raise UsageError(
+                f'--accumulate_steps={count}: the input_fn returns a {type(given).__name__}, which gives no '
+                'second batch for a step: let it return the tf.data.Dataset itself, or leave the flag out.'
+            )
         return whole_groups(given, count)
 
     return call
@@ -50,7 +62,21 @@ def whole_groups(batches: 'tf.data.Dataset', count: int) -> 'tf.data.Dataset':
     def in_turn(*components: Any) -> 'tf.data.Dataset':
         return tf.data.Dataset.zip(components if len(components) > 1 else components[0])
 
-    groups = batches.window(count, drop_remainder=True).flat_map(in_turn)
+    structure = batches.element_spec
+    none = tf.type_spec_from_value(None)
+    are_none = [spec == none for spec in tf.nest.flatten(structure)]
+
+    def without_none(*batch: Any) -> tuple[Any, ...]:
+        return tuple(leaf for leaf in tf.nest.flatten(batch) if leaf is not None)
+
+    def with_none(*leaves: Any) -> Any:
+        left = iter(leaves)
+        return tf.nest.pack_sequence_as(structure, [None if is_none else next(left) for is_none in are_none])
+
+    has_none = any(are_none)  # such as labels, of which a window cannot be made
+    tensors = batches.map(without_none) if has_none else batches
+    groups = tensors.window(count, drop_remainder=True).flat_map(in_turn)
+    groups = groups.map(with_none) if has_none else groups
     infinite = tf.data.experimental.INFINITE_CARDINALITY
     if tf.executing_eagerly() and int(batches.cardinality()) == infinite:  # else workers ask each other in each step
         groups = groups.apply(tf.data.experimental.assert_cardinality(infinite))

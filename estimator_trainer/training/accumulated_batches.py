@@ -20,10 +20,10 @@ def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequ
         of_batch: (features, labels) -> (this replica's share of the loss, gradients), for a micro-batch.
         batches: of this replica, (features, labels) each.
     """
+    if len(batches) == 1:
+        return of_batch(*batches[0])
     with counted_replicas.times(len(batches)):
         share, gradients = of_batch(*batches[0])
-        if len(batches) == 1:
-            return share, gradients
         parts, shapes = _parts(gradients)
         stacked = _Stacked(batches[1:])
 

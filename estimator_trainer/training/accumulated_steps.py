@@ -177,7 +177,7 @@ class _MicroBatch:
         asking = [op for op in own if op.type in step_graph.ASKS]
         if not any(_computed_from(value.tensor) & set(asking) for value in gradients):
             raise _refused('what the model_fn gives to its optimizer is not computed from the batch of the step')
-        of_batch, functions = _computed_with(asking), step_graph.Functions(train_op.graph)
+        of_batch, functions = step_graph.computed_with(asking), step_graph.Functions(train_op.graph)
         needed = step_graph.needed([train_op, *noted])
         writes = [op for op in needed if op not in follows and op not in asking and functions.may_write(op)]
         self.updates = [op for op in writes if op in of_batch]
@@ -211,17 +211,6 @@ def _computed_from(tensor: tf.Tensor) -> set[tf.Operation]:
         if op not in seen:
             seen.add(op)
             left += [outside[op]] if op in outside else [read.op for read in op.inputs]
-    return seen
-
-
-def _computed_with(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
-    """The operations that compute with the results of any of these, and these."""
-    seen, left = set[tf.Operation](), list(ops)
-    while left:
-        op = left.pop()
-        if op not in seen:
-            seen.add(op)
-            left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
     return seen
 
 

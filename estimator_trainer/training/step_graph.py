@@ -16,7 +16,7 @@ An operation that draws random numbers from a seed counts its draws in its kerne
 long as nothing runs the original meanwhile.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2, op_def_pb2
@@ -38,13 +38,33 @@ _CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
 
 def needed(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
     """The operations without which some operations cannot run, and these."""
+    return _reached(ops, lambda op: [*(tensor.op for tensor in op.inputs), *op.control_inputs])
+
+
+def following(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
+    """The operations that wait for any of these, and these."""
+    return set(_reached(ops, lambda op: [*_readers(op), *graphs.controlled_by(op)]))
+
+
+def computed_with(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
+    """The operations that compute with what any of these gives, and these."""
+    return set(_reached(ops, _readers))
+
+
+def _readers(op: tf.Operation) -> list[tf.Operation]:
+    return [consumer for tensor in op.outputs for consumer in tensor.consumers()]
+
+
+def _reached(
+    ops: Iterable[tf.Operation], neighbours: Callable[[tf.Operation], list[tf.Operation]]
+) -> list[tf.Operation]:
     seen: dict[tf.Operation, None] = {}
     left = list(ops)
     while left:
         op = left.pop()
         if op not in seen:
             seen[op] = None
-            left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+            left += neighbours(op)
     return list(seen)
 
 
@@ -80,18 +100,6 @@ def _let_wait(ops: list[tf.Operation]) -> None:
         for op in writes:
             if op not in after and op not in before:
                 graphs.run_after(op, asking)
-
-
-def following(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
-    """The operations that wait for any of these, and these."""
-    seen, left = set[tf.Operation](), list(ops)
-    while left:
-        op = left.pop()
-        if op not in seen:
-            seen.add(op)
-            left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
-            left += graphs.controlled_by(op)
-    return seen
 
 
 class BatchReads:

@@ -84,8 +84,8 @@ def unrun(
     idle = [op for op in ops if op.type in _ADD | _REPLACE and op not in run and _assigned(op) in unmoved]
     if not idle:
         return []
-    moved = _after(op for op in ops if op.type in step_graph.ASKS or _variable(op) in weights)
-    unknown = _after(op for op in ops if op.type.startswith('Placeholder'))
+    moved = step_graph.computed_with(op for op in ops if op.type in step_graph.ASKS or _variable(op) in weights)
+    unknown = step_graph.computed_with(op for op in ops if op.type.startswith('Placeholder'))
     idle = [op for op in idle if op in moved and op not in unknown and _depends_on_old_value(op)]
     of_layers = variables - {_assigned(op) for op in idle}
     return [op for op in idle if not _is_frozen(_assigned(op), of_layers, changed)]
@@ -129,17 +129,6 @@ def _variable(op: tf.Operation) -> str:
 
 def _assigned(op: tf.Operation) -> str:
     return _variable(op.inputs[0].op)
-
-
-def _after(ops: Iterable[tf.Operation]) -> set[tf.Operation]:
-    """These operations, and all that read what they give."""
-    seen, left = set[tf.Operation](), list(ops)
-    while left:
-        op = left.pop()
-        if op not in seen:
-            seen.add(op)
-            left += [consumer for tensor in op.outputs for consumer in tensor.consumers()]
-    return seen
 
 
 def _depends_on_old_value(op: tf.Operation) -> bool:

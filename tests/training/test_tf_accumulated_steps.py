@@ -291,6 +291,21 @@ def test_whole_groups_keep_every_kind_of_tensor():
     assert endless.cardinality() == tf.data.experimental.INFINITE_CARDINALITY
 
 
+def test_a_batch_may_have_no_labels():
+    data = tf.data.Dataset.range(5).map(lambda x: ({'x': x}, None))
+    taken = list(micro_batches.whole_groups(data, 2))
+    assert [(int(features['x']), labels) for features, labels in taken] == [(number, None) for number in range(4)]
+
+
+@pytest.mark.parametrize('given', [{'x': [1.0]}, lambda: {'x': [1.0]}])
+def test_an_input_fn_without_a_data_set_is_refused(given):
+    input_fn = micro_batches.input_fn_of_steps(lambda *args: given, 3)
+    params = dict.fromkeys(('start_step', 'max_steps', 'steps_per_epoch', 'num_replicas', 'global_batch_size'), 6)
+    with pytest.raises(UsageError, match='--accumulate_steps=3: the input_fn returns a .* tf.data.Dataset itself'):
+        input_fn(TRAIN, params)
+    assert input_fn('eval', params) is given
+
+
 def test_a_keras_step_adds_up_sparse_and_dense_gradients():
     table, bias, unused = tf.Variable(tf.ones([ROWS, 2])), tf.Variable(1.0), tf.Variable(1.0)
     features, labels = batches(3)
