@@ -137,8 +137,9 @@ command and its exit codes.
 
 `--param=name=value` sets them. `mnist` and `fashion_mnist` have the same ones: `optimizer` (`sgd`, `momentum`, `adam`),
 `learning_rate`, `schedule` (`constant`; `step` with `decay_epochs` and `decay_factor`; `cosine`), `warmup_steps`,
-`scale_rate_with_replicas`, `l2`, `shift_pixels`, `turn_degrees`, `zoom`, `classes`. `--dry_run` shows their
-values, and the params of `wide_and_deep` ([flights.md](flights.md)).
+`scale_rate_with_replicas`, `l2`, `shift_pixels`, `turn_degrees`, `zoom`, `classes`, and `filters`, which gives the
+filters of each convolution (32 in `mnist`; 32,64 in `fashion_mnist`; each is followed by a pooling). `--dry_run` shows
+their values, and the params of `wide_and_deep` ([flights.md](flights.md)).
 
 ## Exit codes
 

@@ -72,9 +72,14 @@ def resolved(
     }
 
 
-def refuse_another_run(model_dir: str, new: dict[str, Any]) -> bool:
+def refuse_another_run(model_dir: str, new: dict[str, Any], added: Mapping[str, Any] | None = None) -> bool:
     """Compares a run with the one that the model_dir holds. Without a checkpoint nothing has been trained, and any run
     may begin there: the first start may have failed because of what has now been corrected.
+
+    Args:
+        model_dir: the folder.
+        new: `resolved` of the run that is to begin.
+        added: params that an earlier version of the job may have lacked, with the values that mean what it did then.
 
     Returns:
         Whether the model_dir holds one.
@@ -99,6 +104,7 @@ def refuse_another_run(model_dir: str, new: dict[str, Any]) -> bool:
         ) from error
     files_of_others.refuse_in_run(model_dir)
     _refuse_other_job_file(model_dir, new)
+    old = {**old, 'params': {**(added or {}), **old.get('params', {})}}
     differences = _differences(old, new)
     if differences and not new['flags']['allow_config_change'] and RunFolder(model_dir).has_checkpoint:
         raise UsageError(

@@ -158,6 +158,11 @@ class Plan:
         assert self.job is not None
         return early_stopping.rule_of(self.config, self.job.best_metric, self.job.best_mode)
 
+    @property
+    def added_params(self) -> Mapping[str, Any]:
+        """What a run lacks that began before this package gave a built-in job a new param, with the param's default."""
+        return self.job.params if self.job and self.config.job in jobs.BUILT_IN else {}
+
     def watched_peers(self) -> dict[str, str]:
         """name -> address of the tasks without which this one cannot go on.
 
@@ -308,5 +313,5 @@ def with_job(plan: Plan, early: bool = False) -> Plan:
     job_data.look_for(job, config)
     plan = dataclasses.replace(plan, job=job, job_params=params)
     _ = plan.stop_rule  # refuses a metric of which nobody says whether lower is better
-    config_file.refuse_another_run(config.model_dir, config_file.resolved(plan, {}))
+    config_file.refuse_another_run(config.model_dir, config_file.resolved(plan, {}), plan.added_params)
     return plan

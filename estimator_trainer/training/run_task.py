@@ -52,7 +52,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     initial_replicas = config_file.initial_replicas(plan, os.environ)
     resolved = config_file.resolved(plan, versions, initial_replicas, os.environ)
     resolved |= {'machine': machine.facts(), 'job_file': loading.file_of(config.job)}
-    config_file.refuse_another_run(model_dir, resolved)
+    config_file.refuse_another_run(model_dir, resolved, plan.added_params)
     if plan.is_chief:  # before anything can fail: the file tells how the run ended
         watchdog.write_training_file(model_dir, None)
 

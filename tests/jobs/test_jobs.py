@@ -318,6 +318,7 @@ def checked(*overrides):
         ['warmup_steps=0', 'shift_pixels=0'],
         ['warmup_steps=9', 'shift_pixels=2'],
         ['turn_degrees=15', 'zoom=0.1'],
+        ['filters=16,32'],
     ],
 )
 def test_params_that_work(overrides):
@@ -337,6 +338,8 @@ def test_params_that_work(overrides):
         ('turn_degrees=-1.0', '0 or more'),
         ('zoom=-0.1', '0 or more'),
         ('zoom=1.0', 'less than 1'),
+        ('filters=', 'such as 32,64'),
+        ('filters=16,0', 'such as 32,64'),
     ],
 )
 def test_params_that_cannot_work(override, cure):

@@ -22,26 +22,31 @@ v1 = tf.compat.v1
 EVAL = tf.estimator.ModeKeys.EVAL
 
 
-def initial_weights(make_model, seed, other_ops, graph_seed):
+def initial_weights(job, filters, seed, other_ops, graph_seed):
     with tf.Graph().as_default():
         v1.set_random_seed(graph_seed)
         for _ in range(other_ops):
             tf.random.uniform([2])
             tf.keras.layers.Dense(3)(tf.zeros([1, 2]))
         before = len(v1.global_variables())
-        make_model({'seed': seed, 'classes': 10})({'image': tf.zeros([1, 28, 28, 1], tf.uint8)})
+        job.make_model({**job.params, 'filters': filters, 'seed': seed})({'image': tf.zeros([1, 28, 28, 1], tf.uint8)})
         with v1.Session() as session:
             session.run(v1.global_variables_initializer())
             return session.run(v1.global_variables()[before:])
 
 
 @pytest.mark.parametrize(
-    'make_model, weights', [(mnist.job.make_model, 347_146), (fashion_mnist.job.make_model, 121_930)]
+    'job, filters, weights',
+    [
+        (mnist.job, mnist.job.params['filters'], 347_146),
+        (mnist.job, [32, 64], 121_930),
+        (fashion_mnist.job, fashion_mnist.job.params['filters'], 121_930),
+    ],
 )
-def test_initial_weights_depend_on_the_seed_only(make_model, weights):
-    first = initial_weights(make_model, 7, 0, 1)
-    again = initial_weights(make_model, 7, 3, 2)
-    other = initial_weights(make_model, 8, 0, 1)
+def test_initial_weights_depend_on_the_seed_only(job, filters, weights):
+    first = initial_weights(job, filters, 7, 0, 1)
+    again = initial_weights(job, filters, 7, 3, 2)
+    other = initial_weights(job, filters, 8, 0, 1)
     assert sum(weight.size for weight in first) == weights
     for one, two, three in zip(first, again, other, strict=True):
         np.testing.assert_array_equal(one, two)

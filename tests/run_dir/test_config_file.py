@@ -158,6 +158,27 @@ def test_accepted(model_dir, new):
     assert config_file.refuse_another_run(model_dir, new) is True
 
 
+def test_a_param_that_a_later_version_added_is_no_difference_at_its_default(model_dir):
+    new = resolved(depth=2)
+    assert config_file.refuse_another_run(model_dir, new, {'depth': 2}) is True
+    with pytest.raises(UsageError, match='param depth: 3 there, 2 now'):
+        config_file.refuse_another_run(model_dir, new, {'depth': 3})
+
+
+def test_a_run_of_a_built_in_job_goes_on_after_the_job_has_a_new_param(tmp_path):
+    def planned(*argv):
+        flags = ['trainer', '--job=mnist', '--dataset=mnist_5k', f'--model_dir={tmp_path}', '--max_steps=5', *argv]
+        return planning.with_job(planning.make(parse(flags), {}))
+
+    written = config_file.resolved(planned(), {})
+    del written['params']['filters']
+    config_file.write(str(tmp_path), written)
+    checkpoint(tmp_path)
+    planned()
+    with pytest.raises(UsageError, match=r'param filters: \[32\] there, \[16\] now'):
+        planned('--param=filters=16')
+
+
 REFUSED = {  # argv, params and workers of the second run, the lines that show what differs
     'job': (['--job=fashion_mnist'], {}, ["job: 'mnist' there, 'fashion_mnist' now"]),
     'dataset': (['--dataset=mnist'], {}, ["dataset: 'mnist_5k' there, 'mnist' now"]),
