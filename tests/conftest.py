@@ -126,6 +126,18 @@ def undisturbed(of_all_workers):
     return Undisturbed(of_all_workers)
 
 
+@pytest.fixture(params=['of TensorFlow 2', 'of TensorFlow 1'])
+def tensor_shapes(request):
+    """Each test twice. In a shape of TensorFlow 1, as programs under --tf1 have it, a size is a Dimension: it cannot be
+    hashed, and one that is unknown is not None."""
+    import tensorflow as tf
+
+    if request.param == 'of TensorFlow 1':
+        tf.compat.v1.disable_v2_tensorshape()
+    yield
+    tf.compat.v1.enable_v2_tensorshape()
+
+
 @pytest.fixture(scope='session')
 def two():
     """A strategy with two replicas: the only one, for their collective operations get in each other's

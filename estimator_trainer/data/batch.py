@@ -34,7 +34,9 @@ def size(*structures: Structure) -> tf.Tensor:
 
 def static_size(structure: Structure) -> int | None:
     """The number of examples if the graph knows it, else None."""
-    return next((tensor.shape[0] for tensor in _leaves(structure) if tensor.shape.rank), None)
+    return next(
+        (tf.compat.dimension_value(tensor.shape[0]) for tensor in _leaves(structure) if tensor.shape.rank), None
+    )
 
 
 def without_examples(structure: Structure) -> Structure:
@@ -74,7 +76,7 @@ def with_zeros(structure: Structure, count: tf.Tensor) -> Structure:
         zeros = tf.zeros(tf.concat([[count], tf.shape(tensor)[1:]], 0), tensor.dtype)
         both = tf.concat([tensor, zeros], 0)
         if tensor.shape.rank:
-            both.set_shape([None, *tensor.shape[1:]])
+            both.set_shape([None, *tensor.shape.as_list()[1:]])
         return both
 
     return tf.nest.map_structure(longer, structure)

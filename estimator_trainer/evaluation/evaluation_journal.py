@@ -123,7 +123,7 @@ class EvaluationProgress:
         self._warns = not ends and steps is None
 
     def begins(self, checkpoint: str) -> None:
-        self._batches, self._began = 0, self._clock()
+        self._batches, self._began, self._first = 0, self._clock(), math.inf
         self._wait, self._due = _FIRST_SECS, self._began + _FIRST_SECS
         _log.info('evaluates %s', os.path.basename(checkpoint))
 
@@ -131,8 +131,9 @@ class EvaluationProgress:
         """A batch has been evaluated."""
         self._batches += 1
         now = self._clock()
+        self._first = min(self._first, now)  # before it, the graph and the data began
         took = now - self._began
-        if self._warns and (took >= _WITHOUT_END_SECS or self._has_read_far_more()):
+        if self._warns and (now - self._first >= _WITHOUT_END_SECS or self._has_read_far_more()):
             self._warns = False
             _log.warning(
                 'WARNING: evaluation: %s batches in %s, and the data have not ended. If they repeat without end, the '

@@ -34,8 +34,9 @@ def global_examples(losses: tf.Tensor) -> tf.Tensor:
     size.
     """
     context = tf.distribute.get_replica_context()
-    if losses.shape[0] is not None:
-        return tf.constant(losses.shape[0] * context.num_replicas_in_sync)
+    size = tf.compat.dimension_value(losses.shape[0])
+    if size is not None:
+        return tf.constant(size * context.num_replicas_in_sync)
     if context.num_replicas_in_sync == 1:
         return tf.shape(losses)[0]
     local_examples = tf.cast(tf.shape(losses)[0] * counted_replicas.factor(), tf.float32)

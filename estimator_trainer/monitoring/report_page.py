@@ -123,5 +123,8 @@ class Pages:
 
     def _say(self, why: str | None) -> None:
         path = os.path.join(self._model_dir, NAME)
-        self._warn(f'{path} was not written: {why}; the run is not affected (--report=off writes none)')
+        self._warn(
+            f'{path} was not written: {why}; the run is not affected (--report=off writes none). '
+            f'To write it: estimator-trainer report {self._model_dir}'
+        )
         self._warn = lambda text: None

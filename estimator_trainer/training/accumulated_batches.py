@@ -54,7 +54,7 @@ def _parts(gradients: Gradients) -> tuple[list[tf.Tensor], list[tf.TensorShape]]
     for gradient in gradients:
         if isinstance(gradient, tf.IndexedSlices):
             tensors += [gradient.values, gradient.indices]
-            shapes += [tf.TensorShape([None, *gradient.values.shape[1:]]), tf.TensorShape([None])]
+            shapes += [tf.TensorShape([None, *gradient.values.shape.as_list()[1:]]), tf.TensorShape([None])]
         elif gradient is not None:
             tensors.append(gradient)
             shapes.append(gradient.shape)

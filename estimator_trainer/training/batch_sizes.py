@@ -44,8 +44,8 @@ def other_size(batches: Any, batch_size: int) -> int | None:
     of_data = isinstance(batches, tf.data.Dataset)
     leaves = tf.nest.flatten(batches.element_spec if of_data else batches)
     shapes = [tf.TensorShape(leaf.shape) for leaf in leaves if getattr(leaf, 'shape', None) is not None]
-    first = {None if shape.rank is None else shape[0] for shape in shapes if shape.rank != 0}
-    second = {shape[1] for shape in shapes if shape.rank and shape.rank > 1}
+    sizes = [[None] if shape.rank is None else shape.as_list() for shape in shapes if shape.rank != 0]
+    first, second = {each[0] for each in sizes}, {each[1] for each in sizes if len(each) > 1}
     size = data_sets.batch_size(batches) if of_data else None
     if size is None and len(first) == 1 and None not in first | second:
         (size,) = first

@@ -205,7 +205,7 @@ def _nothing(tensor: tf.Tensor) -> tf.Tensor:
     """Stands for a tensor before the first step."""
     if tensor.dtype in (tf.variant, tf.resource):
         raise CannotLoop(f'{tensor.name} cannot leave the loop')
-    return tf.zeros([size or 0 for size in tensor.shape] if tensor.shape.rank else [], tensor.dtype)
+    return tf.zeros([size or 0 for size in tensor.shape.as_list()] if tensor.shape.rank else [], tensor.dtype)
 
 
 def _variable_read_by(tensor: tf.Tensor) -> tf.Tensor:

@@ -118,7 +118,7 @@ class _Updates:
                 '--sync_ps: the model_fn applies no gradients; it needs an optimizer of tf.compat.v1.train.'
             )
         own = agreement.placeholder()
-        most = own.shape[0]
+        (most,) = own.shape.as_list()
         in_step = parameter_server.Meeting('step', self._worker, self._workers, most)
         apart = parameter_server.Meeting('apart', self._worker, self._workers, most)
         with tf.control_dependencies(self._pushes):

@@ -50,6 +50,17 @@ def test_lines(root, capsys, tmp_path):
     assert lines == ['mine says it', 'WARNING: x: mine warns', 'WARNING: x: site-packages warns']
 
 
+@pytest.mark.parametrize('folder, is_shown', [('site-packages', False), ('mine', True), ('', True)])
+def test_what_autograph_has_made_of_a_function_is_of_its_file(folder, is_shown, root, capsys, tmp_path):
+    """AutoGraph compiles a function anew in a temporary file, with the globals of the function."""
+    root.handlers[:] = []
+    log_lines.show('mine:job')
+    of_module = {'__file__': str(tmp_path / folder / 'lines.py')} if folder else {}  # a notebook has no file
+    code = compile("logging.info('made of a function')", '/tmp/__autograph_generated_file1.py', 'exec')
+    exec(code, {'logging': logging, **of_module})
+    assert ('made of a function' in capsys.readouterr().err) == is_shown
+
+
 @pytest.mark.parametrize('options', [{'level': 'DEBUG'}, {'format': '%(message)s'}, {'stream': sys.stdout}])
 def test_a_job_that_has_configured_logging_keeps_it(options, root):
     root.handlers[:] = []  # without pytest's

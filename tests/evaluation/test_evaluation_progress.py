@@ -14,12 +14,13 @@ class Clock:
         return self.now
 
 
-def told(caplog, batches, secs_each, **about):
+def told(caplog, batches, secs_each, first_secs=0, **about):
     """The messages of one evaluation."""
     caplog.set_level(logging.INFO)
     clock = Clock()
     progress = EvaluationProgress(clock=clock, **about)
     progress.begins('runs/model.ckpt-400')
+    clock.now += first_secs
     for _ in range(batches):
         clock.now += secs_each
         progress.batch()
@@ -52,6 +53,11 @@ def test_one_long_batch(caplog):
 def test_data_that_may_never_end(caplog, batches, secs_each, about):
     warnings = [text for text in told(caplog, batches, secs_each, **about) if text.startswith('WARNING')]
     assert len(warnings) == 1 and 'repeat()' in warnings[0] and '--eval_steps' in warnings[0]
+
+
+@pytest.mark.parametrize('batches', [1, 2])
+def test_a_slow_start_says_nothing_of_the_end(caplog, batches):
+    assert told(caplog, batches, 5, first_secs=90)[1:] == ['evaluates: 1 batch after 1m35s']
 
 
 @pytest.mark.parametrize('about', [{'ends': True}, {'steps': 10**6}])

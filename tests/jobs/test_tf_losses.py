@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from estimator_trainer.jobs import losses
 
+pytestmark = pytest.mark.usefixtures('tensor_shapes')
 SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 
 

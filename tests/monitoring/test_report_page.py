@@ -54,7 +54,8 @@ def test_a_failure_is_one_warning(tmp_path, monkeypatch, command, words):
     pages.last()
     (said,) = warnings
     assert said == (
-        f'{tmp_path}/report.html was not written: {words}; the run is not affected (--report=off writes none)'
+        f'{tmp_path}/report.html was not written: {words}; the run is not affected (--report=off writes none). '
+        f'To write it: estimator-trainer report {tmp_path}'
     )
     monkeypatch.setattr(report_page, '_LAST_SECS', 0.01)
     pages.last()

@@ -7,6 +7,7 @@ import tensorflow as tf
 from estimator_trainer.jobs import input_fns
 from estimator_trainer.training import batch_sizes
 
+pytestmark = pytest.mark.usefixtures('tensor_shapes')
 NUMBERS = np.arange(200)
 OF_V1 = tf.compat.v1.data.Dataset
 

@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 import sysconfig
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.this_process import log
@@ -84,9 +84,15 @@ def is_of_job(path: str) -> bool:
 def _caller() -> tuple[str, str]:
     """The file and the name of the function that logs."""
     frame = inspect.currentframe()
-    while frame and any(part in frame.f_code.co_filename for part in _BETWEEN):
+    while frame and any(part in _file(frame) for part in _BETWEEN):
         frame = frame.f_back
-    return (frame.f_code.co_filename, frame.f_code.co_name) if frame else (logging.__file__, '')
+    return (_file(frame), frame.f_code.co_name) if frame else (logging.__file__, '')
+
+
+def _file(frame: FrameType) -> str:
+    """The file of the code that a frame runs. What AutoGraph has made of a function keeps its globals."""
+    path = frame.f_code.co_filename
+    return str(frame.f_globals.get('__file__') or path) if '__autograph_generated_file' in path else path
 
 
 def _is_as_python_leaves_it(root: logging.Logger) -> bool:

@@ -3,7 +3,9 @@
 import html.parser
 import json
 import pathlib
+import re
 import shutil
+import time
 
 import pytest
 
@@ -98,6 +100,16 @@ def test_page_of_a_cluster(tmp_path, capsys):
     ):
         assert words in page.text
     assert sorted(path.name for path in folder.glob('report.html*')) == ['report.html']
+
+
+def test_a_page_of_a_run_that_lives_says_of_when_it_is(tmp_path, capsys):
+    folder = model_dirs.alone(tmp_path / 'run', steps=10)
+    written = json.loads((folder / 'training.json').read_text())
+    (folder / 'training.json').write_text(json.dumps({**written, 'state': 'training', 'time': time.time()}))
+    assert report(capsys, folder)[0] == 0
+    page = Page((folder / 'report.html').read_text())
+    assert re.search(r'At 2\d\d\d-.*: the run trains\.', page.text)
+    assert f'estimator-trainer report {folder}' in page.text
 
 
 def test_page_of_one_step(tmp_path, capsys):
