@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator_trainer import exit_codes
-from estimator_trainer.api import call_flags, child_command, named_job, run_result
+from estimator_trainer.api import call_flags, child_command, run_result
 from estimator_trainer.api.run_result import Result
 from estimator_trainer.config import declaration, trainer_config, urls
 from estimator_trainer.errors import UsageError
@@ -61,7 +61,7 @@ def train(
         raise UsageError(f"param={of_trainer['param']!r}: give the params of the job as params={{'name': value}}.")
     known = {'model_dir': os.fspath(model_dir), 'max_steps': max_steps}
     with child_command.own_folder() as folder:
-        name = named_job.value(job, folder)
+        name = call_flags.job_name(job, folder)
         meant = {each: f'. If it is a param of the job, give params={{{each!r}: …}}' for each in of_trainer}
         words = call_flags.words(trainer_config.TrainerConfig, {'job': name, **known, **of_trainer}, meant)
         words += call_flags.of_params(params)

@@ -120,7 +120,7 @@ def ordered_batches(
         num_examples: the number of examples of the split.
         params: the params of the run, as in `array_batches`.
         input_context: None for a single pipeline.
-        change: an augmentation; see `data.augment`.
+        change: an augmentation; see `data.image_dataset`.
     """
 
     def batch(tensors: Structure, positions: tf.Tensor) -> Structure:

@@ -5,17 +5,15 @@ import functools
 import io
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from estimator_trainer.compat.patches import other_libraries
 from estimator_trainer.config import urls
-from estimator_trainer.data import augment, pipeline, prepared_sets, preparing
-from estimator_trainer.data.batch import Structure
+from estimator_trainer.data import prepared_sets, preparing
+from estimator_trainer.data.image_dataset import ImageDataset
 from estimator_trainer.data.prepared_sets import EMBEDDED
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import tfds_sets
@@ -24,118 +22,6 @@ from estimator_trainer.run_dir import locks
 
 _log = logging.getLogger('estimator_trainer')
 logging.getLogger('absl').setLevel(logging.ERROR)  # TFDS warns of a folder that it then prepares
-
-
-class ImageDataset:
-    """An image classification data set of TFDS.
-
-    Args:
-        builder: the prepared data set.
-        in_memory_mb: the value of --in_memory_mb.
-
-    Attributes:
-        num_train, num_eval: the number of examples of the splits `train` and `test` (or `validation`).
-        num_classes: the number of classes; labels are 0 to num_classes - 1.
-        image_shape: (height, width, channels).
-        in_memory: whether the training split is held decoded in memory, in an exact order.
-        contents: None; see data.files.dataset.FileDataset.
-
-    Raises:
-        DatasetError: it is no set of labelled images of one size.
-    """
-
-    contents = None
-
-    def __init__(self, builder: tfds.core.DatasetBuilder, in_memory_mb: int) -> None:
-        self.builder = builder
-        info = builder.info
-        self.name = info.name
-        if not info.supervised_keys or len(info.supervised_keys) != 2:
-            raise DatasetError(
-                f'--dataset={self.name}: not a set of labelled images; give the job an input_fn of its own.'
-            )
-        self._image, self._label = info.supervised_keys
-        self.image_shape = info.features[self._image].shape
-        self.num_classes = getattr(info.features[self._label], 'num_classes', None)
-        self.eval_split = next((s for s in ('test', 'validation') if s in info.splits), None)
-        if 'train' not in info.splits or self.eval_split is None:
-            raise DatasetError(
-                f"--dataset={self.name}: needs the splits 'train' and 'test' or "
-                f"'validation'; it has {', '.join(sorted(info.splits))}."
-            )
-        if self.num_classes is None or len(self.image_shape or ()) != 3 or None in self.image_shape:
-            raise DatasetError(
-                f'--dataset={self.name}: needs images of one size and class labels; got '
-                f'{self.image_shape} and {self.num_classes} classes. Give the job an '
-                'input_fn of its own.'
-            )
-        self.num_train = info.splits['train'].num_examples
-        self.num_eval = info.splits[self.eval_split].num_examples
-        height, width, channels = self.image_shape
-        self.in_memory = self.num_train * height * width * channels <= in_memory_mb * 2**20
-
-    def input_fn(
-        self, mode: str, params: dict[str, Any], input_context: tf.distribute.InputContext | None = None
-    ) -> tf.data.Dataset:
-        """Batches of ({'image': uint8 [batch, height, width, channels]}, int64 [batch])."""
-        if mode != pipeline.TRAIN:
-            return self._examples(self.eval_split).batch(params['batch_size']).prefetch(2)
-        if self.in_memory:
-            whole = self._examples('train').batch(self.num_train)
-            return pipeline.ordered_batches(whole, self.num_train, params, input_context, self._augmentation(params))
-        pipelines = input_context.num_input_pipelines if input_context else 1
-        pipeline_id = input_context.input_pipeline_id if input_context else 0
-        split = tfds.even_splits('train', n=pipelines)[pipeline_id]
-        return pipeline.streamed_batches(
-            self._examples(split, shuffle_seed=params['seed'] + params['start_step']),
-            params,
-            input_context,
-            self._augmentation(params),
-        )
-
-    def eval_examples(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The examples of an evaluation, in its order: (uint8 [height, width, channels], label)."""
-        for features, label in self._examples(self.eval_split).as_numpy_iterator():
-            yield features['image'], label
-
-    def class_name(self, label: int) -> str:
-        """The name of a class."""
-        return self.builder.info.features[self._label].int2str(label)
-
-    def counts(self) -> dict[str, int]:
-        """The entries of metrics.jsonl about the data: none."""
-        return {}
-
-    def _augmentation(self, params: Mapping[str, Any]) -> pipeline.Change | None:
-        pixels, degrees, zoom = (params.get(name, 0) for name in ('shift_pixels', 'turn_degrees', 'zoom'))
-        if not (pixels or degrees or zoom):
-            return None
-
-        def change(batch: Structure, positions: tf.Tensor) -> Structure:
-            features, labels = batch
-            images = features['image']
-            if degrees or zoom:
-                images = augment.turn(images, positions, self.num_train, params['seed'], degrees, zoom)
-            if pixels:
-                images = augment.shift(images, positions, self.num_train, params['seed'], pixels)
-            images.set_shape([None, *self.image_shape])
-            return {'image': images}, labels
-
-        return change
-
-    def _examples(self, split: 'str | tfds.core.ReadInstruction', shuffle_seed: int | None = None) -> tf.data.Dataset:
-        shuffle = shuffle_seed is not None
-        data = self.builder.as_dataset(
-            split=split,
-            shuffle_files=shuffle,
-            read_config=tfds.ReadConfig(
-                shuffle_seed=shuffle_seed,
-                shuffle_reshuffle_each_iteration=shuffle,
-                enable_ordering_guard=not shuffle,
-                try_autocache=False,
-            ),
-        )
-        return data.map(lambda example: ({'image': example[self._image]}, example[self._label]), num_parallel_calls=2)
 
 
 @functools.cache

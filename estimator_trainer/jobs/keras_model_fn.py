@@ -20,7 +20,7 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
     def model_fn(features: Tensors, labels: Tensors, mode: Mode, params: Params) -> EstimatorSpec:
         import tensorflow as tf
 
-        from estimator_trainer.jobs import legacy_optimizers, losses
+        from estimator_trainer.jobs import losses, optimizers
 
         modes = tf.estimator.ModeKeys
         model = make_model(params)
@@ -48,7 +48,7 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
             )
 
         step = tf.compat.v1.train.get_global_step()
-        optimizer, rate = legacy_optimizers.equivalent(parts.make_optimizer(params), step)
+        optimizer, rate = optimizers.of_estimator(parts.make_optimizer(params), step)
         tf.compat.v1.summary.scalar('learning_rate', rate)
         loss = losses.of_replica(of_examples, penalty)
         # Updates such as the averages of a BatchNormalization. In a graph Keras does not run them by itself.

@@ -2,11 +2,12 @@
 
 import tensorflow as tf
 
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.compat.patches.optimizer_parts import Momentum
 from estimator_trainer.jobs import schedules
 from estimator_trainer.jobs.job_types import KerasOptimizer, Params
 
-__all__ = ['Momentum', 'Rate', 'make']
+__all__ = ['Momentum', 'Rate', 'make', 'of_estimator']
 
 _legacy = tf.keras.optimizers.legacy
 _ADAM_EPSILON = 1e-8  # of tf.compat.v1.train.AdamOptimizer; Keras's is 1e-7
@@ -20,6 +21,39 @@ def make(name: str, params: Params) -> KerasOptimizer:
     if name == 'momentum':
         return Momentum(rate, momentum=0.9)
     return _legacy.SGD(rate)
+
+
+def of_estimator(optimizer: KerasOptimizer, step: tf.Tensor) -> tuple['tf.compat.v1.train.Optimizer', tf.Tensor]:
+    """Makes the optimizer of tf.compat.v1.train that computes the same. Its slots are in Estimator's checkpoints.
+
+    Args:
+        optimizer: one of tf.keras.optimizers.legacy, or Momentum. It is not changed.
+        step: the global step.
+
+    Returns:
+        The optimizer, and its learning rate at this step.
+
+    Raises:
+        ValueError: there is no such optimizer.
+    """
+    v1 = tf.compat.v1.train
+    hyper = optimizer_parts.settings(optimizer)  # to read its attributes would make variables
+    rate = hyper['learning_rate']
+    rate = rate(step) if callable(rate) else tf.convert_to_tensor(rate, tf.float32)
+    kind: type | None = type(optimizer)
+    if optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm or optimizer_parts.decay(optimizer):
+        kind = None
+    if kind is _legacy.Adam and not optimizer.amsgrad:
+        return v1.AdamOptimizer(rate, hyper['beta_1'], hyper['beta_2'], optimizer.epsilon), rate
+    if kind is Momentum:
+        return v1.MomentumOptimizer(rate, hyper['momentum']), rate
+    if kind is _legacy.SGD and not optimizer_parts.has_momentum(optimizer):
+        return v1.GradientDescentOptimizer(rate), rate
+    raise ValueError(
+        f'make_optimizer gives {optimizer.get_config()}, for which tf.compat.v1.train has no equal: give '
+        'the job a model_fn of its own, or use tf.keras.optimizers.legacy.Adam or SGD, without clipping '
+        'and decay, or estimator_trainer.jobs.optimizers.Momentum.'
+    )
 
 
 class Rate(tf.keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]  # the class has no types

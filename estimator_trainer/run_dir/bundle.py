@@ -12,8 +12,30 @@ from typing import Any, BinaryIO, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from estimator_trainer.run_dir import bundle_protos, sstable
+from estimator_trainer.run_dir import sstable
+from estimator_trainer.run_dir.protos import FIXED32, INT32, INT64, MANY, ONE, classes
 
+# tensorflow/core/protobuf/tensor_bundle.proto describes the messages.
+_CLASSES = classes(
+    'estimator_trainer.bundle',
+    {
+        'Dim': [('size', 1, INT64, ONE)],
+        'Shape': [('dim', 2, 'Dim', MANY)],
+        'Extent': [('start', 1, INT64, ONE), ('length', 2, INT64, ONE)],  # `length` may be there or not
+        'Slice': [('extent', 1, 'Extent', MANY)],
+        'BundleHeader': [('num_shards', 1, INT32, ONE)],
+        'BundleEntry': [
+            ('dtype', 1, INT32, ONE),  # a number of the enumeration DataType
+            ('shape', 2, 'Shape', ONE),
+            ('shard_id', 3, INT32, ONE),
+            ('offset', 4, INT64, ONE),
+            ('size', 5, INT64, ONE),
+            ('crc32c', 6, FIXED32, ONE),  # masked, of the bytes
+            ('slices', 7, 'Slice', MANY),
+        ],
+    },
+)
+BundleHeader, BundleEntry = _CLASSES['BundleHeader'], _CLASSES['BundleEntry']
 _HEADER = b''
 _NOT_NUMBERS = (7, 20, 21)  # DT_STRING, DT_RESOURCE, DT_VARIANT
 _SLICE = b'\x00'  # begins the key of a slice; names of tensors do not begin so
@@ -40,15 +62,15 @@ def read(prefix: str) -> Bundle:
         ValueError: the index is damaged.
         OSError: it cannot be read.
     """
-    header, tensors, slices = bundle_protos.BundleHeader(), {}, []
+    header, tensors, slices = BundleHeader(), {}, []
     try:
         for key, value in sstable.entries(f'{prefix}.index'):
             if key == _HEADER:
-                header = bundle_protos.BundleHeader.FromString(value)
+                header = BundleHeader.FromString(value)
             elif key.startswith(_SLICE):
-                slices.append(bundle_protos.BundleEntry.FromString(value))
+                slices.append(BundleEntry.FromString(value))
             else:
-                tensors[key.decode()] = bundle_protos.BundleEntry.FromString(value)
+                tensors[key.decode()] = BundleEntry.FromString(value)
     except DecodeError as error:
         raise ValueError(f'it does not describe tensors ({error})') from error
     return Bundle(max(1, header.num_shards), tensors, tuple(slices))

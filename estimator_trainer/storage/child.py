@@ -13,7 +13,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.lifecycle import ending as task_ending
 from estimator_trainer.run_dir import protocol
-from estimator_trainer.storage import send_speed, sender, store, stored_ending
+from estimator_trainer.storage import send_speed, sender, store
 from estimator_trainer.storage.follow import Follower
 from estimator_trainer.storage.lease import Lease, NoLease
 from estimator_trainer.storage.mirror import Mirror
@@ -40,7 +40,7 @@ def run(
 ) -> int:
     """Runs the child, and sends what it writes. The exit code."""
     patience = config.max_unpushed_secs if share.lease else math.inf
-    speed = send_speed.SendSpeed(config.grace_secs, stored_ending.child_grace_secs(config.grace_secs))
+    speed = send_speed.SendSpeed(config.grace_secs, send_speed.child_grace_secs(config.grace_secs))
     with sender.Sender(to, own_lease, patience, speed) as sending, following:
         given = environment(environ, config, folder, share, own_lease)
 
@@ -56,7 +56,7 @@ def run(
         while sending.is_at_work() and not relay.time_is_up() and time.monotonic() < until:
             time.sleep(_LOOK_SECS)
         all_sent = sending.all_sent or not share.lease
-        code = stored_ending.exit_code(trainer, all_sent, sending.verdict, following.verdict)
+        code = exit_code(trainer, all_sent, sending.verdict, following.verdict)
         text = _end(config.model_dir, folder, to, sending, code, share)
         if sending.all_sent:
             if not code or to.newest:  # else the last line is the error
@@ -90,6 +90,25 @@ def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[],
         while relay.pending:
             child.send(relay.pending.pop(0))
     return code if code >= 0 else 128 - code
+
+
+def exit_code(trainer: int, all_sent: bool, verdict: sender.RunEnd | None, starved: sender.RunEnd | None = None) -> int:
+    """The exit code of a run in a store. Pure.
+
+    Args:
+        trainer: the exit code of the trainer.
+        all_sent: the store holds all that the run has written.
+        verdict: of what sends.
+        starved: of what fetches while the run lives.
+    """
+    if verdict and verdict.code == exit_codes.MODEL_DIR_TAKEN:
+        return verdict.code
+    permanent = trainer != exit_codes.OK and not exit_codes.retryable(trainer)
+    if all_sent and starved and exit_codes.was_stopped(trainer):
+        return starved.code
+    if all_sent or permanent:
+        return trainer
+    return verdict.code if verdict else exit_codes.NOT_SENT
 
 
 def environment(

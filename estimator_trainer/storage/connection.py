@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from estimator_trainer.config import urls
@@ -19,6 +19,16 @@ _RETRIES, _RETRY_SECS = 2, 10  # within one operation; the sender tries again la
 # obstore asks for credentials anew five minutes before the end that it is told, and boto3 renews those of a role when
 # fewer than fifteen minutes are left: what obstore has been given is then always valid.
 _CREDENTIALS_TTL = datetime.timedelta(minutes=10)
+_GOOGLE = (
+    *('GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_SERVICE_ACCOUNT', 'GOOGLE_SERVICE_ACCOUNT_PATH'),
+    'GOOGLE_SERVICE_ACCOUNT_KEY',
+)
+_GCLOUD = '~/.config/gcloud/application_default_credentials.json'
+_AZURE_ACCOUNT = 'AZURE_STORAGE_ACCOUNT_NAME'
+_AZURE = (
+    *('AZURE_STORAGE_ACCOUNT_KEY', 'AZURE_STORAGE_SAS_TOKEN', 'AZURE_STORAGE_SAS_KEY', 'AZURE_STORAGE_TOKEN'),
+    *('AZURE_CLIENT_SECRET', 'AZURE_FEDERATED_TOKEN_FILE'),
+)
 
 
 def connect(url: str, environ, flag: str = '--model_dir') -> Store:
@@ -156,3 +166,45 @@ def _s3(url: str, environ, flag: str) -> tuple[dict, str]:
         )
     options = {'region': session.region_name or 'us-east-1', **({'endpoint': endpoint} if endpoint else {})}
     return {'credential_provider': provider, **options}, endpoint
+
+
+def installed(environ: Mapping[str, str]) -> Iterator[str]:
+    """One line for each kind of store, for `doctor`: its package, and where its credentials are. No store is asked."""
+    for extra in dict.fromkeys(urls.EXTRAS.values()):
+        schemes = ', '.join(f'{scheme}://' for scheme, own in urls.EXTRAS.items() if own == extra)
+        missing = missing_package(extra)
+        if missing:
+            yield f'--model_dir {schemes}: {missing} is missing: pip install "estimator-trainer[{extra}]"'
+        else:
+            yield f'--model_dir {schemes}: installed; {_CREDENTIALS[extra](environ)}'
+
+
+def _of_aws(environ) -> str:
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        found = boto3.Session().get_credentials()  # may ask the machine for its role, for about 2 s
+    except BotoCoreError as error:
+        return f'the configuration of AWS is wrong: {error}'
+    variable, endpoint = s3_endpoint(environ)
+    at = f'; server: {endpoint.rpartition("@")[2]} ({variable})' if endpoint else "; server: Amazon's"
+    return (f'credentials: {found.method}' if found else 'no credentials found') + at
+
+
+def _of_google(environ) -> str:
+    given = [name for name in _GOOGLE if environ.get(name)]
+    if given:
+        return f'credentials: {given[0]}'
+    return f'credentials: {_GCLOUD}' if os.path.exists(os.path.expanduser(_GCLOUD)) else _OF_MACHINE
+
+
+def _of_azure(environ) -> str:
+    if not environ.get(_AZURE_ACCOUNT):
+        return f'{_AZURE_ACCOUNT} is not set'
+    given = [name for name in _AZURE if environ.get(name)]
+    return f'credentials: {given[0]}' if given else _OF_MACHINE
+
+
+_OF_MACHINE = 'no credentials found but those that the machine may have, which a run asks for'
+_CREDENTIALS = {'s3': _of_aws, 'gcs': _of_google, 'azure': _of_azure}

@@ -17,14 +17,16 @@ from multiprocessing import TimeoutError as NotYet
 from multiprocessing.pool import ThreadPool
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import locks, metrics_log, removal
-from estimator_trainer.storage import lease, names, run_locks
+from estimator_trainer.run_dir import file_names, locks, metrics_log, removal, status_file
+from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.storage import lease, names
 from estimator_trainer.storage.needs import Need, Needs
 from estimator_trainer.storage.store import Object, ObjectChanged, Store, StoreUnavailable, Version
 
 _AT_ONCE = 8  # requests
 _TRIES = 5
 _SAID_BYTES, _SAID_SECS = 32 << 20, 10  # what takes longer is said
+_SAME_SECS = 60  # files of one run may be so far apart
 
 
 class _Changed(Exception):
@@ -205,7 +207,7 @@ class Copy:
         found = self._store.read(names.LEASE) if names.LEASE in objects else None
         if found is None or not lease.is_held(found[0], time.time() - objects[names.LEASE].modified):
             return
-        for name in run_locks.held(self.folder):
+        for name in _held_locks(self.folder):
             self._locks.enter_context(locks.Lock(os.path.join(self.folder, name))).take()
 
 
@@ -222,6 +224,19 @@ def files_below(folder: str) -> list[str]:
         for at, _, files in os.walk(folder)
         for name in files
     ]
+
+
+def _held_locks(folder: str) -> list[str]:
+    """The locks that a run's processes hold, by its files, because a store has no locks: that of the trainer, and that
+    of a supervisor, unless status.json is of an earlier run."""
+    run = RunFolder(folder)
+    is_new = _time(run.status) >= _time(run.training) - _SAME_SECS
+    supervised = run.status and run.status.get('state') not in status_file.ENDS and is_new
+    return [file_names.TRAINER_LOCK, *([file_names.SUPERVISOR_LOCK] if supervised else [])]
+
+
+def _time(entry: Mapping) -> float:
+    return float(entry['time']) if type(entry.get('time')) in (int, float) else 0.0
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

@@ -1,4 +1,7 @@
-"""Fetches, for as long as a run lives, what other tasks send to the store and the task of this folder reads."""
+"""Fetches, for as long as a run lives, what other tasks send to the store and the task of this folder reads.
+
+`SignOfLife` says how an evaluator sees that the chief lives.
+"""
 
 import contextlib
 import json
@@ -10,11 +13,10 @@ import time
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
-from estimator_trainer.run_dir import files, protocol, removal
+from estimator_trainer.run_dir import files, protocol, removal, training_file
 from estimator_trainer.storage import fetch, names, snapshot
 from estimator_trainer.storage.sender import REFUSED_SECS, Patience, RunEnd
 from estimator_trainer.storage.share import Share
-from estimator_trainer.storage.sign_of_life import SignOfLife, is_over
 from estimator_trainer.storage.store import Store, StoreError, Version
 
 _OF_CHECKPOINT = removal.Named(names.PART.pattern)
@@ -25,6 +27,48 @@ _LIFE_SECS = 1  # between two signs of life while the store does not answer
 _LONG_SECS = 3  # a look that takes longer fetches a checkpoint, or waits for the store
 _LONGEST_PAUSE_SECS = 10  # when the store has failed
 _KEPT = 2  # checkpoints: the newest, and the one that may be evaluated now
+
+
+class SignOfLife:
+    """What an evaluator gets as training.json: the chief's, joined with its lease. Pure: time is an argument.
+
+    If training.json does not change for --lost_peer_secs, an evaluator takes the chief for lost. In the store that file
+    changes more rarely, and not at all while a large checkpoint is sent. But the chief's lease is renewed for as long
+    as the chief lives. So the evaluator's training.json changes when the lease does.
+
+    Args:
+        fresh_secs: a chief whose lease had not changed for so long when it was last looked at may be gone.
+    """
+
+    def __init__(self, fresh_secs: float):
+        self._fresh_secs = fresh_secs
+        self._training: dict = {}
+        self._lease: tuple = ()  # the one heard last: token, beat
+        self._heard_at = self._changed_at = 0.0
+        self._beat, self._lives = 0, False
+
+    def hear(self, lease: dict, training: dict, now: float) -> None:
+        """What the store has: first the lease was read, then training.json.
+
+        A training.json of another generation than the lease's is one that an earlier chief has left: it tells of no
+        life.
+        """
+        beat = lease.get('token'), lease.get('beat')
+        is_current = bool(lease.get('gang')) and training.get('generation') == lease['gang']
+        self._lives = is_current and not _is_over(training)
+        if beat != self._lease:
+            self._changed_at = now
+            self._beat += self._lives
+        self._training, self._lease, self._heard_at = training, beat, now
+
+    def wait(self) -> None:
+        """Nothing can be heard now, for a reason that is not the chief's."""
+        if self._lives and self._heard_at - self._changed_at < self._fresh_secs:
+            self._beat += 1
+
+    def content(self) -> dict:
+        """What training.json is to hold; {}: nothing is known yet."""
+        return {**self._training, 'beat': self._beat} if self._lives else self._training
 
 
 class Follower:
@@ -78,14 +122,14 @@ class Follower:
         lease, training = (self._json(names.LEASE), self._json(names.TRAINING)) if self._evaluates else ({}, {})
         source = self._share.follows_checkpoint
         has_checkpoint = source is None or self._follow_checkpoint(source)
-        logs_are_due = is_over(training) or self._clock() >= self._logs_at
+        logs_are_due = _is_over(training) or self._clock() >= self._logs_at
         for name in self._share.follows:
             if logs_are_due or not names.is_log(name):
                 self._follow(name)
         if logs_are_due:
             self._logs_at = self._clock() + _LOGS_SECS
         self._looked_at = self._clock()
-        if self._evaluates and (has_checkpoint or not is_over(training)):
+        if self._evaluates and (has_checkpoint or not _is_over(training)):
             with self._lock:
                 self._life.hear(lease, training, self._clock())
                 self._write_training()
@@ -209,3 +253,8 @@ def _write(path: str, content: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with files.replacing(path) as temporary, files.create(temporary, 'wb') as file:
         file.write(content)
+
+
+def _is_over(training: dict) -> bool:
+    """Whether training has ended or was stopped, says training.json."""
+    return training.get('state') in (training_file.ENDED, training_file.STOPPED)

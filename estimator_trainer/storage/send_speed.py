@@ -1,4 +1,4 @@
-"""How long checkpoints take to send, and whether that is short enough after SIGTERM. Pure."""
+"""How --grace_secs is divided, how long checkpoints take to send, and whether that is short enough. Pure."""
 
 import math
 from typing import NamedTuple
@@ -40,6 +40,11 @@ class SendSpeed:
                 True,
             )
         return (f'{what}; SIGTERM leaves at least {self._to_send} s for that', False) if first else (None, False)
+
+
+def child_grace_secs(grace_secs: int) -> int:
+    """Of --grace_secs, what the trainer gets to save. The rest is for sending."""
+    return max(1, grace_secs * 3 // 5)
 
 
 def expectation(grace_secs: int, to_save: int, size: int, secs: float) -> str:

@@ -24,7 +24,6 @@ from estimator_trainer.storage import (
     send_speed,
     signals,
     store,
-    stored_ending,
 )
 from estimator_trainer.storage.share import Share
 from estimator_trainer.this_process import log
@@ -41,7 +40,7 @@ def trainer_flags(config: TrainerConfig, environ, share: Share = _ALL) -> list[s
     return [
         f'--model_dir={mirror.run_folder(scratch)}',
         '--scratch_dir=',
-        f'--grace_secs={stored_ending.child_grace_secs(config.grace_secs)}',
+        f'--grace_secs={send_speed.child_grace_secs(config.grace_secs)}',
     ]
 
 
@@ -156,7 +155,7 @@ def _fetch(
     following = follow.Follower(remote, folder, share, config)
     relay.wait_for(lambda: _patiently(following.begin))
     fetched += following.fetched_bytes
-    to_save = stored_ending.child_grace_secs(config.grace_secs)
+    to_save = send_speed.child_grace_secs(config.grace_secs)
     expected = send_speed.expectation(config.grace_secs, to_save, fetched, time.monotonic() - began)
     _log.info(
         '%s: %s, %s fetched; works in %s; %s',

@@ -164,10 +164,10 @@ def _protobuf(tensorflow) -> list:
 def _remote_files() -> list:
     """Which URLs the trainer and TensorFlow's own files take here."""
     from estimator_trainer.compat import remote_files
-    from estimator_trainer.storage import here
+    from estimator_trainer.storage import connection
 
     compat.prepare()
-    return [*here.report(os.environ), *remote_files.report(os.environ, compat.tensorflow_version())]
+    return [*connection.installed(os.environ), *remote_files.report(os.environ, compat.tensorflow_version())]
 
 
 def _tensorboard() -> None:

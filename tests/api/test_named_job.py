@@ -8,7 +8,7 @@ import types
 import pytest
 
 from estimator_trainer import jobs
-from estimator_trainer.api import named_job
+from estimator_trainer.api import call_flags
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import Job, mnist
 
@@ -19,15 +19,15 @@ def model_fn(features, labels, mode, params):
 
 @pytest.mark.parametrize('name', ['mnist', 'a.b:c', pathlib.Path('x.pkl')])
 def test_a_name_is_taken_as_it_is(name):
-    assert named_job.value(name, '/no/folder') == str(name)
+    assert call_flags.job_name(name, '/no/folder') == str(name)
 
 
 def test_a_job_of_a_module_is_named():
-    assert named_job.value(mnist.job, '/no/folder') == 'estimator_trainer.jobs.mnist:job'
+    assert call_flags.job_name(mnist.job, '/no/folder') == 'estimator_trainer.jobs.mnist:job'
 
 
 def test_a_job_that_no_module_holds_is_written(tmp_path):
-    path = named_job.value(Job(model_fn=model_fn, params={'a': 1}), str(tmp_path))
+    path = call_flags.job_name(Job(model_fn=model_fn, params={'a': 1}), str(tmp_path))
     assert os.path.dirname(path) == str(tmp_path) and jobs.load(path).params == {'a': 1}
 
 
@@ -36,7 +36,7 @@ def test_a_module_that_cannot_be_imported_anew_names_nothing(tmp_path, monkeypat
     module = types.ModuleType(name)
     module.job = Job(model_fn=model_fn)
     monkeypatch.setitem(sys.modules, name, module)
-    assert named_job.value(module.job, str(tmp_path)).endswith('.pkl')
+    assert call_flags.job_name(module.job, str(tmp_path)).endswith('.pkl')
 
 
 def test_a_module_of_a_file_that_another_one_hides(tmp_path, monkeypatch):
@@ -44,16 +44,16 @@ def test_a_module_of_a_file_that_another_one_hides(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     import u_hidden
 
-    assert named_job.value(u_hidden.job, '') == 'u_hidden:job'
+    assert call_flags.job_name(u_hidden.job, '') == 'u_hidden:job'
     other = tmp_path / 'other'
     other.mkdir()
     (other / 'u_hidden.py').touch()
     monkeypatch.syspath_prepend(str(other))
-    assert named_job.value(u_hidden.job, str(tmp_path)).endswith('.pkl')
+    assert call_flags.job_name(u_hidden.job, str(tmp_path)).endswith('.pkl')
     sys.modules.pop('u_hidden')
 
 
 @pytest.mark.parametrize('job', [None, 5, model_fn])
 def test_what_is_no_job(job):
     with pytest.raises(UsageError, match='give an estimator_trainer.Job, or a name'):
-        named_job.value(job, '')
+        call_flags.job_name(job, '')

@@ -5,7 +5,7 @@ import importlib.metadata
 import pytest
 
 from estimator_trainer.compat import remote_files
-from estimator_trainer.storage import connection, here
+from estimator_trainer.storage import connection
 
 NOWHERE = {
     'AWS_EC2_METADATA_DISABLED': 'true',
@@ -62,7 +62,7 @@ def credentials_of(monkeypatch, tmp_path, **environ):
     for name in ('AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_PROFILE', 'AWS_ENDPOINT_URL'):
         if name not in environ:
             monkeypatch.delenv(name, raising=False)
-    return [line.partition(': ')[2] for line in here.report({**NOWHERE, **environ})]
+    return [line.partition(': ')[2] for line in connection.installed({**NOWHERE, **environ})]
 
 
 def test_no_credentials(monkeypatch, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
-from estimator_trainer.storage import names, send_speed, stored_ending
+from estimator_trainer.storage import child, names, send_speed
 from estimator_trainer.storage.sender import Patience, RunEnd
 from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
@@ -113,17 +113,17 @@ def test_a_store_that_refuses_ends_the_run_soon():
     ],
 )
 def test_exit_codes(trainer, all_sent, verdict, code):
-    assert stored_ending.exit_code(trainer, all_sent, verdict) == code
+    assert child.exit_code(trainer, all_sent, verdict) == code
 
 
 def test_an_evaluator_that_could_fetch_nothing_says_so():
     starved = RunEnd(exit_codes.FILES_AWAY, 'no answer')
-    assert stored_ending.exit_code(exit_codes.TERMINATED, True, None, starved) == exit_codes.FILES_AWAY
-    assert stored_ending.exit_code(exit_codes.FAILED, True, None, starved) == exit_codes.FAILED
+    assert child.exit_code(exit_codes.TERMINATED, True, None, starved) == exit_codes.FILES_AWAY
+    assert child.exit_code(exit_codes.FAILED, True, None, starved) == exit_codes.FAILED
 
 
 def test_the_trainer_gets_a_part_of_the_grace_period():
-    assert [stored_ending.child_grace_secs(secs) for secs in (1, 2, 25, 100)] == [1, 1, 15, 60]
+    assert [send_speed.child_grace_secs(secs) for secs in (1, 2, 25, 100)] == [1, 1, 15, 60]
 
 
 def test_the_first_checkpoint_says_how_long_it_took_to_send_and_a_slow_one_is_warned_of():

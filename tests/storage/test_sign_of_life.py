@@ -2,7 +2,7 @@
 
 import pytest
 
-from estimator_trainer.storage.sign_of_life import SignOfLife
+from estimator_trainer.storage.follow import SignOfLife
 
 TRAINING = {'state': 'training', 'generation': 'g1', 'step': 5, 'beat': 70}
 

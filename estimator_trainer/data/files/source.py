@@ -12,9 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.data.files import csv_rows, index, listing, parsing
-from estimator_trainer.data.files.bad_examples import Tolerance
 from estimator_trainer.data.files.interfaces import Parser, Store
 from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.files.unreadable import Tolerance
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import whole_copies
 from estimator_trainer.data.remote.paths import RemotePath

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.tools.assess import knowledge, tf_names, unsharded_inputs, uses
+from estimator_trainer.tools.assess import knowledge, source_files, tf_names, uses
 from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS, TF1, KnowledgeEntry
 from estimator_trainer.tools.assess.source_files import SourceFile
 from estimator_trainer.tools.assess.uses import Use
@@ -163,7 +163,7 @@ def _assess(sources: Sequence[SourceFile], found: Mapping[SourceFile, Sequence[U
             findings += [CodeFinding(source.path, source.place(use.line), use.line, *one) for one in judged]
             other += not judged and use.name.startswith('tf.')
         entry = knowledge.entry('input_fn that shards nothing')
-        for name, line in unsharded_inputs.unsharded(source.tree) if several_workers else ():
+        for name, line in source_files.unsharded_input_fns(source.tree) if several_workers else ():
             name = f'{name} without input_context'
             findings.append(CodeFinding(source.path, source.place(line), line, name, NEEDS, entry.here, entry))
     order = {source.path: number for number, source in enumerate(sources)}
@@ -177,7 +177,7 @@ def _folders(source: SourceFile) -> list[str]:
 
 
 def _trains_on_several(source: SourceFile, used: Sequence[Use]) -> bool:
-    if unsharded_inputs.has_cluster(source.tree):
+    if source_files.has_cluster(source.tree):
         return True
     makes = any('.distribute.' in use.name and use.name.endswith('Strategy') for use in used)
     return makes or any(use.name == 'tf.estimator.RunConfig' and 'train_distribute' in use.arguments for use in used)

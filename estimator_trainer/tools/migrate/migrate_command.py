@@ -136,7 +136,7 @@ def _refuse_foreign_run(model_dir: str, shown: Callable[[Any], Any]) -> None:
 
 def _with_tensorflow(values, model_dir, to, shown) -> int:
     from estimator_trainer.run_dir import checkpoints, config_file
-    from estimator_trainer.tools.migrate import to_estimator, to_keras
+    from estimator_trainer.tools.migrate import to_keras
     from estimator_trainer.tools.migrate.canned import estimator_sources
 
     os.environ.pop('TF_CONFIG', None)  # an Estimator would wait for the other tasks that it names
@@ -157,7 +157,7 @@ def _with_tensorflow(values, model_dir, to, shown) -> int:
         return canned.migrate(estimator_sources.of_run(run, checkpoint), to, values.keras_python, shown)
     try:
         if values.from_keras:
-            report = to_estimator.migrate(run, checkpoint, to, values.allow_unmatched)
+            report = to_keras.migrate_back(run, checkpoint, to, values.allow_unmatched)
         else:
             report = to_keras.migrate(
                 run, checkpoint, to, values.allow_unmatched, values.keras_file, values.keras_python

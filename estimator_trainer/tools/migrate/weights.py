@@ -10,6 +10,7 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.jobs import optimizers
 from estimator_trainer.tools.migrate import variable_names
+from estimator_trainer.training import keras_training
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 _STEP = 'global_step'
@@ -180,3 +181,22 @@ def for_estimator(of: KerasJob) -> dict:
     }
     arrays[_STEP] = np.int64(arrays[_STEP])
     return {**arrays, **powers(of)}
+
+
+def write_keras(model_dir: str, keras: KerasJob) -> str:
+    """Writes the model and its optimizer as the newest checkpoint of a model_dir, in the form of `--loop=keras_fit` and
+    `--loop=custom_loop`; its prefix."""
+    manager = tf.train.CheckpointManager(
+        _keras_checkpoint(keras), model_dir, max_to_keep=None, checkpoint_name=keras_training.CHECKPOINT_NAME
+    )
+    return manager.save(checkpoint_number=keras.step)
+
+
+def restore_keras(prefix: str, keras: KerasJob) -> None:
+    """Gives the model and its optimizer the values of such a checkpoint."""
+    _keras_checkpoint(keras).restore(prefix).expect_partial()
+
+
+def _keras_checkpoint(keras: KerasJob) -> tf.train.Checkpoint:
+    optimizer = keras.optimizer
+    return tf.train.Checkpoint(model=keras.model, optimizer=optimizer, global_step=optimizer.iterations)

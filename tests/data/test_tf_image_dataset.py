@@ -1,10 +1,10 @@
-"""data.augment: shifts and turns."""
+"""data.image_dataset: shifts and turns."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data import augment, order
+from estimator_trainer.data import image_dataset, order
 
 HEIGHT, WIDTH, N, SEED = 6, 9, 500, 3
 
@@ -33,7 +33,7 @@ def shifts(positions, pixels, num_examples=N, seed=SEED):
         for down in range(-pixels, pixels + 1)
         for right in range(-pixels, pixels + 1)
     }
-    result = augment.shift(images, tf.constant(positions, tf.int64), num_examples, seed, pixels)
+    result = image_dataset.shift(images, tf.constant(positions, tf.int64), num_examples, seed, pixels)
     return [known[image.tobytes()] for image in result.numpy()]
 
 
@@ -41,7 +41,7 @@ def shifts(positions, pixels, num_examples=N, seed=SEED):
 @pytest.mark.parametrize('channels, pixels', [(1, 1), (3, 2)])
 def test_shape_and_type_stay_and_channels_move_together(dtype, channels, pixels):
     images = marked(4, dtype, channels)
-    result = augment.shift(images, tf.range(4, dtype=tf.int64), N, SEED, pixels).numpy()
+    result = image_dataset.shift(images, tf.range(4, dtype=tf.int64), N, SEED, pixels).numpy()
     assert result.shape == images.shape and result.dtype == dtype
     allowed = {
         moved(images[0], down, right).tobytes()
@@ -75,7 +75,7 @@ def test_the_batch_split_does_not_matter_but_the_seed_does():
 
 
 def turned(images, positions, degrees, zoom, seed=SEED):
-    return augment.turn(images, tf.constant(positions, tf.int64), N, seed, degrees, zoom).numpy()
+    return image_dataset.turn(images, tf.constant(positions, tf.int64), N, seed, degrees, zoom).numpy()
 
 
 def by_numpy(image, angle, size):

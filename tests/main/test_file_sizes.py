@@ -1,0 +1,115 @@
+"""A file is one idea: none is so long that it has several, or so short that a reader opens two for one of them."""
+
+import ast
+import collections
+import functools
+import pathlib
+
+ROOT = pathlib.Path(__file__).parents[2]
+MOST_LINES = 300
+FEW_LINES = 80  # a file below that belongs into its only importer
+
+# Files above MOST_LINES, with the lines that each of them may have. A file may only leave this table, or shrink in it.
+LONG = {
+    'estimator_trainer/this_process/shared_memory.py': 335,
+    'estimator_trainer/training/plan.py': 312,
+    'tests/chaos/alone.py': 325,
+    'tests/chaos/broken.py': 324,
+    'tests/chaos/hostile_forks.py': 334,
+    'tests/compat/test_tf_agreement.py': 330,
+    'tests/compat/test_tf_compat_processes.py': 305,
+    'tests/compat/test_tf_lacks.py': 369,
+    'tests/compat/tf1/test_tf_contrib.py': 398,
+    'tests/config/test_trainer_config.py': 350,
+    'tests/differential/jobs/control_flow.py': 308,
+    'tests/evaluation/test_tf_continuous_evaluation.py': 331,
+    'tests/evaluation/test_tf_evaluation.py': 314,
+    'tests/jobs/test_jobs.py': 431,
+    'tests/lifecycle/test_watchdog.py': 588,
+    'tests/main/test_command_line.py': 311,
+    'tests/run_dir/test_config_file.py': 316,
+    'tests/run_dir/test_run_folder.py': 318,
+    'tests/run_dir/test_tf_checkpoints.py': 470,
+    'tests/storage/google_server.py': 323,
+    'tests/storage/test_mirror.py': 310,
+    'tests/submit/test_kubernetes_objects.py': 479,
+    'tests/submit/test_remote_supervisor.py': 369,
+    'tests/supervisor/test_gang.py': 334,
+    'tests/supervisor/test_supervisor.py': 514,
+    'tests/tf_config/test_refused.py': 487,
+    'tests/tf_config/test_resolvers.py': 726,
+    'tests/this_process/test_isolate.py': 370,
+    'tests/tools/comparison/test_compare.py': 368,
+    'tests/tools/inspection/test_tf_inspect.py': 425,
+    'tests/tools/migrate/test_tf_feature_layers.py': 364,
+    'tests/tools/sweep/test_trial_runner.py': 336,
+    'tests/training/test_tf_accumulated_steps.py': 359,
+    'tests/training/test_tf_failures.py': 314,
+    'tests/training/test_tf_step_loop.py': 420,
+}
+
+# Files below FEW_LINES that one file of their own folder imports, and why they are files of their own.
+SHORT = {
+    'estimator_trainer/data/files/interfaces.py': 'what a new format of files implements',
+    'estimator_trainer/data/files/streamed.py': 'files on a disk are read without the threads and caches of a store',
+    'estimator_trainer/data/mnist_5k.py': 'TFDS writes the name of this module into each data set that it prepares',
+    'estimator_trainer/jobs/keras_model_fn.py': 'jobs/job.py is the contract, which users read; this is no part of it',
+    'estimator_trainer/submit/ray_host.py': 'an actor of Ray runs it on another machine, without its driver',
+    'estimator_trainer/tools/migrate/predictions.py': 'the only part of to_keras.py that knows how a model is served',
+    'estimator_trainer/training/batch_sizes.py': 'pure questions to a data set; training/trainer.py builds trainers',
+    'tf_config/misplaced.py': 'one rule of many; tf_config/reader.py would have 340 lines with it',
+    'tf_config/resolvers/hosts.py': 'each resolver is a file',
+    'tf_config/resolvers/mpi.py': 'each resolver is a file',
+}
+
+
+def _files(*folders):
+    return [path.relative_to(ROOT) for folder in folders for path in sorted((ROOT / folder).rglob('*.py'))]
+
+
+def _length(path):
+    return len((ROOT / path).read_text(encoding='utf-8').splitlines())
+
+
+@functools.cache
+def importers():
+    """Module -> the modules of the packages that import it, or name it in a text."""
+    modules = {_module(path): path for path in _files('estimator_trainer', 'tf_config')}
+    found = collections.defaultdict(set)
+    for module, path in modules.items():
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding='utf-8'))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, f'{path} has a relative import'
+                whole = [f'{node.module}.{alias.name}' for alias in node.names]
+                names = [name if name in modules else node.module for name in whole]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                names = [node.value]
+            for name in set(names) & modules.keys() - {module}:
+                found[name].add(module)
+    return {path: sorted(modules[each] for each in found[module]) for module, path in modules.items()}
+
+
+def _module(path):
+    return '.'.join(path.with_suffix('').parts).removesuffix('.__init__')
+
+
+def test_no_file_is_long():
+    lengths = {str(path): _length(path) for path in _files('estimator_trainer', 'tf_config', 'tests')}
+    long = {path: lines for path, lines in lengths.items() if lines > MOST_LINES and 'third_party' not in path}
+    assert long.keys() == LONG.keys()
+    assert [path for path, lines in long.items() if lines > LONG[path]] == []
+
+
+def test_a_short_file_has_several_importers_or_a_reason():
+    short = {
+        str(path)
+        for path, named_in in importers().items()
+        if path.name != '__init__.py'
+        and len(named_in) == 1
+        and named_in[0].parent == path.parent
+        and _length(path) < FEW_LINES
+    }
+    assert short == SHORT.keys()
