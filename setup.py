@@ -65,6 +65,9 @@ setup(
         'mlflow': ['mlflow-skinny>=3,<4'],  # 3.0 and 3.17 have been run
         'wandb': ['wandb>=0.20,<1'],  # 0.20, 0.28 and 0.31 have been run
         'metrics': ['prometheus-client>=0.17,<1'],  # --metrics_port: the metrics as Prometheus reads them
+        # --secure: keys and certificates, which Python's ssl uses and cannot make. 42 is the first with all that a
+        # strict reader of certificates wants from the builder; 50 has been run.
+        'secure': ['cryptography>=42,<60'],
         # A model_dir in an object store. obstore writes on conditions to each of them by one API; boto3 finds AWS's
         # credentials wherever AWS's own tools do.
         's3': ['obstore>=0.9,<0.13', 'boto3>=1.34,<2'],

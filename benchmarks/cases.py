@@ -290,4 +290,4 @@ CASES = {
     'overhead_small_dnn': Case('The loop around the small DNN', overhead('small_dnn', 'small_dnn_script'), 20_000),
 }
 # Programs of this folder that take turns, and print tables, themselves.
-SCRIPTS = ('all_reduce', 'data_order', 'file_batches', 'flights_baseline', 'import_cost', 'many_tasks')
+SCRIPTS = ('all_reduce', 'data_order', 'file_batches', 'flights_baseline', 'import_cost', 'many_tasks', 'secure_link')

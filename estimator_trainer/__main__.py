@@ -1,5 +1,6 @@
 """`python -m estimator_trainer` and the console script `estimator-trainer`: runs one of the commands."""
 
+import os
 import signal
 import sys
 from typing import NoReturn
@@ -24,6 +25,10 @@ def main() -> NoReturn:
     command = commands.find(name)
     if name != commands.TRAIN:
         sys.exit(_run(command, arguments))
+
+    from estimator_trainer.secure import entering
+
+    entering.begin(os.environ)  # before anything starts a thread
 
     from estimator_trainer.lifecycle import ending
 

@@ -27,6 +27,7 @@ PORT_TAKEN = 198
 MODEL_DIR_TAKEN = 199
 FILES_AWAY = 200
 NOT_SENT = 201
+COMPANION_LOST = 202
 
 MEANINGS = {
     OK: 'done',
@@ -54,6 +55,7 @@ MEANINGS = {
     'store does not answer, the process that prepares the data makes no progress, or tasks see different files',
     NOT_SENT: 'the last checkpoint was saved on this machine, but could not be sent to the store of the model_dir; '
     'the same command on this machine sends it',
+    COMPANION_LOST: "the process that secures this task's port (--secure) has ended or could not start",
 }
 
 # Their meanings name several things. The message of a task that ends so says which one it was.

@@ -13,7 +13,7 @@ from estimator_trainer.lifecycle import ending
 from estimator_trainer.monitoring import task_monitors
 from estimator_trainer.run_dir import ownership
 from estimator_trainer.this_process import allocator, log
-from estimator_trainer.training import dry_run, messages, task_process, what_failed
+from estimator_trainer.training import dry_run, messages, securing, task_process, what_failed
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
@@ -34,8 +34,9 @@ def main(argv, url: str = '') -> int:
         plan = planning.make(config, os.environ)
         if urls.is_url(config.model_dir):
             return _train_in_store(argv, plan)
-        memory = allocator.tune() if config.allocator == 'auto' else allocator.SYSTEM
         task = str(plan.task or task)
+        plan = securing.secured(plan, os.environ, url)
+        memory = allocator.tune() if config.allocator == 'auto' else allocator.SYSTEM
         plan = planning.with_job(plan, early=True)
         plan = dry_run.with_job(plan) if config.dry_run else plan
         messages.warn_of_public_addresses(plan)
@@ -45,12 +46,13 @@ def main(argv, url: str = '') -> int:
             return exit_codes.OK
         for line in lines:
             _log.info('%s', line)
+        securing.connect(plan)
         with task_monitors.monitored(config, task, plan.is_chief, plan.writes_page) as ends:
             return ends(task_process.run(plan))
     except trainer_config.HelpRequested as help_requested:
         print(help_requested)
         return exit_codes.OK
-    except (UsageError, jobs.JobError, ownership.TakenElsewhere, DatasetError) as error:
+    except (UsageError, jobs.JobError, ownership.TakenElsewhere, DatasetError, securing.CannotSecure) as error:
         print(f'error: {error}', file=sys.stderr)
         code = getattr(error, 'exit_code', exit_codes.USAGE)
         ending.record(ending.End(code, str(error)), task, None, os.environ)

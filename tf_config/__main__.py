@@ -1,4 +1,5 @@
-"""python -m tf_config check | show | make: exit code 0, or 64 on a bad TF_CONFIG or argument."""
+"""python -m tf_config check | show | make | probe: exit code 0, or 64 on a bad TF_CONFIG or argument. `probe` ends with
+1 if strangers can use the port."""
 
 import argparse
 import difflib
@@ -12,14 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tf_config import addresses, streams, tables
+from tf_config import addresses, stranger, streams, tables
 from tf_config.cluster import ROLES, STRATEGIES, make, render
 from tf_config.lint import Parsed, TfConfigError, auto_strategy
 from tf_config.resolvers import SOURCES, read_layout, resolve
 
-BAD_USAGE = 64
+BAD_USAGE, EXPOSED = 64, 1
 _READERS = {'check': 'say what is wrong with a TF_CONFIG', 'show': 'print a table of its tasks'}
 _MAKE = "print each task's TF_CONFIG for a new cluster"
+_PROBE = 'say what somebody without a key sees at a port'
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,6 +67,8 @@ def _parser() -> _Parser:
     )
     command.add_argument('--base_port', type=int, default=2222, help='the first port of each host')
     command.add_argument('--format', choices=('exports', 'json'), default='exports')
+    command = commands.add_parser('probe', help=_PROBE, allow_abbrev=False)
+    command.add_argument('address', metavar='HOST:PORT')
     return parser
 
 
@@ -128,6 +132,16 @@ def _make(args: argparse.Namespace) -> str:
     )
 
 
+def _probe(args: argparse.Namespace) -> tuple[str, int]:
+    """The line to print, and the exit code."""
+    problem = addresses.problem(args.address)
+    if problem:
+        raise ValueError(f'address "{args.address}" {problem}')
+    host, _, port = args.address.rpartition(':')
+    seen = stranger.look(host.strip('[]'), int(port))
+    return f'{args.address}: {seen.value}', EXPOSED if seen.is_open else 0
+
+
 def _addresses(hosts: Sequence[str], base_port: int) -> Iterator[str]:
     """Endless addresses, which take the hosts in turn. Raises ValueError on a bad host or port."""
     places = addresses.TakenPlaces()
@@ -148,9 +162,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.command is None:
-        listed = '; '.join(f'{name}: {what}' for name, what in {**_READERS, 'make': _MAKE}.items())
+        listed = '; '.join(f'{name}: {what}' for name, what in {**_READERS, 'make': _MAKE, 'probe': _PROBE}.items())
         parser.error(f'give a command. {listed}')
     try:
+        if args.command == 'probe':
+            text, code = _probe(args)
+            print(text)
+            return code
         print({'check': _check, 'show': _show, 'make': _make}[args.command](args))
     except TfConfigError as error:
         print(error, file=sys.stderr)

@@ -202,6 +202,20 @@ class JobFlags:
     rank: int | None = _cluster(
         None, 'Which entry of --hosts this process is, if no engine says so.', unset="the engine's"
     )
+    secure: str = _cluster(
+        'auto',
+        "Lets only tasks of this run reach TensorFlow's ports: each task has a network of its own, and talks to the "
+        'others by mutual TLS. auto: if tasks are on several machines and it can work, else a line says why not; off; '
+        'required: or the task does not start.',
+        choices=('auto', 'off', 'required'),
+        why="whoever reaches TensorFlow's port runs code in the job; see security.md",
+    )
+    secure_key_file: str = _cluster(
+        '',
+        'The key of the run for --secure, mode 0600, for machines that share no model_dir: the same file on each. The '
+        'chief makes it if it is not there.',
+        unset='.secure.key in the model_dir',
+    )
 
     @property
     def most_steps_per_call(self) -> int | None:

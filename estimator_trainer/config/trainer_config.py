@@ -271,6 +271,7 @@ def _resolved(config: TrainerConfig) -> TrainerConfig:
         model_dir=urls.normal(os.path.expanduser(config.model_dir)),
         data_dir=urls.normal(os.path.expanduser(config.data_dir)),
         data_cache_dir=os.path.expanduser(config.data_cache_dir),
+        secure_key_file=os.path.abspath(os.path.expanduser(config.secure_key_file)) if config.secure_key_file else '',
         track=tuple(map(str, trackers.targets(config.track))),
     )
     checks.refuse_contradictions(config)

@@ -51,6 +51,9 @@ class EvaluatedRun(Protocol):
     @property
     def chief_address(self) -> str | None: ...
 
+    @property
+    def ways(self) -> dict[str, str]: ...
+
 
 class ContinuousEvaluation:
     """Evaluates the checkpoints of a run that other tasks train.
@@ -142,7 +145,7 @@ def evaluate_run(plan: EvaluatedRun, evaluation: 'Evaluation', max_steps: int) -
         TakenElsewhere: a process of another machine evaluates the run.
     """
     config = plan.config
-    greeting = training_watch.greeting_of(plan.chief_address)
+    greeting = training_watch.greeting_of(plan.chief_address, plan.ways)
     watch = training_watch.TrainingWatch(
         max_steps,
         config.join_timeout_secs,

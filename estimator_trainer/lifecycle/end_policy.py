@@ -6,6 +6,7 @@ import signal
 from estimator_trainer import exit_codes
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.lifecycle.peers import SilentPeer
+from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import training_file
 
 # What a task does, beside the states of training.json:
@@ -41,6 +42,7 @@ class TaskState:
         follows: another task received that signal, and this one did not.
         stop_asked_at: when this task learned that it has to stop. The grace period begins here.
         gone: a peer that is lost, or that has never answered.
+    companion_ended: the companion of a secured task has ended.
     """
 
     phase: str
@@ -55,6 +57,7 @@ class TaskState:
     follows: bool = False
     stop_asked_at: float | None = None
     gone: SilentPeer | None = None
+    companion_ended: bool = False
 
 
 def after_signal(state: TaskState, signum: int, now: float) -> TaskState:
@@ -87,7 +90,12 @@ def name_of(state: TaskState, signum: int) -> str:
 
 def decide_end(state: TaskState, bounds: Bounds, now: float) -> End | None:
     """How the task has to end now; None while it may go on."""
-    return _end_by_signal(state, bounds, now) or _end_without_peer(state) or _end_stalled(state, bounds, now)
+    return (
+        _end_by_signal(state, bounds, now)
+        or _end_without_companion(state)
+        or _end_without_peer(state)
+        or _end_stalled(state, bounds, now)
+    )
 
 
 def _end_by_signal(state: TaskState, bounds: Bounds, now: float) -> End | None:
@@ -118,10 +126,33 @@ def _end_by_signal(state: TaskState, bounds: Bounds, now: float) -> End | None:
     )
 
 
+def _end_without_companion(state: TaskState) -> End | None:
+    if not state.companion_ended:
+        return None
+    return End(
+        exit_codes.COMPANION_LOST,
+        'the companion of this task, which connects it with the others (--secure), has ended; restart all tasks: they '
+        'resume',
+    )
+
+
+_CURES = {  # of a peer that somebody else answers for
+    Answer.OTHER_KEY.value: 'see who listens there, and give all tasks the same --model_dir or --secure_key_file',
+    Answer.OTHER_ATTEMPT.value: 'end the tasks of other attempts, and restart all tasks',
+    Answer.OTHER_TASK.value: 'give all tasks the same cluster, in the same order',
+    Answer.NO_TLS.value: 'its log says why; give all tasks the same --secure',
+    Answer.WANTS_TLS.value: 'the first lines of this task say why; give all tasks the same --secure',
+}
+
+
 def _end_without_peer(state: TaskState) -> End | None:
     gone = state.gone
     if gone is None:
         return None
+    if gone.refusal:
+        code = exit_codes.LOST_PEER if gone.ever_seen else exit_codes.NO_PEER
+        text = f'{gone.name} at {gone.address}: {gone.refusal}, for {gone.secs:.0f} s; {_CURES[gone.refusal]}'
+        return End(code, text, peer=gone.name)
     if gone.ever_seen:
         code, what, cure = exit_codes.LOST_PEER, 'has not answered for', 'restart all tasks: they resume'
     else:

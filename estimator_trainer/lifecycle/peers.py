@@ -21,12 +21,14 @@ MOST_A_SECOND = 100  # probes that one task sends, and that one task receives
 
 @dataclasses.dataclass(frozen=True)
 class SilentPeer:
-    """A peer that does not answer. `secs`: since its first failed probe, or since the watch began."""
+    """A peer that does not answer. `secs`: since its first failed probe, or since the watch began. `refusal`: what the
+    last probe was told by whoever answers in its place; '': nothing."""
 
     name: str
     address: str
     ever_seen: bool
     secs: float
+    refusal: str = ''
 
 
 def every_secs(peers: int, askers: int) -> float:
@@ -50,11 +52,14 @@ class _Peer:
     failures: int = 0  # in a row
     closed_since: float | None = None
     ever_seen: bool = False
+    refusal: str = ''
 
     def greets(self) -> None:
-        self.ever_seen, self.failures, self.closed_since = True, 0, None
+        self.ever_seen, self.failures, self.closed_since, self.refusal = True, 0, None, ''
 
-    def fails(self, asked_at: float, refuses: bool) -> None:
+    def fails(self, asked_at: float, answer: Answer) -> None:
+        refuses = answer is Answer.REFUSES or answer.is_refusal
+        self.refusal = answer.value if answer.is_refusal else ''
         if self.ever_seen and not self.failures:
             self.failing_since = asked_at
         self.failures += 1
@@ -68,7 +73,7 @@ class _Peer:
 
     def gone(self, now: float) -> SilentPeer:
         silent = now - self.failing_since if self.failures or not self.ever_seen else 0.0
-        return SilentPeer(self.name, self.address, self.ever_seen, silent)
+        return SilentPeer(self.name, self.address, self.ever_seen, silent, self.refusal)
 
 
 class PeerWatch:
@@ -88,6 +93,7 @@ class PeerWatch:
         any_is_enough: the peers count as lost only when all of them are, and they may come back. A parameter server
             goes on for the workers that are left.
         askers: how many tasks watch these peers.
+        ways: as of probes.Prober.
         probe: addresses -> {address: Answer}, within probes.PROBE_SECS.
         chance: () -> [0, 1).
         now: seconds, monotonic.
@@ -100,13 +106,14 @@ class PeerWatch:
         lost_secs: float,
         any_is_enough: bool = False,
         askers: int = 1,
+        ways: Mapping[str, str] | None = None,
         probe: Callable[[list[str]], dict[str, Answer]] | None = None,
         chance: Callable[[], float] = random.random,
         now: float | None = None,
     ):
         self._join_secs, self._lost_secs = join_secs, lost_secs
         self._any_is_enough = any_is_enough
-        self._probe = probe or probes.Prober(may_move=any_is_enough)
+        self._probe = probe or probes.Prober(may_move=any_is_enough, ways=ways)
         self._every = every_secs(len(peers), askers)
         self._looked_at = began = time.monotonic() if now is None else now
         spread = self._every if self._every > 1 else 0
@@ -130,7 +137,7 @@ class PeerWatch:
             if answer is Answer.GREETS:
                 peer.greets()
             elif answer is not Answer.NOT_ASKED:
-                peer.fails(began, refuses=answer is Answer.REFUSES)
+                peer.fails(began, answer)
         self._count_pause(now - began - probes.PROBE_SECS)
         gone = [peer.gone(now) for peer in self._peers if self._is_gone(peer, now)]
         if self._any_is_enough and len(gone) < len(self._peers):
@@ -175,7 +182,8 @@ class PeerWatch:
         for first in range(0, len(self._peers), MOST_A_SECOND):
             some = self._peers[first : first + MOST_A_SECOND]
             answers = self._probe([peer.address for peer in some])
-            missing += [peer.gone(now) for peer in some if answers[peer.address] in (Answer.REFUSES, Answer.SILENT)]
+            there = (Answer.GREETS, Answer.NOT_ASKED)
+            missing += [peer.gone(now) for peer in some if answers[peer.address] not in there]
         return missing
 
 

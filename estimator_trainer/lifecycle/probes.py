@@ -17,6 +17,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from estimator_trainer.secure import refusals
+from estimator_trainer.secure.refusals import Refusal
+
 PROBE_SECS = 3
 _LATE_ROUNDS, _LATE_SECS = 2, 0.1  # one round to send, one to receive
 _THREADS = 4  # that may wait for the name server at one time
@@ -35,9 +38,28 @@ class Answer(enum.Enum):
     GREETS = 'greets'
     REFUSES = 'refuses'  # the machine answers that nobody listens on the port
     SILENT = 'silent'
+    # Somebody answers, and is not the peer, or does not take this task for one.
+    OTHER_KEY = "refused: another run's key"
+    OTHER_ATTEMPT = 'refused: the key of another attempt'
+    OTHER_TASK = 'refused: another task answers there'
+    NO_TLS = 'refused: it runs without --secure'
+    WANTS_TLS = 'refused: it runs with --secure, and this task without'
     NOT_ASKED = 'not asked'  # this process could not send the probe: it lacks file descriptors, for instance
 
+    @property
+    def is_refusal(self) -> bool:
+        return self.value.startswith('refused: ')
 
+
+_TLS_ALERT = b'\x15\x03'  # how it begins
+_OF_REFUSAL = {  # by the companion of this task
+    Refusal.NOBODY_LISTENS: Answer.REFUSES,
+    Refusal.SILENT: Answer.SILENT,
+    Refusal.OTHER_KEY: Answer.OTHER_KEY,
+    Refusal.OTHER_ATTEMPT: Answer.OTHER_ATTEMPT,
+    Refusal.OTHER_TASK: Answer.OTHER_TASK,
+    Refusal.NO_TLS: Answer.NO_TLS,
+}
 _ERRORS: dict[int | None, Answer] = {
     errno.ECONNREFUSED: Answer.REFUSES,
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL), Answer.NOT_ASKED),
@@ -115,22 +137,25 @@ class Prober:
 
     Args:
         may_move: a server that has greeted may come back with the same name on another machine.
+        ways: address -> the one that is probed in its place.
     """
 
-    def __init__(self, may_move: bool = False, names: Addresses | None = None):
+    def __init__(self, may_move: bool = False, names: Addresses | None = None, ways: Mapping[str, str] | None = None):
         self._may_move, self._names = may_move, names or Addresses()
+        self._ways = ways or {}
         self._greeted: set[str] = set()
 
     def __call__(self, addresses: Iterable[str]) -> dict[str, Answer]:
         """The Answer of each address, within PROBE_SECS."""
-        answers = ask({address: self._names.lookup(address) for address in addresses})
-        for address, (answer, sockaddr) in answers.items():
+        asked = {address: self._ways.get(address, address) for address in addresses}
+        answers = ask({way: self._names.lookup(way) for way in asked.values()})
+        for way, (answer, sockaddr) in answers.items():
             if answer is Answer.GREETS and sockaddr is not None:
-                self._greeted.add(address)
-                self._names.keep(address, sockaddr)
-            elif answer is not Answer.NOT_ASKED and (self._may_move or address not in self._greeted):
-                self._names.renew(address)
-        return {address: answer for address, (answer, _) in answers.items()}
+                self._greeted.add(way)
+                self._names.keep(way, sockaddr)
+            elif answer is not Answer.NOT_ASKED and (self._may_move or way not in self._greeted):
+                self._names.renew(way)
+        return {address: answers[way][0] for address, way in asked.items()}
 
 
 def ask(sockaddrs: Mapping[str, Sequence[tuple]], secs: float = PROBE_SECS) -> dict[str, tuple[Answer, tuple | None]]:
@@ -178,7 +203,8 @@ def _combined(probes: Sequence['_Probe']) -> tuple[Answer, tuple | None]:
         return Answer.GREETS, probes[answers.index(Answer.GREETS)].sockaddr
     if Answer.NOT_ASKED in answers:
         return Answer.NOT_ASKED, None
-    return (Answer.REFUSES if set(answers) == {Answer.REFUSES} else Answer.SILENT), None
+    refusal = next((answer for answer in answers if answer.is_refusal), Answer.SILENT)
+    return (Answer.REFUSES if set(answers) == {Answer.REFUSES} else refusal), None
 
 
 class _Probe:
@@ -187,7 +213,7 @@ class _Probe:
     def __init__(self, sockaddr: tuple):
         self.sockaddr, self.answer = sockaddr, Answer.SILENT
         self.socket: Any = None  # once it connects
-        self._header, self._asked = b'', False
+        self._said, self._asked = b'', False
 
     def step(self, function: Callable[[], int]) -> int:
         """Calls `connect` or `go_on`. Returns the events to wait for; 0: the probe is over, see `answer`."""
@@ -210,12 +236,16 @@ class _Probe:
             self.socket.send(_CLIENT_PREFACE)
             self._asked = True
             return selectors.EVENT_READ
-        more = self.socket.recv(_FRAME_HEADER_BYTES - len(self._header))
-        self._header += more
-        if more and len(self._header) < _FRAME_HEADER_BYTES:
-            return selectors.EVENT_READ
-        if len(self._header) == _FRAME_HEADER_BYTES and self._header[3] == _SETTINGS:
+        more = self.socket.recv(refusals.FRAME_BYTES - len(self._said))
+        self._said += more
+        if len(self._said) >= _FRAME_HEADER_BYTES and self._said[3] == _SETTINGS:
             self.answer = Answer.GREETS
+        elif more and len(self._said) < refusals.FRAME_BYTES:
+            return selectors.EVENT_READ
+        elif refusal := refusals.refusal_in(self._said):
+            self.answer = _OF_REFUSAL[refusal]
+        elif self._said.startswith(_TLS_ALERT):
+            self.answer = Answer.WANTS_TLS
         return 0
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.peers import AwakeClock
@@ -103,9 +103,9 @@ class TrainingWatch:
         return training.get('pid'), training.get('time'), training.get('beat')
 
 
-def greeting_of(address: str | None) -> Callable[[], bool]:
-    """() -> whether the server at 'host:port' answers. Without an address it is always False."""
-    prober = probes.Prober(may_move=True)
+def greeting_of(address: str | None, ways: Mapping[str, str] | None = None) -> Callable[[], bool]:
+    """() -> whether the server at 'host:port' answers. Without an address it is always False. `ways`: as of Prober."""
+    prober = probes.Prober(may_move=True, ways=ways)
     return lambda: prober([address])[address] is Answer.GREETS if address else False
 
 

@@ -35,6 +35,7 @@ class Watchdog:
         task: its name, such as 'worker:1'.
         clock: () -> seconds; by default those in which this process could run (AwakeClock).
         leave: ends the process with an exit code.
+        companion_has_ended: of a secured task.
     """
 
     def __init__(
@@ -44,10 +45,11 @@ class Watchdog:
         environ: Mapping[str, str] = os.environ,
         clock: Callable[[], float] | None = None,
         leave: Callable[[int], object] = ending.leave_now,
+        companion_has_ended: Callable[[], bool] = lambda: False,
     ):
         self._task, self._bounds, self._environ = task, bounds, environ
         self._clock: Callable[[], float] = clock or AwakeClock()
-        self._leave = leave
+        self._leave, self._companion_has_ended = leave, companion_has_ended
         self._lock = threading.RLock()  # guards the state, the peers and the training file
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
         self._state = end_policy.TaskState(training_file.STARTING, since=self._clock())
@@ -226,6 +228,8 @@ class Watchdog:
                 self._ask_for_a_profile()
             else:
                 self._received(signum)
+        if self._companion_has_ended():
+            self._note(companion_ended=True)
         self._end_if_due()
         if self._clock() - self._written_at >= training_file.BEAT_SECS:
             self._write_training_file()

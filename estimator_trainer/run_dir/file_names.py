@@ -19,6 +19,7 @@ GRAPH = 'graph.pbtxt'
 DAMAGED = 'damaged'  # the folder of checkpoints that the trainer has set aside
 TRAINER_LOCK = '.trainer.lock'
 SUPERVISOR_LOCK = '.cluster.lock'
+RUN_KEY = '.secure.key'  # signs the certificates of the tasks, by --secure
 EVALUATOR_LOCK = 'eval/.lock'
 SWEEP, STUDY, SWEEP_LOCK = 'sweep.json', 'study.db', '.sweep.lock'  # in the folder of a sweep
 SWEEP_PAGE = 'sweep.html'

@@ -110,6 +110,11 @@ FILES = (
         'each task',
         'where the records of TFRecord and CSV files begin, if that cannot be written beside these files',
     ),
+    WrittenFile(
+        ('.secure.key',),
+        _CHIEF,
+        'with --secure: the key of the run, which only its user can read; never sent to a store',
+    ),
     WrittenFile(('.trainer.lock',), _CHIEF, 'held by the process that trains here'),
     WrittenFile(
         ('.trainer.lease',), _CHIEF, 'only in an object store: which process trains there; renewed while it lives'

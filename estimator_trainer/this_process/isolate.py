@@ -124,11 +124,15 @@ def _move() -> None:
     with _step('threads'):
         if len(os.listdir('/proc/self/task')) > 1:  # unshare would move one of them
             raise OSError(errno.EINVAL, 'the launcher has more than one')
-    _make(_tried())
+    make(kinds_that_work())
 
 
-def _tried() -> Sequence[str]:
-    """The kinds of namespaces with which a forked child has succeeded."""
+def kinds_that_work() -> Sequence[str]:
+    """The kinds of namespaces with which a forked child has succeeded: what `make` takes.
+
+    Raises:
+      OSError: there are none to be had.
+    """
     reader, writer = os.pipe()
     parent = os.getpid()
     with _step('fork'):
@@ -162,7 +166,7 @@ def _try() -> str:
     why = ''
     for kinds in _ATTEMPTS:
         try:
-            _make(kinds)
+            make(kinds)
             return ' '.join(kinds)
         except PermissionError as error:  # always so for an ordinary user's first attempt
             why = _why(error)
@@ -171,8 +175,8 @@ def _try() -> str:
     return why
 
 
-def _make(kinds: Sequence[str]) -> None:
-    """Moves the calling process into new namespaces with a working `lo`.
+def make(kinds: Sequence[str]) -> None:
+    """Moves the calling process, which has one thread, into new namespaces with a working `lo`.
 
     Raises:
       OSError: it is somewhere in between.

@@ -25,6 +25,13 @@ def tie_to_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def signal_at_parents_end(signum: int) -> None:
+    """In a child that is tied: it gets this signal in place of SIGKILL, to do what is left within a bounded time. Linux
+    only."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
+
+
 def tying(command: tuple[str, ...]) -> tuple[str, ...]:
     """The command line that ties its process to this one and becomes `command`."""
     return (sys.executable, '-IS', os.path.abspath(__file__), str(os.getpid()), *command)

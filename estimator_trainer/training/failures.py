@@ -61,6 +61,8 @@ def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
     if isinstance(error, DatasetError):
         isolated = os.environ.get(protocol.ISOLATED) == '1' and error.exit_code == exit_codes.NO_DATA
         cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''
+        if plan.inside and error.exit_code == exit_codes.NO_DATA:
+            cure = ' A secured task has no network (--secure=off gives it one).'
         return End(error.exit_code, text + cure)
     if isinstance(error, checkpoints.NoGoodCheckpoint):
         return End(exit_codes.DAMAGED, text)

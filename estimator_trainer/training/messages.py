@@ -28,6 +28,8 @@ _ENDED_BY = {
 
 
 def warn_of_public_addresses(plan: Plan) -> None:
+    if plan.inside:
+        return
     for address in addresses.public_addresses(plan.cluster):
         _log.warning(
             'WARNING: %s is a public address: whoever reaches this port runs code in the task; see docs/security.md',

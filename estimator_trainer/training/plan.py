@@ -31,6 +31,7 @@ class Plan:
         notes: what the user should be told of where the cluster comes from.
         job: of --job; None before `with_job`, which leaves out a job that imports TensorFlow until that is there.
         job_params: the job's own params, after --param.
+        inside: the cluster as this task reaches it from a network of its own; None: it has the machine's.
     """
 
     config: TrainerConfig
@@ -40,6 +41,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     job: jobs.Job | None = None
     job_params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    inside: tf_config.Cluster | None = None
 
     @property
     def role(self) -> str:
@@ -57,6 +59,17 @@ class Plan:
         """'host:port'; None where there is no cluster."""
         chief = self.cluster.chief_task
         return self.cluster.address(chief) if chief else None
+
+    @property
+    def reached(self) -> tf_config.Cluster:
+        """The cluster with the addresses that TensorFlow connects to."""
+        return self.inside or self.cluster
+
+    @property
+    def ways(self) -> dict[str, str]:
+        """Address of the cluster -> the address to which this task connects in its place."""
+        inside = self.inside
+        return {self.cluster.address(task): inside.address(task) for task in self.cluster.tasks} if inside else {}
 
     @property
     def name(self) -> str:

@@ -176,6 +176,7 @@ def _peer_watch(plan: Plan) -> peers.PeerWatch:
         config.lost_peer_secs,
         any_is_enough=plan.role == 'ps',
         askers=plan.num_watchers,
+        ways=plan.ways,
     )
 
 
@@ -265,9 +266,9 @@ def _part(plan: Plan, watchdog: Watchdog, evaluation: Evaluation, compared: Firs
             compared.after_training()
     else:
         if plan.config.sync_ps:
-            parameter_server.wait_for_all(plan.cluster.ps, plan.training_index, plan.num_training_tasks, _TRAINED_SECS)
+            parameter_server.wait_for_all(plan.reached.ps, plan.training_index, plan.num_training_tasks, _TRAINED_SECS)
             watchdog.release_peers()
-        parameter_server.tell_left(plan.cluster.ps, plan.training_index, done=not watchdog.stopped_by)
+        parameter_server.tell_left(plan.reached.ps, plan.training_index, done=not watchdog.stopped_by)
     chief_evaluates = not watchdog.stopped_by and not plan.has_evaluator
     if plan.is_chief or not plan.in_sync or not chief_evaluates:
         watchdog.release_peers()  # the chief evaluates alone

@@ -59,7 +59,7 @@ def make_run_configs(plan: Plan, watchdog: watchdogs.Watchdog) -> RunConfigs:
 
     It waits for the other workers; `watchdog` bounds that.
     """
-    for_tensorflow = tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy) if plan.task else None
+    for_tensorflow = tf_config.for_tensorflow(plan.reached, plan.task, plan.strategy) if plan.task else None
     _set_tf_config(None)
     local = _run_config(plan, None)
     _set_tf_config(for_tensorflow)

@@ -8,6 +8,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import ownership
 from estimator_trainer.run_dir.run_folder import RunFolder
+from estimator_trainer.secure import entering
 from estimator_trainer.this_process import forks
 from estimator_trainer.training import plan as planning
 from estimator_trainer.training import what_failed
@@ -26,8 +27,9 @@ def run(plan: planning.Plan) -> int:
     """
     config = plan.config
     bounds = watchdogs.Bounds(config.step_timeout_secs, config.grace_secs)
+    ended = entering.state.companion_has_ended if entering.state else lambda: False
     claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
-    with claim, watchdogs.Watchdog(str(plan.task or 'trainer'), bounds) as watchdog:
+    with claim, watchdogs.Watchdog(str(plan.task or 'trainer'), bounds, companion_has_ended=ended) as watchdog:
         try:
             from estimator_trainer import compat
 

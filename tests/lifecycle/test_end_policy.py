@@ -4,9 +4,11 @@ import signal
 
 import pytest
 
+from estimator_trainer import exit_codes
 from estimator_trainer.lifecycle import end_policy
-from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, TaskState
+from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds, TaskState, decide_end
 from estimator_trainer.lifecycle.peers import SilentPeer
+from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import training_file
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -92,22 +94,22 @@ def test_a_second_signal_ends_at_once(phase, signals, exit_code):
 
 
 def test_the_first_signal_is_kept():
-    state = end_policy.after_signal(TaskState(TRAINING, since=0), TERM, 3)
+    state = end_policy.after_signal(TaskState(training_file.TRAINING, since=0), TERM, 3)
     assert (state.signum, state.hung_up, state.stop_asked_at, state.insisted) == (TERM, False, 3, False)
     state = end_policy.after_signal(state, INT, 4)
     assert (state.signum, state.hung_up, state.stop_asked_at, state.insisted) == (TERM, False, 3, True)
 
 
 def test_sighup_counts_as_sigterm_and_keeps_its_name():
-    state = end_policy.after_signal(TaskState(TRAINING, since=0), HUP, 3)
+    state = end_policy.after_signal(TaskState(training_file.TRAINING, since=0), HUP, 3)
     assert (state.signum, state.hung_up) == (TERM, True)
     assert [end_policy.name_of(state, signum) for signum in (TERM, INT)] == ['SIGHUP', 'Ctrl-C']
-    assert end_policy.name_of(TaskState(TRAINING, since=0), TERM) == 'SIGTERM'
+    assert end_policy.name_of(TaskState(training_file.TRAINING, since=0), TERM) == 'SIGTERM'
 
 
 @pytest.mark.parametrize('signals, follows', [([], True), ([(TERM, 1)], False)])
 def test_a_task_follows_when_only_others_were_told(signals, follows):
-    state = TaskState(TRAINING, since=0)
+    state = TaskState(training_file.TRAINING, since=0)
     for signum, now in signals:
         state = end_policy.after_signal(state, signum, now)
     state = end_policy.after_agreement(state, TERM, 2)
@@ -219,3 +221,20 @@ INSISTS, LATE = dict(signals=[(TERM, 0), (TERM, 3)]), dict(secs=GRACE, signals=[
 )
 def test_messages(phase, known, message):
     assert ends(phase, **known).message == message
+
+
+@pytest.mark.parametrize('refusal', [answer for answer in Answer if answer.is_refusal])
+@pytest.mark.parametrize('seen, code', [(True, exit_codes.LOST_PEER), (False, exit_codes.NO_PEER)])
+def test_a_peer_that_refuses_is_named_as_such_and_not_as_lost(refusal, seen, code):
+    gone = SilentPeer('worker:1', 'b:2222', seen, 12.4, refusal.value)
+    end = decide_end(TaskState(training_file.TRAINING, since=0, gone=gone), Bounds(), now=1)
+    assert end.code == code and end.peer == 'worker:1'
+    assert end.message.startswith(f'worker:1 at b:2222: {refusal.value}, for 12 s; ')
+    assert 'has not answered' not in end.message
+
+
+def test_a_task_ends_with_its_companion():
+    end = decide_end(TaskState(training_file.TRAINING, since=0, companion_ended=True), Bounds(), now=1)
+    assert end.code == exit_codes.COMPANION_LOST
+    assert exit_codes.retryable(end.code)
+    assert 'the companion of this task' in end.message

@@ -13,6 +13,7 @@ import pytest
 
 from estimator_trainer.lifecycle import probes
 from estimator_trainer.lifecycle.probes import Answer
+from estimator_trainer.secure.refusals import Refusal
 from tests.lifecycle.test_host_addresses import names
 from tests.processes import until
 
@@ -248,3 +249,32 @@ def test_a_prober_of_peers_that_may_move_asks_again():
         assert prober([name]) == {name: REFUSES}
         until(lambda: known._threads == 0)
     assert resolves.asked == ['peer'] * 3
+
+
+@pytest.mark.parametrize(
+    'refusal, answer',
+    [
+        (Refusal.NOBODY_LISTENS, REFUSES),
+        (Refusal.SILENT, SILENT),
+        (Refusal.OTHER_KEY, Answer.OTHER_KEY),
+        (Refusal.OTHER_ATTEMPT, Answer.OTHER_ATTEMPT),
+        (Refusal.OTHER_TASK, Answer.OTHER_TASK),
+        (Refusal.NO_TLS, Answer.NO_TLS),
+    ],
+)
+@pytest.mark.parametrize('cut', [17, 9, 1])
+def test_the_companion_of_a_secured_task_says_why_there_is_no_peer(refusal, answer, cut):
+    frame = refusal.frame()
+    with server(frame[:cut], frame[cut:] or b'') as (address, _):
+        assert asked(address) == [answer]
+
+
+def test_a_task_that_is_secured_wants_tls_of_one_that_is_not():
+    with server(b'\x15\x03\x03\x00\x02\x02\x28') as (address, _):
+        assert asked(address) == [Answer.WANTS_TLS]
+
+
+def test_a_peer_is_probed_by_another_way():
+    with server(SETTINGS) as (address, _):
+        address = address.replace('localhost', '127.0.0.1')  # a name would have to be asked for first
+        assert probes.Prober(ways={'host:2222': address})(['host:2222']) == {'host:2222': GREETS}

@@ -13,6 +13,7 @@ ROOMS = (
     'jobs',
     'lifecycle',
     'run_dir',
+    'secure',
     'submit',
     'supervisor',
     'this_process',

@@ -1,4 +1,5 @@
-"""Two hosts for real engines: two network namespaces with a link between them, and nothing else.
+"""Two hosts for real engines: two network namespaces with a link between them, and nothing else. A third one, of
+somebody who has no part in the cluster, has a link to the first host.
 
 They live in a process namespace of their own. Its first process is tied to this one: however a test run ends,
 nothing that was started there outlives it.
@@ -14,11 +15,14 @@ from multiprocessing import connection
 from estimator_trainer.this_process import parent_process
 
 ADDRESSES = ('10.203.8.1', '10.203.8.2')
+FOR_STRANGERS = '10.203.9.1'  # of the first host
+STRANGER = 2
 _TOOLS = ('ip', 'unshare', 'nsenter')
 _START_SECS = 120
 _HOLDER = f"""
 set -e
 unshare --net sleep infinity & other=$!
+unshare --net sleep infinity & stranger=$!
 ip link set lo up
 until ip link add eth0 type veth peer name eth0 netns $other 2>&1; do sleep .05; done
 ip addr add {ADDRESSES[0]}/24 dev eth0
@@ -26,7 +30,13 @@ ip link set eth0 up
 nsenter -t $other -n ip link set lo up
 nsenter -t $other -n ip addr add {ADDRESSES[1]}/24 dev eth0
 nsenter -t $other -n ip link set eth0 up
-echo ready $other
+until ip link add eth1 type veth peer name eth0 netns $stranger 2>&1; do sleep .05; done
+ip addr add {FOR_STRANGERS}/24 dev eth1
+ip link set eth1 up
+nsenter -t $stranger -n ip link set lo up
+nsenter -t $stranger -n ip addr add 10.203.9.2/24 dev eth0
+nsenter -t $stranger -n ip link set eth0 up
+echo ready $other $stranger
 wait
 """
 
@@ -74,16 +84,16 @@ class Hosts:
         except BaseException:
             self._stack.close()
             raise
-        self._other, self._first = said.split()[1], children.split()[0]
+        self._first, self._others = children.split()[0], said.split()[1:]
         return self
 
     def __exit__(self, *exc_info):
         self._stack.close()
 
     def on(self, host: int) -> list:
-        """What a command is wrapped in to run on host 0 or 1."""
+        """What a command is wrapped in to run on host 0 or 1, or where the STRANGER is."""
         there = ['nsenter', '-t', self._first, '-m', '-n', '-p', '--']
-        return there if host == 0 else [*there, 'nsenter', '-t', self._other, '-n', '--']
+        return there if host == 0 else [*there, 'nsenter', '-t', self._others[host - 1], '-n', '--']
 
     def cut(self):
         self._link('down')

@@ -318,14 +318,14 @@ isolate._set_flags = refuse
         'lo up: Operation not permitted',
     ),
     'the child is killed': (
-        'isolate._make = lambda kinds: os.kill(os.getpid(), signal.SIGSYS)',
+        'isolate.make = lambda kinds: os.kill(os.getpid(), signal.SIGSYS)',
         'the attempt: ended without a word',
     ),
     'the child hangs': (
-        'isolate.BOUND_SECS = 0.2\nisolate._make = lambda kinds: signal.pause()',
+        'isolate.BOUND_SECS = 0.2\nisolate.make = lambda kinds: signal.pause()',
         'the attempt: no answer within 0.2 s',
     ),
-    'the child meets a defect': ('isolate._make = lambda kinds: {}[kinds]', "('net',)"),
+    'the child meets a defect': ('isolate.make = lambda kinds: {}[kinds]', "('net',)"),
     'this process is refused what its child was given': (
         """
 parent, call = os.getpid(), isolate._call

@@ -1,0 +1,278 @@
+"""Two tasks, each in a network of its own, on two ports of this machine. They serve an echo in place of TensorFlow."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from multiprocessing import connection
+
+import pytest
+
+import tf_config
+from estimator_trainer import exit_codes
+from estimator_trainer.secure import channel, run_key
+from estimator_trainer.this_process import isolate
+
+TASK = pathlib.Path(__file__).with_name('echo_task.py')
+SECS = 180
+NOBODY = 65534
+PACKAGES = sysconfig.get_path('purelib')  # for an interpreter that does not look there
+ENVIRON = {**os.environ, 'PYTHONPATH': os.pathsep.join((str(TASK.parents[2]), PACKAGES))}
+
+
+def problem():
+    try:
+        isolate.kinds_that_work()
+    except OSError as error:
+        return str(error)
+
+
+pytestmark = pytest.mark.skipif(problem() is not None, reason=f'a network namespace: {problem()}')
+
+
+class EchoTask:
+    """A task that runs until the context ends. `first`: what it says first."""
+
+    def __init__(self, name, cluster, key_file, attempt='', user=None, python=sys.executable):
+        self.address = cluster.address(tf_config.Task(*_split(name)))
+        command = [python, str(TASK), name, tf_config.render(cluster, tf_config.Task(*_split(name)))]
+        command += [str(key_file), attempt, str(os.geteuid() if user is None else user), str(os.getpid())]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
+        )
+        self.errors = []
+        threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
+        self.lines = []
+
+    def start(self):
+        self.first = self._line('problem')
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.process.kill()
+        self.process.wait(SECS)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def _line(self, key):
+        """The next line with this key."""
+        while True:
+            assert connection.wait([self.process.stdout], SECS), self.errors
+            line = self.process.stdout.readline()
+            assert line, self.errors
+            said = json.loads(line)
+            if key in said:
+                return said
+            self.lines.append(said)
+
+    def order(self, key, **order):
+        self.process.stdin.write(json.dumps(order) + '\n')
+        self.process.stdin.flush()
+        return self._line(key)[key]
+
+    def call(self, name, text='hello'):
+        return self.order('answer', call=name, text=text)
+
+    def calls_until(self, expected, name, text='hello'):
+        """Calls until the answer is the expected one: a companion may have to learn the attempt first."""
+        deadline = time.monotonic() + SECS
+        while (answer := self.call(name, text)) != expected:
+            assert time.monotonic() < deadline, (answer, self.errors)
+            time.sleep(0.1)
+
+    def children(self):
+        return [int(path.name) for path in pathlib.Path('/proc').glob('[0-9]*') if _parent_of(path) == self.process.pid]
+
+
+def _split(name):
+    role, _, index = name.partition(':')
+    return role, int(index)
+
+
+def _parent_of(path):
+    with contextlib.suppress(OSError):
+        return int((path / 'stat').read_text().rpartition(')')[2].split()[1])
+
+
+@pytest.fixture
+def cluster():
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(('127.0.0.1', 0))) for _ in range(3)]
+        ports = [each.getsockname()[1] for each in sockets]
+    return tf_config.Cluster(worker=tuple(f'127.0.0.1:{port}' for port in ports))
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    run_key.write(str(tmp_path / 'key'))
+    return tmp_path / 'key'
+
+
+@pytest.fixture
+def started(cluster):
+    """(name, key_file, …) -> a task that has started."""
+    with contextlib.ExitStack() as stack:
+        yield lambda name, *args, **kwargs: stack.enter_context(EchoTask(name, cluster, *args, **kwargs)).start()
+
+
+def place(task):
+    host, _, port = task.address.rpartition(':')
+    return host, int(port)
+
+
+def test_tasks_reach_each_other_and_nobody_else_reaches_them(started, key_file):
+    one, other = (started(f'worker:{index}', key_file, 'a') for index in (0, 1))
+    assert [task.first['problem'] for task in (one, other)] == ['', '']
+    assert len({task.first['net'] for task in (one, other)} | {os.readlink('/proc/self/ns/net')}) == 3
+    assert one.call('worker:1') == other.call('worker:0') == 'hello'
+    text = 'x' * 1_000_000
+    assert one.call('worker:1', text) == text
+
+    other.lines.clear()
+    with socket.create_connection(place(other), 60) as stranger:  # without TLS
+        stranger.sendall(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+        stranger.settimeout(60)
+        assert stranger.recv(100)[:2] == b'\x15\x03'
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(place(other), 60) as raw, context.wrap_socket(raw) as stranger:  # without a key
+        with contextlib.suppress(OSError):
+            stranger.sendall(b'x')
+            assert stranger.recv(100) == b''
+    others = channel.client_context(run_key.RunKey.new().certify('worker:0', run_key.name_of_attempt('a')))
+    others.check_hostname, others.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(place(other), 60) as raw, others.wrap_socket(raw) as stranger:  # with another key
+        with contextlib.suppress(OSError):
+            stranger.sendall(b'x')
+            assert stranger.recv(100) == b''
+    assert one.call('worker:1', 'again') == 'again'
+    assert [line for line in other.lines if line.get('got') != 5] == []  # it has seen none of that
+    assert any('refused 127.0.0.1: no TLS' in line for line in other.errors), other.errors
+
+
+def test_another_key_and_another_attempt_are_refused_and_named(started, key_file, tmp_path):
+    run_key.write(str(tmp_path / 'other'))
+    one = started('worker:0', key_file, 'new')
+    wrong = started('worker:1', tmp_path / 'other', 'new')
+    old = started('worker:2', key_file, 'old')
+    assert one.call('worker:1') == wrong.call('worker:0') == 'OTHER_KEY'
+    assert one.call('worker:2') == old.call('worker:0') == 'OTHER_ATTEMPT'
+    assert any("another run's key" in line for line in one.errors), one.errors
+    assert [line for task in (one, wrong, old) for line in task.lines] == []
+
+
+def test_who_is_not_there_is_told_apart(started, key_file):
+    one, other = (started(f'worker:{index}', key_file, 'a') for index in (0, 1))
+    assert one.call('worker:2') == 'NOBODY_LISTENS'
+    assert one.call('worker:1') == 'hello'
+    other.order('deaf', deaf=1)
+    assert one.call('worker:1') == 'NOBODY_LISTENS'
+
+
+def test_without_an_engine_the_chief_names_the_attempt_and_an_old_task_is_refused(started, key_file):
+    worker = started('worker:1', key_file)
+    assert worker.call('worker:0') == 'NOBODY_LISTENS'
+    chief = started('worker:0', key_file)
+    worker.calls_until('hello', 'worker:0')
+    assert chief.call('worker:1') == 'hello'
+    third = started('worker:2', key_file)
+    third.calls_until('hello', 'worker:1')
+    chief.process.kill()
+    chief.process.wait(SECS)
+    new_chief = started('worker:0', key_file)
+    assert worker.call('worker:0') == new_chief.call('worker:1') == 'OTHER_ATTEMPT'
+
+
+def test_the_task_and_its_companion_end_together(started, key_file):
+    one, other = (started(f'worker:{index}', key_file, 'a') for index in (0, 1))
+    (companion,) = [pid for pid in one.children() if b'companion' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()]
+    assert one.order('ended', alive=1) is False
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # an engine sends them to all processes of a task
+        os.kill(companion, signum)
+    assert other.call('worker:0') == 'hello'
+    os.kill(companion, signal.SIGKILL)
+    deadline = time.monotonic() + SECS
+    while not one.order('ended', alive=1):
+        assert time.monotonic() < deadline
+    assert other.call('worker:0') == 'NOBODY_LISTENS'
+
+    children = other.children()
+    assert len(children) == 2
+    other.process.kill()
+    while any(pathlib.Path(f'/proc/{pid}').exists() for pid in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(place(other), 60)
+
+
+def test_no_process_shows_the_key(started, key_file):
+    one = started('worker:0', key_file, 'a')
+    secret = [line for line in key_file.read_text().splitlines() if line and '-----' not in line]
+    for pid in (one.process.pid, *one.children()):
+        for name in ('cmdline', 'environ'):
+            shown = pathlib.Path(f'/proc/{pid}/{name}').read_bytes().decode(errors='replace')
+            assert not any(line in shown for line in secret)
+            assert 'PRIVATE KEY' not in shown
+    assert 'ESTIMATOR_TRAINER_SECURE' not in pathlib.Path(f'/proc/{one.children()[0]}/environ').read_text()
+
+
+def test_a_taken_port_is_named(started, cluster, key_file):
+    host, _, port = cluster.worker[0].rpartition(':')
+    with socket.create_server(('', int(port))):
+        task = started('worker:0', key_file, 'a')
+    assert task.first == {
+        'problem': f"this task's port is taken by another process: {cluster.worker[0]}",
+        'code': exit_codes.PORT_TAKEN,
+    }
+
+
+def test_a_key_that_cannot_be_used_is_named(started, key_file):
+    key_file.chmod(0o644)
+    task = started('worker:0', key_file, 'a')
+    assert 'others may read the key of the run' in task.first['problem']
+
+
+def python_of_everybody():
+    """An interpreter that an ordinary user can run; None: there is none, as where this one is in root's home."""
+    for python in (sys.executable, '/usr/bin/python3'):
+        with contextlib.suppress(OSError):
+            tried = subprocess.run(
+                [python, '-c', 'import estimator_trainer.secure.companion'],
+                env=ENVIRON,
+                user=NOBODY,
+                group=NOBODY,
+                extra_groups=[],
+                timeout=SECS,
+            )
+            if tried.returncode == 0:
+                return python
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can become another user')
+def test_an_ordinary_user(started):
+    python = python_of_everybody()
+    if python is None:
+        pytest.skip('an ordinary user cannot run this Python')
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        key_file = pathlib.Path(folder, 'key')
+        run_key.write(str(key_file))
+        os.chown(key_file, NOBODY, NOBODY)
+        one, other = (started(f'worker:{index}', key_file, 'a', NOBODY, python) for index in (0, 1))
+        if 'unshare' in one.first['problem'] or '/proc/self' in one.first['problem']:
+            pytest.skip(one.first['problem'])
+        assert one.first['problem'] == ''
+        assert one.call('worker:1') == other.call('worker:0') == 'hello'
