@@ -91,7 +91,7 @@ setup(
             'obstore>=0.9,<0.13',
             'boto3>=1.34,<2',
             'moto[server]>=5,<6',  # S3 in a process of this machine
-            'cryptography>=41,<60',  # the certificate of another such server; moto needs it as well
+            'cryptography>=42,<60',  # --secure, as above; the certificate of another such server; moto needs it as well
             'hypothesis>=6.100,<7',  # generated files, for tests/data/oracle; 6.170 has been run
             'nbclient>=0.10,<0.12',  # a notebook that trains, is interrupted and goes on
             'ipykernel>=6.29,<8',  # runs it
