@@ -54,6 +54,7 @@ SHORT = {
     'estimator_trainer/data/files/streamed.py': 'files on a disk are read without the threads and caches of a store',
     'estimator_trainer/data/mnist_5k.py': 'TFDS writes the name of this module into each data set that it prepares',
     'estimator_trainer/jobs/keras_model_fn.py': 'jobs/job.py is the contract, which users read; this is no part of it',
+    'estimator_trainer/monitoring/profiles/read.py': 'a program without TensorFlow, which profiler.py starts',
     'estimator_trainer/submit/ray_host.py': 'an actor of Ray runs it on another machine, without its driver',
     'estimator_trainer/tools/migrate/predictions.py': 'the only part of to_keras.py that knows how a model is served',
     'estimator_trainer/training/batch_sizes.py': 'pure questions to a data set; training/trainer.py builds trainers',
