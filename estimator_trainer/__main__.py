@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from estimator_trainer import exit_codes
@@ -35,7 +36,7 @@ def main() -> NoReturn:
     ending.leave(command([sys.argv[0], *arguments]))  # whatever threads and processes the job has left behind
 
 
-def _run(command, arguments) -> int:
+def _run(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
     """Runs a command; where TensorFlow lacks what it needs, one sentence says so."""
     try:
         return command(arguments)

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import trainer_config, urls
@@ -19,7 +20,7 @@ from estimator_trainer.training import plan as planning
 _log = logging.getLogger('estimator_trainer')
 
 
-def main(argv, url: str = '') -> int:
+def main(argv: Sequence[str], url: str = '') -> int:
     """Runs the trainer; returns its exit code. Prints one clear error for what the user can mend.
 
     Args:
@@ -68,13 +69,13 @@ def main(argv, url: str = '') -> int:
         return exit_codes.INTERRUPTED
 
 
-def _with_program(argv) -> list[str]:
+def _with_program(argv: Sequence[str]) -> list[str]:
     """argv with the name of a program before the flags. Python calls a program without a file -c, -m or -."""
     begins_with_flag = bool(argv) and argv[0].startswith('-') and argv[0] not in ('-c', '-m', '-')
     return ['estimator_trainer', *argv] if begins_with_flag else [*argv]
 
 
-def _train_in_store(argv, plan) -> int:
+def _train_in_store(argv: Sequence[str], plan: planning.Plan) -> int:
     """Another process trains, in a folder of this machine; this one fetches and sends."""
     from estimator_trainer.storage import share, stored_run
 

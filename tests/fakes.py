@@ -1,9 +1,15 @@
-"""Fakes of what a supervisor works with: tasks, launchers, consoles, signals, chance, hosts, and the module `ray`."""
+"""Fakes of what many tests need: clocks, configurations, plans; and of what a supervisor works with: tasks, launchers,
+consoles, signals, chance, hosts, and the module `ray`.
+"""
 
 import contextlib
+import dataclasses
+import functools
 import os
 import signal
+import types
 
+from estimator_trainer.config import trainer_config
 from estimator_trainer.submit import ray_host
 from estimator_trainer.supervisor import supervisor
 from estimator_trainer.supervisor.gang import Gang
@@ -13,6 +19,41 @@ from estimator_trainer.supervisor.policy.task_commands import CannotStart, TaskC
 from tests.processes import until
 
 SIGNALS_THAT_END = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+
+class Clock:
+    """A clock that moves where somebody sleeps, or where a test sets `now`. `during` is called at each sleep."""
+
+    def __init__(self, now=0.0, during=lambda: None):
+        self.now, self.during = now, during
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, secs):
+        self.now += secs
+        self.during()
+
+
+def config(**fields):
+    """The TrainerConfig of a run of one step, with other values in some of its fields."""
+    return dataclasses.replace(_default_config(), **fields)
+
+
+@functools.cache
+def _default_config():
+    return trainer_config.parse(['trainer', '--model_dir=/no/folder', '--max_steps=1'])
+
+
+def plan(**fields):
+    """A training.plan.Plan, as far as its readers look at it: of one process that trains alone."""
+    alone = {
+        **dict(name='trainer', role='chief', is_chief=True, trains=True, trains_alone=True, asynchronous=False),
+        **dict(num_tasks=1, num_training_tasks=1, has_evaluator=False, global_batch_size=64, stop_rule=None),
+        **dict(config=config(), cluster=types.SimpleNamespace(chief=(), worker=(), ps=(), evaluator=())),
+    }
+    assert fields.keys() <= alone.keys()
+    return types.SimpleNamespace(**{**alone, **fields})
 
 
 class Console:

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import connection
 from typing import TextIO
 
@@ -28,7 +28,7 @@ _FOLDER = 'estimator-trainer-'
 
 
 @contextlib.contextmanager
-def own_folder():
+def own_folder() -> Iterator[str]:
     """A temporary folder of this process, which is removed afterwards."""
     folder = tempfile.mkdtemp(prefix=_FOLDER)
     removal.claim(folder)

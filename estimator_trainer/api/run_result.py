@@ -89,7 +89,7 @@ def best(lines: Sequence[Mapping], metric: str, mode: str) -> Mapping:
     return (max if mode == 'max' else min)(known, key=lambda line: line[metric])
 
 
-def _is_number(value) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-_LOOK_SECS = 5
+LOOK_SECS = 5
 LONGEST_STILL_SECS = 1800  # the default of --step_timeout_secs
 
 _listener: Callable[[int], object] | None = None
@@ -49,7 +49,7 @@ def as_it_changes(folder: str, patience: 'WhileItAdvances | None' = None) -> Ite
 
     def look() -> None:
         before, secs = _state_of(folder), 0.0
-        while not over.wait(max(_LOOK_SECS, 10 * secs)):
+        while not over.wait(max(LOOK_SECS, 10 * secs)):
             began = time.monotonic()
             now = _state_of(folder)
             secs = time.monotonic() - began
@@ -95,9 +95,9 @@ class Heartbeat:
         self._path, self._renewed_at = path, float('-inf')
 
     def renew(self) -> None:
-        """Renews the time, at most once in _LOOK_SECS."""
+        """Renews the time, at most once in LOOK_SECS."""
         now = time.monotonic()
-        if now - self._renewed_at >= _LOOK_SECS:
+        if now - self._renewed_at >= LOOK_SECS:
             self._renewed_at = now
             with contextlib.suppress(OSError):
                 os.utime(self._path)

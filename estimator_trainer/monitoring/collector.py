@@ -2,7 +2,8 @@
 
 import contextlib
 import importlib.metadata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -75,23 +76,23 @@ def _info(now: RunState) -> dict[str, str]:
     return {name: str(value) for name, value in labels.items() if value}
 
 
-def _numbers(line) -> dict[str, float]:
+def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
     return {
         name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS and isinstance(value, float)
     }
 
 
-def _gauge(name: str, help: str, value) -> Iterator[Metric]:
+def _gauge(name: str, help: str, value: float | None) -> Iterator[Metric]:
     if value is not None:
         yield GaugeMetricFamily(f'{_NAME}_{name}', help, value=value)
 
 
-def _counter(name: str, help: str, value) -> Iterator[Metric]:
+def _counter(name: str, help: str, value: float | None) -> Iterator[Metric]:
     if value is not None:
         yield CounterMetricFamily(f'{_NAME}_{name}', help, value=value)
 
 
-def _by_label(name: str, help: str, label: str, values) -> Iterator[Metric]:
+def _by_label(name: str, help: str, label: str, values: Mapping[str, float | None]) -> Iterator[Metric]:
     """A gauge with a value for each value of a label."""
     family = GaugeMetricFamily(f'{_NAME}_{name}', help, labels=[label])
     for key, value in values.items():

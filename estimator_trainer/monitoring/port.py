@@ -15,7 +15,7 @@ class Address(NamedTuple):
     host: str
     port: int  # 0: the system chooses
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f'[{self.host}]:{self.port}' if ':' in self.host else f'{self.host}:{self.port}'
 
 

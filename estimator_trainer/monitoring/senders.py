@@ -8,18 +8,16 @@ What they could not send is sent by the next start, or by the command `track`.
 import contextlib
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.this_process.child_process import DEVNULL, PIPE, Child
+from estimator_trainer.monitoring.companion import Companion, CompanionFailed
 
 LAST_SECS = 10  # that a run waits at its end for all of its trackers
-_STOPPED_SECS = 2  # the same, for a run that was told to stop: its time is short
-_READ_SECS = 1  # for the last words of a process that has ended
+STOPPED_SECS = 2  # the same, for a run that was told to stop: its time is short
 _POLL_SECS = 0.05
 _SENDER = (sys.executable, '-m', 'estimator_trainer.tools.track.background')
 FOLLOW = 'follow'  # what a sender is told on its stdin: this, and later the exit code of the run
@@ -43,6 +41,7 @@ class Senders:
         targets: one process for each.
         model_dir: of the run.
         last_secs: what `last` waits.
+        stopped_secs: the same, for a run that was told to stop.
         sender: the command of a process; it gets the number of this process, the model_dir and the tracker.
     """
 
@@ -52,37 +51,29 @@ class Senders:
         model_dir: str,
         last_secs: float = LAST_SECS,
         sender: Sequence[str] = _SENDER,
+        stopped_secs: float = STOPPED_SECS,
     ):
         self._targets, self._model_dir = targets, os.path.abspath(model_dir)
-        self._last_secs, self._sender = last_secs, sender
-        self._processes: dict[trackers.Target, Child] = {}
-        self._readers: list[threading.Thread] = []
+        self._last_secs, self._stopped_secs, self._sender = last_secs, min(last_secs, stopped_secs), sender
+        self._processes: dict[trackers.Target, Companion] = {}
         self._failed = ''
         self._say: Callable[[str], None] = lambda line: None
 
     def __enter__(self) -> 'Senders':
         for target in self._targets:
+            process = Companion(self._sender)
             try:
-                self._processes[target] = Child(
-                    [*self._sender, str(os.getpid()), self._model_dir, str(target)],
-                    stdin=PIPE,
-                    stdout=PIPE,
-                    stderr=DEVNULL,  # what the libraries of trackers say
-                    ties=False,  # it ties itself to the process that it is told
-                )
-            except OSError as error:
-                self._failed = str(error.strerror)
+                process.start(str(os.getpid()), self._model_dir, str(target))
+                self._processes[target] = process
+            except CompanionFailed as error:
+                self._failed = str(error)
         return self
 
-    def __exit__(self, *exc_info) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         for process in self._processes.values():
-            process.kill()  # with the helpers of a tracker's library
-            process.wait()
-        for reader in self._readers:
-            reader.join(_READ_SECS)
-        if not any(reader.is_alive() for reader in self._readers):  # a process that left its group may hold a pipe
-            for process in self._processes.values():
-                process.close()
+            process.kill()  # all of them, before the first is awaited
+        for process in self._processes.values():
+            process.end()
 
     def follow(self, say: Callable[[str], None]) -> None:
         """The run begins. What the processes have to say is told to `say`, line by line, by threads."""
@@ -90,19 +81,14 @@ class Senders:
         if self._failed:
             say(f'WARNING: the process that sends to a tracker cannot be started: {self._failed}; {self._later()}')
         for process in self._processes.values():
-            self._tell(process, FOLLOW)
-            reader = threading.Thread(target=self._pass_on, args=(process,), name='track', daemon=True)
-            with contextlib.suppress(RuntimeError):  # too many processes of this user
-                reader.start()
-                self._readers.append(reader)
+            process.tell(FOLLOW)
+            process.pass_on(say)
 
     def last(self, code: int) -> None:
         """The run has ended with `code`. Waits a bounded time until everything is sent; Ctrl-C ends that at once."""
-        until = time.monotonic() + (
-            min(self._last_secs, _STOPPED_SECS) if exit_codes.was_stopped(code) else self._last_secs
-        )
+        until = time.monotonic() + (self._stopped_secs if exit_codes.was_stopped(code) else self._last_secs)
         for process in self._processes.values():
-            self._tell(process, str(code))
+            process.tell(str(code))
         with contextlib.suppress(KeyboardInterrupt):
             while time.monotonic() < until and any(each.poll() is None for each in self._processes.values()):
                 time.sleep(_POLL_SECS)
@@ -112,12 +98,3 @@ class Senders:
 
     def _later(self) -> str:
         return f'the next start sends it, and so does: python -m estimator_trainer track {self._model_dir}'
-
-    def _tell(self, process: Child, word: str) -> None:
-        assert process.stdin is not None  # a pipe
-        with contextlib.suppress(OSError):  # it has ended
-            process.stdin.write(f'{word}\n'.encode())
-
-    def _pass_on(self, process: Child) -> None:
-        for line in process.lines():
-            self._say(line)

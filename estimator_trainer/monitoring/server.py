@@ -21,7 +21,7 @@ REQUEST_SECS = 5.0
 MOST_CONNECTIONS = 32
 FRESH_SECS = 0.5
 _MOST_HEAD_BYTES = 16 << 10  # of a request
-_END_SECS = 1.0  # that the end of a run waits for the thread
+END_SECS = 1.0  # that the end of a run waits for the thread
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -64,11 +64,11 @@ class Server:
             _log.warning('WARNING: no metrics are served: %s', error)
         return self
 
-    def __exit__(self, *exc_info) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         with contextlib.suppress(RuntimeError):  # its loop is closed
             self._loop.call_soon_threadsafe(self._over.set)
         if self._thread.ident is not None:
-            self._thread.join(_END_SECS)
+            self._thread.join(END_SECS)
         forks.forget(self._listener.close)
 
     def _run(self) -> None:

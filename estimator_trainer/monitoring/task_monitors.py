@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from estimator_trainer import exit_codes
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.monitoring import port, report_page, run_state, senders, server
 from estimator_trainer.run_dir import file_names, locks
 
@@ -14,12 +15,11 @@ _log = logging.getLogger('estimator_trainer')
 
 
 @contextlib.contextmanager
-def monitored(config, task: str, is_chief: bool, writes_page: bool) -> Iterator[Callable[[int], int]]:
+def monitored(config: TrainerConfig, task: str, is_chief: bool, writes_page: bool) -> Iterator[Callable[[int], int]]:
     """While a task trains: sends the run to its trackers, serves its metrics and has its page written, if this task has
     to. A supervisor of this machine sends the run in place of the chief.
 
     Args:
-        config: TrainerConfig.
         task: as in `worker:0`, or `trainer`.
         writes_page: whether this task has the page written, if --report wants one.
 

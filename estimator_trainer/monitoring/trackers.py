@@ -28,7 +28,7 @@ class Target(NamedTuple):
     kind: str
     uri: str = ''
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f'{self.kind}:{self.uri}' if self.uri else self.kind
 
     @property
@@ -63,7 +63,7 @@ def targets(values: Sequence[str]) -> tuple[Target, ...]:
     targets = tuple(dict.fromkeys(map(parse, values)))
     for target in targets:
         database = target.uri.startswith('sqlite:')
-        missing = [name for name in (*_NEEDED[target.kind], *(_DATABASE if database else ())) if not _installed(name)]
+        missing = [name for name in (*_NEEDED[target.kind], *(_DATABASE if database else ())) if not is_installed(name)]
         if missing:
             extra = f"'estimator-trainer[{target.kind}]'"
             cure = ' '.join([extra, *_DATABASE] if database else [extra])
@@ -71,7 +71,7 @@ def targets(values: Sequence[str]) -> tuple[Target, ...]:
     return targets
 
 
-def _installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
     spec = importlib.util.find_spec(name)
     return spec is not None and spec.origin is not None  # a folder of that name is none
 

@@ -41,7 +41,7 @@ class StepRate:
     The first steps do not count: they wait for graphs to be built and for the input to fill its buffers.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._start: int | None = None
         self._seen: collections.deque[tuple[float, int]] = collections.deque()
 

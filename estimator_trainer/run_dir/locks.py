@@ -22,7 +22,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK |
 _CLOSED = -1  # as os.open never returns it
 _MOST_BYTES = 512
 _OURS = re.compile(rb'\d{1,20}( [\x21-\x7e]{1,255}( [\x21-\x7e]{1,64})?)?')  # pid, machine, boot id
-_POLL_SECS = 0.1
+POLL_SECS = 0.1
 _FIRST_WORD_SECS, _LONGEST_SILENCE_SECS = 10, 600
 
 
@@ -125,7 +125,7 @@ class Lock:
             if secs >= due:
                 say(holder, secs, bound)
                 due = secs + min(max(secs, _FIRST_WORD_SECS), _LONGEST_SILENCE_SECS)
-            sleep(_POLL_SECS)
+            sleep(POLL_SECS)
 
     def holder(self) -> Holder:
         """Who has the lock; if nobody has, who had it last."""

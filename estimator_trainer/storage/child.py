@@ -7,7 +7,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
@@ -30,7 +30,7 @@ _KILL_SECS = 120  # from SIGTERM to SIGKILL for a child that we stop; its own bo
 def run(
     command: Sequence[str],
     config: TrainerConfig,
-    environ,
+    environ: Mapping[str, str],
     share: Share,
     relay: SignalRelay,
     own_lease: Lease | NoLease,
@@ -112,7 +112,7 @@ def exit_code(trainer: int, all_sent: bool, verdict: sender.RunEnd | None, starv
 
 
 def environment(
-    environ, config: TrainerConfig, folder: str, share: Share, own_lease: Lease | NoLease
+    environ: Mapping[str, str], config: TrainerConfig, folder: str, share: Share, own_lease: Lease | NoLease
 ) -> dict[str, str]:
     """The environment of the child. By it config.json says what the user gave, not what we give to the child, and the
     chief's training.json has the generation of its lease, by which an evaluator knows it."""

@@ -31,7 +31,7 @@ _AZURE = (
 )
 
 
-def connect(url: str, environ, flag: str = '--model_dir') -> Store:
+def connect(url: str, environ: Mapping[str, str], flag: str = '--model_dir') -> Store:
     """The store of a URL, the value of that flag, after an object was written, replaced and deleted there.
 
     Raises:
@@ -44,7 +44,7 @@ def connect(url: str, environ, flag: str = '--model_dir') -> Store:
     return store
 
 
-def open_for_reading(url: str, environ, flag: str = '--model_dir') -> Store:
+def open_for_reading(url: str, environ: Mapping[str, str], flag: str = '--model_dir') -> Store:
     """The store of a URL, the value of that flag. Nothing is written, and nothing was asked yet.
 
     Raises:
@@ -67,7 +67,7 @@ def missing_package(extra: str) -> str | None:
 
 
 @contextlib.contextmanager
-def usage_errors(url: str, flag: str):
+def usage_errors(url: str, flag: str) -> Iterator[None]:
     """Turns errors that only the user can mend into UsageError. Others name the server, if that is known."""
     try:
         yield
@@ -106,7 +106,7 @@ def _is_refused(write: Callable[[], Any]) -> bool:
     return False
 
 
-def _open(url: str, environ, flag: str):
+def _open(url: str, environ: Mapping[str, str], flag: str) -> Any:
     from obstore.store import from_url
 
     options: dict[str, Any] = {}
@@ -122,7 +122,7 @@ def _open(url: str, environ, flag: str):
         raise UsageError(f'{flag}={url}: {store_errors.reason(error)}. See docs/storage.md.') from None
 
 
-def s3_endpoint(environ) -> tuple[str, str]:
+def s3_endpoint(environ: Mapping[str, str]) -> tuple[str, str]:
     """The environment variable that names a server other than Amazon's, and its value; '' and '' without one."""
     for name in ('AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'):
         if environ.get(name):
@@ -130,7 +130,7 @@ def s3_endpoint(environ) -> tuple[str, str]:
     return '', ''
 
 
-def server(url: str, environ) -> str:
+def server(url: str, environ: Mapping[str, str]) -> str:
     """Which server is asked for that URL, for messages; '' where its library knows alone."""
     if urls.extra(url) != 's3':
         return ''
@@ -140,7 +140,7 @@ def server(url: str, environ) -> str:
     return "the server is Amazon's: AWS_ENDPOINT_URL is not set"
 
 
-def _s3(url: str, environ, flag: str) -> tuple[dict, str]:
+def _s3(url: str, environ: Mapping[str, str], flag: str) -> tuple[dict[str, Any], str]:
     """boto3 finds credentials and region, as it does for every other program; and the endpoint."""
     import boto3
     from botocore.exceptions import BotoCoreError
@@ -179,7 +179,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[str]:
             yield f'--model_dir {schemes}: installed; {_CREDENTIALS[extra](environ)}'
 
 
-def _of_aws(environ) -> str:
+def _of_aws(environ: Mapping[str, str]) -> str:
     import boto3
     from botocore.exceptions import BotoCoreError
 
@@ -192,14 +192,14 @@ def _of_aws(environ) -> str:
     return (f'credentials: {found.method}' if found else 'no credentials found') + at
 
 
-def _of_google(environ) -> str:
+def _of_google(environ: Mapping[str, str]) -> str:
     given = [name for name in _GOOGLE if environ.get(name)]
     if given:
         return f'credentials: {given[0]}'
     return f'credentials: {_GCLOUD}' if os.path.exists(os.path.expanduser(_GCLOUD)) else _OF_MACHINE
 
 
-def _of_azure(environ) -> str:
+def _of_azure(environ: Mapping[str, str]) -> str:
     if not environ.get(_AZURE_ACCOUNT):
         return f'{_AZURE_ACCOUNT} is not set'
     given = [name for name in _AZURE if environ.get(name)]

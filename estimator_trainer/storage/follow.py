@@ -10,6 +10,7 @@ import math
 import os
 import threading
 import time
+from collections.abc import Callable
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
@@ -85,7 +86,14 @@ class Follower:
         fetched_bytes: so far.
     """
 
-    def __init__(self, store: Store, folder: str, share: Share, config: TrainerConfig, clock=time.monotonic):
+    def __init__(
+        self,
+        store: Store,
+        folder: str,
+        share: Share,
+        config: TrainerConfig,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._store, self._folder, self._share, self._clock = store, folder, share, clock
         self._evaluates = share.role == 'evaluator'
         away_secs, refused_secs = (config.max_unpushed_secs, REFUSED_SECS) if self._evaluates else (math.inf, math.inf)
@@ -106,7 +114,7 @@ class Follower:
             threading.Thread(target=self._live_on, name='sign of life', daemon=True).start()
         return self
 
-    def __exit__(self, *exc_info) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         """Does not wait: a request may hang, and the process is about to end."""
         self._over.set()
 

@@ -2,7 +2,7 @@
 
 import fnmatch
 import glob
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -45,7 +45,7 @@ def matching(names: Iterable[str], pattern: Pattern) -> list[str]:
     return [name for name in found if _matches(name.split('/'), pattern.parts)]
 
 
-def _matches(parts, pattern) -> bool:
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     """`*` stays within a folder, and neither `*` nor `**` finds hidden files."""
     if not pattern or not parts:
         return not parts and all(part == '**' for part in pattern)

@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.store import Conflict, Store, StoreError, Version
@@ -38,12 +38,13 @@ def boot_clock() -> float:
 class NoLease:
     """Stands for the lease of a task that needs none, because nobody else sends what it sends."""
 
-    token = gang = lost = None
+    token = lost = None
+    gang = ''
     holder = ''
 
-    def acquire(self, *last_tokens, say=None, claim=None) -> None: ...
+    def acquire(self, *last_tokens: str, say: object = None, claim: object = None) -> None: ...
 
-    def kept(self):
+    def kept(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
     def renew(self) -> None: ...
@@ -69,7 +70,13 @@ class Lease:
     """
 
     def __init__(
-        self, store: Store, span_secs: float, share: Share, gang: str = '', clock=boot_clock, sleep=time.sleep
+        self,
+        store: Store,
+        span_secs: float,
+        share: Share,
+        gang: str = '',
+        clock: Callable[[], float] = boot_clock,
+        sleep: Callable[[float], object] = time.sleep,
     ):
         self._store, self.span_secs, self._clock, self._sleep = store, span_secs, clock, sleep
         assert share.lease is not None
@@ -107,7 +114,7 @@ class Lease:
             entry, version = (_parse(found[0]), found[1]) if found else ({}, None)
             before = entry.get('token')
             if entry and not entry.get('released') and (before is None or before not in last_tokens):
-                self._wait(entry, version, say)
+                self.wait(entry, version, say)
             self._generation = int(entry.get('generation') or 0) + 1
             claim(self.token, before)
             self._may_be_held = True
@@ -118,11 +125,11 @@ class Lease:
                 continue  # another one was faster: it is the one to wait for now
 
     @contextlib.contextmanager
-    def kept(self):
+    def kept(self) -> Iterator[None]:
         """A context in which a thread renews the lease."""
         over = threading.Event()
 
-        def renew():
+        def renew() -> None:
             while not over.wait(self.span_secs / _RENEWALS):
                 with contextlib.suppress(LeaseLost, StoreError):  # `lost` says so; a store that is away may come back
                     self.renew()
@@ -133,7 +140,8 @@ class Lease:
         finally:
             over.set()
 
-    def _wait(self, entry: dict, version: Version | None, say) -> None:
+    def wait(self, entry: dict, version: Version | None, say: Callable[[str, float], None]) -> None:
+        """Waits until the owner of the lease gives it back or shows no sign. Raises LeaseTaken if it shows one."""
         span = min(float(entry.get('span_secs') or self.span_secs), _LONGEST_SPAN_SECS)
         say(entry.get('owner', 'another machine'), span)
         until = self._clock() + span

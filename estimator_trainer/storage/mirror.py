@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterator
 
 from estimator_trainer.storage import fetch, names, send_order
 from estimator_trainer.storage.lease import Lease, NoLease
@@ -146,7 +147,7 @@ class Mirror:
         self._remember(name, content.digest, version)
         self.sent_bytes += content.size
 
-    def _checked(self, content: Local):
+    def _checked(self, content: Local) -> Iterator[bytes]:
         """A write in parts has no condition. It is given up if the lease was lost meanwhile."""
         for chunk in content.chunks():
             yield chunk

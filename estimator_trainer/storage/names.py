@@ -89,7 +89,7 @@ def is_last_of_unit(name: str) -> bool:
     )
 
 
-def is_whole(unit: str, members) -> bool:
+def is_whole(unit: str, members: Collection[str]) -> bool:
     """Whether these files of a checkpoint or SavedModel make one."""
     if not any(is_last_of_unit(name) for name in members):
         return False

@@ -58,17 +58,17 @@ def plan(
     """
     there, ops = dict(remote), []
 
-    def put(name, source):
+    def put(name: str, source: str) -> None:
         if there.get(name) != local[source]:
             ops.append(Op(name, source))
             there[name] = local[source]
 
-    def delete(name):
+    def delete(name: str) -> None:
         if name in there:
             ops.append(Op(name, None))
             del there[name]
 
-    def put_unit(sources):
+    def put_unit(sources: Mapping[str, str]) -> None:
         """sources: name in the store -> local name, of all files of one checkpoint or SavedModel."""
         units = set(map(names.unit_of, sources))
         stale = [name for name, source in sources.items() if there.get(name) != local[source]]

@@ -4,6 +4,7 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
@@ -73,7 +74,12 @@ class Sender:
     """
 
     def __init__(
-        self, mirror: Mirror, lease: Lease | NoLease, max_unpushed_secs: float, speed: SendSpeed, clock=time.monotonic
+        self,
+        mirror: Mirror,
+        lease: Lease | NoLease,
+        max_unpushed_secs: float,
+        speed: SendSpeed,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self._mirror, self._lease, self._speed, self._clock = mirror, lease, speed, clock
         self._last: SentCheckpoint | None = None
@@ -88,7 +94,7 @@ class Sender:
         self._thread.start()
         return self
 
-    def __exit__(self, *exc_info) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         """Does not wait: a request may hang, and the process is about to end."""
         self._over.set()
 

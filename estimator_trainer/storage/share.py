@@ -12,10 +12,14 @@ What a process follows, another one sends; `follow.py` fetches it again and agai
 
 import dataclasses
 import re
+from typing import TYPE_CHECKING
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import file_names
 from estimator_trainer.storage import names
+
+if TYPE_CHECKING:
+    from estimator_trainer.training.plan import Plan
 
 _OF_EVALUATOR = re.compile(r'(?:eval|export)/.+|report\.html')
 _PROFILE = re.compile(r'plugins/profile/[^/]+/([a-z]+-\d+)\.[^/]+')
@@ -78,11 +82,8 @@ class Share:
         return {'worker': names.START, 'evaluator': names.POINTER}.get(self.role)
 
 
-def of(plan) -> Share:
+def of(plan: 'Plan') -> Share:
     """The share of a task that was started by itself.
-
-    Args:
-        plan: training.plan.Plan.
 
     Raises:
         UsageError: a cluster that cannot work in a store.

@@ -12,7 +12,7 @@ from estimator_trainer.run_dir import protocol
 T = TypeVar('T')
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOOK_SECS = 0.2
-_LEAVE_SECS = 1  # for what is under way when a signal comes: a store that answers is left tidy
+LEAVE_SECS = 1  # for what is under way when a signal comes: a store that answers is left tidy
 
 
 class Stopped(Exception):
@@ -51,7 +51,7 @@ class SignalRelay:
             self._before[signum] = signal.signal(signum, self._take)
         return self
 
-    def __exit__(self, *exc_info) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
 
@@ -66,7 +66,7 @@ class SignalRelay:
         self.check()
         ended, results, errors = threading.Event(), list[T](), list[BaseException]()
 
-        def call():
+        def call() -> None:
             try:
                 results.append(function())
             except BaseException as error:
@@ -77,7 +77,7 @@ class SignalRelay:
         threading.Thread(target=call, name='start', daemon=True).start()
         while not ended.wait(_LOOK_SECS):
             if self._deadline is not None:
-                self.is_waited_for = not ended.wait(_LEAVE_SECS)
+                self.is_waited_for = not ended.wait(LEAVE_SECS)
                 break
         self.check()
         if errors:
@@ -88,7 +88,7 @@ class SignalRelay:
         """Whether the grace period of the first signal that ends the run is over."""
         return self._deadline is not None and time.monotonic() >= self._deadline
 
-    def _take(self, signum, frame) -> None:
+    def _take(self, signum: int, frame: object) -> None:
         self.pending.append(signum)
         if signum in _SIGNALS:
             self._deadline = self._deadline or time.monotonic() + self._grace

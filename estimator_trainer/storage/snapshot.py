@@ -9,7 +9,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from estimator_trainer.run_dir import bundle, protocol, removal
 from estimator_trainer.storage import names, send_order
@@ -224,7 +224,7 @@ def digest_of(path: str) -> str:
         return _digest(file, os.fstat(file.fileno()).st_size)
 
 
-def _hash():
+def _hash() -> 'hashlib.blake2b':
     return hashlib.blake2b(digest_size=16)
 
 
@@ -244,7 +244,7 @@ def _raise_unless_gone(error: OSError) -> None:
         raise error
 
 
-def _digest(file, size: int) -> str:
+def _digest(file: BinaryIO, size: int) -> str:
     digest = _hash()
     while size:
         chunk = file.read(min(_CHUNK, size))

@@ -185,7 +185,7 @@ class Store:
         with contextlib.suppress(FileNotFoundError), self._errors(f'be deleted from ({name})'):
             obstore.delete(self._objects, name)
 
-    def _mode(self, name: str, replaces: Version | None):
+    def _mode(self, name: str, replaces: Version | None) -> Any:
         import obstore
 
         if replaces is None:
@@ -197,16 +197,16 @@ class Store:
             raise Conflict(f'{self.url}: {name} was written by somebody else')
         return {'e_tag': meta['e_tag'], 'version': meta['version']} if self.conditional else 'overwrite'
 
-    def _errors(self, done: str, passed: tuple = (FileNotFoundError,)):
+    def _errors(self, done: str, passed: tuple = (FileNotFoundError,)) -> contextlib.AbstractContextManager[None]:
         """Turns obstore's errors into ours, but for those in `passed`."""
         return store_errors.translated(f'{self.url} cannot {done}', passed)
 
 
-def _object(meta) -> Object:
+def _object(meta: Any) -> Object:
     return Object(meta['size'], Version(_quoted(meta['e_tag']), meta['version']), meta['last_modified'].timestamp())
 
 
-def _version(result) -> Version:
+def _version(result: Any) -> Version:
     return Version(result['e_tag'], result['version'])
 
 

@@ -5,7 +5,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
@@ -32,9 +33,10 @@ _log = logging.getLogger('estimator_trainer')
 _PROGRAM = (sys.executable, '-m', 'estimator_trainer')
 _FETCH_TRIES = 3
 _ALL = Share()
+_T = TypeVar('_T')
 
 
-def trainer_flags(config: TrainerConfig, environ, share: Share = _ALL) -> list[str]:
+def trainer_flags(config: TrainerConfig, environ: Mapping[str, str], share: Share = _ALL) -> list[str]:
     """What is to be added to the flags so that the trainer works in the scratch folder."""
     scratch = urls.scratch_dir(config.model_dir, environ, config.scratch_dir, share.folder)
     return [
@@ -44,7 +46,7 @@ def trainer_flags(config: TrainerConfig, environ, share: Share = _ALL) -> list[s
     ]
 
 
-def run(arguments: Sequence[str], config: TrainerConfig, environ, share: Share = _ALL) -> int:
+def run(arguments: Sequence[str], config: TrainerConfig, environ: Mapping[str, str], share: Share = _ALL) -> int:
     """Runs `python -m estimator_trainer ARGUMENTS`, which works in the scratch folder of the config's URL.
 
     Returns:
@@ -55,7 +57,13 @@ def run(arguments: Sequence[str], config: TrainerConfig, environ, share: Share =
         return _run_with_signals(arguments, config, environ, share, relay)
 
 
-def _run_with_signals(arguments, config: TrainerConfig, environ, share: Share, relay: signals.SignalRelay) -> int:
+def _run_with_signals(
+    arguments: Sequence[str],
+    config: TrainerConfig,
+    environ: Mapping[str, str],
+    share: Share,
+    relay: signals.SignalRelay,
+) -> int:
     url = config.model_dir
     scratch = urls.scratch_dir(url, environ, config.scratch_dir, share.folder)
     try:
@@ -79,14 +87,14 @@ def _run_with_signals(arguments, config: TrainerConfig, environ, share: Share, r
         return stopped.code
 
 
-def _fail(code: int, text: str, environ, share: Share) -> int:
+def _fail(code: int, text: str, environ: Mapping[str, str], share: Share) -> int:
     print(f'error: {text}', file=sys.stderr)
     task_ending.record(task_ending.End(code, text), share.task or 'trainer', None, environ)
     return code
 
 
 @contextlib.contextmanager
-def _scratch(url: str, scratch: str, relay: signals.SignalRelay):
+def _scratch(url: str, scratch: str, relay: signals.SignalRelay) -> Iterator[None]:
     """A context in which the scratch folder is this process's alone."""
     try:
         os.makedirs(scratch, mode=0o700, exist_ok=True)
@@ -102,7 +110,14 @@ def _scratch(url: str, scratch: str, relay: signals.SignalRelay):
                 stack.pop_all()
 
 
-def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, relay: signals.SignalRelay) -> int:
+def _run(
+    arguments: Sequence[str],
+    config: TrainerConfig,
+    environ: Mapping[str, str],
+    scratch: str,
+    share: Share,
+    relay: signals.SignalRelay,
+) -> int:
     url, folder = config.model_dir, mirror.run_folder(scratch)
     os.makedirs(folder, exist_ok=True)
     known = scratch_state.ScratchState(scratch, url)
@@ -118,7 +133,7 @@ def _run(arguments, config: TrainerConfig, environ, scratch: str, share: Share, 
         with _given_back_on_error(own_lease):
             said = '%s: %s on %s may be at work there: waits %g s for its sign'
 
-            def say(owner, secs):
+            def say(owner: str, secs: float) -> None:
                 _log.info(said, url, share.holder, owner, secs)
 
             before = relay.wait_for(lambda: own_lease.acquire(*known.tokens, say=say, claim=known.claim))
@@ -166,14 +181,16 @@ def _fetch(
     return to, following
 
 
-def _lease(remote: store.Store, config: TrainerConfig, environ, share: Share) -> lease.Lease | lease.NoLease:
+def _lease(
+    remote: store.Store, config: TrainerConfig, environ: Mapping[str, str], share: Share
+) -> lease.Lease | lease.NoLease:
     if not share.lease:
         return lease.NoLease()
     return lease.Lease(remote, config.lost_peer_secs, share, environ.get(protocol.GENERATION, ''))
 
 
 @contextlib.contextmanager
-def _given_back_on_error(own_lease: lease.Lease | lease.NoLease):
+def _given_back_on_error(own_lease: lease.Lease | lease.NoLease) -> Iterator[None]:
     """A context that gives the lease back, or what may be one, if it is left by an error. Nothing is sent yet."""
     try:
         yield
@@ -182,7 +199,7 @@ def _given_back_on_error(own_lease: lease.Lease | lease.NoLease):
         raise
 
 
-def _patiently(function):
+def _patiently(function: Callable[[], _T]) -> _T:
     for _ in range(_FETCH_TRIES - 1):
         with contextlib.suppress(store.StoreUnavailable):
             return function()

@@ -107,9 +107,9 @@ def examine() -> int:
     for line in _CANNOT if restored else ():
         print('cannot work:', line)
     print(_SEEDS)
-    for line in _remote_files():
+    for line in remote_files_here():
         print(line)
-    problems += _import() if not problems else []
+    problems += import_problems() if not problems else []
     for line in problems:
         print('problem:', line)
     return 1 if problems else 0
@@ -161,7 +161,7 @@ def _protobuf(tensorflow) -> list:
     return []
 
 
-def _remote_files() -> list:
+def remote_files_here() -> list:
     """Which URLs the trainer and TensorFlow's own files take here."""
     from estimator_trainer.compat import remote_files
     from estimator_trainer.storage import connection
@@ -178,7 +178,7 @@ def _tensorboard() -> None:
         print('cannot work: tf.summary.scalar and its neighbours of TensorFlow 2: pip install tensorboard')
 
 
-def _import() -> list:
+def import_problems() -> list:
     from estimator_trainer.compat import quiet
 
     start = time.monotonic()

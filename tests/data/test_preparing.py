@@ -13,7 +13,7 @@ BOUND_SECS = 30
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch):
-    monkeypatch.setattr(preparing, '_LOOK_SECS', 0.01)
+    monkeypatch.setattr(preparing, 'LOOK_SECS', 0.01)
 
 
 def test_whoever_asks_is_told_until_the_data_are_there():

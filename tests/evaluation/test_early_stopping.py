@@ -3,13 +3,13 @@
 import dataclasses
 import json
 import os
-import types
 
 import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.evaluation.early_stopping import EarlyStopping
+from tests import fakes
 
 
 def lines(*values, metric='loss'):
@@ -82,7 +82,7 @@ def test_evaluations_of_an_earlier_start_may_lack_the_metric():
 
 
 def config(metric, mode=None):
-    return types.SimpleNamespace(stop_metric=metric, stop_mode=mode, stop_patience=2, stop_min_delta=0.0)
+    return fakes.config(stop_metric=metric, stop_mode=mode, stop_patience=2)
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,13 @@ import logging
 import pytest
 
 from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
+from tests import fakes
 
 
 def told(caplog, batches, secs_each, first_secs=0, **about):
     """The messages of one evaluation."""
     caplog.set_level(logging.INFO)
-    clock = Clock()
+    clock = fakes.Clock(now=100.0)
     progress = EvaluationProgress(clock=clock, **about)
     progress.begins('runs/model.ckpt-400')
     clock.now += first_secs

@@ -1,12 +1,11 @@
 """jobs.job_data: which data a job reads, judged without TensorFlow."""
 
-import types
-
 import pytest
 
 from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.jobs import job_data
 from estimator_trainer.jobs.job import Job
+from tests import fakes
 
 
 def job(**changed):
@@ -22,17 +21,7 @@ OTHERS = {
 
 
 def flags(**given):
-    return types.SimpleNamespace(
-        **{
-            'job': 'x:job',
-            'train_files': '',
-            'eval_files': '',
-            'file_format': 'auto',
-            'data_dir': '',
-            'epochs': None,
-            **given,
-        }
-    )
+    return fakes.config(job='x:job', **given)
 
 
 @pytest.fixture
@@ -42,7 +31,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_files_that_are_there(files):
+def test_files_that_are_there_are_not_refused(files):
     job_data.look_for(READS_FILES, flags(train_files=f'{files}/train.*', eval_files=f'{files}/eval.csv'))
 
 
@@ -69,7 +58,7 @@ def test_files_that_cannot_be_read_are_named_with_the_flag(files, name, why):
         job_data.look_for(READS_FILES, flags(train_files=f'{files}/{name}', eval_files=f'{files}/eval.csv'))
 
 
-def test_the_format_may_be_given(files):
+def test_files_of_a_format_that_is_given_are_not_refused(files):
     named = flags(train_files=f'{files}/odd', eval_files=f'{files}/odd', file_format='tfrecord')
     job_data.look_for(READS_FILES, named)
 

@@ -122,7 +122,7 @@ def test_metrics_of_katib(tmp_path, capsys, text):
     assert 'holds no metrics of Katib' in after(code, folder, before, capsys)
 
 
-def test_metrics_of_katib_are_made_anew(tmp_path):
+def test_metrics_of_katib_are_not_refused_a_second_time(tmp_path):
     file = tmp_path / 'metrics.log'
     for lines in ([], [{'step': 1, 'time': 5.5, 'accuracy': 0.5}]):
         with open(file, 'w') as out:
@@ -173,6 +173,6 @@ def test_a_run_is_refused_where_files_of_others_have_its_names(tmp_path, name, t
         ('notes.json', '[]'),
     ],
 )
-def test_files_of_a_run_are_known(tmp_path, name, text):
+def test_files_of_a_run_are_not_refused(tmp_path, name, text):
     filled(tmp_path, **{name: text})
     files_of_others.refuse_in_run(str(tmp_path))

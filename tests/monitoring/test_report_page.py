@@ -17,7 +17,7 @@ def writer(script):
 
 
 def test_pages_of_a_run_that_lives(tmp_path, monkeypatch):
-    monkeypatch.setattr(report_page, '_REST_TIMES', 0)
+    monkeypatch.setattr(report_page, 'REST_TIMES', 0)
     pipe = tmp_path / 'pipe'
     os.mkfifo(pipe)
     warnings = []
@@ -47,18 +47,16 @@ def test_the_last_page(tmp_path):
         (writer('__import__("signal").pause()'), 'it took longer than 0.2 s'),
     ],
 )
-def test_a_failure_is_one_warning(tmp_path, monkeypatch, command, words):
-    monkeypatch.setattr(report_page, '_LAST_SECS', 0.2 if 'longer' in words else 100)
+def test_a_failure_is_one_warning(tmp_path, command, words):
     warnings = []
     pages = report_page.Pages(str(tmp_path), warnings.append, short_secs=0, writer=command)
-    pages.last()
+    pages.last(most_secs=0.2 if 'longer' in words else 100)
     (said,) = warnings
     assert said == (
         f'{tmp_path}/report.html was not written: {words}; the run is not affected (--report=off writes none). '
         f'To write it: estimator-trainer report {tmp_path}'
     )
-    monkeypatch.setattr(report_page, '_LAST_SECS', 0.01)
-    pages.last()
+    pages.last(most_secs=0.01)
     assert len(warnings) == 1
 
 

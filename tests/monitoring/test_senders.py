@@ -33,11 +33,10 @@ def test_what_a_sender_is_told_and_says(tmp_path):
 
 
 @pytest.mark.parametrize('code, last_secs', [(0, 0.05), (143, 100)])
-def test_one_that_hangs_is_left_and_killed(tmp_path, monkeypatch, code, last_secs):
-    monkeypatch.setattr(senders, '_STOPPED_SECS', 0.05)
+def test_one_that_hangs_is_left_and_killed(tmp_path, code, last_secs):
     said = []
     hangs = sender('import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()')
-    with senders.Senders(TARGETS, str(tmp_path), last_secs, hangs) as running:
+    with senders.Senders(TARGETS, str(tmp_path), last_secs, hangs, stopped_secs=0.05) as running:
         running.follow(said.append)
         running.last(code)
         process = running._processes[TARGETS[0]]
@@ -70,7 +69,7 @@ def test_a_run_that_raises_waits_for_none(tmp_path):
             1 / 0
 
 
-def test_ctrl_c_at_the_end(tmp_path, monkeypatch):
+def test_ctrl_c_at_the_end_is_not_raised(tmp_path, monkeypatch):
     hangs = sender('import signal; signal.pause()')
     pressed = types.SimpleNamespace(monotonic=time.monotonic, sleep=lambda secs: signal.raise_signal(signal.SIGINT))
     monkeypatch.setattr(senders, 'time', pressed)  # while it waits
@@ -89,7 +88,7 @@ def test_none_outlives_its_run(tmp_path):
         'import os, sys\nfrom estimator_trainer.monitoring import senders, trackers\n'
         f'with senders.Senders((trackers.Target("tensorboard-hparams"),), {str(tmp_path)!r}) as running:\n'
         '    running.follow(print)\n'
-        '    print(*(each.pid for each in running._processes.values()), flush=True)\n'
+        '    print(*(each._process.pid for each in running._processes.values()), flush=True)\n'
         '    sys.stdin.read()\n'
     )
     with subprocess.Popen(

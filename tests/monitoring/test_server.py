@@ -122,7 +122,7 @@ def test_a_request_that_does_not_come_to_its_end(monkeypatch, said):
 
 
 def test_a_text_that_takes_long_does_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr(server, '_END_SECS', 0.05)
+    monkeypatch.setattr(server, 'END_SECS', 0.05)
     asked, goes_on = threading.Event(), threading.Event()
 
     def slow():

@@ -64,7 +64,7 @@ def test_a_password_is_refused_and_not_repeated(uri):
 
 
 def test_packages_that_are_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr(trackers, '_installed', lambda name: False)
+    monkeypatch.setattr(trackers, 'is_installed', lambda name: False)
     assert trackers.targets(['tensorboard-hparams', 'tensorboard-hparams']) == (Target('tensorboard-hparams'),)
     for text, cure in (
         ('wandb', "--track=wandb: needs wandb: pip install 'estimator-trainer[wandb]'"),
@@ -79,4 +79,4 @@ def test_packages_that_are_missing(monkeypatch, tmp_path):
 def test_a_folder_with_the_name_of_a_package_is_none(monkeypatch, tmp_path):
     (tmp_path / 'a_package_that_nobody_has').mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    assert not trackers._installed('a_package_that_nobody_has') and trackers._installed('json')
+    assert not trackers.is_installed('a_package_that_nobody_has') and trackers.is_installed('json')

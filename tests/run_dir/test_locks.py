@@ -108,7 +108,7 @@ class Clock:
 
 
 def test_it_is_waited_for_as_long_as_it_is_held_and_said_at_growing_intervals(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks, '_POLL_SECS', 0.125)  # adds up exactly
+    monkeypatch.setattr(locks, 'POLL_SECS', 0.125)  # adds up exactly
     said = []
     with locks.Lock(tmp_path / 'lock') as holder, locks.Lock(tmp_path / 'lock') as lock:
         holder.take()

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import time
+from unittest import mock
 
 import pytest
 
@@ -221,7 +222,7 @@ def test_what_a_tool_writes_is_sent_on_the_condition_that_it_is_the_only_one(rem
 
 def test_too_little_room_is_said_before_anything_is_fetched(remote, copy, monkeypatch):
     remote.save(1)
-    monkeypatch.setattr(shutil, 'disk_usage', lambda folder: shutil._ntuple_diskusage(9, 9, 3))
+    monkeypatch.setattr(shutil, 'disk_usage', lambda folder: mock.Mock(free=3))
     with pytest.raises(UsageError, match='set TMPDIR'):
         copy(needs.of_newest_checkpoint)
     assert not remote.opened

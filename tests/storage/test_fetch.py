@@ -11,7 +11,7 @@ obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.errors import UsageError  # noqa: E402
 from estimator_trainer.storage import fetch, names, scratch_state, share  # noqa: E402
-from tests.storage.test_mirror import URL, Killed, Machine, Watched  # noqa: E402
+from tests.storage.machines import URL, Killed, Machine, Watched  # noqa: E402
 
 
 @pytest.fixture

@@ -1,19 +1,19 @@
 """What one task sends and another one follows, with a store in memory and threads that were not started."""
 
 import json
-import types
 
 import pytest
 
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.storage import follow, names, share, store  # noqa: E402
-from tests.storage.test_mirror import URL, Machine, Watched  # noqa: E402
+from tests import fakes  # noqa: E402
+from tests.storage.machines import URL, Machine, Watched  # noqa: E402
 
 CHIEF = share.Share('worker:0', 'chief', has_evaluator=True)
 WORKER = share.Share('worker:1', 'worker', has_evaluator=True)
 EVALUATOR = share.Share('evaluator:0', 'evaluator', has_evaluator=True)
-BOUNDS = types.SimpleNamespace(max_unpushed_secs=100, lost_peer_secs=30)
+BOUNDS = fakes.config(max_unpushed_secs=100, lost_peer_secs=30)
 
 
 @pytest.fixture
@@ -142,16 +142,16 @@ def test_a_checkpoint_that_is_deleted_meanwhile_is_passed_over(tmp_path, remote,
     assert named(tmp_path / 'evaluator') == 'model.ckpt-20'
 
 
-def test_the_end_of_training_is_told_after_the_last_checkpoint(tmp_path, remote, chief, monkeypatch):
+def test_the_end_of_training_is_told_after_the_last_checkpoint(tmp_path, remote, chief):
     evaluator = follower(tmp_path / 'evaluator', remote, EVALUATOR)
     chief.save(10, 'last')
     chief.write('training.json', json.dumps({'state': 'ended', 'checkpoint_step': 10}))
     chief.push()
-    monkeypatch.setattr(evaluator, '_fetch_checkpoint', lambda name: False)
+    index = store.Store.read(remote, 'model.ckpt-10.index')[0]
+    store.Store.delete(remote, 'model.ckpt-10.index')  # it is being replaced
     evaluator.look()
     assert 'training.json' not in files(tmp_path / 'evaluator')
-    monkeypatch.undo()
-    monkeypatch.setattr(follow.snapshot, 'is_of_one_save', lambda prefix: True)
+    store.Store.write(remote, 'model.ckpt-10.index', index, None)
     evaluator.look()
     assert json.loads((tmp_path / 'evaluator' / 'training.json').read_text())['state'] == 'ended'
 

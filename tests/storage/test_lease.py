@@ -9,17 +9,7 @@ from estimator_trainer.storage.connection import keeps_conditions  # noqa: E402
 from estimator_trainer.storage.lease import Lease, LeaseLost, LeaseTaken  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
 from estimator_trainer.storage.store import Conflict, Store  # noqa: E402
-
-
-class Time:
-    """`during` is called at each sleep."""
-
-    def __init__(self, during=lambda: None):
-        self.now, self.during = 0.0, during
-
-    def sleep(self, secs):
-        self.now += secs
-        self.during()
+from tests import fakes  # noqa: E402
 
 
 @pytest.fixture
@@ -28,8 +18,8 @@ def store():
 
 
 def lease(store, time=None):
-    time = time or Time()
-    return Lease(store, 30, Share(), clock=lambda: time.now, sleep=time.sleep)
+    time = time or fakes.Clock()
+    return Lease(store, 30, Share(), clock=time, sleep=time.sleep)
 
 
 def test_the_first_one_gets_it(store):
@@ -40,7 +30,7 @@ def test_the_first_one_gets_it(store):
 def test_a_lease_that_is_not_renewed_is_taken_over_after_its_span(store):
     first = lease(store)
     first.acquire(None)
-    time = Time()
+    time = fakes.Clock()
     assert lease(store, time).acquire(None) == first.token
     assert 30 <= time.now < 32
     with pytest.raises(LeaseLost):
@@ -51,7 +41,7 @@ def test_a_lease_that_is_renewed_is_not(store):
     first = lease(store)
     first.acquire(None)
     with pytest.raises(LeaseTaken):
-        lease(store, Time(during=first.renew)).acquire(None)
+        lease(store, fakes.Clock(during=first.renew)).acquire(None)
     first.renew()
 
 
@@ -59,7 +49,7 @@ def test_nobody_waits_after_a_release(store):
     first = lease(store)
     first.acquire(None)
     first.release()
-    time = Time()
+    time = fakes.Clock()
     lease(store, time).acquire(None)
     assert time.now == 0
 
@@ -67,7 +57,7 @@ def test_nobody_waits_after_a_release(store):
 def test_nobody_waits_for_the_dead_trainer_of_the_same_scratch_folder(store):
     first = lease(store)
     first.acquire(None)
-    time = Time()
+    time = fakes.Clock()
     assert lease(store, time).acquire(first.token) == first.token
     assert time.now == 0
 
@@ -76,7 +66,7 @@ def test_of_two_that_wait_one_gets_it(store):
     lease(store).acquire(None)
     second, third = lease(store), lease(store)
     with pytest.raises(LeaseTaken):
-        lease(store, Time(during=lambda: second.token and take_once(second))).acquire(None)
+        lease(store, fakes.Clock(during=lambda: second.token and take_once(second))).acquire(None)
     with pytest.raises(LeaseLost):
         third._version = second._version
         second.renew()
@@ -89,7 +79,7 @@ def take_once(taker):
 
 
 def test_a_lease_is_renewed_before_an_operation_when_its_span_is_over(store):
-    time = Time()
+    time = fakes.Clock()
     first = lease(store, time)
     first.acquire(None)
     lease(store).acquire(None)
@@ -131,6 +121,6 @@ def test_nothing_renews_a_lease_that_was_released(store):
     first.acquire(None)
     first.release()
     first.renew()
-    time = Time()
+    time = fakes.Clock()
     lease(store, time).acquire(None)
     assert time.now == 0

@@ -11,7 +11,8 @@ pytest.importorskip('obstore')
 
 from estimator_trainer.storage import names, snapshot, store  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
-from tests.storage.test_mirror import Machine, Watched, remote  # noqa: E402, F401
+from tests.storage.machines import Machine, Watched  # noqa: E402
+from tests.storage.test_mirror import remote  # noqa: E402, F401
 
 LARGE = 'x' * (2 << 20)
 

@@ -155,7 +155,7 @@ def test_an_object_that_cannot_be_listed_is_named(s3, name):
 
 @pytest.mark.parametrize('written', ['S3://bucket/a%20b/100%', 's3://bucket/a b/100%25/'])
 def test_a_folder_is_the_same_for_a_run_and_for_data_however_its_url_is_written(s3, written, monkeypatch):
-    monkeypatch.setattr(paths, '_stores', {})
+    monkeypatch.setattr(paths, 'open_stores', {})
     connection.connect(written, os.environ).write('x%20y', b'content', None)
     for pattern in (f'{written.rstrip("/")}/x%2520y', f'{written.rstrip("/")}/x*'):
         (found,) = paths.expand(pattern, '--train_files')

@@ -1,12 +1,11 @@
 """Which files are whose, and which clusters cannot work in a store."""
 
-import types
-
 import pytest
 
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import share
 from estimator_trainer.storage.share import Share
+from tests import fakes
 
 ALONE = Share()
 CHIEF = Share('worker:0', 'chief', has_evaluator=True)
@@ -51,12 +50,10 @@ def test_an_evaluator_has_a_lease_of_its_own():
 
 
 def plan(role='worker', name='worker:1', evaluator=('e:1',), ps=(), num_tasks=3):
-    cluster = types.SimpleNamespace(evaluator=evaluator, ps=ps)
-    config = types.SimpleNamespace(model_dir='s3://bucket/run')
-    has_evaluator = bool(evaluator) or role == 'evaluator'
-    return types.SimpleNamespace(
-        role=role, name=name, cluster=cluster, config=config, has_evaluator=has_evaluator, num_tasks=num_tasks
-    )
+    made = fakes.plan(role=role, name=name, config=fakes.config(model_dir='s3://bucket/run'), num_tasks=num_tasks)
+    made.cluster.evaluator, made.cluster.ps = evaluator, ps
+    made.has_evaluator = bool(evaluator) or role == 'evaluator'
+    return made
 
 
 def test_the_share_of_a_task():

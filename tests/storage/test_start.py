@@ -57,7 +57,7 @@ def remote(monkeypatch):
     made = Remote()
     monkeypatch.setattr(connection, 'connect', lambda url, environ: made)
     monkeypatch.setattr(child, 'run', lambda *args: exit_codes.OK)
-    monkeypatch.setattr(signals, '_LEAVE_SECS', 0)
+    monkeypatch.setattr(signals, 'LEAVE_SECS', 0)
     return made
 
 
@@ -104,7 +104,7 @@ def kills(monkeypatch, remote, at):
 @pytest.mark.parametrize('of_another', [False, True])
 def test_a_start_that_is_killed_at_any_moment_loses_nothing(tmp_path, monkeypatch, remote, of_another):
     monkeypatch.setattr(child, 'give_back', lambda mine: None)  # a process that is killed does not
-    monkeypatch.setattr(lease.Lease, '_wait', lambda *args: pytest.fail('waits for itself'))
+    monkeypatch.setattr(lease.Lease, 'wait', lambda *args: pytest.fail('waits for itself'))
     for first in itertools.count():
         for second in itertools.count(first % 5, 5):  # all of them for each five
             scratch = tmp_path / f'{first}-{second}'
@@ -187,7 +187,7 @@ def test_a_lease_whose_answer_has_not_come_is_given_back(tmp_path, remote, kind,
 def test_a_signal_ends_the_wait_for_another_trainer_and_leaves_its_lease(tmp_path, remote, monkeypatch):
     lease.Lease(remote, 600, share.Share()).acquire()
     before = remote.lease()
-    monkeypatch.setattr(lease.Lease, '_wait', lambda *args: ends(signal.SIGTERM)('wait', False))
+    monkeypatch.setattr(lease.Lease, 'wait', lambda *args: ends(signal.SIGTERM)('wait', False))
     assert start(tmp_path) == exit_codes.TERMINATED
     assert remote.lease() == before
 

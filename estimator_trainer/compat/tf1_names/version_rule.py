@@ -78,11 +78,11 @@ def _is_of_python(path: str) -> bool:
 
 def asks_for_tf1(top: str) -> bool:
     """Whether the installed package with this module requires a TensorFlow below 2."""
-    return any(_requires_tf1(name) for name in _distributions().get(top, ()))
+    return any(_requires_tf1(name) for name in distributions().get(top, ()))
 
 
 @functools.cache
-def _distributions() -> Mapping[str, list[str]]:
+def distributions() -> Mapping[str, list[str]]:
     return importlib.metadata.packages_distributions()
 
 

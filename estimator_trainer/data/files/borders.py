@@ -15,8 +15,8 @@ import numpy as np
 from estimator_trainer.errors import BadExample
 
 HEADER_BYTES, FOOTER_BYTES = 12, 4
-_CHUNK_BYTES = 32 * 2**20
-_SMALL_CHUNK_BYTES = 2**16
+CHUNK_BYTES = 32 * 2**20
+SMALL_CHUNK_BYTES = 2**16
 _CHUNK_RECORDS = 2**20
 _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 _BOM = b'\xef\xbb\xbf'
@@ -51,7 +51,7 @@ def of_tfrecord(data: Readable, path: str) -> np.ndarray:
     Raises:
         BadExample: a length is damaged, or the file ends inside a frame. Later frames cannot be found.
     """
-    position, size, unpack, count = 0, _CHUNK_BYTES, struct.Struct('<Q').unpack_from, 0
+    position, size, unpack, count = 0, CHUNK_BYTES, struct.Struct('<Q').unpack_from, 0
     parts: list[np.ndarray] = []
     while data.size - position >= HEADER_BYTES:
         first, chunk, in_chunk = position, data.read(position, size), array.array('q')
@@ -64,7 +64,7 @@ def of_tfrecord(data: Readable, path: str) -> np.ndarray:
         parts.append(part + first)
         count += len(part)
         # Large records are skipped: little more than their headers is read.
-        size = _SMALL_CHUNK_BYTES if position - first > len(part) * _SMALL_CHUNK_BYTES else _CHUNK_BYTES
+        size = SMALL_CHUNK_BYTES if position - first > len(part) * SMALL_CHUNK_BYTES else CHUNK_BYTES
     starts = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     if position != data.size:
         whole = count - (position > data.size)
@@ -141,9 +141,9 @@ def of_csv(data: Readable, has_header: bool) -> np.ndarray:
     """
     begin = len(_BOM) if data.read(0, len(_BOM)) == _BOM else 0
     ends, sizes, open_quote, before = [np.array([begin])], [np.zeros(0, np.int64)], 0, 0
-    for first in range(begin, data.size, _CHUNK_BYTES):
-        part = np.frombuffer(data.read(first, _CHUNK_BYTES + 1), np.uint8)
-        chunk, after = part[:_CHUNK_BYTES], np.append(part[1:], 0)[:_CHUNK_BYTES]
+    for first in range(begin, data.size, CHUNK_BYTES):
+        part = np.frombuffer(data.read(first, CHUNK_BYTES + 1), np.uint8)
+        chunk, after = part[:CHUNK_BYTES], np.append(part[1:], 0)[:CHUNK_BYTES]
         quoted = np.bitwise_xor.accumulate((chunk == _QUOTE).astype(np.uint8)) ^ np.uint8(open_quote)
         open_quote = int(quoted[-1])
         is_end = (chunk == _NEWLINE) | ((chunk == _RETURN) & (after != _NEWLINE))

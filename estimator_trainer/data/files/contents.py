@@ -68,14 +68,14 @@ def header_of(path: str) -> bytes:
     """
     size = _FIRST_BYTES
     while True:
-        beginning, is_whole = _beginning(path, size)
+        beginning, is_whole = read_beginning(path, size)
         starts = borders.of_csv(borders.Held(beginning), has_header=False)
         if len(starts) > 2 or is_whole or size >= _MOST_BYTES:
             return beginning[starts[0] : starts[1]] if len(starts) > 1 else b''
         size *= 16
 
 
-def _beginning(path: str, size: int) -> tuple[bytes, bool]:
+def read_beginning(path: str, size: int) -> tuple[bytes, bool]:
     """The first `size` decompressed bytes of a file, and whether the file has no more."""
     try:
         if isinstance(path, RemotePath):

@@ -35,7 +35,7 @@ from estimator_trainer.this_process.child_process import PIPE, Child
 
 _log = logging.getLogger('estimator_trainer')
 _VERSION = 2  # of the rule that says where records begin
-_PARALLEL_BYTES = 64 * 2**20  # fewer bytes are indexed in this process, because another one takes longer to start
+PARALLEL_BYTES = 64 * 2**20  # fewer bytes are indexed in this process, because another one takes longer to start
 _POLL_SECS, _SAY_SECS = 0.05, 5.0
 _LEFT_SECS = 86400  # no process still writes an unfinished index that is older
 
@@ -93,7 +93,7 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
     small = sizes.astype(np.uint32) if not len(sizes) or sizes.max() < 2**32 else sizes
     for kept in _places(path, folder):
         with contextlib.suppress(OSError):
-            _write(kept, of=np.array(key), first=starts[0], sizes=small)
+            write(kept, of=np.array(key), first=starts[0], sizes=small)
             break
     return starts
 
@@ -114,7 +114,7 @@ def _places(path: str, folder: str | None) -> Iterator[str]:
         yield os.path.join(folder, f'{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}-{name}.index')
 
 
-def _write(path: str, **arrays: Any) -> None:
+def write(path: str, **arrays: Any) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     unfinished = f'{path}.{secrets.token_hex(4)}'
     try:
@@ -145,7 +145,7 @@ def _make_in_parallel(paths: Sequence[str], file_format: str, has_header: bool, 
         return
     sizes = {os.fsencode(path): unreadable.stamp(path).size for path in paths}
     total, cores = sum(sizes.values()), len(os.sched_getaffinity(0))
-    if total < _PARALLEL_BYTES:
+    if total < PARALLEL_BYTES:
         return
     _log.info('indexes %d file(s), %.1f GB, once', len(paths), total / 1e9)
     mixed = random.sample(paths, len(paths))  # other tasks do the same, so each finds files that are done

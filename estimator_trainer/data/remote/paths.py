@@ -15,7 +15,7 @@ if typing.TYPE_CHECKING:
     from estimator_trainer.data.remote.cache import Cache
 
 _T = typing.TypeVar('_T')
-_stores: dict[str, store.Store] = {}  # by bucket
+open_stores: dict[str, store.Store] = {}  # by bucket
 
 
 class RemotePath(str):
@@ -58,7 +58,7 @@ class RemotePath(str):
         """
         remote = _open(urls.bucket(self), '--train_files')
         try:
-            return patience.patiently(
+            return patience.OF_PROCESS.request(
                 lambda: remote.read_range(self.name, start, end, self.version), patience.REFUSED_SECS
             )
         except store.Conflict:
@@ -139,10 +139,10 @@ def _ask(url: str, flag: str, question: Callable[[store.Store], _T]) -> _T:
         with connection.usage_errors(url, flag):
             return question(remote)
 
-    return patience.patiently(ask)
+    return patience.OF_PROCESS.request(ask)
 
 
 def _open(bucket: str, flag: str) -> store.Store:
-    if bucket not in _stores:
-        _stores[bucket] = connection.open_for_reading(bucket, os.environ, flag)
-    return _stores[bucket]
+    if bucket not in open_stores:
+        open_stores[bucket] = connection.open_for_reading(bucket, os.environ, flag)
+    return open_stores[bucket]

@@ -9,6 +9,7 @@ import time
 
 import tensorflow as tf
 
+from estimator_trainer.monitoring.companion import CompanionFailed
 from estimator_trainer.monitoring.profiles import event_names, read, schedule
 from estimator_trainer.monitoring.profiles.schedule import Steps
 from estimator_trainer.run_dir import removal
@@ -167,7 +168,7 @@ class Profiler:
             self._written.set()
         try:
             said = reader.read(path)
-        except read.CannotReadProfile as error:
+        except CompanionFailed as error:
             _log.warning('WARNING: the profile was not read (%s); %s %s reads it', error, read.BY_HAND, path)
             return
         _log.info('profile of steps %d to %d: %s', first, last, said[0])
@@ -192,10 +193,10 @@ class Profiler:
         os.replace(path, place)
         return place
 
-    def _failed(self, why) -> None:
+    def _failed(self, why: object) -> None:
         text = str(why).splitlines()[0] if str(why) else type(why).__name__
         _log.warning('WARNING: no profile: %s; training is not affected', text)
 
 
-def _annotation(name: str):
+def _annotation(name: str) -> 'tf.profiler.experimental.Trace':
     return tf.profiler.experimental.Trace(name)

@@ -2,6 +2,7 @@
 profile begins and ends. Pure."""
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from estimator_trainer.errors import UsageError
@@ -50,7 +51,7 @@ def check_steps(text: str, max_steps: int | None) -> None:
         raise UsageError(f'--profile_steps={text}: training ends at --max_steps={max_steps}; give earlier steps.')
 
 
-def check_tasks(text: str, training_tasks) -> None:
+def check_tasks(text: str, training_tasks: Collection[str]) -> None:
     """Raises UsageError for a --profile_tasks that names a task which does not train.
 
     Args:

@@ -112,7 +112,7 @@ def describe(shares: Shares) -> list[str]:
 class _Times:
     """Attributes: intervals; of_name: {name: their length}."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.intervals: list[Interval] = []
         self.of_name: collections.Counter = collections.Counter()
 
@@ -152,7 +152,7 @@ def _operations(line: TraceLine, captured: set) -> Iterator[tuple[TraceEvent, li
     """(operation, when it and nothing that it called ran, whether it prepares the input) of a thread."""
     open_: list[tuple[TraceEvent, list[Interval], bool]] = []  # the events around the next one; what they called
 
-    def closed(until: int):
+    def closed(until: int) -> Iterator[tuple[TraceEvent, list[Interval], bool]]:
         while open_ and open_[-1][0].end <= until:
             event, called, of_input = open_.pop()
             if line.on_device or _OPERATION.match(event.name):

@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from estimator_trainer.run_dir import files
 from estimator_trainer.run_dir.protos import DOUBLE, INT64, MANY, ONE, STRING, UINT64, classes
@@ -106,7 +107,7 @@ def _nested(events: list[TraceEvent]) -> list[TraceEvent]:
     return events
 
 
-def _value(stat, texts):
+def _value(stat: Any, texts: Mapping[int, str]) -> Any:
     for field in ('str_value', 'int64_value', 'uint64_value', 'double_value'):
         if stat.HasField(field):
             return getattr(stat, field)
@@ -128,7 +129,7 @@ def write(path: str, threads: list[TraceLine]) -> None:
             file.write('\n]}\n')
 
 
-def _in_format(threads):
+def _in_format(threads: Iterable[TraceLine]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(threads, 1):
         where = {'pid': 1, 'tid': number}
         yield {'ph': 'M', **where, 'name': 'thread_name', 'args': {'name': line.name}}

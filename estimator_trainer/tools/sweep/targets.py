@@ -181,7 +181,7 @@ def find(parameters: Sequence[Parameter], trainer_flags: Sequence[str]) -> Targe
             f'--model_dir={config.model_dir}: a sweep keeps its trials in a folder of this machine; name one. Copy the '
             'best trial to the store afterwards, or train with its flags and a --model_dir there.'
         )
-    params, best = _facts_of_job([f'{each.name}={text}' for each in parameters for text in each.texts], some)
+    params, best = facts_of_job([f'{each.name}={text}' for each in parameters for text in each.texts], some)
     found = tuple(_typed(each, declared, params) for each in parameters)
     flags = [each for each in found if not each.is_param]
     for each in flags:
@@ -204,7 +204,7 @@ def _typed(parameter: Parameter, declared: Mapping[str, declaration.Flag], param
     return typed(parameter, declared[name].type)
 
 
-def _facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[dict, tuple[str, str]]:
+def facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[dict, tuple[str, str]]:
     environ = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
     try:
         with Child([*_JOB_CHECK, json.dumps(texts), *trainer_flags], env=environ, stdout=PIPE, stderr=PIPE) as child:

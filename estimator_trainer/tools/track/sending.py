@@ -21,7 +21,7 @@ from estimator_trainer.tools.track.adapters import (
     bounded,
 )
 
-_CALL_SECS = 120  # for what a tracker does at once, if its library has no bound of its own
+CALL_SECS = 120  # for what a tracker does at once, if its library has no bound of its own
 _EXPORT_SECS = 3600
 _KINDS = {file_names.METRICS: 'train', file_names.EVALUATIONS: 'eval'}  # what their metrics are called: train/loss
 _ALL_OF = 2000  # lines of a file that are all sent
@@ -160,7 +160,7 @@ class TrackerSender:
                 self._send_lines(tracker, last_line(path, kind, sent))
         failed = self._send_exports(tracker)
         if status is not None:
-            with bounded(_CALL_SECS):
+            with bounded(CALL_SECS):
                 tracker.end(status, at)
             self._tracker = None
             self._write()
@@ -174,7 +174,7 @@ class TrackerSender:
         if not self._sent.entry:
             self._write()  # its key, before the tracker gets it
         run = adapters.described(self._folder, self._address, self._sent.key, self._sent.began)
-        with bounded(_CALL_SECS):
+        with bounded(CALL_SECS):
             tracker = self._make(self.target)
             entry = tracker.begin(run, self._sent.entry)
         if entry != self._sent.entry:
@@ -185,7 +185,7 @@ class TrackerSender:
 
     def _send_lines(self, tracker: adapters.Tracker, lines: list[MetricsLine]) -> None:
         if lines:
-            with bounded(_CALL_SECS), self._may_refuse('lines of metrics'):
+            with bounded(CALL_SECS), self._may_refuse('lines of metrics'):
                 tracker.lines(lines)
         if tracker.confirms:
             self._write()

@@ -51,7 +51,7 @@ def test_no_globals():
     ],
 )
 def test_what_an_installed_package_asks_for(requires, tf1, monkeypatch):
-    monkeypatch.setattr(version_rule, '_distributions', lambda: {'bert': ['bert-tensorflow']})
+    monkeypatch.setattr(version_rule, 'distributions', lambda: {'bert': ['bert-tensorflow']})
     monkeypatch.setattr(importlib.metadata, 'requires', {'bert-tensorflow': requires}.get)
     assert version_rule.asks_for_tf1('bert') == tf1
     assert not version_rule.asks_for_tf1('other')

@@ -122,14 +122,14 @@ def test_is_made_anew_where_it_is_damaged(path, damage):
 
 
 def test_a_folder_that_cannot_be_written(path, tmp_path, monkeypatch):
-    write = index._write
+    write = index.write
 
     def refused(place, **arrays):
         if os.path.dirname(place) == os.path.dirname(path):
             raise PermissionError(13, 'Permission denied', place)
         write(place, **arrays)
 
-    monkeypatch.setattr(index, '_write', refused)
+    monkeypatch.setattr(index, 'write', refused)
     assert load(path) == STARTS  # kept nowhere
     folder = tmp_path / 'model' / 'index'
     assert load(path, str(folder)) == STARTS
@@ -144,14 +144,14 @@ def test_many_files_are_indexed_by_other_processes(tmp_path, monkeypatch):
         paths.append(str(tmp_path / f'{number}.tfrecord'))
         with open(paths[-1], 'wb') as file:
             file.write(b''.join(map(frame, RECORDS[number:])))
-    monkeypatch.setattr(index, '_PARALLEL_BYTES', 0)
+    monkeypatch.setattr(index, 'PARALLEL_BYTES', 0)
     monkeypatch.setattr(index, 'make', None)
     for number, starts in enumerate(index.load_all(paths, 'tfrecord', False, None)):
         assert len(starts) == len(RECORDS) - number + 1
 
 
 def test_a_damaged_file_is_named_where_other_processes_make_indexes(path, monkeypatch):
-    monkeypatch.setattr(index, '_PARALLEL_BYTES', 0)
+    monkeypatch.setattr(index, 'PARALLEL_BYTES', 0)
     with open(path, 'ab') as file:
         file.write(b'?')
     with pytest.raises(BadExample, match='ends inside record'):
@@ -205,7 +205,7 @@ CSV = {
 @pytest.mark.parametrize('data', CSV)
 @pytest.mark.parametrize('chunk', [1, 3, 2**20])
 def test_rows_of_csv(data, chunk, monkeypatch):
-    monkeypatch.setattr(borders, '_CHUNK_BYTES', chunk)
+    monkeypatch.setattr(borders, 'CHUNK_BYTES', chunk)
     rows, has_header = CSV[data]
     for header in {False, has_header}:
         starts = borders.of_csv(borders.Held(data), header)
@@ -219,8 +219,8 @@ def test_needs_no_tensorflow():
 
 @pytest.mark.parametrize('chunk', [16, 100, 2**20])
 def test_a_file_is_read_in_parts_and_large_records_are_passed_over(path, monkeypatch, chunk):
-    monkeypatch.setattr(borders, '_CHUNK_BYTES', chunk)
-    monkeypatch.setattr(borders, '_SMALL_CHUNK_BYTES', min(chunk, 64))
+    monkeypatch.setattr(borders, 'CHUNK_BYTES', chunk)
+    monkeypatch.setattr(borders, 'SMALL_CHUNK_BYTES', min(chunk, 64))
     assert load(path) == STARTS
 
 
@@ -232,7 +232,7 @@ def test_a_file_that_becomes_shorter_while_it_is_indexed_ends_nothing(path, monk
         os.truncate(path, 100)
         return pread(*arguments)
 
-    monkeypatch.setattr(borders, '_CHUNK_BYTES', 64)
+    monkeypatch.setattr(borders, 'CHUNK_BYTES', 64)
     monkeypatch.setattr(os, 'pread', shortened)
     with pytest.raises(DatasetError, match='a.tfrecord has changed while it was in use'):
         load(path)
@@ -260,7 +260,7 @@ def test_names_that_are_not_utf8_and_many_of_them(tmp_path, monkeypatch):
     for path in paths:
         with open(path, 'wb') as file:
             file.write(frame(b'x'))
-    monkeypatch.setattr(index, '_PARALLEL_BYTES', 0)
+    monkeypatch.setattr(index, 'PARALLEL_BYTES', 0)
     monkeypatch.setattr(index, 'make', None)
     assert [len(starts) for starts in index.load_all(paths, 'tfrecord', False, None)] == [2] * len(paths)
 
@@ -287,6 +287,6 @@ def test_the_header_is_the_first_row_and_little_more_is_read(tmp_path, monkeypat
         assert contents.header_of(str(path)) == b''
     path.write_bytes(compress(header + b'1,' + os.urandom(2**22)))  # a blank line would belong to the header
     monkeypatch.setattr(contents, 'decompressed', None)
-    sizes, beginning = [], contents._beginning
-    monkeypatch.setattr(contents, '_beginning', lambda path, size: sizes.append(size) or beginning(path, size))
+    sizes, beginning = [], contents.read_beginning
+    monkeypatch.setattr(contents, 'read_beginning', lambda path, size: sizes.append(size) or beginning(path, size))
     assert contents.header_of(str(path)) == header and sizes == [contents._FIRST_BYTES]

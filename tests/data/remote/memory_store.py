@@ -30,7 +30,7 @@ def install(monkeypatch, contents) -> Counting:
     found = Counting()
     for name, content in contents.items():
         found.put(name, content)
-    monkeypatch.setitem(paths._stores, BUCKET, found)
+    monkeypatch.setitem(paths.open_stores, BUCKET, found)
     return found
 
 

@@ -220,7 +220,7 @@ def test_a_process_ends_though_the_store_is_away(remote, found, tmp_path):
         'from estimator_trainer.data.remote import patience, threads\n'
         'from estimator_trainer.storage.store import StoreUnavailable\n'
         'def ask(): raise StoreUnavailable("no answer")\n'
-        'for _ in range(100): threads.submit(patience.patiently, ask)'
+        'for _ in range(100): threads.submit(patience.OF_PROCESS.request, ask)'
     )
     ended = subprocess.run([sys.executable, '-c', program], timeout=BOUND_SECS, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, '') and 'Traceback' not in ended.stderr

@@ -10,6 +10,7 @@ import threading
 import pytest
 from google.protobuf import message
 
+from estimator_trainer.monitoring.companion import CompanionFailed
 from estimator_trainer.monitoring.profiles import event_names, read, trace
 
 
@@ -84,7 +85,7 @@ def test_a_process_of_its_own_reads(tmp_path, monkeypatch):
     path.write_bytes(profile())
     monkeypatch.chdir(tmp_path)  # as a job may
     assert len(read.ProfileReader().read(str(path))) == 3
-    with pytest.raises(read.CannotReadProfile, match='missing'):
+    with pytest.raises(CompanionFailed, match='missing'):
         read.ProfileReader().read(str(tmp_path / 'missing'))
 
 
@@ -123,7 +124,7 @@ def test_a_reader_can_be_killed():
 
     threading.Thread(target=kill, daemon=True).start()
     for _ in range(2):  # none is started after it
-        with pytest.raises(read.CannotReadProfile, match='training is over'):
+        with pytest.raises(CompanionFailed, match='training is over'):
             reader.read('nothing')
 
 
@@ -136,7 +137,7 @@ def test_a_reader_can_be_killed_while_its_process_starts(monkeypatch):
 
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, 'Popen', starts_after_the_kill)
-    with pytest.raises(read.CannotReadProfile, match='training is over'):
+    with pytest.raises(CompanionFailed, match='training is over'):
         reader.read('nothing')
 
 

@@ -26,7 +26,7 @@ def text(kind='binary', units=1, vocabulary=None, weight=None, features=FEATURES
 @pytest.mark.parametrize('weight', [None, "w'"])
 @pytest.mark.parametrize('sparse', [False, True])
 def test_it_is_python(kind, vocabulary, weight, sparse):
-    ast.parse(text(kind, 3, vocabulary, weight, sparse=sparse))
+    assert ast.parse(text(kind, 3, vocabulary, weight, sparse=sparse)).body
 
 
 @pytest.mark.parametrize(

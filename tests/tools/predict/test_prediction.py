@@ -159,7 +159,7 @@ def test_two_commands_at_once(out):
 
 def test_killed_before_the_folder_was_removed(out, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(prediction, '_remove', lambda folder: None)  # as if it had been killed there
+        patched.setattr(prediction.removal, 'files_in', lambda *args: None)  # as if it had been killed there
         predict(out)
     assert parts(out)
     os.unlink(f'{out}.parts/{parts(out)[0]}')  # and had begun

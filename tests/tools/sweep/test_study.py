@@ -13,7 +13,7 @@ study = pytest.importorskip('estimator_trainer.tools.sweep.study', reason='needs
 PLAN = study.SweepPlan('accuracy', 'max', 1, 5, ('rate:log:1e-4:1',), study.trainer_flags(TrainerConfig(max_steps=10)))
 
 
-def test_the_same_command_goes_on(tmp_path):
+def test_the_same_command_is_not_refused(tmp_path):
     study.keep(PLAN, str(tmp_path))
     study.keep(PLAN, str(tmp_path))
     other = TrainerConfig(max_steps=10, model_dir='elsewhere', progress='off', log_every_steps=7)

@@ -11,7 +11,7 @@ PARAMS = {'learning_rate': 0.1, 'hidden': 32, 'optimizer': 'sgd', 'layers': [64,
 
 @pytest.fixture(autouse=True)
 def job_with_params(monkeypatch):
-    monkeypatch.setattr(targets, '_facts_of_job', lambda texts, flags: (PARAMS, ('loss', 'min')))
+    monkeypatch.setattr(targets, 'facts_of_job', lambda texts, flags: (PARAMS, ('loss', 'min')))
 
 
 @pytest.mark.parametrize(

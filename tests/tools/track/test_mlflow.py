@@ -73,9 +73,11 @@ def test_a_run_that_goes_on_goes_on_there(tmp_path, run):
 
 def test_an_entry_is_found_again_whose_making_was_interrupted(tmp_path, run, monkeypatch):
     to = f'--to=mlflow:{tmp_path / "store"}'
-    write = sending.TrackerSender._write
+    write = sending.protocol.write_json
     with monkeypatch.context() as killed:
-        killed.setattr(sending.TrackerSender, '_write', lambda self: None if self._sent.entry else write(self))
+        killed.setattr(
+            sending.protocol, 'write_json', lambda path, value: None if value.get('entry') else write(path, value)
+        )
         assert track_command.main([str(run), to]) == 0
     assert track_command.main([str(run), to]) == 0
     _, found = there(tmp_path / 'store')

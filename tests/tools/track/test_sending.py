@@ -181,7 +181,7 @@ def test_a_call_without_an_end(monkeypatch, begin):
         def lines(self, lines):
             __import__('signal').pause()
 
-    monkeypatch.setattr(sending, '_CALL_SECS', 0.05)
+    monkeypatch.setattr(sending, 'CALL_SECS', 0.05)
     with pytest.raises(TrackerUnavailable, match='no answer within 0.05 s'):
         begin(Hangs())[0].send(None, 0)
 

@@ -1,0 +1,70 @@
+"""submit.ray_host: a task in a process of an actor."""
+
+import pathlib
+import signal
+import subprocess
+import sys
+
+from estimator_trainer.run_dir import protocol
+from estimator_trainer.submit import ray_host
+from tests.processes import gone, pid_in, until
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class TestHost:
+    def test_environment_leaves_out_what_is_the_actors(self):
+        environ = {
+            'PYTHONPATH': 'x',
+            'PYTHONHOME': 'x',
+            'RAY_JOB_ID': 'x',
+            'VIRTUAL_ENV': 'x',
+            'TF_CONFIG': 'x',
+            protocol.GENERATION: 'x',
+            'PATH': 'p',
+            'CUDA_VISIBLE_DEVICES': '1',
+        }
+        assert ray_host.environment(environ, {'PYTHONPATH': 'mine'}) == {
+            'PATH': 'p',
+            'CUDA_VISIBLE_DEVICES': '1',
+            'PYTHONPATH': 'mine',
+        }
+
+    def test_two_tasks_of_one_node_have_two_ports(self):
+        first, second = ray_host.TaskActor('worker:0'), ray_host.TaskActor('worker:1')
+        assert first.port() == first.port() != second.port()
+
+    def test_sigterm_goes_to_the_task_alone_which_needs_its_helpers_to_save(self, tmp_path):
+        host = ray_host.TaskActor('worker:0')
+        at_sigterm = f'kill -0 $child && echo alive > {tmp_path}/helper.new; mv {tmp_path}/helper.new {tmp_path}/helper'
+        script = (
+            f'sleep 600 & child=$!; trap "{at_sigterm}; exit 143" TERM; echo $child > {tmp_path}/child.new; '
+            f'mv {tmp_path}/child.new {tmp_path}/child; wait'
+        )
+        host.start(['sh', '-c', script], {}, None)
+        child = pid_in(tmp_path / 'child')
+        host.send(signal.SIGTERM)
+        assert until(host.poll)[0] == 143
+        assert (tmp_path / 'helper').read_text() == 'alive\n'
+        until(lambda: gone(child))  # what is left is killed when the task has ended
+
+    def test_a_task_does_not_outlive_its_actor(self, tmp_path):
+        program = (
+            'import sys\n'
+            'from estimator_trainer.submit.ray_host import TaskActor\n'
+            'host = TaskActor("worker:0")\n'
+            'print(host.start(["sleep", "600"], {}, None), flush=True)\n'
+            'sys.stdin.read()\n'
+        )
+        with subprocess.Popen(
+            [sys.executable, '-c', program],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as actor:
+            task = int(actor.stdout.readline())
+            until(lambda: pathlib.Path(f'/proc/{task}/comm').read_text() == 'sleep\n')
+            actor.kill()
+            until(lambda: gone(task))
