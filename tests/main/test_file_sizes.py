@@ -15,8 +15,6 @@ LONG = {
     'tests/compat/test_tf_compat_processes.py': 305,
     'tests/compat/test_tf_lacks.py': 369,
     'tests/compat/tf1/test_tf_contrib.py': 398,
-    'tests/evaluation/test_tf_continuous_evaluation.py': 331,
-    'tests/evaluation/test_tf_evaluation.py': 314,
     'tests/tools/inspection/test_tf_inspect.py': 425,
     'tests/tools/migrate/test_tf_feature_layers.py': 364,
     'estimator_trainer/this_process/shared_memory.py': 335,
