@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from estimator_trainer.evaluation.evaluation import Evaluation
 
 _log = logging.getLogger('estimator_trainer')
-_POLL_SECS = 1
+POLL_SECS = 1
 
 
 class TrainingStopped(Exception):
@@ -105,7 +105,7 @@ class ContinuousEvaluation:
             elif news.state in (training_watch.LOST, training_watch.ABSENT):
                 raise TrainingLost(news.state == training_watch.LOST, news.secs)
             else:
-                time.sleep(_POLL_SECS)
+                time.sleep(POLL_SECS)
 
     def _last(self, news: training_watch.News) -> str | None:
         """The last checkpoint of a training that has ended; waits once for the file system to show it."""

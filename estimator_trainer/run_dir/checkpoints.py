@@ -19,7 +19,7 @@ from estimator_trainer.run_dir import bundle, checkpoint_errors, file_names, rem
 _log = logging.getLogger('estimator_trainer')
 _OF_CHECKPOINT = removal.Named(r'model\.ckpt-.*\.(?:data-|index\.tempstate).*')
 _PART = removal.Named(r'part-\d+-of-\d+\.(?:data-\d+-of-\d+|index)(?:\.tempstate\d+)?')
-_VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
+VISIBLE_SECS = 30  # that a remote file system may take to show what another machine has written
 _LOOK_SECS = 0.5
 _STEP = 'global_step'  # in Estimator's checkpoints
 _STEP_OF_OBJECTS = 'global_step/.ATTRIBUTES/VARIABLE_VALUE'  # in those of tf.train.Checkpoint
@@ -62,7 +62,7 @@ def newest(model_dir: str, at_least: int | None = None) -> str | None:
     """The prefix of the checkpoint that the file `checkpoint` names; None where it names none.
 
     A remote file system may show the file `checkpoint` before it shows the checkpoint. This waits for
-    what is named, for at most _VISIBLE_SECS.
+    what is named, for at most VISIBLE_SECS.
 
     Args:
         at_least: the step of a checkpoint that another process has saved; `checkpoint` itself may be
@@ -78,17 +78,17 @@ def newest(model_dir: str, at_least: int | None = None) -> str | None:
         if not late and (at_least is None or (prefix and _step_in_name(prefix) >= at_least)):
             return prefix
         what = f'{os.path.basename(named or "")}, which the file `checkpoint` names,' if late else f'of step {at_least}'
-        if time.monotonic() - began >= _VISIBLE_SECS:
+        if time.monotonic() - began >= VISIBLE_SECS:
             _log.warning(
                 'WARNING: checkpoint %s has not appeared in %s within %g s: goes on with %s',
                 what,
                 model_dir,
-                _VISIBLE_SECS,
+                VISIBLE_SECS,
                 os.path.basename(prefix) if prefix else 'no checkpoint',
             )
             return prefix
         if not said:
-            _log.info('waits for checkpoint %s to appear in %s, at most %g s', what, model_dir, _VISIBLE_SECS)
+            _log.info('waits for checkpoint %s to appear in %s, at most %g s', what, model_dir, VISIBLE_SECS)
             said = True
         time.sleep(_LOOK_SECS)
 

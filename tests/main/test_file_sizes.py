@@ -22,8 +22,6 @@ LONG = {
     'tests/compat/test_tf_lacks.py': 369,
     'tests/compat/tf1/test_tf_contrib.py': 398,
     'tests/differential/jobs/control_flow.py': 308,
-    'tests/evaluation/test_tf_continuous_evaluation.py': 331,
-    'tests/evaluation/test_tf_evaluation.py': 314,
     'tests/lifecycle/test_watchdog.py': 588,
     'tests/storage/google_server.py': 323,
     'tests/submit/test_remote_supervisor.py': 307,
