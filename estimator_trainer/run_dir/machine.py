@@ -12,11 +12,20 @@ def facts() -> dict[str, str | int | float]:
 
 
 def _processor() -> str:
-    for line in _lines('/proc/cpuinfo'):
-        name, _, value = line.partition(':')
-        if name.strip() == 'model name':
-            return value.strip()
-    return platform.processor() or platform.machine()
+    named = next((value for name, value in _cpu_lines() if name == 'model name'), '')
+    return named or platform.processor() or platform.machine()
+
+
+def _cpu_lines() -> list[tuple[str, str]]:
+    """(name, value) of the lines of /proc/cpuinfo."""
+    lines = (line.partition(':') for line in _lines('/proc/cpuinfo'))
+    return [(name.strip(), value.strip()) for name, _, value in lines]
+
+
+def cpu_flags() -> str:
+    """Words, the instructions of its processor; '' if they are not known."""
+    names = ('flags', 'Features')  # the latter one is ARM's
+    return next((value for name, value in _cpu_lines() if name in names), '')
 
 
 def _memory_gb() -> float | None:
