@@ -87,6 +87,19 @@ def mirrored(steps, plain):
     ]
 
 
+def in_16_bits(job, batch):
+    """Our loops in float32 and in bfloat16."""
+
+    def entries(steps, plain):
+        return [
+            ours(f'{loop}, {kind or "float32"}', job, steps, f'--batch_size={batch}', f'--loop={loop}', *flags)
+            for loop in ('estimator', 'custom_loop')
+            for kind, flags in (('', ()), ('bfloat16', ('--mixed_precision=bfloat16',)))
+        ]
+
+    return entries
+
+
 def two_workers(steps, plain):
     given = (f'--steps={steps}', '--workers=2')
     return [
@@ -277,6 +290,9 @@ CASES = {
     'parameter_servers': Case('Wide and deep, chief, worker and parameter server', parameter_servers, 800),
     'keras_fit': Case("CNN, Keras's fit", keras_fit, 1500),
     'custom_loop': Case('CNN, a custom loop', custom_loop, 1500),
+    'bfloat16_cnn': Case('CNN in bfloat16, batches of 64', in_16_bits('cnn', 64), 600),
+    'bfloat16_cnn_256': Case('CNN in bfloat16, batches of 256', in_16_bits('cnn', 256), 200),
+    'bfloat16_large_cnn': Case('A larger CNN in bfloat16', in_16_bits('large_cnn', 64), 60),
     'start_up': Case('Command to one step, one checkpoint, one evaluation', start_up, 1, {'seconds': 's'}),
     'restart': Case('Two workers: to the next new step', restart, 1, {'seconds_to_step': 's'}),
     'evaluation': Case(f'{EVALUATIONS} evaluations in one process', evaluation, EVALUATIONS, _EVALUATION),

@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 
-BATCHES = {'cnn': 64, 'small_dnn': 64, 'wide_and_deep': 512, 'big': 64, 'padded': 64}
+BATCHES = {'cnn': 64, 'large_cnn': 64, 'small_dnn': 64, 'wide_and_deep': 512, 'big': 64, 'padded': 64}
 ROWS = 125_000  # of 1,000 numbers: 500 MB
 CLASSES = 10
 NUMBERS = [f'n{number}' for number in range(13)]

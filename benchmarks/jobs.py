@@ -1,4 +1,5 @@
-"""The models of the peers as jobs: --job=benchmarks.jobs:cnn, :small_dnn, :wide_and_deep, :big and :padded."""
+"""The models of the peers as jobs: --job=benchmarks.jobs:cnn, :small_dnn, :wide_and_deep, :big and :padded. Only the
+trainer has a :large_cnn."""
 
 import dataclasses
 
@@ -36,6 +37,20 @@ def small_model(params):
     return tf.keras.Model({'x': x}, logits, name='small_dnn')
 
 
+def large_model(params):
+    """A CNN whose convolutions take nearly all of the time of a step."""
+    import tensorflow as tf
+
+    x = y = tf.keras.Input([28, 28, 1], name='image', dtype=tf.uint8)
+    y = tf.keras.layers.Rescaling(1 / 255)(y)
+    for number, channels in enumerate((64, 64, 128, 128)):
+        kernel = tf.keras.initializers.GlorotUniform(seed=params['seed'] + number)
+        strides = 1 + number % 2
+        y = tf.keras.layers.Conv2D(channels, 3, strides, 'same', activation='relu', kernel_initializer=kernel)(y)
+    logits = tf.keras.layers.Dense(data.CLASSES)(tf.keras.layers.Flatten()(y))
+    return tf.keras.Model({'image': x}, logits, name='large_cnn')
+
+
 def make_wide_and_deep(run_config, params):
     import tensorflow as tf
 
@@ -63,6 +78,12 @@ def padded_model_fn(features, labels, mode, params):
 _PARAMS = {'constant': False}
 cnn = dataclasses.replace(
     mnist.job, input_fn=input_fn_of('cnn'), params={**mnist.job.params, **_PARAMS}, same_eval_data=True
+)
+large_cnn = Job(
+    make_model=large_model,
+    parts=image_classifier.PARTS,
+    input_fn=input_fn_of('cnn'),
+    params={**image_classifier.PARAMS, **_PARAMS},
 )
 small_dnn = Job(
     make_model=small_model,

@@ -59,8 +59,8 @@ class JobFlags:
     )
     allow_config_change: bool = _job(
         False,
-        'Resume although config.json in the model_dir differs in job, loop, params, global batch, seed or data set. '
-        'With another global batch --epochs count the examples that have been trained.',
+        'Resume although config.json in the model_dir differs in job, loop, params, global batch, seed, precision or '
+        'data set. With another global batch --epochs count the examples that have been trained.',
         why='such a difference is usually a mistake',
     )
 

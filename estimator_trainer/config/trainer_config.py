@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Sequence
 
-from estimator_trainer.config import checks, commands, flags, urls
+from estimator_trainer.config import checks, commands, flags, mixed_precision, urls
 from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.job_flags import JobFlags
 from estimator_trainer.monitoring import trackers
@@ -72,6 +72,15 @@ class TrainerConfig(JobFlags):
         why='two runs with the same seed can be compared',
     )
     deterministic: bool = _training(False, 'Makes runs repeatable bit for bit.', why='it makes steps somewhat slower')
+
+    mixed_precision: str | None = _training(
+        None,
+        'Training computes in 16 bits where that is faster: an Estimator on CPUs, a Keras model on GPUs too. Weights, '
+        'checkpoints, evaluations and exports are float32.',
+        choices=mixed_precision.KINDS,
+        unset='float32',
+        why='16 bits round the activations and gradients, which some models do not bear',
+    )
 
     sync_ps: bool = _training(
         False,

@@ -12,7 +12,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
 EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
 KEYS = frozenset(('job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'))  # without them it tells of no run
-_MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'params')
+_MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'mixed_precision', 'params')
 
 
 def initial_replicas(plan: Any, environ: Mapping[str, str]) -> int:
@@ -58,6 +58,7 @@ def resolved(
         'best_metric': plan.job and plan.job.best_metric,
         'best_mode': plan.job and plan.job.best_mode,
         'seed': config.seed,
+        'mixed_precision': config.mixed_precision,
         'strategy': plan.strategy,
         'global_batch_size': plan.global_batch_size,
         'num_replicas': plan.num_replicas,

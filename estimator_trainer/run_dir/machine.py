@@ -17,11 +17,20 @@ def facts(proc: str = '/proc') -> dict[str, str | int | float]:
 
 
 def _processor(proc: str) -> str:
-    for line in _lines(f'{proc}/cpuinfo'):
-        name, _, value = line.partition(':')
-        if name.strip() == 'model name':
-            return value.strip()
-    return platform.processor() or platform.machine()
+    named = next((value for name, value in _cpu_lines(proc) if name == 'model name'), '')
+    return named or platform.processor() or platform.machine()
+
+
+def _cpu_lines(proc: str) -> list[tuple[str, str]]:
+    """(name, value) of the lines of cpuinfo."""
+    lines = (line.partition(':') for line in _lines(f'{proc}/cpuinfo'))
+    return [(name.strip(), value.strip()) for name, _, value in lines]
+
+
+def cpu_flags(proc: str = '/proc') -> str:
+    """Words, the instructions of its processor; '' if they are not known."""
+    names = ('flags', 'Features')  # the latter one is ARM's
+    return next((value for name, value in _cpu_lines(proc) if name in names), '')
 
 
 def _memory_gb(proc: str) -> float | None:

@@ -12,7 +12,15 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
-from estimator_trainer.training import coordination, several_steps, step_graph, sync_ps, transfers, unrun_updates
+from estimator_trainer.training import (
+    coordination,
+    graph_rewrites,
+    several_steps,
+    step_graph,
+    sync_ps,
+    transfers,
+    unrun_updates,
+)
 from estimator_trainer.training.accumulated_steps import Accumulation
 from estimator_trainer.training.dues import save_rule
 from estimator_trainer.training.loop import Loop
@@ -141,6 +149,7 @@ class _Training:
         if plan.uses_parameter_servers:
             with lacks.or_without():
                 transfers.bundle([spec.train_op, spec.loss])
+        rewrites = graph_rewrites.ask_for(estimator, plan)
         rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
         self._hook = SessionHook(self._setup, rule, step_after, wait, calls, reads)
@@ -157,10 +166,11 @@ class _Training:
             estimators.replace_config(estimator, save_checkpoints_steps=None, save_checkpoints_secs=None)
         # Ours come before the hooks of the job, one of which may save what a step has computed. Upstream has those of
         # the chief first, but last under a MultiWorkerMirroredStrategy.
+        ours = [self._hook, *summaries, *rewrites]
         if plan.is_multi_worker or plan.uses_parameter_servers:
-            hooks = [self._hook, *summaries, *hooks]
+            hooks = [*ours, *hooks]
         else:
-            spec = spec._replace(training_chief_hooks=[self._hook, *summaries, *spec.training_chief_hooks])
+            spec = spec._replace(training_chief_hooks=[*ours, *spec.training_chief_hooks])
         return original(spec, worker_hooks, hooks, global_step, listeners)
 
     def _summaries_of_steps(self, estimator: Estimator, spec: EstimatorSpec) -> tf.compat.v1.train.SessionRunHook:

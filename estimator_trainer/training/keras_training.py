@@ -17,7 +17,7 @@ from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import eager_context, optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
-from estimator_trainer.training import dues, failures, loop, reports, step_graph
+from estimator_trainer.training import dues, failures, layer_precision, loop, reports, step_graph
 from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
@@ -46,14 +46,15 @@ class KerasTraining:
     def __init__(self, setup: Setup, saved: Callable[[int], object]):
         plan, config, job, params = setup.plan, setup.plan.config, setup.job, setup.params
         assert job.make_model and job.parts  # --loop is refused for other jobs
-        self.parts = job.parts
+        self.parts = layer_precision.loss_in_float32(job.parts) if config.mixed_precision else job.parts
         tf.keras.utils.set_random_seed(config.seed)
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
         self._saved = saved
         self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
-            self.model = job.make_model(params.as_dict())
+            with layer_precision.of_layers(config.mixed_precision):
+                self.model = job.make_model(params.as_dict())
             self.optimizer = self.parts.make_optimizer(params.as_dict())
             optimizer_parts.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)

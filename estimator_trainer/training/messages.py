@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from estimator_trainer.config import mixed_precision
 from estimator_trainer.jobs import job_data, metric_names
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import metrics_log, protocol, training_file
@@ -39,7 +40,8 @@ def warn_of_public_addresses(plan: Plan) -> None:
 
 def plan_lines(plan: Plan, memory: str) -> list[str]:
     """What this process is going to do. `memory`: its allocator."""
-    return [*plan.notes, *plan.describe(), f'memory: {memory}']
+    precision = mixed_precision.sentence(plan.config.mixed_precision, plan.config.loop)
+    return [*plan.notes, *plan.describe(), *([precision] if precision else []), f'memory: {memory}']
 
 
 def say_start(
@@ -87,6 +89,13 @@ def say_start(
             'starts a new pass, and the order depends on the number of workers',
             plan.config.in_memory_mb,
         )
+
+
+def say_precision(plan: Plan, has_gpu: bool, cpu_flags: str) -> None:
+    """Warns where --mixed_precision makes nothing faster."""
+    config = plan.config
+    if warning := mixed_precision.warning(config.mixed_precision, config.loop, has_gpu, cpu_flags):
+        _log.warning('WARNING: %s', warning)
 
 
 def say_nothing_to_profile() -> None:

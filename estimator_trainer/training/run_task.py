@@ -102,6 +102,9 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
         plan, dataset, params, job.serving_input_fn is not None, early_stopping.sentence(stopped) if stopped else None
     )
 
+    if plan.is_chief:
+        messages.say_precision(plan, runtime.has_gpus(), machine.cpu_flags())
+
     # 6. Make the trainer of --loop, and what evaluates and exports its checkpoints.
     profiler = profilers.Profiler(
         model_dir, plan.name, schedule.steps(config.profile_steps), plan.is_profiled, params.max_steps

@@ -88,6 +88,11 @@ def _inter_op_threads(plan: Plan) -> int:
     return max(_LEAST_SYNC_THREADS, threads or len(os.sched_getaffinity(0)))
 
 
+def has_gpus() -> bool:
+    """Whether the replicas of this process are on GPUs."""
+    return bool(_gpus())
+
+
 def _gpus() -> list[tf.config.PhysicalDevice]:
     return tf.config.get_visible_devices('GPU')
 

@@ -175,10 +175,11 @@ class _SummariesOfCalls(saver_hooks.SummarySaver):
 
 def keep_calls_together(estimator: Estimator) -> None:
     """Lets its session do what `StepLoop.has_ordered_calls` asks for."""
-    config = v1.ConfigProto()
-    config.CopyFrom(estimator.config.session_config or config)
-    config.graph_options.rewrite_options.function_optimization = rewriter_config_pb2.RewriterConfig.OFF
-    estimators.replace_config(estimator, session_config=config)
+
+    def change(config: tf.compat.v1.ConfigProto) -> None:
+        config.graph_options.rewrite_options.function_optimization = rewriter_config_pb2.RewriterConfig.OFF
+
+    estimators.change_session(estimator, change)
 
 
 def _merged_summaries(spec: EstimatorSpec) -> tf.Tensor:

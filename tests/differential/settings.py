@@ -1,4 +1,8 @@
-"""How the corpus is trained."""
+"""How the corpus is trained.
+
+No setting has --mixed_precision: 16 bits round in another way than the plain loop that is the oracle.
+tests/training/test_tf_mixed_precision.py has jobs whose arithmetic is known.
+"""
 
 SEED, BATCH_SIZE, SAVE_STEPS, SUMMARY_STEPS = 3, 4, 10, 5
 ALONE, RESUMED, REPLICAS, WORKERS = ('1', '7', 'auto'), ('stopped', 'failed'), ('replicas',), ('workers',)

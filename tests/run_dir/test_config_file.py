@@ -62,6 +62,7 @@ def test_what_is_written(tmp_path):
         'best_metric': None,  # of the job, which this plan does not have
         'best_mode': None,
         'seed': 3,
+        'mixed_precision': None,
         'strategy': 'multi_worker_mirrored',
         'global_batch_size': 16,
         'num_replicas': 2,
@@ -145,6 +146,7 @@ REFUSED = {  # argv, params and workers of the second run, the lines that show w
     'replicas': (['--num_replicas=2'], {}, ['global_batch_size: 64 there, 128 now']),
     'workers': ([], dict(workers=3), ['global_batch_size: 64 there, 192 now']),
     'seed': (['--seed=2'], {}, ['seed: 1 there, 2 now']),
+    'precision': (['--mixed_precision=bfloat16'], {}, ["mixed_precision: None there, 'bfloat16' now"]),
     'param': ([], dict(rate=0.2), ['param rate: 0.1 there, 0.2 now']),
     'new param': ([], dict(depth=2), ['param depth: None there, 2 now']),
     'several': (

@@ -76,6 +76,14 @@ def replace_config(estimator: tf.estimator.Estimator, **changes: Any) -> None:
     estimator._session_config = estimator._config.session_config
 
 
+def change_session(estimator: tf.estimator.Estimator, change: Callable[[tf.compat.v1.ConfigProto], object]) -> None:
+    """Lets `change` change the configuration of the sessions in which it trains."""
+    config = tf.compat.v1.ConfigProto()
+    config.CopyFrom(estimator.config.session_config or config)
+    change(config)
+    replace_config(estimator, session_config=config)
+
+
 def move(estimator: tf.estimator.Estimator, model_dir: str, **changes: Any) -> None:
     """Gives it a model_dir of its own, without any strategy and without a warm start."""
     estimator._config = estimator.config.replace(
