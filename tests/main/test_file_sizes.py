@@ -51,6 +51,11 @@ SHORT = {
     'tf_config/misplaced.py': 'one rule of many; tf_config/reader.py would have 340 lines with it',
     'tf_config/resolvers/hosts.py': 'each resolver is a file',
     'tf_config/resolvers/mpi.py': 'each resolver is a file',
+    'estimator_trainer/secure/membership.py': 'who a task is, without a connection',
+    'estimator_trainer/secure/pump.py': 'carries bytes, and knows neither keys nor tasks',
+    'estimator_trainer/training/graph_rewrites.py': 'asks TensorFlow about a rewritten graph; estimator.py makes sessions',
+    'estimator_trainer/training/layer_precision.py': 'a policy of Keras round make_model; keras_training.py trains',
+    'tf_config/stranger.py': 'a command of its own, which opens connections; the others read variables',
 }
 
 
