@@ -41,10 +41,16 @@ class CannotSecure(Exception):
 
 
 class Secured:
-    """This process is in a network of its own. `problem`: why it could not get there; '': it is there."""
+    """This process is in a network of its own.
 
-    def __init__(self, companion: socket.socket, problem: str = ''):
-        self._companion, self.problem = companion, problem
+    Attributes:
+        problem: why it could not get there; '': it is there.
+        found: the cluster and the task that `enter` was given. Whoever looks for them here finds no name server and no
+            engine.
+    """
+
+    def __init__(self, companion: socket.socket, problem: str = '', found: tf_config.Parsed | None = None):
+        self._companion, self.problem, self.found = companion, problem, found
 
     def serve(self) -> None:
         """Lets the companion connect this task with the others, once there is a key. Raises CannotSecure."""
@@ -83,13 +89,19 @@ def inside(cluster: tf_config.Cluster) -> tf_config.Cluster:
 
 
 def enter(
-    cluster: tf_config.Cluster, task: tf_config.Task, key_file: str, attempt: str, kinds: Sequence[str]
+    cluster: tf_config.Cluster,
+    task: tf_config.Task,
+    key_file: str,
+    attempt: str,
+    kinds: Sequence[str],
+    notes: Sequence[str] = (),
 ) -> NoReturn:
     """Executes this program again, in a network of its own.
 
     Args:
         attempt: what the engine calls it; '': nothing.
         kinds: of namespaces, from `isolate.kinds_that_work`.
+        notes: what the user should be told of where the cluster comes from.
 
     Raises:
         CannotSecure: the port is taken, or the companion cannot start.
@@ -113,7 +125,14 @@ def enter(
         if problem:
             raise CannotSecure(problem)
         ours.set_inheritable(True)
-        given = {'descriptor': ours.fileno(), 'kinds': list(kinds), 'task': str(task), 'ports': settings['ports']}
+        given = {
+            'descriptor': ours.fileno(),
+            'kinds': list(kinds),
+            'task': str(task),
+            'ports': settings['ports'],
+            'cluster': {role: cluster.addresses(role) for role in tf_config.ROLES},
+            'notes': list(notes),
+        }
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 stream.flush()
@@ -146,12 +165,19 @@ def begin(environ: MutableMapping[str, str]) -> None:
         given = json.loads(text)
         companion = socket.socket(fileno=given['descriptor'])
         companion.set_inheritable(False)
-        state = Secured(companion)
+        state = Secured(companion, '', found(given))
         try:
             isolate.make(given['kinds'])
             _hand_over(companion, given)
         except OSError as error:
             state.problem = f'the network of the task cannot be made ({error.strerror or error})'
+
+
+def found(given: Mapping[str, Any]) -> tf_config.Parsed:
+    """What `enter` has handed over to `begin`."""
+    cluster = {role: tuple(addresses) for role, addresses in given['cluster'].items()}
+    role, _, index = given['task'].partition(':')
+    return tf_config.Parsed(tf_config.Cluster(**cluster), tf_config.Task(role, int(index)), tuple(given['notes']))
 
 
 def _hand_over(companion: socket.socket, given: Mapping[str, Any]) -> None:

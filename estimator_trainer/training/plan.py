@@ -18,6 +18,7 @@ from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import job_data
 from estimator_trainer.monitoring.profiles import schedule
 from estimator_trainer.run_dir import config_file, protocol
+from estimator_trainer.secure import entering
 from estimator_trainer.this_process import forks
 
 
@@ -258,14 +259,16 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
         UsageError: TF_CONFIG, or what an engine and the flags say in its place, is wrong or does not
             fit the strategy.
     """
+    found = entering.state.found if entering.state else None
     try:
         layout = tf_config.read_layout(config.cluster_from, config.roles, config.base_port, config.hosts, config.rank)
-        resolved = tf_config.resolve(environ, layout, config.strategy)
+        resolved = found or tf_config.resolve(environ, layout, config.strategy)
     except tf_config.TfConfigError as error:
         raise UsageError(str(error)) from error
+    cluster = resolved.cluster
     strategy = config.strategy
     if strategy == 'auto':
-        strategy = tf_config.auto_strategy(resolved.cluster)
+        strategy = tf_config.auto_strategy(cluster)
         if strategy == 'none' and config.num_replicas > 1:
             strategy = 'mirrored'
     if strategy == 'parameter_server' and config.loop != 'estimator':
@@ -290,9 +293,9 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
             '--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
             'mirror; set --num_replicas=2 or more.'
         )
-    schedule.check_tasks(config.profile_tasks, [str(task) for task in resolved.cluster.training_tasks])
-    plan = Plan(config, strategy, resolved.cluster, resolved.task, tuple(resolved.notes))
-    in_cluster = plan.num_training_tasks > 1 or resolved.cluster.ps
+    schedule.check_tasks(config.profile_tasks, [str(each) for each in cluster.training_tasks])
+    plan = Plan(config, strategy, cluster, resolved.task, tuple(resolved.notes))
+    in_cluster = plan.num_training_tasks > 1 or cluster.ps
     if config.stop_metric and in_cluster and not plan.has_evaluator:
         raise UsageError(
             f'--stop_metric={config.stop_metric}: nobody evaluates while this cluster trains; list an evaluator in it.'

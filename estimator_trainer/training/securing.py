@@ -40,7 +40,8 @@ def secured(plan: Plan, environ: Mapping[str, str], url: str = '') -> Plan:
     if decided.is_on and not is_dry:
         assert plan.task is not None
         attempt = environ.get(protocol.GENERATION, '')
-        entering.enter(plan.cluster, plan.task, _key_file(plan.config), attempt, isolate.kinds_that_work())
+        kinds = isolate.kinds_that_work()
+        entering.enter(plan.cluster, plan.task, _key_file(plan.config), attempt, kinds, plan.notes)
     note = f'if the kernel allows it, {decided.note}' if decided.is_on else decided.note
     return dataclasses.replace(plan, notes=(*plan.notes, note)) if note else plan
 
