@@ -12,7 +12,7 @@ between two scrapes:
 
 Processes beside the run, which read its files and hold up no step:
 
-    companion.py    one such process: its start, its bounded end, its last line
+    side_process.py    one such process: its start, its bounded end, its last line
     report_page.py  has report.html written
     trackers.py     what --track names
     senders.py      starts a process for each of them, which sends the run there

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from estimator_trainer.monitoring.companion import Companion, CompanionFailed, RunIsOver
+from estimator_trainer.monitoring.side_process import RunIsOver, SideProcess, SideProcessFailed
 
 NAME = 'report.html'
 NEEDED = ('jinja2', 'matplotlib')
@@ -56,7 +56,7 @@ class Pages:
         self._model_dir, self._warn, self._every = os.path.abspath(model_dir), warn, every_secs
         self._long_at = time.monotonic() + short_secs
         cwd = os.getcwd()  # the job may change it
-        self._live, self._at_end = Companion(writer, cwd, is_polite=True), Companion(writer, cwd)
+        self._live, self._at_end = SideProcess(writer, cwd, is_polite=True), SideProcess(writer, cwd)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name='report', daemon=True)
 
@@ -94,12 +94,12 @@ class Pages:
             self._write(self._live, _LIVE_SECS)
             wait = max(self._every, REST_TIMES * (time.monotonic() - began))
 
-    def _write(self, writer: Companion, most_secs: float) -> None:
+    def _write(self, writer: SideProcess, most_secs: float) -> None:
         try:
             writer.run(self._model_dir, secs=most_secs)
         except RunIsOver:
             pass
-        except CompanionFailed as error:
+        except SideProcessFailed as error:
             path = os.path.join(self._model_dir, NAME)
             self._warn(
                 f'{path} was not written: {error}; the run is not affected (--report=off writes none). '

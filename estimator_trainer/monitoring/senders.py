@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from estimator_trainer import exit_codes
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import trackers
-from estimator_trainer.monitoring.companion import Companion, CompanionFailed
+from estimator_trainer.monitoring.side_process import SideProcess, SideProcessFailed
 
 LAST_SECS = 10  # that a run waits at its end for all of its trackers
 STOPPED_SECS = 2  # the same, for a run that was told to stop: its time is short
@@ -55,17 +55,17 @@ class Senders:
     ):
         self._targets, self._model_dir = targets, os.path.abspath(model_dir)
         self._last_secs, self._stopped_secs, self._sender = last_secs, min(last_secs, stopped_secs), sender
-        self._processes: dict[trackers.Target, Companion] = {}
+        self._processes: dict[trackers.Target, SideProcess] = {}
         self._failed = ''
         self._say: Callable[[str], None] = lambda line: None
 
     def __enter__(self) -> 'Senders':
         for target in self._targets:
-            process = Companion(self._sender)
+            process = SideProcess(self._sender)
             try:
                 process.start(str(os.getpid()), self._model_dir, str(target))
                 self._processes[target] = process
-            except CompanionFailed as error:
+            except SideProcessFailed as error:
                 self._failed = str(error)
         return self
 

@@ -45,12 +45,12 @@ class Secured:
 
     Attributes:
         problem: why it could not get there; '': it is there.
-        found: the cluster and the task that `enter` was given. Whoever looks for them here finds no name server and no
+        parsed: the cluster and the task that `enter` was given. Whoever looks for them here finds no name server and no
             engine.
     """
 
-    def __init__(self, companion: socket.socket, problem: str = '', found: tf_config.Parsed | None = None):
-        self._companion, self.problem, self.found = companion, problem, found
+    def __init__(self, companion: socket.socket, problem: str = '', parsed: tf_config.Parsed | None = None):
+        self._companion, self.problem, self.parsed = companion, problem, parsed
 
     def serve(self) -> None:
         """Lets the companion connect this task with the others, once there is a key. Raises CannotSecure."""
@@ -165,7 +165,7 @@ def begin(environ: MutableMapping[str, str]) -> None:
         given = json.loads(text)
         companion = socket.socket(fileno=given['descriptor'])
         companion.set_inheritable(False)
-        state = Secured(companion, '', found(given))
+        state = Secured(companion, '', parsed(given))
         try:
             isolate.make(given['kinds'])
             _hand_over(companion, given)
@@ -173,7 +173,7 @@ def begin(environ: MutableMapping[str, str]) -> None:
             state.problem = f'the network of the task cannot be made ({error.strerror or error})'
 
 
-def found(given: Mapping[str, Any]) -> tf_config.Parsed:
+def parsed(given: Mapping[str, Any]) -> tf_config.Parsed:
     """What `enter` has handed over to `begin`."""
     cluster = {role: tuple(addresses) for role, addresses in given['cluster'].items()}
     role, _, index = given['task'].partition(':')

@@ -259,10 +259,10 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
         UsageError: TF_CONFIG, or what an engine and the flags say in its place, is wrong or does not
             fit the strategy.
     """
-    found = entering.state.found if entering.state else None
+    handed_over = entering.state.parsed if entering.state else None
     try:
         layout = tf_config.read_layout(config.cluster_from, config.roles, config.base_port, config.hosts, config.rank)
-        resolved = found or tf_config.resolve(environ, layout, config.strategy)
+        resolved = handed_over or tf_config.resolve(environ, layout, config.strategy)
     except tf_config.TfConfigError as error:
         raise UsageError(str(error)) from error
     cluster = resolved.cluster

@@ -30,8 +30,8 @@ def test_an_evaluator_that_the_cluster_does_not_list_takes_nobodys_port():
 def test_the_cluster_is_found_once(monkeypatch):
     """In the network of its own a task could ask neither a name server nor the engine."""
     given = {'cluster': {'chief': ['a:1'], 'worker': ['b:1']}, 'task': 'worker:0', 'notes': ['from Slurm']}
-    found = entering.found(given)
-    monkeypatch.setattr(entering, 'state', entering.Secured(None, found=found))
+    parsed = entering.parsed(given)
+    monkeypatch.setattr(entering, 'state', entering.Secured(None, parsed=parsed))
     config = trainer_config.parse(['trainer', '--model_dir=/nowhere', '--max_steps=5', '--cluster_from=slurm'])
     plan = planning.make(config, {})
     assert plan.cluster == tf_config.Cluster(chief=('a:1',), worker=('b:1',))

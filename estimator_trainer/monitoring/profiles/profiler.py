@@ -9,9 +9,9 @@ import time
 
 import tensorflow as tf
 
-from estimator_trainer.monitoring.companion import CompanionFailed
 from estimator_trainer.monitoring.profiles import event_names, read, schedule
 from estimator_trainer.monitoring.profiles.schedule import Steps
+from estimator_trainer.monitoring.side_process import SideProcessFailed
 from estimator_trainer.run_dir import removal
 
 _log = logging.getLogger('estimator_trainer')
@@ -168,7 +168,7 @@ class Profiler:
             self._written.set()
         try:
             said = reader.read(path)
-        except CompanionFailed as error:
+        except SideProcessFailed as error:
             _log.warning('WARNING: the profile was not read (%s); %s %s reads it', error, read.BY_HAND, path)
             return
         _log.info('profile of steps %d to %d: %s', first, last, said[0])

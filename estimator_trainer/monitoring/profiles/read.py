@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from google.protobuf import message
 
 from estimator_trainer import exit_codes
-from estimator_trainer.monitoring.companion import Companion
 from estimator_trainer.monitoring.profiles import shares, trace
+from estimator_trainer.monitoring.side_process import SideProcess
 from estimator_trainer.this_process import parent_process
 
 _SUFFIX = '.xplane.pb'
@@ -26,7 +26,7 @@ BY_HAND = 'python -m estimator_trainer.monitoring.profiles.read'
 _MOST_SECS = _SECS + 30  # the process ends even if nobody waits for it any more
 
 
-class ProfileReader(Companion):
+class ProfileReader(SideProcess):
     """Reads one profile.
 
     Args:
@@ -41,7 +41,7 @@ class ProfileReader(Companion):
         the trace is. Call it in a thread that lives until it returns: the process ends with its thread.
 
         Raises:
-            CompanionFailed: it failed, was killed, or took longer than five minutes.
+            SideProcessFailed: it failed, was killed, or took longer than five minutes.
         """
         return self.run(f'--parent={os.getpid()}', path, secs=_SECS).splitlines()
 

@@ -10,8 +10,8 @@ import threading
 import pytest
 from google.protobuf import message
 
-from estimator_trainer.monitoring.companion import CompanionFailed
 from estimator_trainer.monitoring.profiles import event_names, read, trace
+from estimator_trainer.monitoring.side_process import SideProcessFailed
 
 
 def profile():
@@ -85,7 +85,7 @@ def test_a_process_of_its_own_reads(tmp_path, monkeypatch):
     path.write_bytes(profile())
     monkeypatch.chdir(tmp_path)  # as a job may
     assert len(read.ProfileReader().read(str(path))) == 3
-    with pytest.raises(CompanionFailed, match='missing'):
+    with pytest.raises(SideProcessFailed, match='missing'):
         read.ProfileReader().read(str(tmp_path / 'missing'))
 
 
@@ -124,7 +124,7 @@ def test_a_reader_can_be_killed():
 
     threading.Thread(target=kill, daemon=True).start()
     for _ in range(2):  # none is started after it
-        with pytest.raises(CompanionFailed, match='training is over'):
+        with pytest.raises(SideProcessFailed, match='training is over'):
             reader.read('nothing')
 
 
@@ -137,7 +137,7 @@ def test_a_reader_can_be_killed_while_its_process_starts(monkeypatch):
 
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, 'Popen', starts_after_the_kill)
-    with pytest.raises(CompanionFailed, match='training is over'):
+    with pytest.raises(SideProcessFailed, match='training is over'):
         reader.read('nothing')
 
 

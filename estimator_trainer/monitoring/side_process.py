@@ -11,15 +11,15 @@ _LAST_WORDS_SECS = 1  # for the last lines of a process that has ended
 _POLITELY = ('nice', '-n', '19')
 
 
-class CompanionFailed(Exception):
+class SideProcessFailed(Exception):
     """The process could not be started, failed, or took too long. The text is one line without a stop."""
 
 
-class RunIsOver(CompanionFailed):
+class RunIsOver(SideProcessFailed):
     """`kill` has ended the process, or it was called before."""
 
 
-class Companion:
+class SideProcess:
     """Starts one process at a time.
 
     The process is not tied to this one between fork and exec, because this one may have TensorFlow's threads. A command
@@ -38,20 +38,20 @@ class Companion:
         self._reader: threading.Thread | None = None
 
     def run(self, *arguments: str, secs: float) -> str:
-        """Runs the command for at most `secs`, and returns its stdout. Raises CompanionFailed."""
+        """Runs the command for at most `secs`, and returns its stdout. Raises SideProcessFailed."""
         with self._start(arguments, stderr=PIPE) as process:
             try:
                 output = process.finish(secs)
             except TookTooLong as error:
-                raise CompanionFailed(str(error)) from None
+                raise SideProcessFailed(str(error)) from None
         if self._is_over:
             raise RunIsOver('training is over')
         if output.code:
-            raise CompanionFailed(output.last_line.removeprefix('error: '))
+            raise SideProcessFailed(output.last_line.removeprefix('error: '))
         return output.out.decode(errors='replace')
 
     def start(self, *arguments: str) -> None:
-        """Starts the command, which listens on its stdin and goes on until `end`. Raises CompanionFailed."""
+        """Starts the command, which listens on its stdin and goes on until `end`. Raises SideProcessFailed."""
         self._start(arguments, stdin=PIPE)
 
     def pass_on(self, say: Callable[[str], None]) -> None:
@@ -61,7 +61,7 @@ class Companion:
             for line in self._process.lines() if self._process else ():
                 say(line)
 
-        reader = threading.Thread(target=read, name='companion', daemon=True)
+        reader = threading.Thread(target=read, name='side process', daemon=True)
         with contextlib.suppress(RuntimeError):  # too many processes of this user
             reader.start()
             self._reader = reader
@@ -102,7 +102,7 @@ class Companion:
                 [*self._command, *arguments], stdin=stdin, stdout=PIPE, stderr=stderr, ties=False, cwd=self._cwd
             )
         except OSError as error:
-            raise CompanionFailed(str(error.strerror)) from error
+            raise SideProcessFailed(str(error.strerror)) from error
         if self._is_over:  # `kill` may have looked before the process was there
             process.kill()
         return process
