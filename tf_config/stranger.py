@@ -55,12 +55,15 @@ def _by_tls(connection: socket.socket) -> Seen | None:
     """None: it speaks no TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    speaks_tls = False
     try:
         with context.wrap_socket(connection) as stranger:
-            stranger.send(_PREFACE)
-            stranger.recv(1)  # a server of TLS 1.3 looks at certificates after the client's handshake
+            speaks_tls = True
+            # A server of TLS 1.3 looks at certificates after the client's handshake. Whoever sends it something before
+            # it has closed may lose its alert: what was not read makes the close a reset.
+            stranger.recv(1)
     except TimeoutError:
-        return None
+        return Seen.TLS if speaks_tls else None
     except ssl.SSLError as error:
         return Seen.WANTS_CERTIFICATE if 'CERTIFICATE_REQUIRED' in (error.reason or '').upper() else None
     except OSError:

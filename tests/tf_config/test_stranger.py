@@ -40,6 +40,12 @@ def test_a_task_with_secure(capsys):
     assert capsys.readouterr().out == said
 
 
+@pytest.mark.parametrize('number', range(20))
+def test_the_alert_of_a_server_that_closes_is_never_lost(number):
+    with peers.ServedDoor(run_key.RunKey.new().certify('worker:0', peers.ATTEMPT)) as served:
+        assert stranger.look(*served.address, 60) is Seen.WANTS_CERTIFICATE
+
+
 def test_plain_grpc(capsys):
     with server(b'\0\0\x18\4\0\0\0\0\0' + bytes(24)) as (host, port):
         assert command.main(['probe', f'{host}:{port}']) == 1
