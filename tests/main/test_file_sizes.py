@@ -55,7 +55,6 @@ SHORT = {
     'estimator_trainer/secure/pump.py': 'carries bytes, and knows neither keys nor tasks',
     'estimator_trainer/training/graph_rewrites.py': 'asks TensorFlow about a rewritten graph; sessions are elsewhere',
     'estimator_trainer/training/layer_precision.py': 'a policy of Keras round make_model; keras_training.py trains',
-    'tf_config/stranger.py': 'a command of its own, which opens connections; the others read variables',
 }
 
 
