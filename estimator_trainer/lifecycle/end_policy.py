@@ -42,7 +42,7 @@ class TaskState:
         follows: another task received that signal, and this one did not.
         stop_asked_at: when this task learned that it has to stop. The grace period begins here.
         gone: a peer that is lost, or that has never answered.
-    companion_ended: the companion of a secured task has ended.
+        companion_ended: the companion of a secured task has ended.
     """
 
     phase: str

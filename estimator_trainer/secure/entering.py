@@ -129,7 +129,6 @@ def enter(
             'descriptor': ours.fileno(),
             'kinds': list(kinds),
             'task': str(task),
-            'ports': settings['ports'],
             'cluster': {role: cluster.addresses(role) for role in tf_config.ROLES},
             'notes': list(notes),
         }
@@ -165,10 +164,11 @@ def begin(environ: MutableMapping[str, str]) -> None:
         given = json.loads(text)
         companion = socket.socket(fileno=given['descriptor'])
         companion.set_inheritable(False)
-        state = Secured(companion, '', parsed(given))
+        handed_over = parsed(given)
+        state = Secured(companion, '', handed_over)
         try:
             isolate.make(given['kinds'])
-            _hand_over(companion, given)
+            _hand_over(companion, handed_over)
         except OSError as error:
             state.problem = f'the network of the task cannot be made ({error.strerror or error})'
 
@@ -180,10 +180,11 @@ def parsed(given: Mapping[str, Any]) -> tf_config.Parsed:
     return tf_config.Parsed(tf_config.Cluster(**cluster), tf_config.Task(role, int(index)), tuple(given['notes']))
 
 
-def _hand_over(companion: socket.socket, given: Mapping[str, Any]) -> None:
+def _hand_over(companion: socket.socket, handed_over: tf_config.Parsed) -> None:
     """Sends the companion what it needs of this network."""
-    for name, port in given['ports'].items():
-        if name != given['task']:
+    assert handed_over.task is not None
+    for name, port in ports(handed_over.cluster, handed_over.task).items():
+        if name != str(handed_over.task):
             with socket.create_server((LOOPBACK, port), backlog=_BACKLOG) as listener:
                 socket.send_fds(companion, [json.dumps(name).encode()], [listener.fileno()])
     with _socket_maker(companion) as maker:

@@ -101,7 +101,6 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     messages.say_start(
         plan, dataset, params, job.serving_input_fn is not None, early_stopping.sentence(stopped) if stopped else None
     )
-
     if plan.is_chief:
         messages.say_precision(plan, runtime.has_gpus(), machine.cpu_flags())
 

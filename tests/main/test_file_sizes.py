@@ -14,7 +14,6 @@ LONG = {
     'estimator_trainer/secure/companion.py': 314,
     'estimator_trainer/this_process/shared_memory.py': 335,
     'estimator_trainer/training/plan.py': 333,
-    'estimator_trainer/training/run_task.py': 301,
     'tests/chaos/alone.py': 325,
     'tests/chaos/broken.py': 324,
     'tests/chaos/hostile_forks.py': 334,
