@@ -8,8 +8,10 @@ come back.
 The workers of --sync_ps meet before the first step, and whenever they add up some numbers.
 """
 
+import contextlib
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -64,8 +66,18 @@ def tell_left(addresses: Sequence[str], worker: int, done: bool) -> None:
     for ps, address in enumerate(addresses):
         with tf.Graph().as_default():
             tell = _queue(ps).enqueue(2 * worker + done)
-            with _session(f'grpc://{address}', ps, _TELL_SECS) as session:
+            session = _session(f'grpc://{address}', ps, _TELL_SECS)
+            try:
                 session.run(tell)
+            finally:
+                threading.Thread(target=_close, args=(session,), daemon=True).start()
+
+
+def _close(session: tf.compat.v1.Session) -> None:
+    """A ps that has heard of all workers may have ended: then TensorFlow asks it again until the session's time is up,
+    and the peers of this task would count it as lost meanwhile."""
+    with contextlib.suppress(tf.errors.OpError):
+        session.close()
 
 
 def wait_for_all(addresses: Sequence[str], worker: int, workers: int, timeout_secs: int) -> None:

@@ -52,8 +52,12 @@ def main(argv) -> int:
     parser.add_argument('--list', action='store_true', help='show the names of the cases')
     parser.add_argument('--keep', action='store_true', help='keep the folders of cases that went well')
     parser.add_argument('--flag', action='append', default=[], help='a flag of every trainer, as in --flag=--seed=3')
+    parser.add_argument(
+        '--cluster_flag', action='append', default=[], help='of every cluster, as in --cluster_flag=--isolate=off'
+    )
     args = parser.parse_args(argv)
     stage.FURTHER[:] = args.flag
+    stage.FURTHER_OF_CLUSTERS[:] = args.cluster_flag
     wanted = [text.strip() for text in args.only.split(',') if text.strip()]
     everything = [
         *supervised.cases(),

@@ -23,6 +23,7 @@ JOB = (
 )
 SAVING = (f'--save_checkpoints_steps={SAVE_STEPS}',)
 FURTHER = []  # flags of every trainer, of --flag
+FURTHER_OF_CLUSTERS = []  # flags of every run_local_cluster.sh, of --cluster_flag
 
 
 class Hangs(AssertionError):
@@ -160,6 +161,7 @@ class Stage:
             [
                 REPOSITORY / 'run_local_cluster.sh',
                 *shape,
+                *FURTHER_OF_CLUSTERS,
                 '--',
                 *JOB,
                 *SAVING,

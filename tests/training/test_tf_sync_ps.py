@@ -239,3 +239,26 @@ def test_other_modes_are_left_alone():
     fn = sync_ps.with_sync_updates(lambda *args: calls.append(args), 0, 2, 0, 1)
     fn({}, None, tf.estimator.ModeKeys.EVAL, {}, None)
     assert len(calls) == 1
+
+
+class SessionThatClosesSlowly(v1.Session):
+    """As that of a parameter server which has ended: TensorFlow asks again for as long as a call may take."""
+
+    may_close = threading.Event()
+    closed = threading.Event()
+
+    def close(self):
+        self.may_close.wait(BOUND_SECS)
+        super().close()
+        self.closed.set()
+
+
+def test_who_leaves_does_not_wait_for_a_parameter_server_that_has_ended(target, servers, monkeypatch):
+    monkeypatch.setattr(v1, 'Session', SessionThatClosesSlowly)
+    for_all = threading.Thread(target=parameter_server.tell_left, args=(servers, 1, True), daemon=True)
+    for_all.start()
+    for_all.join(20)
+    has_left = not for_all.is_alive()
+    SessionThatClosesSlowly.may_close.set()
+    assert SessionThatClosesSlowly.closed.wait(BOUND_SECS)
+    assert has_left
