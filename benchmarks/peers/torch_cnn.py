@@ -1,4 +1,4 @@
-"""The CNN in PyTorch, alone or as two processes of DistributedDataParallel over gloo.
+"""The CNN in PyTorch, alone, on a GPU if it sees one, or as two processes of DistributedDataParallel over gloo.
 
     python -m benchmarks.peers.torch_cnn [--steps=N] [--workers=2]
 
@@ -25,6 +25,7 @@ def main():
     import torch
 
     nn = torch.nn
+    device = 'cuda' if args.workers == 1 and torch.cuda.is_available() else 'cpu'
     torch.manual_seed(1)
     model = nn.Sequential(
         nn.Conv2d(1, 32, 3),
@@ -34,7 +35,7 @@ def main():
         nn.Linear(5408, 64),
         nn.ReLU(),
         nn.Linear(64, data.CLASSES),
-    ).to(memory_format=torch.channels_last)
+    ).to(memory_format=torch.channels_last, device=device)
     if args.workers > 1:
         torch.set_num_threads(1)
         first = json.loads(os.environ['TF_CONFIG'])['cluster']['worker'][0]
@@ -54,7 +55,7 @@ def main():
         chosen, order = order[:size], order[size:]
         batch = (images[chosen].float() / 255).contiguous(memory_format=torch.channels_last)
         optimizer.zero_grad()
-        loss = loss_of(model(batch), labels[chosen])
+        loss = loss_of(model(batch.to(device)), labels[chosen].to(device))
         loss.backward()
         optimizer.step()
         clock.at(step)

@@ -63,8 +63,10 @@ def install(fixes: bool | None = None) -> None:
 def bring_up() -> ModuleType:
     """Imports TensorFlow as Estimators need it, and quietly; returns it. Safe to call twice."""
     from estimator_trainer.compat import quiet
+    from estimator_trainer.this_process import gpus
 
     prepare()
+    gpus.let_memory_grow(os.environ)
     tensorflow = quiet.import_tensorflow()
     install()
     quiet.silence_deprecations()

@@ -32,6 +32,7 @@ class Flag:
         least, above, most: bounds of a number: at least, more than, at most.
         wanted: the error message for a value out of bounds; by default 'at least LEAST is needed.'
         choices: all possible values.
+        auto: the word auto is a value too. It is 0, and stands for a number that is found out later.
         repeated: the flag may be given several times, and each time adds a value.
         excludes: names of the flags that cannot have a value beside this one. The flag that counts takes their values
             back. One flag of a pair names the other.
@@ -50,6 +51,7 @@ class Flag:
     most: float | None = None
     wanted: str = ''
     choices: tuple[str, ...] = ()
+    auto: bool = False
     repeated: bool = False
     excludes: tuple[str, ...] = ()
     last_counts: bool = False
@@ -73,7 +75,9 @@ class Flag:
         if self.choices:
             return f'one of {", ".join(self.choices)}'
         bounds = (('over', self.above), ('at least', self.least), ('at most', self.most))
-        return ', '.join(f'{word} {bound} {self.unit}'.strip() for word, bound in bounds if bound is not None)
+        words = ['auto'] if self.auto else []
+        words += [f'{word} {bound} {self.unit}'.strip() for word, bound in bounds if bound is not None]
+        return ', or '.join(words) if self.auto else ', '.join(words)
 
     def admits(self, value: object) -> bool:
         """Whether a value is within the bounds. Values that are no numbers always are."""

@@ -153,10 +153,12 @@ def _value(one: Given, parser: 'absl_flags.ArgumentParser[Any]') -> Any:
         return tuple(part for part in parser.parse(text) or () if part)
     if flag.choices and text not in flag.choices:
         raise one.refused(f'one of {", ".join(flag.choices)} is needed{nearest(text, flag.choices)}.')
+    if flag.auto and text == 'auto':
+        return 0
     try:
         value = parser.parse(text)
     except ValueError:
-        raise one.refused(f'{_KINDS[flag.type]} is needed.') from None
+        raise one.refused(f'{_KINDS[flag.type]}{" or auto" if flag.auto else ""} is needed.') from None
     if not flag.admits(value):
         raise one.refused(flag.wanted or f'at least {flag.least} is needed.')
     return value

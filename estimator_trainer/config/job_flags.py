@@ -141,8 +141,10 @@ class JobFlags:
     )
     num_replicas: int = _device(
         1,
-        'Replicas in each process: on its GPUs, or on logical CPUs if it has no GPU.',
+        'Replicas in each process: on its GPUs, or on logical CPUs if it has no GPU. auto: as many as it sees GPUs, '
+        'and 1 if it sees none or trains with parameter servers.',
         least=1,
+        auto=True,
         why='more than one device has to be asked for',
     )
     intra_op_threads: int = _device(
@@ -162,7 +164,7 @@ class JobFlags:
     all_reduce: str = _device(
         'auto',
         'How synchronous workers add up gradients. auto: in shared memory where all of them are processes of one '
-        "machine and run on CPUs, else over the network. network: TensorFlow's gRPC.",
+        "machine and run on CPUs, by NCCL on GPUs, else over the network. network: TensorFlow's gRPC.",
         choices=('auto', 'network'),
         why='shared memory is many times faster than gRPC on one machine',
     )

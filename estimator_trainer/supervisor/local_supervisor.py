@@ -24,7 +24,7 @@ from estimator_trainer.supervisor.policy.causes import Cause, GangOutcome
 from estimator_trainer.supervisor.processes import local_launcher, ports
 from estimator_trainer.supervisor.reports import report_file, wording
 from estimator_trainer.supervisor.supervisor import CannotGoOn, Supervisor
-from estimator_trainer.this_process import allocator, last_line
+from estimator_trainer.this_process import allocator, gpus, last_line
 from estimator_trainer.this_process.console import Console
 from estimator_trainer.this_process.signal_pipe import Signals
 
@@ -61,7 +61,10 @@ def gang_commands(
         program = task_commands.Program((*_COMPAT_RUN, *switches, opts.own.program), flags, is_trainer=False)
     addresses = [f'127.0.0.1:{port}' for port in claimed]
     affinity = opts.own.cpu_affinity and hasattr(os, 'sched_setaffinity')
-    return task_commands.commands(shape, addresses, program, environ, machine.cores, affinity)
+    seen = None
+    if program.is_trainer and gpus.VISIBLE not in environ and (there := gpus.on_machine()):
+        seen = task_commands.Gpus(there, opts.trainer.config.num_replicas or None)
+    return task_commands.commands(shape, addresses, program, environ, machine.cores, affinity, seen)
 
 
 class LocalSupervisor(Supervisor[list[int]]):

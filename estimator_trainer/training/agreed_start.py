@@ -53,6 +53,7 @@ def announce(plan: Plan, files: Mapping[str, Any] | None = None) -> dict[str, An
         'checkpoint': os.path.basename(prefix) if prefix else None,
         'digest': checkpoints.digest(prefix) if prefix else None,
         'files': files,
+        'replicas': plan.config.num_replicas,
     }
     protocol.write_json(os.path.join(model_dir, FILE), start)
     coordination.tell('start', json.dumps(start))
@@ -90,6 +91,11 @@ def agree(plan: Plan, files: Mapping[str, Any] | None = None) -> int:
         code, problem = look(config.model_dir, start, config.join_timeout_secs)
         if not code and start['files'] != files:
             code, problem = exit_codes.FILES_AWAY, _other_files(files, start['files'])
+        if not code and start['replicas'] != config.num_replicas:
+            code = exit_codes.USAGE
+            problem = (
+                f'has {config.num_replicas} replica(s), and the chief {start["replicas"]}: give each --num_replicas=N'
+            )
         coordination.tell(f'found/{plan.training_index}', json.dumps([code, problem]))
     coordination.wait_for_all('looked', config.join_timeout_secs + _ANSWER_SECS)
     if plan.is_chief:

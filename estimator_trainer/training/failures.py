@@ -29,6 +29,7 @@ from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, Tra
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.lifecycle.watchdog import Watchdog
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, file_errors, protocol
+from estimator_trainer.this_process import gpus
 from estimator_trainer.training import agreed_start, coordination, what_failed
 from estimator_trainer.training.loop import NotFiniteError
 from estimator_trainer.training.plan import Plan
@@ -41,6 +42,10 @@ _NO_PERMISSION_TEXT = 'Permission denied'
 _NO_WRITING_TEXT = re.compile('|'.join(_NO_WRITING_TEXTS))
 _QUOTED_PATH = re.compile(": '([^']+)'")
 _TAKEN_TEXT = 'Could not start gRPC server'
+_MEMORY_CURE = (
+    'try a smaller --batch_size, with as many more --accumulate_steps for the same weights; '
+    '--mixed_precision=bfloat16 takes less memory'
+)
 _OF_THE_NETWORK = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
 _OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # the weights are not to be saved
 # Where TensorFlow raises what its runtime reports.
@@ -105,9 +110,7 @@ def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
         )
     traceback.print_exception(type(error), error, error.__traceback__)
     if _out_of_memory(error):
-        return End(
-            exit_codes.OUT_OF_MEMORY, f'out of memory ({short(text)}); try a smaller --batch_size', traceback=lines
-        )
+        return End(exit_codes.OUT_OF_MEMORY, f'out of memory ({short(text)}); {_MEMORY_CURE}', traceback=lines)
     if plan.task and isinstance(error, tf.errors.OpError) and _TAKEN_TEXT in error.message:
         return End(
             exit_codes.PORT_TAKEN,
@@ -202,7 +205,8 @@ def _out_of_memory(error: BaseException) -> bool:
     of_memory = isinstance(error, tf.errors.ResourceExhaustedError) and not any(
         phrase in error.message for phrase in _NO_WRITING_TEXTS
     )
-    return isinstance(error, MemoryError) or of_memory or 'bad_alloc' in str(error)
+    text = str(error)
+    return isinstance(error, MemoryError) or of_memory or 'bad_alloc' in text or gpus.is_out_of_memory(text)
 
 
 def save_if_input_fails(watchdog: Watchdog) -> None:

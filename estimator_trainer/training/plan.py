@@ -19,7 +19,7 @@ from estimator_trainer.jobs import job_data
 from estimator_trainer.monitoring.profiles import schedule
 from estimator_trainer.run_dir import config_file, protocol
 from estimator_trainer.secure import entering
-from estimator_trainer.this_process import forks
+from estimator_trainer.this_process import forks, gpus
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,9 +232,8 @@ class Plan:
         )
         if self.asynchronous:
             lines.append(
-                f'asynchronous: {self.num_training_tasks} workers, each step is one batch of '
-                f'{config.batch_size} on one of them; which worker trains which example is '
-                'not repeatable'
+                f'asynchronous: {self.num_training_tasks} workers, each step is one batch of {config.batch_size} on '
+                'one of them; which worker trains which example is not repeatable'
             )
         else:
             accumulated = f' x {config.accumulate_steps} accumulated' if config.accumulate_steps > 1 else ''
@@ -266,6 +265,8 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
     except tf_config.TfConfigError as error:
         raise UsageError(str(error)) from error
     cluster = resolved.cluster
+    number, devices = gpus.replicas(config.num_replicas, bool(cluster.ps), gpus.visible(environ))
+    config = dataclasses.replace(config, num_replicas=number)
     strategy = config.strategy
     if strategy == 'auto':
         strategy = tf_config.auto_strategy(cluster)
@@ -294,9 +295,8 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
             'mirror; set --num_replicas=2 or more.'
         )
     schedule.check_tasks(config.profile_tasks, [str(each) for each in cluster.training_tasks])
-    plan = Plan(config, strategy, cluster, resolved.task, tuple(resolved.notes))
-    in_cluster = plan.num_training_tasks > 1 or cluster.ps
-    if config.stop_metric and in_cluster and not plan.has_evaluator:
+    plan = Plan(config, strategy, cluster, resolved.task, (*resolved.notes, *devices))
+    if config.stop_metric and (plan.num_training_tasks > 1 or cluster.ps) and not plan.has_evaluator:
         raise UsageError(
             f'--stop_metric={config.stop_metric}: nobody evaluates while this cluster trains; list an evaluator in it.'
         )

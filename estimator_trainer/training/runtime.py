@@ -3,6 +3,7 @@
 This is the only place that sets TF_CONFIG.
 """
 
+import logging
 import os
 from typing import NamedTuple
 
@@ -13,9 +14,11 @@ from estimator_trainer.compat.patches import coordination_service, eager_context
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job_types import RunConfig
 from estimator_trainer.lifecycle import watchdog as watchdogs
+from estimator_trainer.this_process import gpus as gpus_here
 from estimator_trainer.training import dues, failures
 from estimator_trainer.training.plan import Plan
 
+_log = logging.getLogger('estimator_trainer')
 _LEAST_SYNC_THREADS = 4
 
 
@@ -40,8 +43,12 @@ def set_devices(plan: Plan) -> None:
         tf.keras.utils.set_random_seed(config.seed)
         tf.config.experimental.enable_op_determinism()
     gpus = _gpus()
+    if not gpus and (there := gpus_here.visible(os.environ)):
+        _log.warning('WARNING: %s', gpus_here.not_seen(there))
     if gpus and config.num_replicas > len(gpus):
-        raise UsageError(f'--num_replicas={config.num_replicas}: this process has {len(gpus)} GPU(s).')
+        raise UsageError(
+            f'--num_replicas={config.num_replicas}: this process has {len(gpus)} GPU(s); give as many, or auto.'
+        )
     if gpus:  # TensorFlow would take every one it sees
         tf.config.set_visible_devices(gpus[: config.num_replicas], 'GPU')
         return
@@ -105,7 +112,15 @@ def _train_strategy(plan: Plan) -> tf.distribute.Strategy | None:
     python_lock.install()  # so that the watchdog runs while this task waits for the others
     # A job may have turned eager execution off. The strategy starts the service by which tasks agree only with it.
     with coordination_service.heartbeats_put_off(), eager_context.at_once():
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=_communication(plan))
+
+
+def _communication(plan: Plan) -> tf.distribute.experimental.CommunicationOptions:
+    """NCCL adds up gradients that are on GPUs, unless the user wants the network or two tasks share a GPU."""
+    if _gpus() and (plan.config.all_reduce == 'network' or os.environ.get(gpus_here.SHARED)):
+        ring = tf.distribute.experimental.CommunicationImplementation.RING
+        return tf.distribute.experimental.CommunicationOptions(implementation=ring)
+    return tf.distribute.experimental.CommunicationOptions()
 
 
 def _mirrored(plan: Plan) -> tf.distribute.Strategy:

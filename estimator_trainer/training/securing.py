@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import glob
 import importlib.util
 import logging
 import os
@@ -16,13 +15,12 @@ from estimator_trainer.monitoring import trackers
 from estimator_trainer.run_dir import file_names, files, protocol, removal
 from estimator_trainer.secure import decision, entering
 from estimator_trainer.secure.entering import CannotSecure
-from estimator_trainer.this_process import isolate
+from estimator_trainer.this_process import gpus, isolate
 from estimator_trainer.training.plan import Plan
 
 _log = logging.getLogger('estimator_trainer')
 _FILES_OF_DATA = ('data_dir', 'train_files', 'eval_files')
 _LOOK_SECS = 0.2
-_GPUS = ('/dev/nvidia[0-9]*', '/dev/kfd')
 
 
 def secured(plan: Plan, environ: Mapping[str, str], url: str = '') -> Plan:
@@ -77,7 +75,7 @@ def decide(plan: Plan, environ: Mapping[str, str], url: str = '', tries: bool = 
         needs_network=_needs_network(config),
         shares_folder=protocol.STORE not in environ and not url,
         has_key_file=bool(config.secure_key_file),
-        uses_nccl=plan.is_multi_worker and _has_gpus(environ),
+        uses_nccl=plan.is_multi_worker and gpus.may_be_used(environ),
     )
     if not facts.hosts or config.secure == 'off' or facts.is_isolated:
         return decision.decide(config.secure, facts)
@@ -132,11 +130,6 @@ def _needs_network(config: TrainerConfig) -> str:
         if target.kind == trackers.WANDB or target.uri.startswith('http'):
             return f'--track={target}'
     return f'--metrics_port={config.metrics_port}' if config.metrics_port else ''
-
-
-def _has_gpus(environ: Mapping[str, str]) -> bool:
-    hidden = environ.get('CUDA_VISIBLE_DEVICES') in ('', '-1')
-    return not hidden and any(glob.glob(pattern) for pattern in _GPUS)
 
 
 def _no_namespace() -> str:

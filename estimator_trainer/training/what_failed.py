@@ -10,6 +10,7 @@ import sysconfig
 import traceback
 
 from estimator_trainer.error_lines import TRACED, cause_in_traced_code, short, telling_line
+from estimator_trainer.this_process import gpus
 
 _FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
 _GENERATED = '__autograph_generated_file'
@@ -130,7 +131,7 @@ def meaning_of(text: str) -> str:
         match = pattern.search(text)
         if match:
             return meaning.format(*match.groups())
-    return ''
+    return gpus.meaning_of(text)
 
 
 def described(error: BaseException) -> str:

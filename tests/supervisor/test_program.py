@@ -139,3 +139,15 @@ def test_flags_that_need_the_trainer_are_refused(tmp_path, flag):
 def test_a_program_that_is_not_there():
     with pytest.raises(UsageError, match='--program=nowhere.py: no such file in .*; name the file'):
         options.parse(['--program=nowhere.py'])
+
+
+@pytest.mark.parametrize('environ, of_tasks', [({}, ['0', '1']), ({'CUDA_VISIBLE_DEVICES': '1,0'}, ['1,0', '1,0'])])
+def test_the_gpus_of_this_machine_are_dealt_unless_the_user_has_named_them(tmp_path, monkeypatch, environ, of_tasks):
+    monkeypatch.setattr(local_supervisor.gpus, 'on_machine', lambda: 2)
+    silent = console.Console(None, False)
+    machine = local_supervisor.Machine(('trainer',), environ, (0, 1), silent, silent, False)
+    of_trainer = options.parse(['--workers=2', '--noevaluator', '--', f'--model_dir={tmp_path}', '--max_steps=1'])
+    gang = local_supervisor.gang_commands(of_trainer, machine, 2, [1, 2], environ)
+    assert [task.env['CUDA_VISIBLE_DEVICES'] for task in gang] == of_tasks
+    gang = local_supervisor.gang_commands(parsed(tmp_path), machine, 2, [1, 2, 3], environ)  # a program chooses itself
+    assert {task.env.get('CUDA_VISIBLE_DEVICES') for task in gang} == {environ.get('CUDA_VISIBLE_DEVICES')}

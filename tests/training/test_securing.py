@@ -23,7 +23,7 @@ def machine(monkeypatch):
     """One that can do everything, and has no GPUs."""
     monkeypatch.setattr(entering, 'is_command', True)
     monkeypatch.setattr(securing.isolate, 'kinds_that_work', lambda: ('net',))
-    monkeypatch.setattr(securing.glob, 'glob', lambda pattern: [])
+    monkeypatch.setattr(securing.gpus.glob, 'glob', lambda pattern: [])
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_flags_that_do_not(plan, flag, tmp_path, monkeypatch):
 
 
 def test_gpus_are_refused_to_synchronous_workers_only(plan, monkeypatch):
-    monkeypatch.setattr(securing.glob, 'glob', lambda pattern: ['/dev/nvidia0'])
+    monkeypatch.setattr(securing.gpus.glob, 'glob', lambda pattern: ['/dev/nvidia0'])
     assert 'NCCL' in decided(plan()).note
     assert decided(plan(), CUDA_VISIBLE_DEVICES='').is_on
     assert decided(plan(cluster={'chief': ['a:1'], 'ps': ['b:1']}, task=('chief', 0))).is_on

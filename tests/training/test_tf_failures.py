@@ -85,7 +85,7 @@ ANYWHERE = {
         'UnknownError: OSError: [Errno 28] No space left',
     ),
     'a port of the job is taken': (OSError(errno.EADDRINUSE, 'Address already in use'), 1, 'Address already'),
-    'memory': (MemoryError(), 71, '--batch_size'),
+    'memory': (MemoryError(), 71, '--accumulate_steps'),
     'memory of a device': (
         op_error(errors.ResourceExhaustedError, 'OOM when allocating tensor'),
         71,

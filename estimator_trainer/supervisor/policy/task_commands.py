@@ -6,12 +6,13 @@ import dataclasses
 import selectors
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import tf_config
 from estimator_trainer.monitoring import report_page
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.supervisor.policy import causes
+from estimator_trainer.this_process import gpus as gpus_here
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +137,13 @@ def environment(
     return inherited
 
 
+class Gpus(NamedTuple):
+    """`there`: GPUs of this machine, at least one. `each`: of a task; None: as many as there are for each."""
+
+    there: int
+    each: int | None
+
+
 @dataclasses.dataclass(frozen=True)
 class Program:
     """What every task of a gang runs.
@@ -158,6 +166,7 @@ def commands(
     environ: Mapping[str, str],
     cores: Iterable[int],
     affinity: bool,
+    gpus: Gpus | None = None,
 ) -> list[TaskCommand]:
     """One TaskCommand for each task, in task order.
 
@@ -168,12 +177,14 @@ def commands(
       cores: those this machine lets us use.
       affinity: whether each training task is pinned to its share of `cores`. Parameter servers and the evaluator are
         never pinned.
+      gpus: are dealt to the tasks; None: each task sees what `environ` lets it see.
     """
     cluster = tf_config.make(shape.workers, shape.ps, shape.evaluator, addresses)
     cores, is_trainer = tuple(cores), program.is_trainer
     training = tuple(cluster.training_tasks)
     threads = max(1, len(cores) // len(training))
     shares = dict(zip(training, core_shares(cores if affinity else (), len(training))))
+    seen = _gpus_of_tasks(cluster, gpus) if gpus else {}
     ours = (f'--intra_op_threads={threads}',) if is_trainer else ()
     argv = (*program.command, *ours, *program.flags)
     return [
@@ -184,6 +195,7 @@ def commands(
                 **environ,
                 'TF_CONFIG': tf_config.render(cluster if is_trainer else _as_a_program_sees_it(cluster, task), task),
                 'PYTHONUNBUFFERED': '1',  # a line is seen when it is printed
+                **seen.get(task, {}),
             },
             trains=task in shares,
             cores=shares.get(task, ()),
@@ -193,6 +205,18 @@ def commands(
         )
         for task in cluster.tasks
     ]
+
+
+def _gpus_of_tasks(cluster: tf_config.Cluster, gpus: Gpus) -> dict[tf_config.Task, dict[str, str]]:
+    """What the environment of each task says of its GPUs. Parameter servers have none: they compute on the CPU."""
+    training, others = list(cluster.training_tasks), list(cluster.tasks_of('evaluator'))
+    dealt, are_shared = gpus_here.shares(len(training), len(others), gpus.each, gpus.there)
+    env = {task: {gpus_here.VISIBLE: gpus_here.NONE_VISIBLE} for task in cluster.tasks}
+    env.update({task: {gpus_here.VISIBLE: names} for task, names in zip([*training, *others], dealt)})
+    if are_shared:
+        for task in training:
+            env[task][gpus_here.SHARED] = '1'
+    return env
 
 
 def _as_a_program_sees_it(cluster: tf_config.Cluster, task: tf_config.Task) -> tf_config.Cluster:

@@ -12,10 +12,10 @@ from estimator_trainer.supervisor.reports import wording
 TRAINER = ('python', '-m', 'estimator_trainer')
 
 
-def gang(shape, cores=(), affinity=True, trainer_flags=(), environ=None):
+def gang(shape, cores=(), affinity=True, trainer_flags=(), environ=None, gpus=None):
     addresses = [f'127.0.0.1:{10000 + i}' for i in range(shape.size)]
     program = task_commands.Program(TRAINER, trainer_flags)
-    return task_commands.commands(shape, addresses, program, environ or {}, cores, affinity)
+    return task_commands.commands(shape, addresses, program, environ or {}, cores, affinity, gpus)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,17 @@ def test_no_affinity_no_pins_but_thread_counts():
     commands = gang(task_commands.Shape(2, 0, True), range(8), affinity=False)
     assert all(command.cores == () for command in commands)
     assert all('--intra_op_threads=4' in command.argv for command in commands)
+
+
+def test_gpus_are_dealt_to_those_that_compute():
+    shape = task_commands.Shape(2, 1, True)
+    seen = {one.name: one.env['CUDA_VISIBLE_DEVICES'] for one in gang(shape, gpus=task_commands.Gpus(4, 1))}
+    assert seen == {'chief:0': '0', 'worker:0': '1', 'ps:0': '-1', 'evaluator:0': '2'}
+    shared = {
+        one.name: one.env.get('ESTIMATOR_TRAINER_SHARED_GPU') for one in gang(shape, gpus=task_commands.Gpus(1, 1))
+    }
+    assert shared == {'chief:0': '1', 'worker:0': '1', 'ps:0': None, 'evaluator:0': None}
+    assert all('CUDA_VISIBLE_DEVICES' not in one.env for one in gang(shape))
 
 
 def test_thread_counts_come_before_the_users_flags_and_are_at_least_one():
