@@ -8,8 +8,8 @@ import sys
 from benchmarks import measure
 from benchmarks.cases import CASES
 
-_DATA = pathlib.Path(__file__).with_name('results.json')
-_PAGE, _PLOT = _DATA.with_suffix('.md'), _DATA.with_suffix('.svg')
+FOLDER = pathlib.Path(__file__).parent
+_DATA, _PAGE, _PLOT = 'results.json', 'results.md', 'results.svg'
 MEASURES = {
     'mib_peak': 'most resident memory',
     'mib_after_5': 'resident memory after 5 evaluations',
@@ -18,28 +18,30 @@ MEASURES = {
 }
 
 
-def keep(name: str, facts: dict, tables: dict) -> None:
+def keep(name: str, facts: dict, tables: dict, folder: pathlib.Path = FOLDER) -> None:
     """Puts a case in the place of what was there, and makes the page and the plot anew.
 
     Args:
         name: of the case.
         facts: about the machine, {name: text}.
         tables: {measurement: rows}.
+        folder: of the three files.
     """
-    cases = json.loads(_DATA.read_text(encoding='utf-8')) if _DATA.exists() else {}
+    data, written = folder / _DATA, folder / _PAGE
+    cases = json.loads(data.read_text(encoding='utf-8')) if data.exists() else {}
     rows = {measurement: [dataclasses.asdict(row) for row in made] for measurement, made in tables.items()}
     cases[name] = {'facts': facts, 'tables': rows}
-    _DATA.write_text(json.dumps(cases, indent=1) + '\n', encoding='utf-8')
+    data.write_text(json.dumps(cases, indent=1) + '\n', encoding='utf-8')
     text, plots = page(cases)
     try:
         from benchmarks import plot
     except ImportError as error:
         print(f'no plot: {error}; pip install matplotlib', file=sys.stderr)
-        text = text.replace(f'![Ratios]({_PLOT.name})\n', '')
+        text = text.replace(f'![Ratios]({_PLOT})\n', '')
     else:
-        plot.write(plots, _PLOT)
-    _PAGE.write_text(text, encoding='utf-8')
-    print(f'wrote {_PAGE}', flush=True)
+        plot.write(plots, folder / _PLOT)
+    written.write_text(text, encoding='utf-8')
+    print(f'wrote {written}', flush=True)
 
 
 def page(cases: dict) -> tuple[str, list]:
@@ -73,7 +75,7 @@ def _heading(facts) -> str:
         '',
         *(f'- {name}: {text}' for name, text in facts.items()),
         '',
-        f'![Ratios]({_PLOT.name})',
+        f'![Ratios]({_PLOT})',
         '',
     ]
     return '\n'.join(lines)

@@ -23,7 +23,7 @@ _BETWEEN = ('hook.py', 'lacks.py')  # a patch and what it asks for
 _COMPAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '')
 _log = logging.getLogger('estimator_trainer')
 _NOT_IN_MODULE = re.compile("cannot import name '(.+?)'")
-_said: set[str] = set()
+left_out: set[str] = set()  # patches that this process does without; each is said once
 
 
 @contextlib.contextmanager
@@ -69,8 +69,8 @@ def refused() -> Iterator[None]:
 
 def say_without(lack: str, patch: str) -> None:
     """Says once that the run goes on without a patch, which has this name in the table, and why."""
-    if patch not in _said:
-        _said.add(patch)
+    if patch not in left_out:
+        left_out.add(patch)
         _log.warning('%s. The run goes on; what this means: %s', lack, _without(patch))
 
 

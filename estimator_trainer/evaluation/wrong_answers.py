@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger('estimator_trainer')
 MOST_EXAMPLES = 20_000  # of an evaluation: each of them is computed once more
-_MOST_SHOWN = 24
+MOST_SHOWN = 24  # of them on the page
 
 
 def writer(dataset: 'job_data.Dataset | None', model_dir: str) -> Callable[[Evaluator, str, int], None] | None:
@@ -63,7 +63,7 @@ def _wrong(
             if int(answer) != int(label):
                 certainty = None if certainties is None else round(float(np.max(certainties[row])), 4)
                 wrong.append((certainty, evaluated - 1, image, int(label), int(answer)))
-    most_certain = sorted(wrong, key=lambda each: each[0] or 0.0, reverse=True)[:_MOST_SHOWN]
+    most_certain = sorted(wrong, key=lambda each: each[0] or 0.0, reverse=True)[:MOST_SHOWN]
     return {
         'evaluated': evaluated,
         'wrong': len(wrong),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _log = logging.getLogger('estimator_trainer')
-_BLOCK_VALUES = 2**26  # 256 MiB of float32
+BLOCK_VALUES = 2**26  # 256 MiB of float32
 _warned: 'weakref.WeakSet[tf.Graph]' = weakref.WeakSet()
 
 # TensorFlow has no public classes for these.
@@ -96,7 +96,7 @@ def _comes_from(variable: 'tf.Variable', operations: 'Container[tf.Operation]') 
 def _seeded(initializer: _Initializer, seed: int) -> 'Callable[..., tf.Tensor]':
     """Makes an initializer with a seed. A part of a partitioned variable gets its rows of the whole variable.
 
-    A variable of more than `_BLOCK_VALUES` values is drawn in blocks of rows, each of which has a seed of its own. So
+    A variable of more than `BLOCK_VALUES` values is drawn in blocks of rows, each of which has a seed of its own. So
     no task needs memory for more than its part and the blocks at its ends.
     """
     import tensorflow as tf
@@ -110,10 +110,10 @@ def _seeded(initializer: _Initializer, seed: int) -> 'Callable[..., tf.Tensor]':
         shape = tf.TensorShape(shape).as_list()
         whole = shape if partition_info is None else tf.TensorShape(partition_info.full_shape).as_list()
         offset = [0] * len(shape) if partition_info is None else list(partition_info.var_offset)
-        if math.prod(whole) <= _BLOCK_VALUES or not _draws_rows(initializer):
+        if math.prod(whole) <= BLOCK_VALUES or not _draws_rows(initializer):
             values = drawn(seed, whole, dtype)
             return values if partition_info is None else tf.slice(values, offset, shape)
-        rows = max(1, _BLOCK_VALUES // math.prod(whole[1:]))
+        rows = max(1, BLOCK_VALUES // math.prod(whole[1:]))
         starts = range(offset[0] // rows * rows, offset[0] + shape[0], rows)
         whole_info = types.SimpleNamespace(full_shape=whole)  # initializers take their scale from it
         blocks = [

@@ -16,7 +16,7 @@ from estimator_trainer.run_dir.protocol import PROFILE_SIGNAL
 from estimator_trainer.this_process.signal_pipe import STOP as SIGNALS
 from estimator_trainer.this_process.signal_pipe import SignalPipe, do_nothing
 
-_LOOK_SECS = 0.25
+LOOK_SECS = 0.25
 _SHIELDED_LOOK_SECS = 0.01
 
 
@@ -50,7 +50,7 @@ class SignalInbox(SignalPipe):
 
     def take(self) -> list[int]:
         """Waits a moment for signals, and returns those that have come."""
-        secs = _LOOK_SECS if self._look_secs is None else self._look_secs
+        secs = LOOK_SECS if self._look_secs is None else self._look_secs
         connection.wait([self._reader], secs)
         taken = []
         for signum in self._read():

@@ -25,7 +25,7 @@ from estimator_trainer.this_process import forks
 __all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Watchdog']
 
 _log = logging.getLogger('estimator_trainer')
-_PEERS_EVERY_SECS = 1.0
+PEERS_EVERY_SECS = 1.0
 
 
 class Watchdog:
@@ -253,7 +253,7 @@ class Watchdog:
 
     def _ask_peers(self, peers: PeerWatch) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        while self._peers is peers and not self._over.wait(_PEERS_EVERY_SECS):
+        while self._peers is peers and not self._over.wait(PEERS_EVERY_SECS):
             gone = peers.look()
             with self._lock:
                 if gone and self._peers is peers:

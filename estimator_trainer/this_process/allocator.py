@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 SYSTEM = "the system's allocator"
 _JEMALLOC = 'libjemalloc.so.2'
-_FOLDERS = ('/usr/lib/*-linux-gnu', '/usr/lib64', '/usr/lib', '/usr/local/lib')
+FOLDERS = ('/usr/lib/*-linux-gnu', '/usr/lib64', '/usr/lib', '/usr/local/lib')
 # mallopt(3): parameter, value. A glibc that does not take a large threshold takes 32 MiB.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD, _TOP_PAD = -3, -1, -2
 _KEPT_BYTES, _LEAST_KEPT_BYTES, _PAD_BYTES = 2**30, 32 * 2**20, 64 * 2**20
@@ -60,4 +60,4 @@ def environment_of_program(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _jemalloc() -> str | None:
-    return next((path for folder in _FOLDERS for path in sorted(glob.glob(f'{folder}/{_JEMALLOC}'))), None)
+    return next((path for folder in FOLDERS for path in sorted(glob.glob(f'{folder}/{_JEMALLOC}'))), None)

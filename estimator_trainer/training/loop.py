@@ -81,10 +81,11 @@ class Loop:
         profiler: 'Profiler | None' = None,
         first_batches: 'FirstBatches | None' = None,
         keep_position: Callable[[int, float], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self._plan, self._params, self._watchdog = plan, params, watchdog
         self._stop_reason, self._profiler = stop_reason, profiler
-        self._first_batches, self._keep_position = first_batches, keep_position
+        self._first_batches, self._keep_position, self._clock = first_batches, keep_position, clock
         self._asked: str | None = None
         self._asked_at: float | None = None
         self.batches = 0
@@ -263,7 +264,7 @@ class Loop:
     def wishes(self) -> list[bool]:
         """This task's, of which there are WISHES."""
         signum = self._watchdog.signum
-        now = time.monotonic()
+        now = self._clock()
         asks = self._plan.is_chief or self._plan.asynchronous
         if asks and (self._asked_at is None or now - self._asked_at >= _ASK_SECS):
             self._asked, self._asked_at = self._stop_reason(), now

@@ -61,13 +61,11 @@ def test_scripts_are_there():
         assert (running.ROOT / 'benchmarks' / f'{name}.py').is_file()
 
 
-def test_a_case_takes_the_place_of_what_was_measured_before(monkeypatch, tmp_path):
+def test_a_case_takes_the_place_of_what_was_measured_before(tmp_path):
     pytest.importorskip('matplotlib')
-    for name, file in (('_DATA', 'results.json'), ('_PAGE', 'results.md'), ('_PLOT', 'results.svg')):
-        monkeypatch.setattr(results, name, tmp_path / file)
     for load, name, speed in (('0.5', 'mirrored', 3), ('0.5', 'cnn', 2), ('0.7', 'cnn', 4)):
         rows = front.measure.rows([{'theirs': 1, 'ours': speed}], ['theirs', 'ours'])
-        results.keep(name, {'cores': '2 of 2', 'load average': load}, {'steps_per_sec': rows})
+        results.keep(name, {'cores': '2 of 2', 'load average': load}, {'steps_per_sec': rows}, tmp_path)
     page = (tmp_path / 'results.md').read_text()
     assert '- cores: 2 of 2\n' in page and '| ours   |       4 |  4.00 |' in page and '2.00' not in page
     assert page.index('CNN, one process') < page.index('load average: 0.7') < page.index('CNN, two replicas')

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from estimator_trainer.compat import hook
+from tests.modules import copy_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -23,13 +24,6 @@ def name(tmp_path, monkeypatch):
     sys.modules.pop(name, None)
 
 
-def copy_of_hook():
-    spec = importlib.util.spec_from_file_location('another_hook', hook.__file__)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def watch(watcher, name, calls, who='hook'):
     watcher.before(name, lambda: calls.append((who, 'before')))
     watcher.after(name, lambda module: calls.append((who, module.value)))
@@ -39,22 +33,22 @@ def test_two_copies_call_both_functions_and_end(name):
     """That of compat, and the one that verify loads from the file."""
     calls = []
     for who in 'ab':
-        watch(copy_of_hook(), name, calls, who)
+        watch(copy_of(hook), name, calls, who)
     module = importlib.import_module(name)
     assert sorted(calls, key=str) == [('a', 'before'), ('a', 1), ('b', 'before'), ('b', 1)]
     assert module.__spec__.loader is module.__loader__ and not isinstance(module.__loader__, hook._Loader)
 
 
 @pytest.mark.parametrize('ours_first', [True, False])
-def test_wrapt(name, ours_first, monkeypatch):
+def test_wrapt(name, ours_first):
     wrapt = pytest.importorskip('wrapt')  # TensorFlow brings it
-    monkeypatch.setattr(wrapt.importer, '_post_import_hooks_init', False)  # so that it puts its finder in here
+    importer = copy_of(wrapt.importer)  # which has not put its finder into sys.meta_path yet
     calls = []
 
     def watch_by_wrapt():
-        wrapt.register_post_import_hook(lambda module: calls.append(('wrapt', module.value)), name)
+        importer.register_post_import_hook(lambda module: calls.append(('wrapt', module.value)), name)
 
-    first, second = (lambda: watch(copy_of_hook(), name, calls)), watch_by_wrapt
+    first, second = (lambda: watch(copy_of(hook), name, calls)), watch_by_wrapt
     for each in (first, second) if ours_first else (second, first):
         each()
     importlib.import_module(name)
@@ -63,7 +57,7 @@ def test_wrapt(name, ours_first, monkeypatch):
 
 def test_the_rewriting_of_pytest(name):
     calls = []
-    watch(copy_of_hook(), name, calls)
+    watch(copy_of(hook), name, calls)
     module = importlib.import_module(name)
     assert calls == [('hook', 'before'), ('hook', 1)]
     assert type(module.__loader__).__name__ == 'AssertionRewritingHook'  # it rewrites what is called test_*
@@ -82,7 +76,7 @@ def test_a_lazy_importer(name):
 
     sys.meta_path.insert(0, Lazy())
     calls = []
-    watch(copy_of_hook(), name, calls)
+    watch(copy_of(hook), name, calls)
     assert importlib.import_module(name).value == 1
     assert calls == [('hook', 'before'), ('hook', 1)]
 
@@ -98,7 +92,7 @@ def test_a_finder_that_asks_all_others_without_a_guard(name):
 
     calls = []
     sys.meta_path.insert(0, Asks())
-    watch(copy_of_hook(), name, calls)
+    watch(copy_of(hook), name, calls)
     importlib.import_module(name)
     assert calls == [('hook', 'before'), ('hook', 1)]
 

@@ -15,10 +15,10 @@ PACKAGES = os.path.join(os.sep, 'venv', 'lib', 'python3.11', 'site-packages')
 def root(monkeypatch):
     root = logging.getLogger()
     monkeypatch.setattr(root, 'handlers', [])
-    monkeypatch.setattr(log_lines, '_of_job', '')
     level = root.level
     root.setLevel(logging.WARNING)
     yield root
+    log_lines.show('')  # later tests have no job
     root.setLevel(level)
 
 

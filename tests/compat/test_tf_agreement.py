@@ -143,14 +143,13 @@ def test_rates_that_change_by_chance():
 
 @pytest.fixture
 def as_workers(two, monkeypatch):
-    """A strategy with two replicas, which believes that its tasks are several."""
-    monkeypatch.setattr(type(two.extended), '_in_multi_worker_mode', lambda self: True)
+    """A strategy with two replicas, which is taken for one of several tasks."""
+    monkeypatch.setattr(agreement, 'has_several_tasks', lambda strategy: True)
     return two
 
 
-def test_what_is_reduced_is_the_wish_of_all_replicas(as_workers, monkeypatch):
-    clock = Clock(0.1)
-    monkeypatch.setattr(agreement, '_EVERY_SECS', 0.55)
+def test_what_is_reduced_is_the_wish_of_all_replicas(as_workers):
+    clock = Clock(0.09)
     with as_workers.scope():
         mine = EagerAgreement(2, True, clock)
     assert mine.agree(lambda: [False, True], 1) == [False, True]
@@ -236,7 +235,7 @@ def test_the_wishes_travel_with_the_loss_and_change_no_loss(tmp_path, as_workers
     with_wishes = train(tmp_path / 'with', as_workers, [Wishing(3)])
     assert [tensor.shape.as_list() for tensor in reduced] == [[17], [16]]  # the second is for between steps
     assert 'reduce' not in vars(as_workers)
-    monkeypatch.setattr(type(as_workers.extended), '_in_multi_worker_mode', lambda self: False)
+    monkeypatch.setattr(agreement, 'has_several_tasks', lambda strategy: False)
     assert train(tmp_path / 'without', as_workers, []) == with_wishes
 
 
@@ -320,10 +319,10 @@ def test_threads_run_while_their_task_connects_and_waits(tmp_path):
     assert 'LATE ' in outputs[0] and 'nobody comes' in outputs[0], outputs
 
 
-def test_a_tensorflow_that_is_built_in_another_way_keeps_its_own(monkeypatch, caplog):
+def test_a_tensorflow_that_is_built_in_another_way_keeps_its_own(monkeypatch, caplog, tmp_path):
     before = pywrap_tfe.TFE_WaitAtBarrier
-    monkeypatch.setattr(python_lock, '_LIBRARY', 'no_such.so')
-    monkeypatch.setattr(lacks, '_said', set())
+    monkeypatch.setattr(tf.sysconfig, 'get_lib', lambda: str(tmp_path))  # its C library is not there
+    monkeypatch.setattr(lacks, 'left_out', set())
     assert not python_lock.install()
     assert pywrap_tfe.TFE_WaitAtBarrier is before
     (line,) = caplog.messages

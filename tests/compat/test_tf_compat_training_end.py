@@ -1,14 +1,23 @@
-"""The evaluator of a plain program ends after early stopping. With ESTIMATOR_TRAINER_FIXES=0 it waits for ever."""
+"""The evaluator of a plain program ends after early stopping. With ESTIMATOR_TRAINER_FIXES=0 it waits for ever.
+
+The mend acts after upstream's own checks, and raises nothing that upstream would not.
+"""
 
 import json
 import sys
+import types
+from unittest import mock
 
 import launch
+import numpy as np
 import pytest
+import tensorflow as tf
 
-from estimator_trainer.compat.patches import training_end
+from estimator_trainer.compat.patches import training_end as original
 from estimator_trainer.supervisor.processes import ports
+from tests.modules import copy_of
 
+training_end = copy_of(original)  # these tests switch it on and off
 LATE = training_end._LATE_SECS
 
 _PROGRAM = """
@@ -83,11 +92,45 @@ def test_the_evaluator_ends_after_early_stopping(tmp_path, kind, max_steps):
     assert steps == finals and 10 < int(steps[0]) < 5000, outputs
 
 
+class Estimator:
+    def __init__(self, model_dir, max_steps=None):
+        self.config = types.SimpleNamespace(model_dir=model_dir, is_chief=True)
+        self.spec = types.SimpleNamespace(max_steps=max_steps)
+
+    def _train_model(self):
+        return training_end._read(self.config.model_dir).get('state')
+
+
+class Executor:
+    """What upstream's does: it looks at the configuration, and then calls `Estimator.train`."""
+
+    def __init__(self, estimator):
+        self._estimator, self._train_spec, self._eval_spec = estimator, estimator.spec, None
+        self._continuous_eval_listener = None
+
+    def _start_distributed_training(self, fails=False):
+        if fails:
+            raise RuntimeError('Could not start server')
+        return self._estimator._train_model()
+
+    def _start_continuous_evaluation(self):
+        raise TypeError('not an EvalSpec')
+
+
 @pytest.fixture
-def said(tmp_path, monkeypatch):
+def mended():
+    """(model_dir, max_steps) -> an executor that is mended."""
+    executor, estimator = type('Mended', (Executor,), {}), type('Mended', (Estimator,), {})
+    upstream = types.SimpleNamespace(Estimator=estimator)
+    training_end.mend(
+        types.SimpleNamespace(_TrainingExecutor=executor, _ContinuousEvalListener=object, estimator_lib=upstream)
+    )
+    return lambda *args: executor(estimator(*args))
+
+
+@pytest.fixture
+def said(tmp_path, mended):
     """A function that writes training_end.json."""
-    monkeypatch.setattr(training_end, '_tells', True)
-    monkeypatch.setattr(training_end, '_obeyed', {})
 
     def say(state, id='a', max_steps=None, step=50):
         training_end._write(str(tmp_path), {'id': id, 'state': state, 'max_steps': max_steps, 'step': step})
@@ -187,3 +230,34 @@ def test_a_folder_that_cannot_be_written_costs_no_training(tmp_path, said):
     with training_end.reported(str(tmp_path / 'file' / 'model'), True, None):
         pass
     assert training_end._read(str(tmp_path / 'file' / 'model')) == {}
+
+
+def test_upstreams_check_comes_before_training_end_json(tmp_path, mended):
+    with pytest.raises(RuntimeError, match='Could not start server'):
+        mended(str(tmp_path))._start_distributed_training(fails=True)
+    assert list(tmp_path.iterdir()) == []
+    assert mended(str(tmp_path))._start_distributed_training() == 'training'
+    assert training_end._read(str(tmp_path))['state'] == 'ended'
+
+
+@pytest.mark.parametrize('model_dir', [mock.Mock(), b'\xff', '/proc/no/such'])
+def test_a_model_dir_of_any_kind_fails_where_upstream_does(mended, model_dir):
+    executor = mended(model_dir, object())
+    executor._estimator._train_model = lambda: 'trained'
+    assert executor._start_distributed_training() == 'trained'
+    with pytest.raises(TypeError, match='not an EvalSpec'):
+        executor._start_continuous_evaluation()
+
+
+@pytest.mark.parametrize('max_steps', [np.int64(7), np.int32(7), np.float32(7), 7, 7.0])
+def test_max_steps_may_be_a_number_of_numpy(tmp_path, mended, max_steps):
+    watch = training_end.Watch(str(tmp_path), 7)
+    mended(str(tmp_path), max_steps)._start_distributed_training()
+    assert training_end._read(str(tmp_path))['max_steps'] == 7 and watch.ended()
+
+
+def test_a_checkpoint_without_a_step_costs_no_training(tmp_path, mended, monkeypatch):
+    monkeypatch.setattr(tf.train, 'latest_checkpoint', mock.Mock(side_effect=ValueError('no global_step')))
+    mended(str(tmp_path))._start_distributed_training()
+    said = training_end._read(str(tmp_path))
+    assert (said['state'], said['step']) == ('ended', None)

@@ -230,7 +230,7 @@ def without(monkeypatch):
             if attribute in vars(each):
                 monkeypatch.delattr(each, attribute)
         assert not hasattr(owner, attribute)
-        monkeypatch.setattr(lacks, '_said', set())
+        monkeypatch.setattr(lacks, 'left_out', set())
         monkeypatch.setattr(patches, file, module)
         monkeypatch.delitem(sys.modules, module.__name__)
         return lambda: importlib.import_module(module.__name__)
@@ -359,7 +359,7 @@ def test_a_context_in_another_form_is_waited_for_with_the_lock(monkeypatch, capl
     called = []
     for name in python_lock._WAITING:
         monkeypatch.setattr(pywrap_tfe, name, lambda *arguments: called.append(arguments))
-    monkeypatch.setattr(lacks, '_said', set())
+    monkeypatch.setattr(lacks, 'left_out', set())
     assert python_lock.install()
     context = object()
     pywrap_tfe.TFE_WaitAtBarrier(context, 'all', 1)

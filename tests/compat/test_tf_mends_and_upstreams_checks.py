@@ -7,78 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import early_stopping_hooks, evaluation_mends, sync_training, training_end
-
-
-@pytest.fixture
-def tells(monkeypatch):
-    monkeypatch.setattr(training_end, '_tells', True)
+from estimator_trainer.compat.patches import early_stopping_hooks, evaluation_mends, sync_training
 
 
 class Estimator:
-    def __init__(self, model_dir, max_steps=None):
+    def __init__(self, model_dir):
         self.config = types.SimpleNamespace(model_dir=model_dir, is_chief=True)
-        self.spec = types.SimpleNamespace(max_steps=max_steps)
-
-    def _train_model(self):
-        return training_end._read(self.config.model_dir).get('state')
-
-
-class Executor:
-    """What upstream's does: it looks at the configuration, and then calls `Estimator.train`."""
-
-    def __init__(self, estimator):
-        self._estimator, self._train_spec, self._eval_spec = estimator, estimator.spec, None
-        self._continuous_eval_listener = None
-
-    def _start_distributed_training(self, fails=False):
-        if fails:
-            raise RuntimeError('Could not start server')
-        return self._estimator._train_model()
-
-    def _start_continuous_evaluation(self):
-        raise TypeError('not an EvalSpec')
-
-
-@pytest.fixture
-def mended(tells):
-    executor, estimator = type('Mended', (Executor,), {}), type('Mended', (Estimator,), {})
-    upstream = types.SimpleNamespace(Estimator=estimator)
-    training_end.mend(
-        types.SimpleNamespace(_TrainingExecutor=executor, _ContinuousEvalListener=object, estimator_lib=upstream)
-    )
-    return lambda *args: executor(estimator(*args))
-
-
-def test_upstreams_check_comes_before_training_end_json(tmp_path, mended):
-    with pytest.raises(RuntimeError, match='Could not start server'):
-        mended(str(tmp_path))._start_distributed_training(fails=True)
-    assert list(tmp_path.iterdir()) == []
-    assert mended(str(tmp_path))._start_distributed_training() == 'training'
-    assert training_end._read(str(tmp_path))['state'] == 'ended'
-
-
-@pytest.mark.parametrize('model_dir', [mock.Mock(), b'\xff', '/proc/no/such'])
-def test_a_model_dir_of_any_kind_fails_where_upstream_does(mended, model_dir):
-    executor = mended(model_dir, object())
-    executor._estimator._train_model = lambda: 'trained'
-    assert executor._start_distributed_training() == 'trained'
-    with pytest.raises(TypeError, match='not an EvalSpec'):
-        executor._start_continuous_evaluation()
-
-
-@pytest.mark.parametrize('max_steps', [np.int64(7), np.int32(7), np.float32(7), 7, 7.0])
-def test_max_steps_may_be_a_number_of_numpy(tmp_path, mended, max_steps):
-    watch = training_end.Watch(str(tmp_path), 7)
-    mended(str(tmp_path), max_steps)._start_distributed_training()
-    assert training_end._read(str(tmp_path))['max_steps'] == 7 and watch.ended()
-
-
-def test_a_checkpoint_without_a_step_costs_no_training(tmp_path, mended, monkeypatch):
-    monkeypatch.setattr(training_end, '_last_step', mock.Mock(side_effect=ValueError('no global_step')))
-    mended(str(tmp_path))._start_distributed_training()
-    said = training_end._read(str(tmp_path))
-    assert (said['state'], said['step']) == ('ended', None)
 
 
 def test_early_stopping_is_refused_by_upstream_first():
@@ -138,9 +72,9 @@ def test_a_job_may_have_any_number_of_savers(count, monkeypatch):
     chief._participant, saved = Chief(), []
     assert chief._save(None, chief._savers, lambda one: saved.append(one) or one is chief._savers[-1]) == bool(count)
     assert saved == chief._savers
-    worker, computed = sync_training.AgreedCheckpointSaverHook([], False, None), []
+    worker, computed = sync_training.AgreedCheckpointSaverHook(range(count), False, None), []
     worker._participant = Worker(chief._participant)
-    monkeypatch.setattr(worker, '_values', computed.append)
+    monkeypatch.setattr(sync_training.saver_hooks, 'values_of', computed.append)
     assert worker._save(mock.Mock(), [], None) == bool(count)
     assert computed == list(range(count)) and not worker._participant._left
 

@@ -60,7 +60,7 @@ def test_the_wrong_answers_that_are_most_certain_come_first(tmp_path, monkeypatc
     assert shown == [(3, 'class 2', 'class 0', 0.75), (4, 'class 2', 'class 1', 0.625), (1, 'class 1', 'class 2', 0.5)]
     images = [tf.io.decode_png(base64.b64decode(each['png'])).numpy() for each in found['examples']]
     assert [image.shape for image in images] == [(4, 4, 1)] * 3 and [image.max() for image in images] == [3, 4, 1]
-    monkeypatch.setattr(wrong_answers, '_MOST_SHOWN', 2)
+    monkeypatch.setattr(wrong_answers, 'MOST_SHOWN', 2)
     found = written(tmp_path, batch([3, 2], [0.9, 0.5]), batch([0, 0, 1], [0.9, 0.75, 0.625]))
     assert found['wrong'] == 3 and [each['position'] for each in found['examples']] == [3, 4]
 

@@ -78,7 +78,7 @@ def table(parts=1, shape=(23, 4), **kwargs):
 def test_a_large_table_is_drawn_in_blocks_and_begins_alike_whatever_its_parts(monkeypatch, initializer):
     small, drawn = table(initializer=initializer)
     assert drawn == 23 * 4 and all(table(parts, initializer=initializer)[0] == small for parts in (2, 5))
-    monkeypatch.setattr(of_get_variable, '_BLOCK_VALUES', 20)  # 5 rows
+    monkeypatch.setattr(of_get_variable, 'BLOCK_VALUES', 20)  # 5 rows
     large, drawn = table(initializer=initializer)
     assert drawn == 20 and large[:5] != large[5:10]
     assert all(table(parts, initializer=initializer) == (large, 20) for parts in (2, 3, 5, 23))

@@ -52,7 +52,7 @@ inbox.close()
 
 def test_the_wait_can_be_ended():
     run("""
-signal_inbox._LOOK_SECS = 600
+signal_inbox.LOOK_SECS = 600
 inbox.wake()
 assert inbox.take() == []
 """)

@@ -331,14 +331,14 @@ def test_after_it_the_handlers_are_as_they_were():
 
 def test_the_board_beats(live, tmp_path, monkeypatch):
     monkeypatch.setattr(training_file, 'BEAT_SECS', 0)
-    monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0.01)
+    monkeypatch.setattr(signal_inbox, 'LOOK_SECS', 0.01)
     live().watchdog.write_training_file(str(tmp_path), 100)
     until(lambda: protocol.read_json(str(tmp_path / 'training.json'))['beat'] > 3)
 
 
 def test_lost_peers_are_looked_for(live, monkeypatch):
-    monkeypatch.setattr(watchdogs, '_PEERS_EVERY_SECS', 0.01)
-    monkeypatch.setattr(signal_inbox, '_LOOK_SECS', 0.01)
+    monkeypatch.setattr(watchdogs, 'PEERS_EVERY_SECS', 0.01)
+    monkeypatch.setattr(signal_inbox, 'LOOK_SECS', 0.01)
     monkeypatch.setattr(peers, 'RETRY_SECS', 0)
     monkeypatch.setattr(peers, 'every_secs', lambda *numbers: 0)
     there, asked = {'host:1'}, []
@@ -358,7 +358,7 @@ def test_lost_peers_are_looked_for(live, monkeypatch):
 
 
 def test_released_peers_are_not_asked(live, monkeypatch):
-    monkeypatch.setattr(watchdogs, '_PEERS_EVERY_SECS', 0.01)
+    monkeypatch.setattr(watchdogs, 'PEERS_EVERY_SECS', 0.01)
     asked = []
     task = live()
     task.watchdog.watch_peers(

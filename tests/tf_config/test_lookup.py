@@ -1,4 +1,4 @@
-"""Names of nodes -> addresses, with the resolver and scontrol replaced."""
+"""Names of nodes -> addresses, with the resolver replaced, and a program that is called scontrol."""
 
 import socket
 import threading
@@ -17,13 +17,14 @@ SCONTROL = (
 
 
 @pytest.fixture
-def network(monkeypatch):
-    """A function that sets which names resolve; scontrol says SCONTROL, and tells what it was asked."""
-    asked = []
-
-    def scontrol(nodes):
-        asked.append(nodes)
-        return SCONTROL
+def network(monkeypatch, tmp_path):
+    """A function that sets which names resolve; scontrol says SCONTROL. Returns a function: what scontrol was asked."""
+    answer, questions, scontrol = (tmp_path / name for name in ('answer', 'questions', 'scontrol'))
+    answer.write_text(SCONTROL)
+    questions.touch()
+    scontrol.write_text(f'#!/bin/sh\necho "$@" >> {questions}\nexec /bin/cat {answer}\n')
+    scontrol.chmod(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path))
 
     def resolves(**names):
         def getaddrinfo(host, *args, **kwargs):
@@ -33,8 +34,7 @@ def network(monkeypatch):
             return [(family, 1, 6, '', (names[host], 0))]
 
         monkeypatch.setattr(lookup.socket, 'getaddrinfo', getaddrinfo)
-        monkeypatch.setattr(lookup, '_scontrol', scontrol)
-        return asked
+        return lambda: questions.read_text().splitlines()
 
     return resolves
 
@@ -42,7 +42,7 @@ def network(monkeypatch):
 def test_a_name_that_resolves_stays(network):
     asked = network(n1='10.0.0.1', n2='fd00::7')
     assert lookup.of_nodes(['n1', 'n2']) == {'n1': ('n1', '10.0.0.1'), 'n2': ('n2', '[fd00::7]')}
-    assert asked == []
+    assert asked() == []
 
 
 def test_other_names_are_asked_of_slurm_at_once(network):
@@ -53,7 +53,7 @@ def test_other_names_are_asked_of_slurm_at_once(network):
         'n2': ('[fd00::2]', '[fd00::2]'),
         'n4': ('four.example', '10.0.0.4'),
     }
-    assert asked == [['n1', 'n2', 'n3', 'n4', 'n9']]
+    assert asked() == ['show node -o n1,n2,n3,n4,n9']
 
 
 def test_a_resolver_that_hangs_is_left(network, monkeypatch):

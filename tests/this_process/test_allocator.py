@@ -13,7 +13,7 @@ from estimator_trainer.this_process import allocator
 def installed(monkeypatch, tmp_path):
     library = tmp_path / 'libjemalloc.so.2'
     library.touch()
-    monkeypatch.setattr(allocator, '_FOLDERS', (str(tmp_path / 'none'), str(tmp_path)))
+    monkeypatch.setattr(allocator, 'FOLDERS', (str(tmp_path / 'none'), str(tmp_path)))
     return str(library)
 
 
@@ -29,7 +29,7 @@ def test_a_choice_of_the_user_stays(installed, loaded):
 
 
 def test_without_jemalloc_a_program_gets_thresholds_and_a_task_sets_its_own(monkeypatch):
-    monkeypatch.setattr(allocator, '_FOLDERS', ())
+    monkeypatch.setattr(allocator, 'FOLDERS', ())
     assert allocator.environment({'A': 'b'}) == {'A': 'b'}
     given = allocator.environment_of_program({'A': 'b', 'MALLOC_TOP_PAD_': '1'})
     assert given['MALLOC_TOP_PAD_'] == '1' and int(given['MALLOC_TRIM_THRESHOLD_']) > 2**20

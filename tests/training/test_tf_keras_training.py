@@ -1,6 +1,5 @@
 """training.keras_training and keras_fit: where training begins, and what TensorBoard is told."""
 
-import errno
 import glob
 import math
 import types
@@ -13,7 +12,7 @@ import tensorflow as tf
 from estimator_trainer.config import trainer_config
 from estimator_trainer.jobs import input_fns, run_params
 from estimator_trainer.jobs.job import Job, KerasParts
-from estimator_trainer.run_dir import checkpoint_errors, checkpoints, training_file
+from estimator_trainer.run_dir import checkpoint_errors, training_file
 from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, reports, run_task
 from estimator_trainer.training.trainer import Setup
 
@@ -99,8 +98,7 @@ def test_a_checkpoint_of_step_0_is_restored(tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch):
-    refused = checkpoint_errors.CannotReadCheckpoint(errno.EIO, 'Input/output error', 'checkpoint')
-    monkeypatch.setattr(checkpoints, '_read_state', mock.Mock(side_effect=refused))
+    (tmp_path / 'checkpoint').mkdir()  # so that the system refuses to read it
     monkeypatch.setattr(checkpoint_errors, 'PAUSES_SECS', ())
     with pytest.raises(checkpoint_errors.CannotReadCheckpoint):
         keras_training.KerasTraining(setup(tmp_path), lambda step: None)

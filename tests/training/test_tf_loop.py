@@ -1,5 +1,6 @@
 """training.loop in real training of a tiny model, with a watchdog that only listens."""
 
+import itertools
 import math
 import signal
 import types
@@ -74,11 +75,6 @@ class At(tf.estimator.SessionRunHook):
             self._do()
 
 
-@pytest.fixture(autouse=True)
-def asks_for_reasons_in_every_step(monkeypatch):
-    monkeypatch.setattr(loop, '_ASK_SECS', 0)
-
-
 @pytest.fixture
 def watchdog():
     return Threadless()
@@ -95,9 +91,10 @@ def train(
     save_steps=1000,
     strategy=None,
     saved=lambda step: None,
+    clock=None,
     **params,
 ):
-    """Returns the loop."""
+    """Returns the loop. Unless the test has a clock, a second passes between two looks, and each asks for a reason."""
     run_config = tf.estimator.RunConfig(
         str(folder),
         save_checkpoints_steps=save_steps,
@@ -118,7 +115,7 @@ def train(
         global_batch_size=1,
     )
     run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
-    its = loop.Loop(plan, run_params, watchdog, reason)
+    its = loop.Loop(plan, run_params, watchdog, reason, clock=clock or itertools.count().__next__)
     setup = types.SimpleNamespace(
         plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=reports.Waits(), counts=dict
     )
@@ -159,8 +156,7 @@ def test_a_reason_stops_and_saves(tmp_path, watchdog, reason):
     assert last_step(tmp_path) == 4
 
 
-def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path, watchdog, monkeypatch):
-    monkeypatch.setattr(loop, '_ASK_SECS', 1000)
+def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path, watchdog):
     evaluated = []
     its = train(
         tmp_path,
@@ -168,6 +164,7 @@ def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path,
         reason=lambda: training_file.EARLY_STOPPING if 4 in evaluated else None,
         save_steps=2,
         saved=evaluated.append,
+        clock=lambda: 0.0,  # it stands still: nothing is asked between two checkpoints
     )
     assert (watchdog.told, evaluated, its.why) == ([1, 2, 3, 4], [2, 4], training_file.EARLY_STOPPING)
     assert watchdog.checkpoints == [0, 2, 4]
@@ -204,16 +201,14 @@ def test_who_is_asked_for_reasons(tmp_path, watchdog, is_chief, asynchronous, as
     assert len(watchdog.told) == (0 if asked else 8)
 
 
-def test_reasons_are_asked_for_twice_a_second_and_after_a_checkpoint(tmp_path, watchdog, monkeypatch):
+def test_reasons_are_asked_for_twice_a_second_and_after_a_checkpoint(tmp_path, watchdog):
     now, asked = [1000.0], []
-    monkeypatch.setattr(loop, '_ASK_SECS', 0.5)
-    monkeypatch.setattr(loop.time, 'monotonic', lambda: now[0])
 
     def passes():
         now[0] += 0.1
 
     hooks = [At(steps, passes) for steps in range(1, 21)]
-    train(tmp_path, watchdog, 20, reason=lambda: asked.append(watchdog.step), hooks=hooks)
+    train(tmp_path, watchdog, 20, reason=lambda: asked.append(watchdog.step), hooks=hooks, clock=lambda: now[0])
     assert asked == [0, 1, 6, 11, 16]
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data.files import FileSpec, batches, open_source, parquet
+from estimator_trainer.data.files import FileSpec, batches, open_source
 from estimator_trainer.errors import BadExample, DatasetError, DatasetRefused, DatasetUnavailable, UsageError
 from estimator_trainer.evaluation import exporters
 
@@ -271,8 +271,14 @@ def test_memory_is_bounded_by_what_is_decoded(tmp_path):
 def test_each_row_group_is_decoded_once_in_an_epoch(tmp_path, monkeypatch, mib):
     rows, groups = 100_000, 10
     path = write(tmp_path, pa.array(np.arange(rows)), row_group_size=rows // groups)  # 160 kB each
-    loads, read_block = [], parquet.ParquetFiles._read_block
-    monkeypatch.setattr(parquet.ParquetFiles, '_read_block', lambda self, n: loads.append(n) or read_block(self, n))
+    loads = []
+
+    class Counting(pyarrow.parquet.ParquetFile):
+        def read_row_group(self, number, **kwargs):
+            loads.append(number)
+            return super().read_row_group(number, **kwargs)
+
+    monkeypatch.setattr(pyarrow.parquet, 'ParquetFile', Counting)
     source = open_source(path, FileSpec(None), in_memory_mb=mib)
     del loads[:]  # those that were samples
     order = batches._order(source, 'blocks', 3)

@@ -113,8 +113,16 @@ def test_a_checkpoint_that_is_none_of_an_estimator(program, tmp_path, capsys, mo
 
 
 def test_a_model_that_keras_refuses_leaves_nothing_behind(tmp_path, monkeypatch):
-    head = {'kind': 'regression', 'label_vocabulary': None, 'weight_column': None}
-    description = {'features': {}, 'head': head, 'units': 1, 'labels_are_sparse': False}
+    columns = [tf.feature_column.numeric_column('x')]
+    estimator = tf.estimator.LinearRegressor(columns, model_dir=str(tmp_path / 'model_dir'))
+
+    def batches():
+        return tf.data.Dataset.from_tensors(({'x': [[1.0]]}, [[2.0]]))
+
+    estimator.train(batches)
+    source = conversion.CannedEstimator(estimator, batches, batches, estimator.latest_checkpoint())
+    to = tmp_path / 'to'
+    to.mkdir()
 
     def refuses(python, name, work, result):
         pathlib.Path(result, 'model.keras').write_text('half of it')
@@ -122,7 +130,6 @@ def test_a_model_that_keras_refuses_leaves_nothing_behind(tmp_path, monkeypatch)
 
     monkeypatch.setattr(programs, 'run', refuses)
     monkeypatch.setattr(programs, 'check_keras', lambda python: None)
-    monkeypatch.setattr(conversion, '_record', lambda source, work: (description, None))
     with pytest.raises(programs.CannotMigrate, match='build.py'):
-        conversion.migrate(None, str(tmp_path), '')
-    assert not list(tmp_path.iterdir())
+        conversion.migrate(source, str(to), '')
+    assert not list(to.iterdir())

@@ -1,7 +1,9 @@
 """What the recorder does without TensorFlow: where a program writes, how far it trains, and what is written down."""
 
 import os
+import pathlib
 import random
+import subprocess
 import sys
 
 import numpy as np
@@ -117,24 +119,35 @@ def test_an_event_that_is_half_written_is_none(tmp_path):
     assert traces.read(tmp_path).skipped == 1
 
 
-def test_the_import_of_a_library_leaves_the_random_numbers_as_they_were(tmp_path, monkeypatch):
-    """tensorflow here is a module that draws a number when it is imported."""
-    (tmp_path / 'tensorflow.py').write_text('import random\nrandom.random()\n')
-    monkeypatch.setattr(seeds, '_seed_tensorflow', lambda *_, **__: None)
-    for module in (random, np.random):  # what `install` replaces is put back after the test
-        monkeypatch.setattr(module, 'seed', module.seed)
-    state, loaded = random.getstate(), sys.modules.pop('tensorflow', None)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(hook, '_before', {})
-    monkeypatch.setattr(hook, '_after', {})
-    try:
-        seeds.install(hook, 1)
-        random.seed(5)
-        import tensorflow  # noqa: F401
+_SEEDS = """
+import importlib.util, random, sys, numpy
+def load(path):
+    spec = importlib.util.spec_from_file_location('alone', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+hook, seeds = map(load, sys.argv[1:])
+seeds.install(hook, 1)
+random.seed(5)
+numpy.random.seed(6)
+import tensorflow
+print(tensorflow.drawn, [random.random(), numpy.random.random_sample()])
+"""
 
-        assert random.random() == random.Random(5).random()
-    finally:
-        sys.modules.pop('tensorflow', None)
-        if loaded:
-            sys.modules['tensorflow'] = loaded
-        random.setstate(state)
+
+def test_the_import_of_a_library_leaves_the_random_numbers_as_they_were(tmp_path):
+    """tensorflow here is a module that draws numbers when it is imported."""
+    (tmp_path / 'tensorflow/python/framework').mkdir(parents=True)
+    for name, text in {
+        '__init__': 'import numpy\nimport random as generator\nfrom tensorflow import own as random\n'
+        'drawn = [generator.random(), numpy.random.random_sample()]',
+        'own': 'def set_seed(seed):\n    assert seed == 1',
+        'python/framework/random_seed': 'def get_seed(op_seed):\n    raise AssertionError',
+    }.items():
+        (tmp_path / 'tensorflow' / f'{name}.py').write_text(text)
+    environ = {**os.environ, 'PYTHONPATH': f'{tmp_path}{os.pathsep}{pathlib.Path(np.__file__).parents[1]}'}
+    # -S: no package acts on the import of TensorFlow. The two files alone, as `verify` loads them.
+    command = [sys.executable, '-S', '-c', _SEEDS, hook.__file__, seeds.__file__]
+    done = subprocess.run(command, env=environ, cwd=tmp_path, text=True, capture_output=True)
+    numbers = [random.Random(5).random(), np.random.RandomState(6).random_sample()]
+    assert done.stdout == f'{numbers} {numbers}\n', done.stderr  # drawn by the import, and after it
