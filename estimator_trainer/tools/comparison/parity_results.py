@@ -98,7 +98,9 @@ def conclusion(compared: Sequence[Pair], tolerance: float) -> list[str]:
     if not apart:
         worst = max(compared, key=lambda pair: pair.rows[WEIGHTS].largest)
         row = worst.rows[WEIGHTS]
-        where = f'{row.where.name}, step {row.where.step}, {worst.one} and {worst.other}' if row.where else 'of none'
+        if row.where is None:
+            return [f'EQUAL: losses and evaluations of all runs agree within {tolerance:g}; the job trains no weights']
+        where = f'{row.where.name}, step {row.where.step}, {worst.one} and {worst.other}'
         return [
             f'EQUAL: losses, weights and evaluations of all runs agree within {tolerance:g}; the largest difference in '
             f'a weight is {number(row.largest)} ({where})'

@@ -80,6 +80,9 @@ def read(runs: Sequence[PlannedRun], job: str, data_dir: str) -> list[Record]:
 
     Args:
         data_dir: of the data sets, '' for the trainer's.
+
+    Raises:
+        bounded.RunFailed: a checkpoint lacks a weight, which could not be compared.
     """
     names = _called(runs[0].model_dir, data_dir) if jobs.load(job).make_model else _trained(runs[0].model_dir)
     return [_read(run, names) for run in runs]
@@ -103,6 +106,8 @@ def _read(run: PlannedRun, names: Mapping[str, str]) -> Record:
         else:
             found = weights.from_estimator(saved[step]) if step in saved else {}
             arrays = {names[name]: array for name, array in found.items() if name in names}
+        if step in saved and (missing := sorted({*names.values()} - {*arrays})):
+            raise bounded.RunFailed(f'{run.name}: the checkpoint of step {step} lacks the weights {", ".join(missing)}')
         values |= {Key(WEIGHTS, 0, 0, step, name): Value.of(arrays[name]) for name in names.values() if name in arrays}
     last = max((key.step for key in values), default=0)
     for name, value in folder.newest_evaluation.items():
@@ -121,7 +126,8 @@ def _called(model_dir: str, data_dir: str) -> dict[str, str]:
 
 
 def _trained(model_dir: str) -> dict[str, str]:
-    """Name in an Estimator's checkpoint -> itself, of every variable that the graph of its first checkpoint trains."""
+    """Name in an Estimator's checkpoint -> itself, of every variable that the graph of its first checkpoint trains. The
+    parts of a partitioned variable have one name there."""
     from tensorflow.core.framework import variable_pb2
     from tensorflow.core.protobuf import meta_graph_pb2
 
@@ -130,5 +136,6 @@ def _trained(model_dir: str) -> dict[str, str]:
     with open(path, 'rb') as file:
         graph.ParseFromString(file.read())
     variables = graph.collection_def['trainable_variables'].bytes_list.value
-    names = (variable_pb2.VariableDef.FromString(each).variable_name.partition(':')[0] for each in variables)
+    trained = map(variable_pb2.VariableDef.FromString, variables)
+    names = (each.save_slice_info_def.full_name or each.variable_name.partition(':')[0] for each in trained)
     return {name: name for name in names}
