@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from absl import flags
+
 from estimator_trainer import exit_codes
 from estimator_trainer.config import commands
 from estimator_trainer.run_dir import protocol
@@ -23,6 +25,7 @@ def main() -> NoReturn:
     except ValueError as error:
         print(f'error: {error}', file=sys.stderr)
         sys.exit(exit_codes.USAGE)
+    flags.FLAGS.mark_as_parsed()  # the command line is ours: flags that a job defines have their defaults
     command = commands.find(name)
     if name != commands.TRAIN:
         sys.exit(_run(command, arguments))

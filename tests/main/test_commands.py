@@ -124,3 +124,15 @@ def test_help_imports_no_tensorflow(tmp_path, name):
     done = run(tmp_path, name, '--help', start=('-c', script))
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert [module for module in loaded if module != 'numpy' or name not in ('parity', 'migrate')] == []
+
+
+def test_flags_of_a_job_have_their_defaults(tmp_path):
+    """absl would read the trainer's command line for them, where it knows no --job."""
+    (tmp_path / 'old.py').write_text(
+        'from absl import flags\nfrom estimator_trainer import Job\n'
+        'flags.DEFINE_float("rate", 0.5, "")\n'
+        'job = Job(model_fn=print, input_fn=print, params={"rate": flags.FLAGS.rate})\n'
+    )
+    done = run(tmp_path, '--job=old:job', '--model_dir=run', '--max_steps=3', '--dry_run')
+    assert done.returncode == 0, done.stderr
+    assert "params {'rate': 0.5}" in done.stdout + done.stderr

@@ -19,8 +19,9 @@ def batches(input_fn, count: int) -> tuple:
     """
     if not tf.executing_eagerly():
         raise ValueError(
-            'the program turns eager execution off on import (disable_eager_execution, disable_v2_behavior), which '
-            "migrate needs; move that call below `if __name__ == '__main__':`"
+            'the program turns eager execution off on import (disable_eager_execution, disable_v2_behavior, '
+            "estimator_trainer.compat.tf1), which migrate needs; move such a call below `if __name__ == '__main__':`, "
+            'and write `import tensorflow.compat.v1 as tf` in place of compat.tf1'
         )
     try:
         dataset = input_fn()
