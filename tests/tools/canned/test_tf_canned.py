@@ -36,6 +36,7 @@ def test_it_computes_the_same_in_keras_3(tmp_path):
     assert report['differences'].keys() == {'predictions', 'evaluation', 'steps'}
     assert report['differences']['predictions'] == 0 and report['details']['evaluation'].keys() >= {'average_loss'}
     assert len(report['reloaded']) == 3
+    assert 'prediction/mean' in report['metrics_left_out'] and 'average_loss' not in report['metrics_left_out']
     assert all(name.startswith('training/') for name in report['left_over'])  # settings, which Keras 2 saves
     files = {'model.keras', 'serving.keras', 'saved_model', 'dataset.py', 'feature_layers.py', 'README.md'}
     assert files <= {path.name for path in (tmp_path / 'keras').iterdir()}

@@ -40,6 +40,8 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
     print(f'{len(report["variables"])} variables of {report["kind"]} are taken over')
     for name in report['left_over']:
         print(f'left over: {name}')
+    if lost := report['metrics_left_out']:
+        print(f'metrics that the Keras model lacks, as Keras has none that computes the same: {", ".join(lost)}')
     ok = True
     for what, difference, tolerance in _comparisons(report):
         if difference is None:

@@ -52,7 +52,7 @@ def migrate(source: CannedEstimator, to: str, keras_python: str) -> dict:
 
     Returns:
         The report: `step`, `differences` {what: greatest difference; None where nothing is compared}, `variables`,
-        `left_over`, `keras`.
+        `left_over`, `metrics_left_out`, `keras`.
 
     Raises:
         CannotMigrate: a part of the Estimator has no equal, its data cannot be read, or Keras 3 is not there.
@@ -90,6 +90,7 @@ def migrate(source: CannedEstimator, to: str, keras_python: str) -> dict:
         'details': details,
         'variables': sorted(checkpoint.used),
         'left_over': sorted(set(checkpoint.shapes) - checkpoint.used),
+        'metrics_left_out': sorted(set(description['metrics']) - set(built['evaluation']) - {'loss'}),
     }
 
 
