@@ -33,7 +33,7 @@ LONG = {
     'tests/tools/inspection/test_tf_inspect.py': 425,
     'tests/tools/migrate/test_tf_feature_layers.py': 364,
     'tests/training/test_tf_accumulated_steps.py': 359,
-    'tests/training/test_tf_failures.py': 314,
+    'tests/training/test_tf_failures.py': 304,
     'tests/training/test_tf_step_loop.py': 420,
 }
 
