@@ -23,7 +23,6 @@ LONG = {
     'tests/compat/tf1/test_tf_contrib.py': 398,
     'tests/differential/jobs/control_flow.py': 308,
     'tests/lifecycle/test_watchdog.py': 588,
-    'tests/storage/google_server.py': 323,
     'tests/submit/test_remote_supervisor.py': 307,
     'tests/supervisor/test_gang.py': 334,
     'tests/supervisor/test_supervisor.py': 514,
