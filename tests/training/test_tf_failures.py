@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import socket
-import types
 
 import pytest
 import tensorflow as tf
@@ -17,6 +16,7 @@ from estimator_trainer.run_dir import checkpoints
 from estimator_trainer.training import failures
 from estimator_trainer.training import plan as planning
 from estimator_trainer.training.loop import NotFiniteError
+from tests import fakes
 
 errors = tf.errors
 WORKERS = {'worker': ['host0:1', 'host1:2']}
@@ -32,8 +32,9 @@ def planned(model_dir, task='', cluster=None):
 
 
 def a_watchdog(*missing, checkpoint_step=7):
-    gone = [peers.SilentPeer(name, 'host:1', True, 3.0) for name in missing]
-    return types.SimpleNamespace(missing_peers=lambda: gone, checkpoint_step=checkpoint_step)
+    watchdog = fakes.Watchdog([peers.SilentPeer(name, 'host:1', True, 3.0) for name in missing])
+    watchdog.resumes_at(checkpoint_step)
+    return watchdog
 
 
 def explained(error, folder, task='', cluster=None, watchdog=None):
@@ -237,7 +238,7 @@ def test_a_port_that_is_taken(tmp_path, task, code, text):
 
 
 def test_the_step_of_the_last_good_checkpoint_is_looked_up(tmp_path):
-    end = explained(NotFiniteError('NaN'), tmp_path, watchdog=a_watchdog(checkpoint_step=None))
+    end = explained(NotFiniteError('NaN'), tmp_path, watchdog=a_watchdog(checkpoint_step=0))
     assert 'The last good checkpoint is of step 0' in end.message
 
 
