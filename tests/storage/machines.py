@@ -54,12 +54,13 @@ class Machine:
 
     def __init__(self, folder, remote, mine=share.Share()):
         self.scratch, self.remote, self.share = str(folder), remote, mine
+        self.now = 0
         self.run = folder / 'run'
         self.run.mkdir(parents=True, exist_ok=True)
 
     def start(self):
         self.state = scratch_state.ScratchState(self.scratch, URL)
-        self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: 0)
+        self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: self.now)
         before = self.lease.acquire(self.state.token)
         newest, _ = fetch.fetch(
             self.remote, str(self.run), self.state, self.share, before and before == self.state.token
