@@ -1,24 +1,20 @@
-"""Fakes of what many tests need: clocks, configurations, plans; and of what a supervisor works with: tasks, launchers,
-consoles, signals, chance, hosts, and the module `ray`.
+"""Fakes of what many tests need: clocks, and what a task trains with; and hosts, and the module `ray`.
+
+The fakes of a supervisor's tests are in tests/supervisor/fakes.py, the object store in tests/storage/memory_store.py.
 """
 
 import contextlib
 import dataclasses
 import functools
-import os
 import signal
-import types
+from typing import Any
 
+import tf_config
 from estimator_trainer.config import trainer_config
+from estimator_trainer.jobs.run_params import RunParams
+from estimator_trainer.lifecycle import watchdog
 from estimator_trainer.submit import ray_host
-from estimator_trainer.supervisor import supervisor
-from estimator_trainer.supervisor.gang import Gang
-from estimator_trainer.supervisor.policy.causes import TaskEnd
-from estimator_trainer.supervisor.policy.restarts import Limits, Rules
-from estimator_trainer.supervisor.policy.task_commands import CannotStart, TaskCommand
 from tests.processes import until
-
-SIGNALS_THAT_END = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
 class Clock:
@@ -45,148 +41,79 @@ def _default_config():
     return trainer_config.parse(['trainer', '--model_dir=/no/folder', '--max_steps=1'])
 
 
-def plan(**fields):
+@dataclasses.dataclass
+class Plan:
     """A training.plan.Plan, as far as its readers look at it: of one process that trains alone."""
-    alone = {
-        **dict(name='trainer', role='chief', is_chief=True, trains=True, trains_alone=True, asynchronous=False),
-        **dict(num_tasks=1, num_training_tasks=1, has_evaluator=False, global_batch_size=64, stop_rule=None),
-        **dict(config=config(), cluster=types.SimpleNamespace(chief=(), worker=(), ps=(), evaluator=())),
-    }
-    assert fields.keys() <= alone.keys()
-    return types.SimpleNamespace(**{**alone, **fields})
+
+    name: str = 'trainer'
+    role: str = 'chief'
+    is_chief: bool = True
+    trains: bool = True
+    trains_alone: bool = True
+    asynchronous: bool = False
+    in_sync: bool = False
+    is_multi_worker: bool = False
+    uses_parameter_servers: bool = False
+    num_tasks: int = 1
+    num_training_tasks: int = 1
+    training_index: int = 0
+    num_replicas: int = 1
+    has_evaluator: bool = False
+    global_batch_size: int = 64
+    stop_rule: Any = None
+    config: trainer_config.TrainerConfig = dataclasses.field(default_factory=config)
+    cluster: tf_config.Cluster = tf_config.Cluster()
 
 
-class Console:
-    """A console that remembers what it was given."""
-
-    def __init__(self):
-        self.said, self.written = [], b''
-
-    def say(self, text):
-        self.said.append(text)
-
-    def write(self, data):
-        self.written += data
-
-    def prefix(self, name, number):
-        return b''
-
-    @property
-    def text(self):
-        return '\n'.join(self.said)
+def params(**fields):
+    """RunParams of ten steps."""
+    given = dict(job={}, batch_size=64, num_replicas=1, initial_replicas=1, global_batch_size=64)
+    return RunParams(**{**given, 'max_steps': 10, 'num_examples': None, 'seed': 1, **fields})
 
 
-class Signals:
-    """`signal_pipe.Signals` that hands out, one at each look, the signals that were `sent`."""
-
-    def __init__(self):
-        self.sent = []
-        self._pipe = os.pipe()
-
-    def fileno(self):
-        return self._pipe[0]
-
-    def take(self):
-        return [self.sent.pop(0)] if self.sent else []
-
-
-class Task:
-    """A `StartedTask`.
+class Watchdog(watchdog.Watchdog):
+    """A watchdog without threads.
 
     Args:
-        code: its exit code; None: it runs until a signal ends it.
-        polls: so often it is seen running before it ends with `code`.
-        deaf: signals that do not end it.
-    """
-
-    pid = 1
-
-    def __init__(self, code=None, polls=0, deaf=()):
-        self._code, self._polls, self._deaf, self.received = code, polls, deaf, []
-
-    def started(self, command, life):
-        self.command, self.life, self.name = command, life, command.name
-        return self
-
-    def poll(self):
-        self._polls -= 1
-        return self._code if self._polls < 0 else None
-
-    def send(self, signum):
-        self.received.append(signum)
-        if signum in SIGNALS_THAT_END and signum not in self._deaf:
-            self._code, self._polls = -signum, 0
-
-    def kill(self):
-        self.send(signal.SIGKILL)
-
-    def end(self, code, secs):
-        last = self.received[-1] if self.received else None
-        return TaskEnd(self.name, code, secs, last, None, self.life)
-
-    def close(self):
-        self.kill()
-
-
-class Launcher:
-    """A `Launcher` of fake tasks, by name. An exception in place of a task is raised as CannotStart."""
-
-    look_secs = 0.001
-
-    def __init__(self, tasks):
-        self.tasks, self.started = tasks, []
-
-    def start(self, command, number, life, selector):
-        task = self.tasks[command.name]
-        if isinstance(task, Exception):
-            raise CannotStart(str(task))
-        self.started.append(command.name)
-        return task.started(command, life)
-
-
-def commands(names, serve_for_ever=()):
-    return [
-        TaskCommand(name, (), {}, trains=name.startswith(('chief', 'worker')), serves_for_ever=name in serve_for_ever)
-        for name in names
-    ]
-
-
-class Chance:
-    """Chance that always draws the lowest or the highest number."""
-
-    def __init__(self, choose):
-        self._choose = choose
-
-    def uniform(self, low, high):
-        return self._choose(low, high)
-
-
-class Supervisor(supervisor.Supervisor):
-    """Runs gangs of fake tasks, each given by the names of its tasks.
+        missing: the peers that do not answer.
 
     Attributes:
-        outcomes: how gangs have ended.
+        codes: with which it would have left.
+        steps, checkpoints: of which it was told.
     """
 
-    workers = 1
+    def __init__(self, missing=()):
+        self.codes, self.steps, self.checkpoints, self._missing = [], [], [], list(missing)
+        super().__init__('trainer', watchdog.Bounds(), {}, leave=self.codes.append)
 
-    def __init__(self, *gangs, rules=Rules(backoff_secs=0)):
-        self.console, self.outcomes, self._gangs = Console(), [], list(gangs)
-        super().__init__(rules, Limits(), False, self.console, Chance(min))
+    def missing_peers(self):
+        return self._missing
 
-    def _place(self, signals):
-        return contextlib.nullcontext()
+    def stepped(self, step):
+        super().stepped(step)
+        self.steps.append(step)
 
-    def _make_gang(self, place, generation):
-        tasks = self._gangs.pop(0)
-        return Gang(commands(tasks), Launcher(tasks), Limits(), self.console, self._budgets)
+    def saved(self, step):
+        super().saved(step)
+        self.checkpoints.append(step)
 
-    def _gang_ended(self, gang, outcome):
-        self.outcomes.append(outcome)
 
-    def run(self):
-        """The exit code."""
-        return self._run_gangs(Signals())[0]
+@dataclasses.dataclass
+class Setup:
+    """A training.trainer.Setup, as far as its readers look at it. What is None is not looked at."""
+
+    plan: Any = dataclasses.field(default_factory=Plan)
+    params: RunParams = dataclasses.field(default_factory=params)
+    watchdog: Any = dataclasses.field(default_factory=Watchdog)
+    loop: Any = None
+    waits: Any = None
+    job: Any = None
+    run_configs: Any = None
+    input_fn: Any = None
+    dataset: Any = None
+
+    def counts(self):
+        return {}
 
 
 class Changed:

@@ -1,22 +1,14 @@
-"""compat.agreement: tasks with clocks of their own meet at the same steps, and hear the same.
+"""compat.agreement: tasks with clocks of their own meet at the same steps, and hear the same."""
 
-And compat.patches.python_lock: a task that waits for another still runs its own threads.
-"""
-
-import json
 import random
-import sys
 import threading
+import types
 
-import launch
 import pytest
 import tensorflow as tf
-from tensorflow.python import pywrap_tfe
 
-from estimator_trainer.compat import agreement, lacks
-from estimator_trainer.compat.agreement import EagerAgreement
-from estimator_trainer.compat.patches import python_lock
-from estimator_trainer.supervisor.processes import ports
+from estimator_trainer.compat import agreement
+from estimator_trainer.compat.agreement import EagerAgreement, Participant
 
 v1 = tf.compat.v1
 
@@ -253,77 +245,14 @@ def test_without_a_loss_to_travel_with_they_travel_alone(as_workers):
     assert heard == [[False], [False], [True]]
 
 
-_WAITING = """
-import json, os, socket, sys, threading, time
-import tensorflow as tf
-from tensorflow.python.eager import context
-from estimator_trainer.compat.patches import coordination_service, python_lock
-assert python_lock.install() and python_lock.install()
-folder = sys.argv[1]
-config = json.loads(os.environ['TF_CONFIG'])
-def until(condition):
-    while not condition():
-        time.sleep(.01)
-def said(word):
-    return os.path.exists(os.path.join(folder, word))
-def say(word):
-    open(os.path.join(folder, word), 'w').close()
-def listens():
-    with socket.socket() as client:
-        return client.connect_ex(('localhost', int(config['cluster']['worker'][0].split(':')[1]))) == 0
-def thread_of_the_one_that_waits():
-    until(listens)
-    say('it connects')
-    until(lambda: said('the other has connected'))
-    say('it waits')
-if config['task']['index'] == 0:
-    threading.Thread(target=thread_of_the_one_that_waits).start()
-else:
-    until(lambda: said('it connects'))
-with coordination_service.heartbeats_put_off():
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
-if config['task']['index'] == 1:
-    say('the other has connected')
-    until(lambda: said('it waits'))
-context.context().wait_at_barrier('all', 30000)
-if config['task']['index'] == 1:
-    until(lambda: said('that is all'))
-    os._exit(0)
-try:
-    context.context().wait_at_barrier('nobody comes', 200)
-except tf.errors.DeadlineExceededError as error:
-    print('LATE', error.message, flush=True)
-say('that is all')
-os._exit(0)
-"""
+def participant():
+    return Participant(types.SimpleNamespace(sums=[1.0, 4.0, 8.0]), list, slice(1, 3))
 
 
-def test_threads_run_while_their_task_connects_and_waits(tmp_path):
-    def task(index):
-        return launch.start(
-            [sys.executable, '-c', _WAITING, tmp_path],
-            TF_CONFIG=json.dumps(
-                {
-                    'cluster': {'worker': [f'localhost:{port}' for port in claimed.ports]},
-                    'task': {'type': 'worker', 'index': index},
-                }
-            ),
-        )
-
-    with ports.claim(2) as claimed, task(0) as one, task(1) as two:
-        timer = threading.Timer(300, lambda: [process.kill() for process in (one, two)])
-        timer.start()
-        outputs = [process.communicate()[0] for process in (one, two)]
-        timer.cancel()
-    assert [one.returncode, two.returncode] == [0, 0], outputs
-    assert 'LATE ' in outputs[0] and 'nobody comes' in outputs[0], outputs
+def test_with_parameter_servers_there_is_no_strategy():
+    assert participant().numbers() == [4, 8]
 
 
-def test_a_tensorflow_that_is_built_in_another_way_keeps_its_own(monkeypatch, caplog, tmp_path):
-    before = pywrap_tfe.TFE_WaitAtBarrier
-    monkeypatch.setattr(tf.sysconfig, 'get_lib', lambda: str(tmp_path))  # its C library is not there
-    monkeypatch.setattr(lacks, 'left_out', set())
-    assert not python_lock.install()
-    assert pywrap_tfe.TFE_WaitAtBarrier is before
-    (line,) = caplog.messages
-    assert 'is built in another way' in line and 'a task that waits for others sees no signal' in line
+def test_each_replica_of_a_task_adds_what_the_task_says():
+    with tf.distribute.MirroredStrategy(['CPU:0']).scope():
+        assert participant().numbers() == [4, 8]

@@ -1,4 +1,4 @@
-"""compat from the outside: when it does its work, `compat run`, child processes, Keras 3, `doctor`."""
+"""compat from the outside: when it does its work, `compat run`, child processes, Keras 3."""
 
 import ast
 import sys
@@ -11,7 +11,6 @@ import pytest
 from estimator_trainer import compat
 
 pytestmark = pytest.mark.slow
-
 RESTORED = not compat.has_estimators()
 RUN = [sys.executable, '-m', 'estimator_trainer.compat', 'run']
 
@@ -221,41 +220,6 @@ class TestRun:
         assert finished.code == 64 and 'usage: python -m estimator_trainer.compat run' in finished.output
 
 
-def test_doctor(tmp_path):
-    finished = launch.run([sys.executable, '-m', 'estimator_trainer', 'doctor'], timeout=300)
-    assert finished.code == 0, finished.output
-    lines = finished.output.splitlines()
-    assert lines[1].startswith('tensorflow 2.')
-    assert sum(line.startswith('supplied: ') for line in lines) == (4 if RESTORED else 0)
-    assert sum(line.startswith('mended: ') for line in lines) >= 8
-    assert sum(line.startswith('--model_dir ') for line in lines) == 3
-    assert any(line.startswith('files of TensorFlow: gs:// works') for line in lines)
-    assert lines[-1].startswith('works: import tensorflow')
-
-
-def test_doctor_without_tf_keras_says_what_to_install(tmp_path):
-    """Somewhere tf-keras (2.16+) or tensorflow-estimator (2.15) is missing."""
-    name = 'tf-keras' if RESTORED else 'tensorflow-estimator'
-    write(
-        tmp_path,
-        'sitecustomize.py',
-        f"""
-        import importlib.metadata as metadata
-        version = metadata.version
-        def missing(name):
-            if name == {name!r}:
-                raise metadata.PackageNotFoundError(name)
-            return version(name)
-        metadata.version = missing
-        """,
-    )
-    finished = launch.run(
-        [sys.executable, '-m', 'estimator_trainer', 'doctor'], timeout=300, PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}'
-    )
-    assert finished.code == 1
-    assert f'problem: {name} is not installed: pip install "{name}' in finished.output
-
-
 def test_it_needs_none_of_the_packages_that_only_the_trainer_needs(tmp_path):
     """Where somebody installs it with --no-deps beside a TensorFlow of their own."""
     write(
@@ -293,13 +257,3 @@ def test_it_needs_none_of_the_packages_that_only_the_trainer_needs(tmp_path):
     )
     finished = launch.run([*RUN, program], timeout=300, cwd=tmp_path, PYTHONPATH=f'{tmp_path}:{launch.REPOSITORY}')
     assert finished.code == 0 and 'STEP 2' in finished.output, finished.output
-
-
-def test_doctor_names_two_tensorflows(tmp_path):
-    folder = tmp_path / 'tensorflow_macos-2.15.0.dist-info'
-    folder.mkdir()
-    (folder / 'METADATA').write_text('Name: tensorflow-macos\nVersion: 2.15.0\n')
-    command = [sys.executable, '-m', 'estimator_trainer', 'doctor']
-    finished = launch.run(command, timeout=300, PYTHONPATH=f'{launch.REPOSITORY}:{tmp_path}')
-    assert finished.code == 1
-    assert 'problem: tensorflow and tensorflow-macos write over each other' in finished.output

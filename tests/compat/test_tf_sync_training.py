@@ -1,10 +1,65 @@
-"""compat.patches.sync_training: synchronous tasks whose data end."""
+"""compat.patches.sync_training: the savers of synchronous tasks, and tasks whose data end.
 
+And compat.patches.coordination_service: what TensorFlow's coordination service is told.
+"""
+
+import types
+from unittest import mock
+
+import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from estimator_trainer.compat.patches import coordination_service, sync_training
 from estimator_trainer.errors import UsageError
+
+
+class Saver:
+    def __init__(self, every_steps=None):
+        self._timer, self._listeners = types.SimpleNamespace(_every_steps=every_steps), []
+
+
+class Chief:
+    """A participant that keeps what it says; `Worker` hears it."""
+
+    def __init__(self):
+        self.said = []
+
+    def meet(self, session, wishes):
+        self.said.append(wishes)
+        return wishes
+
+
+class Worker:
+    def __init__(self, chief):
+        self._left = list(chief.said)
+
+    def meet(self, session, wishes):
+        assert not any(wishes)
+        return self._left.pop(0)
+
+
+@pytest.mark.parametrize('count', [0, 1, 4, 14, 15, 16, 31])
+def test_a_job_may_have_any_number_of_savers(count, monkeypatch):
+    chief = sync_training.AgreedCheckpointSaverHook([Saver() for _ in range(count)], True, None)
+    chief._participant, saved = Chief(), []
+    assert chief._save(None, chief._savers, lambda one: saved.append(one) or one is chief._savers[-1]) == bool(count)
+    assert saved == chief._savers
+    worker, computed = sync_training.AgreedCheckpointSaverHook(range(count), False, None), []
+    worker._participant = Worker(chief._participant)
+    monkeypatch.setattr(sync_training.saver_hooks, 'values_of', computed.append)
+    assert worker._save(mock.Mock(), [], None) == bool(count)
+    assert computed == list(range(count)) and not worker._participant._left
+
+
+@pytest.mark.parametrize(
+    'every, divisor', [((1e3,), 1000), ((np.int64(6), 4.0), 2), ((None, 5), 5), ((float('inf'),), 0), ((), 0)]
+)
+def test_savers_may_save_every_1e3_steps(every, divisor):
+    chief = sync_training.AgreedCheckpointSaverHook([Saver(steps) for steps in every], True, None)
+    chief._participant = Chief()
+    assert chief._hear_frequency(None) == divisor
 
 
 def test_data_that_end_in_all_tasks(monkeypatch):
@@ -31,3 +86,15 @@ def test_a_lost_task_is_reported_as_such(monkeypatch):
     monkeypatch.setattr(coordination_service, 'wait_at_barrier', wait_at_barrier)
     with pytest.raises(tf.errors.UnavailableError):
         sync_training.wait_for_the_end_of_all_data()
+
+
+def test_heartbeats_are_put_off_for_what_is_made_meanwhile(monkeypatch):
+    now = context.Context()
+    monkeypatch.setattr(context, 'context', lambda: now)
+    with coordination_service.heartbeats_put_off():
+        now.configure_coordination_service(service_type='standalone', service_leader='/job:worker/task:0')
+    config = now.coordination_service
+    assert (config.service_type, config.service_leader) == ('standalone', '/job:worker/task:0')
+    assert config.heartbeat_timeout_in_ms > 24 * 3600 * 1000
+    now.configure_coordination_service(service_type='standalone')
+    assert now.coordination_service.heartbeat_timeout_in_ms == 0

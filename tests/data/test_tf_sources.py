@@ -18,7 +18,7 @@ from estimator_trainer.data import preparing, sources
 from estimator_trainer.data.remote.cache import Cache
 from estimator_trainer.errors import DatasetUnavailable
 from estimator_trainer.run_dir import locks
-from tests.data.remote import memory_store
+from tests.storage import memory_store
 
 TRAIN, EVAL = tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL
 

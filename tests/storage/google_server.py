@@ -11,22 +11,19 @@ FOLDER/faults.json, such as {"status": 503, "method": "PUT"}, is read at each re
 import contextlib
 import dataclasses
 import datetime
-import http.server
 import json
 import os
 import pathlib
 import re
 import shutil
-import ssl
 import subprocess
 import sys
-import threading
 import time
 import urllib.parse
 from multiprocessing import connection
 
 from estimator_trainer.this_process.parent_process import tie_to_parent
-from tests.storage import certificates
+from tests.storage import certificates, google_objects
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 NAMES = ('www.googleapis.com', 'storage.googleapis.com')
@@ -105,52 +102,11 @@ class Upload:
     content: bytearray
 
 
-class Objects:
-    """(bucket, name) -> (content, generation). Every method is one step."""
-
-    def __init__(self):
-        self._found, self._lock, self._last = {}, threading.Lock(), 0
-
-    def get(self, key):
-        with self._lock:
-            return self._found.get(key)
-
-    def put(self, key, content, query) -> bool:
-        """Whether it was written: not if a condition of the query is not met."""
-        with self._lock:
-            wanted, now = query.get('ifGenerationMatch'), self._found.get(key, (b'', 0))[1]
-            if wanted is not None and int(wanted) != now:
-                return False
-            self._last = max(self._last + 1, time.time_ns() // 1000)
-            self._found[key] = content, self._last
-            return True
-
-    def delete(self, key) -> bool:
-        with self._lock:
-            return self._found.pop(key, None) is not None
-
-    def names(self, bucket, prefix) -> list:
-        with self._lock:
-            return sorted(name for where, name in self._found if where == bucket and name.startswith(prefix))
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    """One connection. `objects`, `uploads` and `folder` belong to the class that `main` makes of it."""
-
-    protocol_version = 'HTTP/1.1'  # and so `Expect: 100-continue` is answered
-    disable_nagle_algorithm = True
-    wbufsize = 1 << 16
-
-    def handle_expect_100(self):
-        goes_on = super().handle_expect_100()
-        self.wfile.flush()
-        return goes_on
-
-    def log_message(self, *args):
-        pass
+class Handler(google_objects.Handler):
+    """One connection."""
 
     def handle_request(self):
-        url, body = urllib.parse.urlsplit(self.path), self._body()
+        url, body = urllib.parse.urlsplit(self.path), self.body()
         query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
         fault = self._fault()
         if fault:
@@ -170,25 +126,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return None
         return fault.get('status') if self.command == fault.get('method', self.command) else None
 
-    def _body(self) -> bytes:
-        if 'chunked' not in self.headers.get('Transfer-Encoding', ''):
-            return self.rfile.read(int(self.headers.get('Content-Length') or 0))
-        body = bytearray()
-        while size := int(self.rfile.readline().split(b';')[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
-        return bytes(body)
-
     def _reply(self, status, body=b'', **headers):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in {'Content_Type': 'application/json', **headers, 'Content_Length': len(content)}.items():
-            self.send_header(name.replace('_', '-'), str(value))
-        self.end_headers()
-        if self.command != 'HEAD':
-            self.wfile.write(content)
+        named = {name.replace('_', '-'): value for name, value in headers.items()}
+        self.reply(status, content, {'Content-Type': 'application/json', **named})
 
     def _bucket(self, query, body, bucket):
         self._reply(200, {'kind': 'storage#bucket', 'name': bucket, 'location': 'US'})
@@ -200,7 +141,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """A page of what begins with `prefix`; what is alike up to the next `delimiter` is one entry."""
         prefix, delimiter, after = query.get('prefix', ''), query.get('delimiter'), query.get('pageToken', '')
         entries = {}
-        for name in self.objects.names(bucket, prefix):
+        for key, _ in self.objects.below(f'{bucket}/{prefix}'):
+            name = key.removeprefix(f'{bucket}/')
             rest = name[len(prefix) :]
             folder = delimiter and delimiter in rest
             entry = prefix + rest.partition(delimiter)[0] + delimiter if folder else name
@@ -210,59 +152,50 @@ class Handler(http.server.BaseHTTPRequestHandler):
         page = dict(list(entries.items())[:most])
         answer = {'kind': 'storage#objects'}
         for entry, kind in page.items():
-            meta = self._meta((bucket, entry)) if kind == 'items' else entry
+            meta = self._meta(bucket, entry) if kind == 'items' else entry
             if meta:
                 answer.setdefault(kind, []).append(meta)
         if len(page) < len(entries):
             answer['nextPageToken'] = list(page)[-1]
         self._reply(200, answer)
 
-    def _meta(self, key):
-        found = self.objects.get(key)
+    def _meta(self, bucket, name):
+        found = self.objects.get(f'{bucket}/{name}')
         if not found:
             return None
-        content, generation = found
-        when = datetime.datetime.fromtimestamp(generation / 1e6, datetime.UTC).strftime('%Y-%m-%dT%H:%M:%S.%fZ')
+        when = datetime.datetime.fromtimestamp(found.generation / 1e6, datetime.UTC).strftime('%Y-%m-%dT%H:%M:%S.%fZ')
         return {
             'kind': 'storage#object',
-            'bucket': key[0],
-            'name': key[1],
-            'size': str(len(content)),
-            'generation': str(generation),
+            'bucket': bucket,
+            'name': name,
+            'size': str(len(found.data)),
+            'generation': str(found.generation),
             'updated': when,
         }
 
     def _object(self, query, body, bucket, name):
-        key = bucket, name
         if self.command == 'DELETE':
-            return self._reply(204 if self.objects.delete(key) else 404)
+            return self._reply(204 if self.objects.delete(f'{bucket}/{name}') else 404)
         if query.get('alt') == 'media':
             return self._content(query, body, bucket, name)
-        meta = self._meta(key)
+        meta = self._meta(bucket, name)
         return self._reply(200, meta) if meta else self._reply(404)
 
     def _content(self, query, body, bucket, name):
-        found = self.objects.get((bucket, name))
+        found = self.objects.get(f'{bucket}/{name}')
         if not found:
             return self._reply(404)
-        content, generation = found
-        asked = re.fullmatch(r'bytes=(\d+)-(\d*)', self.headers.get('Range', ''))
-        if not asked:
-            return self._reply(200, content, X_Goog_Generation=generation)
-        first, end = int(asked[1]), min(int(asked[2] or len(content)) + 1, len(content))
-        if first >= len(content):
-            return self._reply(416)
-        where = f'bytes {first}-{end - 1}/{len(content)}'
-        return self._reply(206, content[first:end], Content_Range=where, X_Goog_Generation=generation)
+        headers = {'Content-Type': 'application/json', 'X-Goog-Generation': found.generation}
+        return self.reply_content(found, headers)
 
     def _rewrite(self, query, body, bucket, name, to_bucket, to_name):
-        found = self.objects.get((bucket, name))
+        found = self.objects.get(f'{bucket}/{name}')
         if not found:
             return self._reply(404)
-        self.objects.put((to_bucket, to_name), found[0], query)
-        size = str(len(found[0]))
+        self.objects.put(f'{to_bucket}/{to_name}', found.data, query.get('ifGenerationMatch'))
+        size = str(len(found.data))
         done = {'kind': 'storage#rewriteResponse', 'done': True, 'objectSize': size, 'totalBytesRewritten': size}
-        return self._reply(200, {**done, 'resource': self._meta((to_bucket, to_name))})
+        return self._reply(200, {**done, 'resource': self._meta(to_bucket, to_name)})
 
     def _upload(self, query, body, bucket):
         """A whole object, or the parts of an upload that can be resumed."""
@@ -273,7 +206,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             where = f'https://{NAMES[0]}/upload/storage/v1/b/{bucket}/o?upload_id={number}'
             return self._reply(200, Location=where)
         if self.command == 'POST':
-            return self._put((bucket, query['name']), body, query)
+            return self._put(bucket, query['name'], body, query)
         upload = self.uploads.get(query['upload_id'])
         if not upload:
             return self._reply(404)
@@ -284,11 +217,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             arrived = {'Range': f'bytes=0-{len(upload.content) - 1}'} if upload.content else {}
             return self._reply(308, **arrived)
         del self.uploads[query['upload_id']]
-        return self._put((upload.bucket, upload.name), bytes(upload.content), upload.query)
+        return self._put(upload.bucket, upload.name, bytes(upload.content), upload.query)
 
-    def _put(self, key, content, query):
-        written = self.objects.put(key, content, query)
-        return self._reply(200, self._meta(key)) if written else self._reply(412)
+    def _put(self, bucket, name, content, query):
+        written = self.objects.put(f'{bucket}/{name}', content, query.get('ifGenerationMatch'))
+        return self._reply(200, self._meta(bucket, name)) if written else self._reply(412)
 
 
 _OBJECT = r'/(?:download/)?storage/v1/b/([^/]+)/o/([^/]+)'
@@ -308,15 +241,8 @@ def _unquoted(part):
 
 
 def main(folder, port=443):
-    attributes = {'objects': Objects(), 'uploads': {}, 'folder': folder}
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', port), type('Handler', (Handler,), attributes))
-    server.daemon_threads = True
     certificates.make(folder, NAMES)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / 'server.pem', folder / 'server.key')
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    print(server.server_port, flush=True)
-    server.serve_forever()
+    google_objects.serve(Handler, folder, port)
 
 
 if __name__ == '__main__':

@@ -3,27 +3,23 @@
 import itertools
 import os
 
-import pytest
-
-obstore = pytest.importorskip('obstore')
-from estimator_trainer.storage import fetch, lease, mirror, names, scratch_state, share, snapshot, store  # noqa: E402
-from tests.storage.whole import problem  # noqa: E402
-
-URL = 's3://bucket/run'
+from estimator_trainer.storage import fetch, lease, mirror, names, scratch_state, share, snapshot
+from tests.storage.memory_store import URL, MemoryStore
+from tests.storage.whole import problem
 
 
 class Killed(BaseException):
     """The sender's process is gone."""
 
 
-class Watched(store.Store):
-    """A store in memory. After each change somebody reads all of it. At the operation number `at`, `fault` comes:
-    before the operation has done anything, or after that where `answer_is_lost`."""
+class Watched(MemoryStore):
+    """After each change somebody reads all of it. At the change number `at`, `error` comes: before the change, or after
+    it where `answer_is_lost`."""
 
-    def __init__(self, objects):
-        super().__init__(objects, URL)
+    def __init__(self):
+        super().__init__()
         self.wrong, self.named, self.count = [], set(), itertools.count()
-        self.at, self.fault, self.answer_is_lost = None, None, False
+        self.at, self.error, self.answer_is_lost = None, None, False
         self.visible = {}
 
     def write(self, name, content, replaces):
@@ -35,14 +31,14 @@ class Watched(store.Store):
     def _change(self, operation, name, content):
         due = next(self.count) == self.at
         if due and not self.answer_is_lost:
-            raise self.fault
+            raise self.error
         done = operation()
         self.visible[name] = content
         found = self.contents()
         self.named.add(found.get(names.POINTER, ''))
         self.wrong.append(problem(found, self.named))
         if due:
-            raise self.fault
+            raise self.error
         return done
 
     def contents(self):
@@ -58,12 +54,13 @@ class Machine:
 
     def __init__(self, folder, remote, mine=share.Share()):
         self.scratch, self.remote, self.share = str(folder), remote, mine
+        self.now = 0
         self.run = folder / 'run'
         self.run.mkdir(parents=True, exist_ok=True)
 
     def start(self):
         self.state = scratch_state.ScratchState(self.scratch, URL)
-        self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: 0)
+        self.lease = lease.Lease(self.remote, 30, self.share, clock=lambda: self.now)
         before = self.lease.acquire(self.state.token)
         newest, _ = fetch.fetch(
             self.remote, str(self.run), self.state, self.share, before and before == self.state.token

@@ -10,46 +10,40 @@ from unittest import mock
 
 import pytest
 
-obstore = pytest.importorskip('obstore')
+pytest.importorskip('obstore')
 
 from estimator_trainer.errors import UsageError  # noqa: E402
 from estimator_trainer.run_dir import locks, metrics_log  # noqa: E402
 from estimator_trainer.storage import copies, needs, store  # noqa: E402
+from tests.storage.memory_store import MemoryStore  # noqa: E402
 
-URL = 's3://bucket/run'
+
+def put(remote, contents):
+    """Another machine writes objects: name -> text."""
+    for name, content in contents.items():
+        remote.put(name, content)
 
 
-class Changing(store.Store):
-    """A store in memory. Before the object `at` is opened for the first time, `change` is called."""
+def save(remote, step, text='x'):
+    """Another machine saves a checkpoint."""
+    for part in ('data-00000-of-00001', 'index'):
+        remote.put(f'model.ckpt-{step}.{part}', f'{text}{step}')
+    remote.put('checkpoint', f'model_checkpoint_path: "model.ckpt-{step}"\n')
 
-    def __init__(self):
-        super().__init__(obstore.store.MemoryStore(), URL)
-        self.at, self.change, self.opened = '', lambda: None, []
 
-    def open(self, name, part=None):
-        if name == self.at:
-            self.at = ''
-            self.change()
-        self.opened.append(name)
-        return super().open(name, part)
+def remove(remote, step):
+    remote.remove(f'model.ckpt-{step}.index', f'model.ckpt-{step}.data-00000-of-00001')
 
-    def put(self, **contents):
-        for name, content in contents.items():
-            obstore.put(self._objects, name.replace('__', '/'), content.encode())
 
-    def save(self, step, text='x'):
-        for part in ('data-00000-of-00001', 'index'):
-            obstore.put(self._objects, f'model.ckpt-{step}.{part}', f'{text}{step}'.encode())
-        obstore.put(self._objects, 'checkpoint', f'model_checkpoint_path: "model.ckpt-{step}"\n'.encode())
-
-    def remove(self, step):
-        for part in ('index', 'data-00000-of-00001'):
-            self.delete(f'model.ckpt-{step}.{part}')
+def before_open(remote, name, change):
+    """Calls change() once, before an object is opened for the first time."""
+    once = iter([True])
+    remote.fault = lambda *moment: moment == ('open', name, False) and next(once, False) and change()
 
 
 @pytest.fixture
 def remote():
-    return Changing()
+    return MemoryStore()
 
 
 @pytest.fixture
@@ -71,9 +65,9 @@ def contents(folder):
 
 
 def test_what_is_not_needed_is_a_hole_or_not_there(remote, copy, tmp_path):
-    remote.save(3)
+    save(remote, 3)
     lines = ''.join(json.dumps({'step': step}) + '\n' for step in range(20_000))
-    remote.put(**{'metrics.jsonl': lines, 'config.json': '{}', 'logs__a': 'log', 'events.out.tfevents.1.vm': 'events'})
+    put(remote, {'metrics.jsonl': lines, 'config.json': '{}', 'logs/a': 'log', 'events.out.tfevents.1.vm': 'events'})
     copy(needs.of_status)
     assert sorted(os.listdir(tmp_path)) == ['config.json', 'metrics.jsonl']
     assert (tmp_path / 'metrics.jsonl').stat().st_size == len(lines)
@@ -88,13 +82,13 @@ def test_what_is_not_needed_is_a_hole_or_not_there(remote, copy, tmp_path):
 
 @pytest.mark.parametrize('part', ['index', 'data-00000-of-00001'])
 def test_a_checkpoint_that_goes_meanwhile_is_replaced_by_the_newer_one(remote, copy, tmp_path, part):
-    remote.save(1)
+    save(remote, 1)
 
     def change():
-        remote.save(2)
-        remote.remove(1)
+        save(remote, 2)
+        remove(remote, 1)
 
-    remote.at, remote.change = f'model.ckpt-1.{part}', change
+    before_open(remote, f'model.ckpt-1.{part}', change)
     copy(needs.of_newest_checkpoint)
     assert contents(tmp_path) == {
         'checkpoint': 'model_checkpoint_path: "model.ckpt-2"\n',
@@ -104,12 +98,12 @@ def test_a_checkpoint_that_goes_meanwhile_is_replaced_by_the_newer_one(remote, c
 
 
 def test_what_comes_of_a_checkpoint_that_has_gone_is_removed(remote, copy, tmp_path, monkeypatch):
-    remote.save(1)
+    save(remote, 1)
     gone, index = threading.Event(), remote.open('model.ckpt-1.index')
 
     def change():
-        remote.save(2)
-        remote.remove(1)
+        save(remote, 2)
+        remove(remote, 1)
         gone.set()
 
     def late():
@@ -129,14 +123,14 @@ def test_what_comes_of_a_checkpoint_that_has_gone_is_removed(remote, copy, tmp_p
 
 
 def test_a_checkpoint_that_is_saved_again_is_of_one_save(remote, copy, tmp_path):
-    remote.save(1)
-    remote.at, remote.change = 'model.ckpt-1.data-00000-of-00001', lambda: remote.save(1, 'again')
+    save(remote, 1)
+    before_open(remote, 'model.ckpt-1.data-00000-of-00001', lambda: save(remote, 1, 'again'))
     copy(needs.of_newest_checkpoint)
     assert set(contents(tmp_path).values()) == {'model_checkpoint_path: "model.ckpt-1"\n', 'again1'}
 
 
 def test_a_file_that_changes_while_it_is_fetched_is_fetched_anew(remote, copy, tmp_path, monkeypatch):
-    remote.put(**{'config.json': 'old and long'})
+    put(remote, {'config.json': 'old and long'})
 
     def open_object(name, part=None):
         monkeypatch.undo()
@@ -144,7 +138,7 @@ def test_a_file_that_changes_while_it_is_fetched_is_fetched_anew(remote, copy, t
 
     def begun():
         yield b'old'
-        remote.put(**{'config.json': 'new'})
+        put(remote, {'config.json': 'new'})
         raise store.ObjectChanged('config.json')
 
     monkeypatch.setattr(remote, 'open', open_object)
@@ -153,28 +147,28 @@ def test_a_file_that_changes_while_it_is_fetched_is_fetched_anew(remote, copy, t
 
 
 def test_what_changes_for_ever_is_given_up(remote, copy):
-    remote.save(0)
+    save(remote, 0)
     steps = itertools.count(1)
 
     def change():
         step = next(steps)
-        remote.save(step)
-        remote.remove(step - 1)
-        remote.at = f'model.ckpt-{step}.index'
+        save(remote, step)
+        remove(remote, step - 1)
+        before_open(remote, f'model.ckpt-{step}.index', change)
 
-    remote.at, remote.change = 'model.ckpt-0.index', change
+    before_open(remote, 'model.ckpt-0.index', change)
     with pytest.raises(store.StoreUnavailable, match='always gone'):
         copy(needs.of_newest_checkpoint)
 
 
 def test_a_refresh_fetches_what_has_changed(remote, copy, tmp_path):
-    remote.put(**{'config.json': '{}', 'training.json': 'old', 'status.json': 'gone'})
+    put(remote, {'config.json': '{}', 'training.json': 'old', 'status.json': 'gone'})
     made = copy(needs.of_status)
-    remote.opened.clear()
-    remote.put(**{'training.json': 'new'})
+    remote.calls.clear()
+    put(remote, {'training.json': 'new'})
     remote.delete('status.json')
     made.refresh()
-    assert remote.opened == ['training.json']
+    assert remote.called('open') == ['training.json']
     assert contents(tmp_path) == {'config.json': '{}', 'training.json': 'new'}
 
 
@@ -190,8 +184,9 @@ def test_a_refresh_fetches_what_has_changed(remote, copy, tmp_path):
     ],
 )
 def test_the_lease_of_a_run_holds_its_locks(remote, copy, tmp_path, lease, status, held):
-    remote.put(
-        **{'.trainer.lease': json.dumps(lease), 'status.json': json.dumps(status), 'training.json': '{"time": 100}'}
+    put(
+        remote,
+        {'.trainer.lease': json.dumps(lease), 'status.json': json.dumps(status), 'training.json': '{"time": 100}'},
     )
     made = copy(needs.of_status)
     paths = [tmp_path / '.trainer.lock', tmp_path / '.cluster.lock']
@@ -202,9 +197,9 @@ def test_the_lease_of_a_run_holds_its_locks(remote, copy, tmp_path, lease, statu
 
 
 def test_what_a_tool_writes_is_sent_on_the_condition_that_it_is_the_only_one(remote, copy, tmp_path):
-    remote.put(**{'config.json': '{}', 'track__a.json': 'old'})
+    put(remote, {'config.json': '{}', 'track/a.json': 'old'})
     made = copy(needs.of_tracking)
-    remote.opened.clear()
+    remote.calls.clear()
     (tmp_path / 'track' / 'a.json').write_text('new')
     (tmp_path / 'track' / '.a.lock').write_text('1')
     (tmp_path / 'track' / 'b.json').write_text('b')
@@ -213,16 +208,16 @@ def test_what_a_tool_writes_is_sent_on_the_condition_that_it_is_the_only_one(rem
     assert sorted(remote.list()) == ['config.json', 'track/a.json', 'track/b.json']
     assert remote.read('track/a.json')[0] == b'new'
     made.refresh()
-    assert not remote.opened
-    remote.put(**{'track__a.json': 'of another'})
+    assert not remote.called('open')
+    put(remote, {'track/a.json': 'of another'})
     (tmp_path / 'track' / 'a.json').write_text('newer')
     with pytest.raises(store.Conflict):
         made.send_changes()
 
 
 def test_too_little_room_is_said_before_anything_is_fetched(remote, copy, monkeypatch):
-    remote.save(1)
+    save(remote, 1)
     monkeypatch.setattr(shutil, 'disk_usage', lambda folder: mock.Mock(free=3))
     with pytest.raises(UsageError, match='set TMPDIR'):
         copy(needs.of_newest_checkpoint)
-    assert not remote.opened
+    assert not remote.called('open')

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-obstore = pytest.importorskip('obstore')
+pytest.importorskip('obstore')
 
 from estimator_trainer.errors import UsageError  # noqa: E402
 from estimator_trainer.storage import fetch, names, scratch_state, share  # noqa: E402
@@ -16,7 +16,7 @@ from tests.storage.machines import URL, Killed, Machine, Watched  # noqa: E402
 
 @pytest.fixture
 def remote():
-    return Watched(obstore.store.MemoryStore())
+    return Watched()
 
 
 def others_write(remote, name, content):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-obstore = pytest.importorskip('obstore')
+pytest.importorskip('obstore')
 
 from estimator_trainer.storage import follow, names, share, store  # noqa: E402
 from tests import fakes  # noqa: E402
@@ -18,7 +18,7 @@ BOUNDS = fakes.config(max_unpushed_secs=100, lost_peer_secs=30)
 
 @pytest.fixture
 def remote():
-    return Watched(obstore.store.MemoryStore())
+    return Watched()
 
 
 @pytest.fixture(autouse=True)

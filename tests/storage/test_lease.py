@@ -2,19 +2,20 @@
 
 import pytest
 
-obstore = pytest.importorskip('obstore')
+pytest.importorskip('obstore')
 
 from estimator_trainer.storage import names  # noqa: E402
 from estimator_trainer.storage.connection import keeps_conditions  # noqa: E402
 from estimator_trainer.storage.lease import Lease, LeaseLost, LeaseTaken  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
-from estimator_trainer.storage.store import Conflict, Store  # noqa: E402
+from estimator_trainer.storage.store import Conflict  # noqa: E402
 from tests import fakes  # noqa: E402
+from tests.storage.memory_store import MemoryStore  # noqa: E402
 
 
 @pytest.fixture
 def store():
-    return Store(obstore.store.MemoryStore(), 's3://bucket/run')
+    return MemoryStore()
 
 
 def lease(store, time=None):
@@ -90,13 +91,13 @@ def test_a_lease_is_renewed_before_an_operation_when_its_span_is_over(store):
 
 
 def test_a_store_that_ignores_conditions_is_found_out():
-    class Careless(Store):
+    class Careless(MemoryStore):
         def write(self, name, content, replaces):
-            obstore.put(self._objects, name, content)
+            self.put(name, content)
             return super().write(name, content, replaces)  # equal content: no conflict
 
-    assert keeps_conditions(Store(obstore.store.MemoryStore(), 's3://bucket/run'))
-    assert not keeps_conditions(Careless(obstore.store.MemoryStore(), 's3://bucket/run'))
+    assert keeps_conditions(MemoryStore())
+    assert not keeps_conditions(Careless())
 
 
 def test_a_write_whose_answer_was_lost_is_no_conflict(store):

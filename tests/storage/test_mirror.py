@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-obstore = pytest.importorskip('obstore')
+pytest.importorskip('obstore')
 
 from estimator_trainer.storage import lease, names, store  # noqa: E402
 from tests.storage.machines import Killed, Machine, Watched  # noqa: E402
@@ -12,7 +12,7 @@ from tests.storage.machines import Killed, Machine, Watched  # noqa: E402
 
 @pytest.fixture
 def remote():
-    return Watched(obstore.store.MemoryStore())
+    return Watched()
 
 
 def train(machine, start=0):
@@ -50,10 +50,10 @@ def test_the_store_holds_what_the_folder_holds(tmp_path, remote):
 )
 def test_a_fault_at_any_operation_costs_nothing_but_time(tmp_path, fault, answer_is_lost, another_machine):
     for at in itertools.count():
-        remote = Watched(obstore.store.MemoryStore())
+        remote = Watched()
         machine = Machine(tmp_path / f'{at}', remote).start()
         remote.count = itertools.count()
-        remote.at, remote.fault, remote.answer_is_lost = at, fault, answer_is_lost
+        remote.at, remote.error, remote.answer_is_lost = at, fault, answer_is_lost
         try:
             train(machine)
         except (store.StoreUnavailable, Killed):
@@ -80,7 +80,7 @@ def test_who_was_frozen_cannot_write_over_its_successor(tmp_path, remote):
     first = Machine(tmp_path / 'one', remote).start()
     first.save(10, 'first')
     first.push()
-    first.lease._clock = lambda: 1000  # longer than the span: another trainer may be there
+    first.now = 1000  # longer than the span: another trainer may be there
     remote.delete(names.LEASE)
     second = Machine(tmp_path / 'two', remote).start()
     assert second.files()[names.POINTER] == 'model.ckpt-10'

@@ -110,7 +110,7 @@ def test_a_file_that_changes_while_it_is_sent_is_left_out_and_the_others_are_sen
 
 
 class Picky(Watched):
-    """A store that refuses some names."""
+    """A store that refuses to write some names."""
 
     refused = staticmethod(lambda name: False)
 
@@ -122,9 +122,7 @@ class Picky(Watched):
 
 @pytest.fixture
 def picky():
-    import obstore
-
-    return Picky(obstore.store.MemoryStore())
+    return Picky()
 
 
 def advances(machine) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tf_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import share
 from estimator_trainer.storage.share import Share
@@ -50,10 +51,14 @@ def test_an_evaluator_has_a_lease_of_its_own():
 
 
 def plan(role='worker', name='worker:1', evaluator=('e:1',), ps=(), num_tasks=3):
-    made = fakes.plan(role=role, name=name, config=fakes.config(model_dir='s3://bucket/run'), num_tasks=num_tasks)
-    made.cluster.evaluator, made.cluster.ps = evaluator, ps
-    made.has_evaluator = bool(evaluator) or role == 'evaluator'
-    return made
+    return fakes.Plan(
+        role=role,
+        name=name,
+        config=fakes.config(model_dir='s3://bucket/run'),
+        num_tasks=num_tasks,
+        cluster=tf_config.Cluster(evaluator=evaluator, ps=ps),
+        has_evaluator=bool(evaluator) or role == 'evaluator',
+    )
 
 
 def test_the_share_of_a_task():

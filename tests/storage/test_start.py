@@ -9,13 +9,13 @@ import threading
 
 import pytest
 
-obstore = pytest.importorskip('obstore')
+pytest.importorskip('obstore')
 
 from estimator_trainer import exit_codes  # noqa: E402
 from estimator_trainer.config import trainer_config  # noqa: E402
 from estimator_trainer.storage import child, connection, lease, names, scratch_state, share, signals, store, stored_run  # noqa: E402
+from tests.storage.memory_store import URL, MemoryStore  # noqa: E402
 
-URL = 's3://bucket/run'
 SAVE = scratch_state.ScratchState.save
 
 
@@ -23,38 +23,13 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-class Remote(store.Store):
-    """At each operation `fault` is called twice: with its name and False before it, True after it."""
-
-    def __init__(self, fault=lambda name, is_done: None):
-        super().__init__(obstore.store.MemoryStore(), URL)
-        self.fault = fault
-
-    def list(self, folder=''):
-        return self._do('list', lambda: store.Store.list(self, folder))
-
-    def read(self, name):
-        return self._do(f'read {name}', lambda: store.Store.read(self, name))
-
-    def write(self, name, content, replaces):
-        return self._do(f'write {name}', lambda: store.Store.write(self, name, content, replaces))
-
-    def _do(self, name, operation):
-        self.fault(name, False)
-        done = operation()
-        self.fault(name, True)
-        return done
-
-    def put(self, name, content):
-        obstore.put(self._objects, name, content)
-
-    def lease(self):
-        return json.loads(bytes(obstore.get(self._objects, names.LEASE).bytes()))
+def lease_of(remote):
+    return json.loads(remote.read(names.LEASE)[0])
 
 
 @pytest.fixture
 def remote(monkeypatch):
-    made = Remote()
+    made = MemoryStore()
     monkeypatch.setattr(connection, 'connect', lambda url, environ: made)
     monkeypatch.setattr(child, 'run', lambda *args: exit_codes.OK)
     monkeypatch.setattr(signals, 'LEAVE_SECS', 0)
@@ -68,9 +43,8 @@ def start(scratch):
 
 def begun(scratch, remote):
     """A run whose last file was not sent."""
-    remote.fault = lambda name, is_done: None
-    for batch in [*obstore.list(remote._objects)]:
-        obstore.delete(remote._objects, [found['path'] for found in batch])
+    remote.fault = lambda operation, name, is_done: None
+    remote.remove(*remote.list())
     remote.put('notes.txt', b'sent')
     assert start(scratch) == exit_codes.OK
     (scratch / 'run' / 'unsent.txt').write_text('hours of work')
@@ -78,7 +52,7 @@ def begun(scratch, remote):
 
 def somebody_else_trains(remote):
     other = lease.Lease(remote, 30, share.Share())
-    other.acquire(remote.lease()['token'])
+    other.acquire(lease_of(remote)['token'])
     remote.put('notes.txt', b'of another machine')
     other.release()
 
@@ -88,7 +62,7 @@ def kills(monkeypatch, remote, at):
     after each operation of the store, and each time that it has written what it knows."""
     moments = itertools.count()
 
-    def moment(*args):
+    def moment():
         if next(moments) == at:
             raise Killed
 
@@ -97,7 +71,7 @@ def kills(monkeypatch, remote, at):
         SAVE(self)
         moment()
 
-    remote.fault = moment
+    remote.fault = lambda operation, name, is_done: operation in ('list', 'read', 'write') and moment()
     monkeypatch.setattr(scratch_state.ScratchState, 'save', save)
 
 
@@ -147,7 +121,7 @@ def test_a_lease_that_the_store_writes_late_is_still_ours(tmp_path):
 
 
 def ends(kind):
-    def ends(name, is_done):
+    def ends():
         if kind == 'away':
             raise store.StoreUnavailable('no answer')
         if kind == 'refused':
@@ -169,37 +143,35 @@ ENDS = [
 
 @pytest.mark.parametrize('kind, code', ENDS)
 def test_what_ends_the_start_gives_the_lease_back(tmp_path, remote, kind, code):
-    remote.fault = lambda name, is_done: name == 'list' and ends(kind)(name, is_done)
+    remote.fault = lambda operation, name, is_done: operation == 'list' and ends(kind)()
     assert start(tmp_path) == code
-    assert remote.lease()['released']
+    assert lease_of(remote)['released']
 
 
 @pytest.mark.parametrize('kind, code', ENDS)
 def test_a_lease_whose_answer_has_not_come_is_given_back(tmp_path, remote, kind, code):
     once = iter([True])
-    remote.fault = lambda name, is_done: (
-        name == f'write {names.LEASE}' and is_done and next(once, False) and ends(kind)(name, is_done)
-    )
+    remote.fault = lambda *moment: moment == ('write', names.LEASE, True) and next(once, False) and ends(kind)()
     assert start(tmp_path) == code
-    assert remote.lease()['released']
+    assert lease_of(remote)['released']
 
 
 def test_a_signal_ends_the_wait_for_another_trainer_and_leaves_its_lease(tmp_path, remote, monkeypatch):
     lease.Lease(remote, 600, share.Share()).acquire()
-    before = remote.lease()
-    monkeypatch.setattr(lease.Lease, 'wait', lambda *args: ends(signal.SIGTERM)('wait', False))
+    before = lease_of(remote)
+    monkeypatch.setattr(lease.Lease, 'wait', lambda *args: ends(signal.SIGTERM)())
     assert start(tmp_path) == exit_codes.TERMINATED
-    assert remote.lease() == before
+    assert lease_of(remote) == before
 
 
 def test_a_store_that_hangs_at_once_does_not_hold_up_a_signal(tmp_path, remote, monkeypatch):
-    monkeypatch.setattr(connection, 'connect', lambda url, environ: ends(signal.SIGINT)('connect', False))
+    monkeypatch.setattr(connection, 'connect', lambda url, environ: ends(signal.SIGINT)())
     assert start(tmp_path) == exit_codes.INTERRUPTED
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_the_folder_stays_held_while_something_that_was_given_up_may_write_there(tmp_path, remote):
-    remote.fault = lambda name, is_done: name == 'list' and ends(signal.SIGTERM)(name, is_done)
+    remote.fault = lambda operation, name, is_done: operation == 'list' and ends(signal.SIGTERM)()
     assert start(tmp_path) == exit_codes.TERMINATED
     with open(tmp_path / '.lock', 'rb') as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -212,7 +184,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, remote, monkeypatch,
     monkeypatch.setattr(stored_run.fetch, 'fetch', full)
     assert start(tmp_path) == exit_codes.CANNOT_WRITE
     assert f'--scratch_dir={tmp_path}: [Errno 28] No space left on device' in capsys.readouterr().err
-    assert remote.lease()['released']
+    assert lease_of(remote)['released']
 
 
 @pytest.mark.parametrize('name', ['run/thesis.tex', 'sending/words.index', 'sending/deep/file', 'sent.json', 'run'])

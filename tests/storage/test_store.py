@@ -12,6 +12,7 @@ pytest.importorskip('boto3')
 
 from estimator_trainer.storage import connection, store, store_errors  # noqa: E402
 from tests.storage import s3_server  # noqa: E402
+from tests.storage.memory_store import MemoryStore  # noqa: E402
 
 MIB = 1 << 20
 CONTENT = os.urandom(5 * MIB + 3)
@@ -56,9 +57,7 @@ def line(monkeypatch):
 
 @pytest.fixture
 def remote():
-    made = store.Store(obstore.store.MemoryStore(), 's3://bucket/run')
-    obstore.put(made._objects, 'large', CONTENT)
-    return made
+    return MemoryStore(contents={'large': CONTENT})
 
 
 def test_what_takes_longer_than_a_request_may_is_fetched_by_several(remote, line):
@@ -81,7 +80,7 @@ def test_a_part_of_an_object_is_fetched_so_as_well(remote, line):
 
 
 def test_an_empty_object_has_no_content(remote, line):
-    obstore.put(remote._objects, 'empty', b'')
+    remote.put('empty', b'')
     assert list(remote.chunks('empty')) == []
     assert remote.read('empty')[0] == b''
     assert len(line.options) == 2
@@ -94,16 +93,14 @@ def test_a_request_that_brings_nothing_is_the_last_one(remote, line):
     assert len(line.options) == 2
 
 
-@pytest.mark.parametrize(
-    'change', [lambda objects: obstore.put(objects, 'large', CONTENT), lambda objects: obstore.delete(objects, 'large')]
-)
+@pytest.mark.parametrize('change', [lambda remote: remote.put('large', CONTENT), lambda remote: remote.remove('large')])
 def test_bytes_of_two_versions_are_never_mixed(remote, line, change):
     line.chunks = [2]
-    line.before = lambda number: number == 1 and change(remote._objects)
+    line.before = lambda number: number == 1 and change(remote)
     with pytest.raises(store_errors.ObjectChanged, match='large was changed or removed'):
         list(remote.chunks('large'))
     line.chunks, line.options = [2], []
-    obstore.put(remote._objects, 'large', CONTENT)
+    remote.put('large', CONTENT)
     with pytest.raises(store.StoreUnavailable, match='large was changed or removed'):
         remote.read('large')
 

@@ -18,9 +18,9 @@ from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.supervisor.policy.causes import EndedBy, GangEndKind
 from estimator_trainer.supervisor.policy.restarts import Limits
 from estimator_trainer.supervisor.processes import local_launcher
-from tests import fakes
-from tests.fakes import Task
 from tests.processes import Run, gone, pid_in, until
+from tests.supervisor import fakes
+from tests.supervisor.fakes import Task
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOREVER = 'exec sleep 600'

@@ -8,9 +8,9 @@ import pytest
 
 from estimator_trainer.supervisor.policy.causes import GangEndKind
 from estimator_trainer.supervisor.policy.restarts import Rules
-from tests import fakes
-from tests.fakes import Task
 from tests.processes import until
+from tests.supervisor import fakes
+from tests.supervisor.fakes import Task
 
 PERMANENT = [64, 65, 66, 70, 71, 74, 2]
 ONE = ('--workers=1', '--noevaluator')

@@ -7,32 +7,19 @@ import tempfile
 
 import pytest
 
-obstore = pytest.importorskip('obstore')
+pytest.importorskip('obstore')
 
 from estimator_trainer.errors import DatasetError, UsageError  # noqa: E402
 from estimator_trainer.run_dir import files_of_others  # noqa: E402
-from estimator_trainer.storage import connection, needs, store  # noqa: E402
+from estimator_trainer.storage import connection, needs  # noqa: E402
 from estimator_trainer.tools.local_copies import LocalCopies  # noqa: E402
-
-URL = 's3://bucket/run'
-
-
-class Ordered(store.Store):
-    """Remembers in which order files are put."""
-
-    def __init__(self, objects, url):
-        super().__init__(objects, url)
-        self.put = []
-
-    def put_file(self, name, path):
-        self.put.append(name)
-        super().put_file(name, path)
+from tests.storage.memory_store import URL, MemoryStore  # noqa: E402
 
 
 @pytest.fixture
 def remote(monkeypatch, tmp_path):
     """The one folder of the store that there is."""
-    made = Ordered(obstore.store.MemoryStore(), URL)
+    made = MemoryStore()
     monkeypatch.setattr(connection, 'open_for_reading', lambda url, environ, flag: made)
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     return made
@@ -40,7 +27,7 @@ def remote(monkeypatch, tmp_path):
 
 def put(remote, *found):
     for name in found:
-        obstore.put(remote._objects, name, name.encode())
+        remote.put(name, name)
 
 
 def test_what_is_no_url_is_left_as_it_is():
@@ -93,7 +80,7 @@ def test_results_are_sent_in_an_order_in_which_nothing_is_half_visible(remote):
         here.send()
         assert not here.is_empty(folder, 'migrate.json')
         assert here.shown([folder]) == [URL]
-    assert remote.put == [
+    assert remote.called('put_file') == [
         *('config.json', 'model.ckpt-3.data-00000-of-00001', 'saved_model/variables/variables.index'),
         *('model.ckpt-3.index', 'saved_model/saved_model.pb', 'checkpoint'),
     ]
@@ -108,7 +95,7 @@ def test_a_file_of_others_in_the_store_is_seen_and_stays(remote):
         folder = here.folder(URL, '--out', replaced=['parity.html', 'parity.json'])
         assert os.listdir(folder) == ['parity.json']
         files_of_others.refuse_json(os.path.join(folder, 'parity.json'), 'pairs', '--out')
-    assert remote.put == []
+    assert remote.called('put_file') == []
 
 
 def test_a_file_is_sent_by_itself(remote):
@@ -119,7 +106,7 @@ def test_a_file_is_sent_by_itself(remote):
         with open(f'{path}.tmp', 'w') as file:
             file.write('')
         here.send()
-    assert remote.put == ['report.html'] and remote.read('report.html')[0] == b'page'
+    assert remote.called('put_file') == ['report.html'] and remote.read('report.html')[0] == b'page'
     with pytest.raises(UsageError, match='name a file'), LocalCopies() as here:
         here.file(f'{URL}/', '--out')
     with pytest.raises(UsageError, match='must lie in a folder, such as s3://bucket/out/a.html'), LocalCopies() as here:

@@ -1,12 +1,12 @@
 """training.messages: what is said of a run that goes on, or whose data have ended."""
 
 import logging
-import types
 
 import pytest
 
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.training import messages
+from tests import fakes
 
 PARAMS = RunParams(
     job={},
@@ -19,7 +19,7 @@ PARAMS = RunParams(
     seed=1,
     start_step=47,
 )
-PLAN = types.SimpleNamespace(trains=True, is_chief=True, stop_rule=None)
+PLAN = fakes.Plan()
 
 
 @pytest.fixture

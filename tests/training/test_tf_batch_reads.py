@@ -1,11 +1,12 @@
 """training.step_graph: who reads from the iterator of a step, and when."""
 
-import types
+from unittest import mock
 
 import pytest
 import tensorflow as tf
 
 from estimator_trainer.training import session_hook, step_graph
+from tests import fakes
 
 v1 = tf.compat.v1
 
@@ -61,10 +62,8 @@ def test_none_or_two_iterators_or_one_in_a_condition_of_version_1_are_not_counte
     ],
 )
 def test_batches_beside_those_that_were_trained(asked, trained, in_call, beside):
-    loop = types.SimpleNamespace(batches=trained, begins_call=lambda: None)
-    reads = types.SimpleNamespace(number=lambda session: asked)
-    plan = types.SimpleNamespace(config=types.SimpleNamespace(accumulate_steps=1))
-    hook = session_hook.SessionHook(types.SimpleNamespace(plan=plan, loop=loop), None, None, reads=reads)
+    reads = mock.Mock(**{'number.return_value': asked})
+    hook = session_hook.SessionHook(fakes.Setup(loop=mock.Mock(batches=trained)), None, None, reads=reads)
     if in_call:
         with pytest.raises(AttributeError):  # there is no graph to fetch from
             hook.before_run(None)

@@ -1,11 +1,9 @@
-"""failures.explain: what each exception means; and real servers, asked by watch.peers."""
+"""failures.explain: what each exception means."""
 
 import errno
 import json
 import os
 import socket
-import time
-import types
 
 import pytest
 import tensorflow as tf
@@ -13,12 +11,12 @@ import tensorflow as tf
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import BadExample, DatasetError
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
-from estimator_trainer.lifecycle import peers, probes
-from estimator_trainer.lifecycle.probes import Answer
+from estimator_trainer.lifecycle import peers
 from estimator_trainer.run_dir import checkpoints
 from estimator_trainer.training import failures
 from estimator_trainer.training import plan as planning
 from estimator_trainer.training.loop import NotFiniteError
+from tests import fakes
 
 errors = tf.errors
 WORKERS = {'worker': ['host0:1', 'host1:2']}
@@ -34,8 +32,9 @@ def planned(model_dir, task='', cluster=None):
 
 
 def a_watchdog(*missing, checkpoint_step=7):
-    gone = [peers.SilentPeer(name, 'host:1', True, 3.0) for name in missing]
-    return types.SimpleNamespace(missing_peers=lambda: gone, checkpoint_step=checkpoint_step)
+    watchdog = fakes.Watchdog([peers.SilentPeer(name, 'host:1', True, 3.0) for name in missing])
+    watchdog.resumes_at(checkpoint_step)
+    return watchdog
 
 
 def explained(error, folder, task='', cluster=None, watchdog=None):
@@ -147,10 +146,12 @@ NAMED = op_error(
 )
 
 
-@pytest.fixture
-def raised_by_tensorflow(monkeypatch):
-    """What this file raises is taken for TensorFlow's."""
-    monkeypatch.setattr(failures, '_RAISING', (os.path.abspath(__file__),))
+def raised_by_tensorflow(error):
+    """A copy of the error, which a file of TensorFlow has raised."""
+    path = os.path.join(os.path.dirname(tf.__file__), 'python', 'client', 'session.py')
+    with pytest.raises(errors.OpError) as caught:
+        exec(compile('raise error', path, 'exec'), {'error': op_error(type(error), error.message)})
+    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -165,19 +166,19 @@ def raised_by_tensorflow(monkeypatch):
         ('worker:0', {'worker': ['host0:1']}, 1),
     ],
 )
-def test_an_error_of_a_connection(tmp_path, raised_by_tensorflow, task, cluster, code):
-    end = explained(UNAVAILABLE, tmp_path, task, cluster)
+def test_an_error_of_a_connection(tmp_path, task, cluster, code):
+    end = explained(raised_by_tensorflow(UNAVAILABLE), tmp_path, task, cluster)
     assert (end.code, end.peer) == (code, None) and end.traceback
 
 
-def test_a_task_that_is_missing_is_named(tmp_path, raised_by_tensorflow):
-    end = explained(NAMED, tmp_path, 'worker:1', watchdog=a_watchdog('worker:0'))
+def test_a_task_that_is_missing_is_named(tmp_path):
+    end = explained(raised_by_tensorflow(NAMED), tmp_path, 'worker:1', watchdog=a_watchdog('worker:0'))
     assert (end.code, end.peer) == (193, 'worker:0')
     assert 'lost worker:0 at host:1 (Additional GRPC' in end.message
 
 
-def test_a_task_that_the_error_names(tmp_path, raised_by_tensorflow):
-    end = explained(NAMED, tmp_path, 'worker:0')
+def test_a_task_that_the_error_names(tmp_path):
+    end = explained(raised_by_tensorflow(NAMED), tmp_path, 'worker:0')
     assert (end.code, end.peer) == (193, 'worker:1') and 'an operation with worker:1 failed' in end.message
 
 
@@ -237,7 +238,7 @@ def test_a_port_that_is_taken(tmp_path, task, code, text):
 
 
 def test_the_step_of_the_last_good_checkpoint_is_looked_up(tmp_path):
-    end = explained(NotFiniteError('NaN'), tmp_path, watchdog=a_watchdog(checkpoint_step=None))
+    end = explained(NotFiniteError('NaN'), tmp_path, watchdog=a_watchdog(checkpoint_step=0))
     assert 'The last good checkpoint is of step 0' in end.message
 
 
@@ -296,16 +297,6 @@ def test_what_tensorflow_raises_for_a_port_that_is_taken(tmp_path):
         with pytest.raises(errors.OpError) as caught:
             tf.distribute.Server({'worker': [f'localhost:{taken.getsockname()[1]}']}, 'worker', 0)
     assert explained(caught.value, tmp_path, 'worker:1').code == 198
-
-
-def test_a_server_of_tensorflow_greets():
-    server = tf.distribute.Server.create_local_server()
-    address = server.target.removeprefix('grpc://')
-    ask = probes.Prober()
-    until_known = time.monotonic() + 30
-    while ask([address])[address] is not Answer.GREETS:  # its name is resolved meanwhile
-        assert time.monotonic() < until_known
-    assert ask([address, '127.0.0.1:1']) == {address: Answer.GREETS, '127.0.0.1:1': Answer.REFUSES}
 
 
 def test_a_long_text_without_spaces_takes_no_time_worth_naming():

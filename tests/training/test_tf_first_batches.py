@@ -1,7 +1,6 @@
 """training.first_batches: an input_fn that does not shard is noticed, and its batches stay what they are."""
 
 import logging
-import types
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import tensorflow as tf
 from estimator_trainer.data import first_batch
 from estimator_trainer.jobs import input_fns
 from estimator_trainer.training import first_batches
+from tests import fakes
 
 TRAIN = tf.estimator.ModeKeys.TRAIN
 NUMBERS = np.arange(40)
@@ -67,11 +67,8 @@ class Cluster:
 
     def _task(self, index, input_fn):
         count = 2
-        plan = types.SimpleNamespace(
-            is_chief=index == 0,
-            training_index=index,
-            num_training_tasks=count,
-            config=types.SimpleNamespace(job='mine:job'),
+        plan = fakes.Plan(
+            is_chief=index == 0, training_index=index, num_training_tasks=count, config=fakes.config(job='mine:job')
         )
         task = first_batches.FirstBatches(plan, self.said.__setitem__, self._hear)
         batches = task.watched(input_fns.by_name(input_fn))(TRAIN, {}, tf.distribute.InputContext(count, index, count))

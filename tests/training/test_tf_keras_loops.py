@@ -1,6 +1,6 @@
 """The parts of keras_fit and custom_loop, on two replicas of one process."""
 
-import types
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from estimator_trainer import jobs
 from estimator_trainer.evaluation import exporters, keras_evaluator
 from estimator_trainer.jobs import optimizers, schedules
 from estimator_trainer.training import custom_loop, keras_fit, keras_training, reports
+from tests import fakes
 
 v1 = tf.compat.v1
 PARAMS = dict(
@@ -51,14 +52,8 @@ def trained(strategy, way):
             fitted = keras_fit.GlobalLossModel(model, job.parts, PARAMS)
             fitted.compile(optimizer=optimizer)
         if way.endswith('several'):
-            setup = types.SimpleNamespace(
-                loop=types.SimpleNamespace(step=0, next_due=lambda step, alone: 2),
-                plan=types.SimpleNamespace(
-                    trains_alone=True, config=types.SimpleNamespace(most_steps_per_call=None, accumulate_steps=1)
-                ),
-                waits=reports.Waits(),
-            )
-            fitted.take_several(setup, strategy)
+            steps = mock.Mock(step=0, next_due=lambda step, alone: 2)
+            fitted.take_several(fakes.Setup(loop=steps, waits=reports.Waits()), strategy)
         losses = []
         heard = tf.keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: losses.extend(np.atleast_1d(logs['step_loss']))

@@ -10,11 +10,12 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.config import trainer_config
-from estimator_trainer.jobs import input_fns, run_params
+from estimator_trainer.jobs import input_fns
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoint_errors, training_file
 from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, reports, run_task
 from estimator_trainer.training.trainer import Setup
+from tests import fakes
 
 RATES = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]  # of the steps 1 to 6
 BATCH, EXAMPLES = 4, 12  # three steps are an epoch
@@ -46,9 +47,8 @@ JOB = Job(
 def setup(model_dir, *flags, start_step=0, reason=lambda: None):
     argv = ['--job=x:job', '--loop=keras_fit', f'--model_dir={model_dir}', '--max_steps=6', f'--batch_size={BATCH}']
     config = trainer_config.parse(['trainer', *argv, *flags])
-    watchdog = mock.Mock(signum=None, stopped_by=None)
-    params = run_params.RunParams(
-        job={},
+    watchdog = fakes.Watchdog()
+    params = fakes.params(
         batch_size=BATCH,
         num_replicas=1,
         initial_replicas=1,

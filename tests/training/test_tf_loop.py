@@ -3,7 +3,7 @@
 import itertools
 import math
 import signal
-import types
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,10 +12,11 @@ import tensorflow as tf
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import estimator_evaluator
-from estimator_trainer.lifecycle import watchdog as watchdogs
+from estimator_trainer.lifecycle import end_policy
 from estimator_trainer.run_dir import checkpoints, training_file
 from estimator_trainer.training import estimator as training
 from estimator_trainer.training import loop, reports, session_hook
+from tests import fakes
 
 v1 = tf.compat.v1
 TERM, INT = signal.SIGTERM, signal.SIGINT
@@ -47,22 +48,6 @@ def input_fn():
     return tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat()
 
 
-class Threadless(watchdogs.Watchdog):
-    """A watchdog without threads, which notes what it is told."""
-
-    def __init__(self):
-        self.codes, self.told, self.checkpoints = [], [], []
-        super().__init__('trainer', watchdogs.Bounds(), {}, leave=self.codes.append)
-
-    def stepped(self, step):
-        super().stepped(step)
-        self.told.append(step)
-
-    def saved(self, step):
-        super().saved(step)
-        self.checkpoints.append(step)
-
-
 class At(tf.estimator.SessionRunHook):
     """Does something after so many steps of this session."""
 
@@ -77,7 +62,7 @@ class At(tf.estimator.SessionRunHook):
 
 @pytest.fixture
 def watchdog():
-    return Threadless()
+    return fakes.Watchdog()
 
 
 def train(
@@ -103,22 +88,10 @@ def train(
         train_distribute=strategy,
     )
     config = parse(['trainer', f'--model_dir={folder}', '--steps_per_call=1', f'--max_steps={max_steps}'])
-    plan = types.SimpleNamespace(
-        config=config,
-        is_chief=is_chief,
-        asynchronous=asynchronous,
-        in_sync=False,
-        is_multi_worker=False,
-        uses_parameter_servers=False,
-        trains_alone=True,
-        num_replicas=1,
-        global_batch_size=1,
-    )
-    run_params = types.SimpleNamespace(max_steps=max_steps, start_step=0)
+    plan = fakes.Plan(config=config, is_chief=is_chief, asynchronous=asynchronous, global_batch_size=1)
+    run_params = fakes.params(max_steps=max_steps)
     its = loop.Loop(plan, run_params, watchdog, reason, clock=clock or itertools.count().__next__)
-    setup = types.SimpleNamespace(
-        plan=plan, params=run_params, loop=its, watchdog=watchdog, waits=reports.Waits(), counts=dict
-    )
+    setup = fakes.Setup(plan, run_params, watchdog, its, reports.Waits())
     estimator = tf.estimator.Estimator(model_fn, config=run_config, params=params)
     training.train_by_loop(estimator, setup, saved)
     estimator.train(input_fn, hooks=list(hooks), max_steps=max_steps)
@@ -131,28 +104,28 @@ def last_step(folder):
 
 def test_the_watchdog_is_told_of_steps_and_checkpoints(tmp_path, watchdog):
     its = train(tmp_path, watchdog, save_steps=3)
-    assert watchdog.told == [1, 2, 3, 4, 5, 6, 7, 8] and watchdog.step == 8
+    assert watchdog.steps == [1, 2, 3, 4, 5, 6, 7, 8] and watchdog.step == 8
     assert watchdog.checkpoints == [0, 3, 6, 8] and watchdog.checkpoint_step == 8
-    assert (its.why, watchdog.stopped_by, watchdog._state.phase) == ('max_steps', None, watchdogs.CLOSING)
+    assert (its.why, watchdog.stopped_by, watchdog._state.phase) == ('max_steps', None, end_policy.CLOSING)
 
 
 def test_a_resumed_run_counts_on(tmp_path, watchdog):
-    train(tmp_path, Threadless(), 3)
+    train(tmp_path, fakes.Watchdog(), 3)
     train(tmp_path, watchdog, 5)
-    assert watchdog.told == [4, 5] and watchdog.checkpoints == [3, 5]
+    assert watchdog.steps == [4, 5] and watchdog.checkpoints == [3, 5]
 
 
 @pytest.mark.parametrize('signum', [TERM, INT])
 def test_a_signal_stops_and_saves(tmp_path, watchdog, signum):
     its = train(tmp_path, watchdog, hooks=[At(3, lambda: watchdog._received(signum))])
-    assert (watchdog.told, watchdog.stopped_by, its.why) == ([1, 2, 3, 4], signum, None)
+    assert (watchdog.steps, watchdog.stopped_by, its.why) == ([1, 2, 3, 4], signum, None)
     assert last_step(tmp_path) == watchdog.checkpoint_step == 4
 
 
 @pytest.mark.parametrize('reason', [training_file.EARLY_STOPPING, training_file.MAX_SECS])
 def test_a_reason_stops_and_saves(tmp_path, watchdog, reason):
     its = train(tmp_path, watchdog, reason=lambda: reason if watchdog.step >= 4 else None)
-    assert (watchdog.told, watchdog.stopped_by, its.why) == ([1, 2, 3, 4], None, reason)
+    assert (watchdog.steps, watchdog.stopped_by, its.why) == ([1, 2, 3, 4], None, reason)
     assert last_step(tmp_path) == 4
 
 
@@ -166,13 +139,13 @@ def test_training_ends_with_the_checkpoint_whose_evaluation_decides_it(tmp_path,
         saved=evaluated.append,
         clock=lambda: 0.0,  # it stands still: nothing is asked between two checkpoints
     )
-    assert (watchdog.told, evaluated, its.why) == ([1, 2, 3, 4], [2, 4], training_file.EARLY_STOPPING)
+    assert (watchdog.steps, evaluated, its.why) == ([1, 2, 3, 4], [2, 4], training_file.EARLY_STOPPING)
     assert watchdog.checkpoints == [0, 2, 4]
 
 
 def test_a_signal_that_comes_while_a_checkpoint_is_evaluated_ends_training_with_it(tmp_path, watchdog):
     train(tmp_path, watchdog, save_steps=2, saved=lambda step: watchdog._received(TERM))
-    assert (watchdog.told, watchdog.stopped_by, last_step(tmp_path)) == ([1, 2], TERM, 2)
+    assert (watchdog.steps, watchdog.stopped_by, last_step(tmp_path)) == ([1, 2], TERM, 2)
 
 
 def test_a_signal_is_stronger_than_a_reason(tmp_path, watchdog):
@@ -183,11 +156,11 @@ def test_a_signal_is_stronger_than_a_reason(tmp_path, watchdog):
 
 @pytest.mark.parametrize('signum, reason', [(TERM, None), (None, training_file.EARLY_STOPPING)])
 def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, watchdog, signum, reason):
-    train(tmp_path, Threadless(), 3)
+    train(tmp_path, fakes.Watchdog(), 3)
     if signum:
         watchdog._received(signum)
     its = train(tmp_path, watchdog, reason=lambda: reason)
-    assert (watchdog.told, watchdog.stopped_by, its.why) == ([], signum, reason)
+    assert (watchdog.steps, watchdog.stopped_by, its.why) == ([], signum, reason)
     assert last_step(tmp_path) == watchdog.step == 3
 
 
@@ -198,7 +171,7 @@ def test_what_is_known_before_the_first_step_lets_it_not_happen(tmp_path, watchd
 def test_who_is_asked_for_reasons(tmp_path, watchdog, is_chief, asynchronous, asked):
     its = train(tmp_path, watchdog, is_chief=is_chief, asynchronous=asynchronous, reason=lambda: training_file.MAX_SECS)
     assert its.why == (training_file.MAX_SECS if asked else 'max_steps')
-    assert len(watchdog.told) == (0 if asked else 8)
+    assert len(watchdog.steps) == (0 if asked else 8)
 
 
 def test_reasons_are_asked_for_twice_a_second_and_after_a_checkpoint(tmp_path, watchdog):
@@ -214,7 +187,7 @@ def test_reasons_are_asked_for_twice_a_second_and_after_a_checkpoint(tmp_path, w
 
 def test_steps_that_others_make_as_well(tmp_path, watchdog):
     train(tmp_path, watchdog, 12, asynchronous=True, stride=3)
-    assert watchdog.told == sorted(watchdog.told) and set(watchdog.told) <= {0, 3, 6, 9, 12, 15}
+    assert watchdog.steps == sorted(watchdog.steps) and set(watchdog.steps) <= {0, 3, 6, 9, 12, 15}
     assert watchdog.step >= 9  # a step that is fetched may be from before it
 
 
@@ -222,7 +195,7 @@ def test_steps_that_others_make_as_well(tmp_path, watchdog):
 def test_a_loss_that_is_not_finite(tmp_path, watchdog, value):
     with pytest.raises(loop.NotFiniteError, match=f'the loss is {value} at step 5'):
         train(tmp_path, watchdog, save_steps=2, loss_at=(5, value))
-    assert watchdog.told == [1, 2, 3, 4]
+    assert watchdog.steps == [1, 2, 3, 4]
     assert last_step(tmp_path) == watchdog.checkpoint_step == 4
 
 
@@ -271,9 +244,8 @@ def test_tasks_that_count_the_global_step_differently(steps, agree):
         def numbers(self):
             return [*[0] * loop.WISHES, sum(step % 1024 for step in steps)]
 
-    its = types.SimpleNamespace(step=steps[0], wishes=lambda: [False] * loop.WISHES)
-    plan = types.SimpleNamespace(num_training_tasks=len(steps))
-    hook = session_hook.SessionHook(types.SimpleNamespace(plan=plan, loop=its), None, None)
+    its = mock.Mock(step=steps[0], wishes=lambda: [False] * loop.WISHES)
+    hook = session_hook.SessionHook(fakes.Setup(fakes.Plan(num_training_tasks=len(steps)), loop=its), None, None)
     hook._participant, hook._heard = Participant(), [0] * (loop.WISHES + 1)
     assert hook._wishes()[loop.WISHES] == 7
     if agree:

@@ -3,8 +3,6 @@
 import logging
 import math
 import os
-import types
-from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -12,6 +10,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.run_dir import metrics_log, training_file
 from estimator_trainer.training import dues, loop, reports
+from tests import fakes
 
 v1 = tf.compat.v1
 
@@ -32,18 +31,11 @@ class Alone:
 def made(folder, times, training, bar=False, asynchronous=False, max_steps=10, log_every_steps=2):
     """Reports, and the plan that they are of."""
     clock = iter(times)
-    config = types.SimpleNamespace(
-        log_every_steps=log_every_steps,
-        save_summary_steps=0,
-        epochs=None,
-        model_dir=str(folder),
-        progress='on' if bar else 'off',
+    config = fakes.config(
+        log_every_steps=log_every_steps, save_summary_steps=0, model_dir=str(folder), progress='on' if bar else 'off'
     )
-    plan = types.SimpleNamespace(
-        config=config, is_chief=True, asynchronous=asynchronous, trains_alone=True, global_batch_size=64
-    )
-    params = types.SimpleNamespace(max_steps=max_steps)
-    setup = types.SimpleNamespace(plan=plan, params=params, watchdog=mock.Mock(signum=None), counts=dict)
+    plan = fakes.Plan(config=config, asynchronous=asynchronous)
+    setup = fakes.Setup(plan, fakes.params(max_steps=max_steps))
     return reports.Reports(setup, training, lambda: next(clock)), plan
 
 
@@ -51,8 +43,8 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
     """Drives a Loop that reports every two steps of this task; the loss at a step is the step halved."""
     training = Alone(saver_hooks.scalar_writer(str(folder), 'examples_per_sec'), lambda: step)
     shown, plan = made(folder, times, training, bar, asynchronous=steps_each_run > 1)
-    params = types.SimpleNamespace(max_steps=10**6, start_step=start)
-    its = loop.Loop(plan, params, mock.Mock(signum=None), lambda: None)
+    params = fakes.params(max_steps=10**6, start_step=start)
+    its = loop.Loop(plan, params, fakes.Watchdog(), lambda: None)
     with tf.Graph().as_default():
         its.begin(start, dues.Saves(dues.SaveRule()), training, shown)
         step = start

@@ -2,17 +2,16 @@
 
 import glob
 import logging
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import parse
-from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.training import estimator as training
 from estimator_trainer.training import loop, reports
 from estimator_trainer.training import plan as planning
+from tests import fakes
 
 v1 = tf.compat.v1
 STEPS = 50
@@ -104,11 +103,6 @@ def input_fn(batches=10**6):
     return tf.data.Dataset.from_tensor_slices(values).repeat().take(batches)
 
 
-class Threadless(watchdogs.Watchdog):
-    def __init__(self):
-        super().__init__('trainer', watchdogs.Bounds(), {}, leave=lambda code: None)
-
-
 def trained(folder, steps_per_call, steps=STEPS, profiler=None, **params):
     """-> (steps of checkpoints, {step: loss in the summaries}, last weights, step after each call, {step: loss})."""
     return _trained(folder, steps_per_call, steps, profiler, **params)[:5]
@@ -143,16 +137,9 @@ def _trained(folder, steps_per_call, steps, profiler=None, batches=10**6, **para
             losses.update(enumerate(some, step - len(some) + 1))
             return told
 
-    watchdog, saved = Threadless(), []
-    watchdog.saved = saved.append
-    params = types.SimpleNamespace(max_steps=steps, start_step=0)
-    setup = types.SimpleNamespace(
-        plan=plan,
-        params=params,
-        loop=Loop(plan, params, watchdog, lambda: None, profiler),
-        watchdog=watchdog,
-        waits=reports.Waits(),
-        counts=dict,
+    watchdog, params = fakes.Watchdog(), fakes.params(max_steps=steps)
+    setup = fakes.Setup(
+        plan, params, watchdog, Loop(plan, params, watchdog, lambda: None, profiler), waits=reports.Waits()
     )
     training.train_by_loop(estimator, setup, lambda step: None)
     estimator.train(lambda: input_fn(batches), max_steps=steps)
@@ -164,7 +151,7 @@ def _trained(folder, steps_per_call, steps, profiler=None, batches=10**6, **para
             if 'loss' in values:
                 assert values['twice'] == 2 * values['loss']
                 events[event.step] = values['loss']
-    return saved, events, estimator.get_variable_value('weights'), calls, losses, setup.loop
+    return watchdog.checkpoints, events, estimator.get_variable_value('weights'), calls, losses, setup.loop
 
 
 def test_the_same_at_the_same_steps(tmp_path):

@@ -14,6 +14,7 @@ from estimator_trainer.jobs import Job
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.training import plan as planning
 from estimator_trainer.training import trainer
+from tests import fakes
 
 PARAMS = RunParams({}, 8, 1, 1, 8, max_steps=9, num_examples=100, seed=1)
 
@@ -24,13 +25,9 @@ def setup_of(monkeypatch, dataset=None, same_eval_data=False, batch_of_evaluatio
     estimator = types.SimpleNamespace(export_saved_model=None)
     monkeypatch.setattr(exact_evaluation, 'estimator_of', lambda job, params, *_: got.append(params) or estimator)
     monkeypatch.setattr(exact_evaluation, 'input_fn', lambda of_job, params, *_: got.append(params))
-    config = types.SimpleNamespace(
-        loop='estimator', eval_steps=None, eval_strategy='none', num_replicas=1, batch_of_evaluation=batch_of_evaluation
-    )
-    setup = types.SimpleNamespace(
-        plan=types.SimpleNamespace(config=config),
-        params=PARAMS,
-        input_fn=None,
+    setup = fakes.Setup(
+        fakes.Plan(config=fakes.config(eval_batch_size=batch_of_evaluation, eval_strategy='none')),
+        PARAMS,
         job=types.SimpleNamespace(same_eval_data=same_eval_data),
         dataset=dataset,
         run_configs=types.SimpleNamespace(local=None),

@@ -12,7 +12,7 @@ from estimator_trainer.data.remote import patience
 from estimator_trainer.data.remote.cache import Cache
 from estimator_trainer.errors import BadExample, DatasetError, DatasetUnavailable, UsageError
 from tests.data.files import written
-from tests.data.remote import memory_store
+from tests.storage import memory_store
 
 SIZES = (31, 1, 40, 0, 7, 22, 50)
 COUNT = sum(SIZES)

@@ -1,13 +1,13 @@
 """data.files.dataset: what config.json and the other tasks are told of the files."""
 
 import os
-import types
 
 import pytest
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, dataset
 from estimator_trainer.errors import UsageError
+from tests import fakes
 
 SPEC = FileSpec({'v': tf.io.VarLenFeature(tf.int64)})
 
@@ -24,7 +24,7 @@ def write(folder, *counts, name=b'part-%d.tfrecord', compression='') -> str:
 
 
 def opened(folder, train: str, evaluation='', shuffle='auto', in_memory_mb=1) -> dataset.FileDataset:
-    config = types.SimpleNamespace(
+    config = fakes.config(
         train_files=train,
         eval_files=evaluation or train,
         file_format='tfrecord',

@@ -7,7 +7,7 @@ import pytest
 from estimator_trainer.supervisor.policy import restarts
 from estimator_trainer.supervisor.policy.causes import Cause, TaskEnd, TaskError
 from estimator_trainer.supervisor.policy.restarts import Failure, Reason, Rules
-from tests.fakes import Chance
+from tests.supervisor.fakes import Chance
 
 SHORTEST, LONGEST = Chance(min), Chance(max)
 

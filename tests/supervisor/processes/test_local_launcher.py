@@ -5,7 +5,7 @@ import os
 from estimator_trainer.run_dir import log_folders
 from estimator_trainer.supervisor.processes import local_launcher
 from estimator_trainer.this_process.console import Console
-from tests import fakes
+from tests.supervisor import fakes
 
 
 def read_all(fd):
