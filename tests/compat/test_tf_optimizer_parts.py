@@ -1,5 +1,7 @@
 """Momentum updates the rows of a table as tf.compat.v1.train.MomentumOptimizer does."""
 
+import concurrent.futures
+
 import numpy as np
 import tensorflow as tf
 
@@ -24,3 +26,31 @@ def test_rows_are_updated_as_in_v1():
             session.run(train)
         np.testing.assert_array_equal(ours, session.run(other))
     assert (ours[[0, 2, 4]] == 1).all()
+
+
+def test_a_replacement_is_of_its_thread_and_ends_with_it():
+    """As the replicas of a strategy: both are within it, and the first one leaves first."""
+    calls = []
+
+    def noted(name):
+        return lambda original: lambda *args: calls.append(name)
+
+    def replaced(name):
+        return optimizer_parts.apply_gradients_replaced(noted(name))
+
+    def train():
+        with tf.Graph().as_default():
+            variable = tf.compat.v1.get_variable('weight', [])
+            return tf.compat.v1.train.GradientDescentOptimizer(1.0).apply_gradients([(variable, variable)])
+
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        one, two = replaced('one'), replaced('two')
+        one.__enter__()
+        other.submit(two.__enter__).result()
+        train()
+        other.submit(train).result()
+        one.__exit__(None, None, None)
+        other.submit(train).result()
+        other.submit(two.__exit__, None, None, None).result()
+        assert train() is not None and other.submit(train).result() is not None
+    assert calls == ['one', 'two', 'two']

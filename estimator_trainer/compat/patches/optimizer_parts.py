@@ -10,6 +10,8 @@ For: the trainer and `migrate`
 from __future__ import annotations
 
 import contextlib
+import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -64,7 +66,8 @@ def slot_name_of_v1(optimizer: Any, slot: str) -> str:
 def apply_gradients_replaced(
     by: Callable[[Callable[..., Any]], Callable[..., Any]], refuse: Callable[..., Any] | None = None
 ) -> Iterator[None]:
-    """Within it, optimizers call by(original) in place of their apply_gradients.
+    """Within it, in this thread, optimizers call by(original) in place of their apply_gradients. A strategy builds its
+    replicas in threads of their own, which enter and leave it in any order.
 
     Touches: apply_gradients of tf.compat.v1.train.Optimizer, tf.keras.optimizers.legacy.Optimizer and
       tf.compat.v1.train.SyncReplicasOptimizer
@@ -76,18 +79,40 @@ def apply_gradients_replaced(
         refuse: takes the place of that of a SyncReplicasOptimizer; None: that one is left alone.
     """
     v1 = tf.compat.v1.train
-    patched = {kind: kind.apply_gradients for kind in (v1.Optimizer, tf.keras.optimizers.legacy.Optimizer)}
-    refused = v1.SyncReplicasOptimizer.apply_gradients
-    for kind, original in patched.items():
-        kind.apply_gradients = by(original)
-    if refuse:
-        v1.SyncReplicasOptimizer.apply_gradients = refuse
+    for kind in (v1.Optimizer, tf.keras.optimizers.legacy.Optimizer, v1.SyncReplicasOptimizer):
+        if not hasattr(kind.apply_gradients, 'by_thread'):
+            kind.apply_gradients = _by_thread(kind.apply_gradients, kind is v1.SyncReplicasOptimizer)
+    before = _replaced_here()
+    _of_thread.replaced = (*before, (by, refuse))
     try:
         yield
     finally:
-        for kind, original in patched.items():
-            kind.apply_gradients = original
-        v1.SyncReplicasOptimizer.apply_gradients = refused
+        _of_thread.replaced = before
+
+
+_of_thread = threading.local()
+
+
+def _replaced_here() -> tuple[tuple[Callable[..., Any], Callable[..., Any] | None], ...]:
+    """(by, refuse) of each `apply_gradients_replaced` that this thread has entered."""
+    return getattr(_of_thread, 'replaced', ())
+
+
+def _by_thread(original: Callable[..., Any], is_of_replicas: bool) -> Callable[..., Any]:
+    """An apply_gradients that does what its thread wants. `is_of_replicas`: it is that of a SyncReplicasOptimizer."""
+
+    @functools.wraps(original)
+    def apply_gradients(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        function = original
+        for by, refuse in _replaced_here():
+            if not is_of_replicas:
+                function = by(function)
+            elif refuse:
+                function = refuse
+        return function(optimizer, *args, **kwargs)
+
+    apply_gradients.by_thread = True  # type: ignore[attr-defined]
+    return apply_gradients
 
 
 class Momentum(tf.keras.optimizers.legacy.Optimizer):
