@@ -1,4 +1,4 @@
-"""Batches that the step of an Estimator takes from examples in memory itself.
+"""Batches that a step takes from examples in memory itself.
 
 An iterator of tf.data costs a small model more than its step does: threads hand each batch on. The order of examples in
 memory is a function of the seed and the position, so a step can compute which examples are its own, and gather them. It
@@ -173,3 +173,43 @@ def _uses(tensor: tf.Tensor) -> list[tuple[tf.Operation, int]]:
 
 def _signature(tensor: tf.Tensor) -> tuple[tf.DType, list[int | None] | None]:
     return tensor.dtype, tensor.shape.as_list() if tensor.shape.rank is not None else None
+
+
+class Iterator:
+    """The batches of a Keras loop, in place of the iterator over its distributed data set.
+
+    Args:
+        carried: of the data set.
+        strategy: of the training.
+    """
+
+    def __init__(self, carried: pipeline.InMemory, strategy: tf.distribute.Strategy):
+        self._carried, self._strategy = carried, strategy
+        self._examples = carried.whole.get_single_element()
+        with tf.device('/cpu:0'):
+            self._counter = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+    def get_next_as_optional(self) -> '_Batch':
+        with tf.device('/cpu:0'):
+            first = self._counter.read_value() * self._carried.replicas
+            self._counter.assign_add(1)
+            if self._carried.replicas == 1:
+                return _Batch(self._carried.batch(self._examples, first))
+            return _Batch(
+                self._strategy.experimental_distribute_values_from_function(
+                    lambda context: self._carried.batch(self._examples, first + context.replica_id_in_sync_group)
+                )
+            )
+
+
+class _Batch:
+    """As tf.experimental.Optional. There always is a batch."""
+
+    def __init__(self, batch: Any):
+        self._batch = batch
+
+    def has_value(self) -> bool:
+        return True
+
+    def get_value(self) -> Any:
+        return self._batch

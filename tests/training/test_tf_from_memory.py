@@ -150,7 +150,8 @@ def train(monkeypatch, tmp_path):
     for name in ('evaluate_checkpoint', 'of_last', 'check_metrics'):
         monkeypatch.setattr(evaluation.Evaluation, name, lambda *args, **kwargs: None)
     usable, used = from_memory.usable, []
-    monkeypatch.setattr(from_memory.InGraph, 'start', noted(from_memory.InGraph.start, used))
+    for its, method in ((from_memory.InGraph, 'start'), (from_memory.Iterator, 'get_next_as_optional')):
+        monkeypatch.setattr(its, method, noted(getattr(its, method), used))
 
     def train(folder, steps, takes_over, *flags):
         used.clear()
@@ -174,6 +175,7 @@ def check_equal(values, expected):
 
 
 CASES = [
+    *((loop, *numbers) for loop in ('keras_fit', 'custom_loop') for numbers in ((1, 1), (2, 3))),
     ('estimator', 1, 1),
     ('estimator', 2, 3),
     *(pytest.param('estimator', *numbers, marks=pytest.mark.slow) for numbers in ((1, 3), (2, 1))),
