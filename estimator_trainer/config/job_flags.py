@@ -79,7 +79,7 @@ class JobFlags:
         1024,
         'The training split of --dataset is held in memory, and read in an exact order, if it takes at most this much '
         'memory when decoded. A larger one is streamed. For files, this bounds the memory of decoded row groups and of '
-        'compressed files.',
+        'compressed files. Steps take batches themselves from arrays (array_batches) of at most this size.',
         unit='MiB',
         least=0,
         why='MNIST takes 45 MiB, CIFAR-10 146 MiB; much larger sets leave too little for the model',

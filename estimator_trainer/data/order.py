@@ -34,8 +34,11 @@ def positions(
     Returns:
         int64 [batch_size].
     """
-    step = start_step + element // replicas_here
-    first = step * global_batch + shift + offset + (element % replicas_here) * batch_size
+    begins = start_step * global_batch + shift + offset
+    if replicas_here == 1:  # a step that computes it itself has fewer operations
+        first = element * global_batch + begins
+    else:
+        first = (element // replicas_here) * global_batch + begins + (element % replicas_here) * batch_size
     return first + tf.range(batch_size, dtype=tf.int64)
 
 

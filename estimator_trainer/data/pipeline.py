@@ -1,5 +1,10 @@
-"""tf.data pipelines: whole data sets in memory in an exact order, larger ones as a stream."""
+"""tf.data pipelines: whole data sets in memory in an exact order, larger ones as a stream.
 
+A data set of examples in memory carries an `InMemory`, by which a step can take its batches itself. What a job makes of
+the data set, such as by `map`, carries none.
+"""
+
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +20,35 @@ Change = Callable[[Structure, tf.Tensor], Structure]
 TRAIN = 'train'  # the value of tf.estimator.ModeKeys.TRAIN, which a program of today's TensorFlow may lack
 PREFETCH_BATCHES = 4
 _STREAM_SHUFFLE_EXAMPLES = 10_000
+_CARRIED = 'taken_from_memory'  # attribute of a data set
+
+
+@dataclasses.dataclass(frozen=True)
+class InMemory:
+    """The batches of a data set whose examples are in memory, as a function of their number.
+
+    Attributes:
+        whole: a data set with one element, the examples.
+        num_bytes: their size; that of objects, such as strings, is not known, and their references count.
+        replicas: that the data set feeds. They take batches in turn.
+        batch: (the element of `whole`, number of the batch in the data set: int64 scalar) -> the batch.
+    """
+
+    whole: tf.data.Dataset
+    num_bytes: int
+    replicas: int
+    batch: Callable[[Structure, tf.Tensor], Structure]
+
+
+def in_memory(batches: Any) -> InMemory | None:
+    """What a data set carries; None: nothing, or this is no data set."""
+    return getattr(batches, _CARRIED, None)
+
+
+def carrying(batches: tf.data.Dataset, carried: InMemory | None) -> tf.data.Dataset:
+    """The data set, whose batches are those of `carried` in the same order."""
+    setattr(batches, _CARRIED, carried)
+    return batches
 
 
 def array_batches(
@@ -51,7 +85,8 @@ def array_batches(
     whole = _one_element(arrays)
     if mode != TRAIN:
         return _batches_in_order(whole, lengths[0], params['batch_size'])
-    return ordered_batches(whole, lengths[0], params, input_context)
+    num_bytes = sum(array.nbytes for array in tf.nest.flatten(arrays))
+    return ordered_batches(whole, lengths[0], params, input_context, num_bytes=num_bytes)
 
 
 def _named_arrays(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -110,6 +145,7 @@ def ordered_batches(
     params: Mapping[str, Any],
     input_context: tf.distribute.InputContext | None = None,
     change: Change | None = None,
+    num_bytes: int | None = None,
 ) -> tf.data.Dataset:
     """Endless training batches from a data set with one element, which is the whole split as tensors.
 
@@ -121,6 +157,7 @@ def ordered_batches(
         params: the params of the run, as in `array_batches`.
         input_context: None for a single pipeline.
         change: an augmentation; see `data.image_dataset`.
+        num_bytes: the size of the split; None: steps do not take their batches themselves.
     """
 
     def batch(tensors: Structure, positions: tf.Tensor) -> Structure:
@@ -128,10 +165,17 @@ def ordered_batches(
         taken = tf.nest.map_structure(lambda tensor: tf.gather(tensor, index), tensors)
         return change(taken, positions) if change else taken
 
-    batches = whole.flat_map(
-        lambda *tensors: positions(params, input_context).map(lambda positions: batch(tensors, positions))
+    batches = ready(
+        whole.flat_map(
+            lambda *tensors: positions(params, input_context).map(lambda positions: batch(tensors, positions))
+        )
     )
-    return ready(batches)
+    if num_bytes is None:
+        return batches
+    replicas, positions_of = _positions(params, input_context)
+    return carrying(
+        batches, InMemory(whole, num_bytes, replicas, lambda tensors, number: batch(tensors, positions_of(number)))
+    )
 
 
 def positions(params: Mapping[str, Any], input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
@@ -141,6 +185,13 @@ def positions(params: Mapping[str, Any], input_context: tf.distribute.InputConte
         params: the params of the run: batch_size (per replica), start_step and position_shift are used.
         input_context: None for a single pipeline.
     """
+    return tf.data.Dataset.range(1 << 62).map(_positions(params, input_context)[1])
+
+
+def _positions(
+    params: Mapping[str, Any], input_context: tf.distribute.InputContext | None
+) -> tuple[int, Callable[[tf.Tensor], tf.Tensor]]:
+    """-> (replicas that the pipeline feeds, number of a batch of the pipeline -> its positions)"""
     batch_size, start_step, shift = params['batch_size'], params['start_step'], params.get('position_shift', 0)
     pipelines = input_context.num_input_pipelines if input_context else 1
     pipeline = input_context.input_pipeline_id if input_context else 0
@@ -150,9 +201,11 @@ def positions(params: Mapping[str, Any], input_context: tf.distribute.InputConte
     # batches still interleave.
     global_batch = batch_size * replicas_here * pipelines
     offset = pipeline * replicas_here * batch_size
-    return tf.data.Dataset.range(1 << 62).map(
-        lambda element: order.positions(element, batch_size, replicas_here, global_batch, offset, start_step, shift)
-    )
+
+    def of_batch(number: tf.Tensor) -> tf.Tensor:
+        return order.positions(number, batch_size, replicas_here, global_batch, offset, start_step, shift)
+
+    return replicas_here, of_batch
 
 
 def streamed_batches(

@@ -34,13 +34,15 @@ def input_fn_of_steps(input_fn: InputFnOfAll, count: int) -> InputFnOfAll:
             return input_fn(mode, params, input_context, config)
         import tensorflow as tf
 
+        from estimator_trainer.data import pipeline
+
         given = input_fn(mode, params_of_input(params, count), input_context, config)
         if not isinstance(given, tf.data.Dataset):
             raise UsageError(
                 f'--accumulate_steps={count}: the input_fn returns a {type(given).__name__}, which gives no '
                 'second batch for a step: let it return the tf.data.Dataset itself, or leave the flag out.'
             )
-        return whole_groups(given, count)
+        return pipeline.carrying(whole_groups(given, count), pipeline.in_memory(given))  # they are endless
 
     return call
 

@@ -108,11 +108,14 @@ class Accumulation:
             return tf.IndexedSlices(*rows, gradient.dense_shape)
         return _noted(self._gradients, gradient, 'sum')
 
-    def build(self, train_op: tf.Operation, wait: tf.Tensor | None) -> tf.Tensor | None:
+    def build(
+        self, train_op: tf.Operation, wait: tf.Tensor | None, reads: Sequence[tf.Operation] = ()
+    ) -> tf.Tensor | None:
         """Adds the loop to the graph of a step. The model_fn has been called for all replicas.
 
         Args:
             wait: how long a micro-batch was waited for, or None.
+            reads: of a `from_memory.InGraph`.
 
         Returns:
             How long all of them were, or None.
@@ -127,7 +130,7 @@ class Accumulation:
             raise _refused('the model_fn applies its gradients under a condition, as if it added them up itself')
         with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
             waited = [] if wait is None else [_Value(tf.identity(wait))]
-            micro_batch = _MicroBatch(train_op, self._gradients, [*self._losses, *waited])
+            micro_batch = _MicroBatch(train_op, self._gradients, [*self._losses, *waited], reads)
             self.has_ordered_calls = micro_batch.has_ordered_calls
             sums = self._sums(micro_batch, [*values, *waited])
         for value, total in zip(values, sums):
@@ -167,14 +170,20 @@ class _MicroBatch:
             all micro-batches have been computed.
     """
 
-    def __init__(self, train_op: tf.Operation, gradients: Sequence[_Value], others: Sequence[_Value]):
+    def __init__(
+        self,
+        train_op: tf.Operation,
+        gradients: Sequence[_Value],
+        others: Sequence[_Value],
+        reads: Sequence[tf.Operation],
+    ):
         values = [*gradients, *others]
         noted = [value.tensor.op for value in values]
         self._reads = [value.of_micro_batch for value in values]
         own, follows = set(step_graph.needed(tensor.op for tensor in self._reads)), step_graph.following(noted)
         if own & follows:
             raise _refused('the gradients of one optimizer wait for the update of another one')
-        asking = [op for op in own if op.type in step_graph.ASKS]
+        asking = [op for op in own if op.type in step_graph.ASKS or op in reads]
         if not any(_computed_from(value.tensor) & set(asking) for value in gradients):
             raise _refused('what the model_fn gives to its optimizer is not computed from the batch of the step')
         of_batch, functions = step_graph.computed_with(asking), step_graph.Functions(train_op.graph)

@@ -35,7 +35,8 @@ class CustomLoopTrainer:
                 in_time = measured(iter(batches), setup.waits.for_input, time.perf_counter)
                 calls: Iterator[Any] = ([steps.one(batch)] for batch in in_time)
             else:
-                calls = losses_of_calls(setup, run.strategy, steps.replica_step, iter(batches))
+                iterator = run.taken() or iter(batches)
+                calls = losses_of_calls(setup, run.strategy, steps.replica_step, iterator)
             first, rate = loop.step, run.rate()
             while not stops:
                 loop.begins_call()

@@ -14,6 +14,7 @@ from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import (
     coordination,
+    from_memory,
     graph_rewrites,
     several_steps,
     step_graph,
@@ -39,6 +40,7 @@ class EstimatorTrainer:
 
     def __init__(self, setup: Setup):
         self._setup = setup
+        self._batches: list[tf.data.Dataset] = []  # what the input_fn has returned
 
     def train(self, saved: Callable[[int], object]) -> None:
         setup, plan = self._setup, self._setup.plan
@@ -56,7 +58,7 @@ class EstimatorTrainer:
                 setup.params.start_step,
                 plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS,
             )
-        train_by_loop(estimator, setup, saved, accumulation)
+        train_by_loop(estimator, setup, saved, accumulation, self._batches)
         max_steps = setup.params.max_steps
         if not (plan.is_multi_worker or plan.uses_parameter_servers):
             estimator.train(self._input_fn, max_steps=max_steps)
@@ -78,11 +80,19 @@ class EstimatorTrainer:
                 input_pipeline_id=plan.training_index,
                 num_replicas_in_sync=plan.num_replicas,
             )
-        return setup.input_fn(tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context, setup.run_configs.own)
+        batches = setup.input_fn(
+            tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context, setup.run_configs.own
+        )
+        self._batches.append(batches)
+        return batches
 
 
 def train_by_loop(
-    estimator: Estimator, setup: Setup, saved: Callable[[int], object], accumulation: Accumulation | None = None
+    estimator: Estimator,
+    setup: Setup,
+    saved: Callable[[int], object],
+    accumulation: Accumulation | None = None,
+    batches: Sequence[tf.data.Dataset] = (),
 ) -> None:
     """Lets `estimator` train as `setup.loop` says.
 
@@ -91,16 +101,24 @@ def train_by_loop(
         saved: (step) -> None, called on the chief when it has saved a checkpoint after the first one, which holds what
             training began with.
         accumulation: Accumulation of its model_fn; None: each batch is a step.
+        batches: what its input_fn has returned when the graph of a step is there; none: tf.data reads them.
     """
-    training = _Training(setup, saved, accumulation)
+    training = _Training(setup, saved, accumulation, batches)
     estimators.replace_training(estimator, training.prepare, training.in_step)
 
 
 class _Training:
     """What our Estimator does in place of upstream's private methods."""
 
-    def __init__(self, setup: Setup, saved: Callable[[int], object], accumulation: Accumulation | None):
+    def __init__(
+        self,
+        setup: Setup,
+        saved: Callable[[int], object],
+        accumulation: Accumulation | None,
+        batches: Sequence[tf.data.Dataset],
+    ):
         self._setup, self._plan, self._saved, self._accumulation = setup, setup.plan, saved, accumulation
+        self._batches = batches
 
     def prepare(
         self,
@@ -121,15 +139,19 @@ class _Training:
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if plan.is_chief:
             unrun_updates.warn(spec, hooks_of_job)
+        may_read_batches = several_steps.may_read_batches(hooks_of_job, spec.scaffold)
+        taken = None
+        if not may_read_batches:
+            taken = from_memory.take_over(self._batches, plan, [train_op, spec.loss.op])
         if not plan.uses_parameter_servers:
             step_graph.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None
         is_one_process = plan.num_replicas == 1 and not plan.uses_parameter_servers
-        if is_one_process and several_steps.may_read_batches(hooks_of_job, spec.scaffold):
+        if is_one_process and may_read_batches:
             reads = step_graph.count_reads([train_op, spec.loss.op])
         wait = step_graph.measured_wait(step_graph.needed([train_op, spec.loss.op])) if plan.is_chief else None
         if self._accumulation:
-            wait = self._accumulation.build(train_op, wait)
+            wait = self._accumulation.build(train_op, wait, taken.reads if taken else ())
             if self._accumulation.has_ordered_calls:
                 several_steps.keep_calls_together(estimator)
         several, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
@@ -152,7 +174,9 @@ class _Training:
         rewrites = graph_rewrites.ask_for(estimator, plan)
         rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig
         rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
-        self._hook = SessionHook(self._setup, rule, step_after, wait, calls, reads)
+        if taken and from_memory.wait() is not None:
+            wait = tf.constant(from_memory.wait())
+        self._hook = SessionHook(self._setup, rule, step_after, wait, calls, reads, taken)
         saver_hooks.watch_listeners(hooks_of_job, self._hook.listener_stops)
         listeners = []
         if plan.is_chief or plan.in_sync:

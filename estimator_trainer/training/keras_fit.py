@@ -11,7 +11,7 @@ from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, Tensors
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import accumulated_batches
+from estimator_trainer.training import accumulated_batches, from_memory
 from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
 from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.trainer import Setup
@@ -35,9 +35,9 @@ class KerasFitTrainer:
             with run.strategy.scope():
                 fitted = GlobalLossModel(run.model, run.parts, setup.params.as_dict())
                 fitted.compile(optimizer=run.optimizer)
-            if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1:
-                fitted.take_several(setup, run.strategy)
             batches = ResumableDataset(run.batches())
+            if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1:
+                fitted.take_several(setup, run.strategy, run.taken())
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
             while not report.stops:
                 steps, first = run.steps_of_epoch(), loop.step
@@ -84,13 +84,15 @@ class GlobalLossModel(tf.keras.Model):
         metrics = {'loss': self._loss_metric, **self._of_examples}
         return {name: float(metric.result()) for name, metric in metrics.items()}
 
-    def take_several(self, setup: Setup, strategy: tf.distribute.Strategy) -> None:
+    def take_several(
+        self, setup: Setup, strategy: tf.distribute.Strategy, taken: from_memory.Iterator | None = None
+    ) -> None:
         """Lets a call of train_function take several steps. Each call of fit brings the same iterator
-        (`ResumableDataset`)."""
+        (`ResumableDataset`), in whose place `taken` may give the batches."""
         self._calls: Iterator[np.ndarray] | None = None
 
         def train_function(iterator: tf.distribute.DistributedIterator) -> dict[str, np.ndarray]:
-            self._calls = self._calls or losses_of_calls(setup, strategy, self._replica_step, iterator)
+            self._calls = self._calls or losses_of_calls(setup, strategy, self._replica_step, taken or iterator)
             losses = next(self._calls, None)
             if losses is None:
                 raise StopIteration  # as the iterator of a data set does

@@ -17,11 +17,12 @@ from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import eager_context, optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
-from estimator_trainer.training import dues, failures, layer_precision, loop, reports, step_graph
+from estimator_trainer.training import dues, failures, from_memory, layer_precision, loop, reports, step_graph
 from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
+Batches: TypeAlias = tf.distribute.DistributedIterator | from_memory.Iterator
 ReplicaStep: TypeAlias = Callable[..., tf.Tensor]  # (batch, ...) -> a replica's share of the loss
 
 
@@ -50,7 +51,7 @@ class KerasTraining:
         tf.keras.utils.set_random_seed(config.seed)
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
-        self._saved = saved
+        self._saved, self._batches = saved, None
         self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
             with layer_precision.of_layers(config.mixed_precision):
@@ -118,9 +119,17 @@ class KerasTraining:
         """The distributed data set of the training, from the next step on."""
         params = dataclasses.replace(self._params, start_step=self._loop.step).as_dict()
         setup = self._setup
-        return self.strategy.distribute_datasets_from_function(
-            lambda context: setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, context, setup.run_configs.own)
-        )
+
+        def of_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            self._batches = setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, context, setup.run_configs.own)
+            return self._batches
+
+        return self.strategy.distribute_datasets_from_function(of_pipeline)
+
+    def taken(self) -> from_memory.Iterator | None:
+        """What gives the batches of `batches` in place of an iterator over them; None: nothing does."""
+        carried = from_memory.usable(self._batches, self._plan)
+        return from_memory.Iterator(carried, self.strategy) if carried else None
 
     def read_step(self) -> int:
         """The global step, which the optimizer counts. One that scales the loss does not count each batch."""
@@ -207,17 +216,14 @@ class KerasTraining:
 
 
 def losses_of_calls(
-    setup: Setup,
-    strategy: tf.distribute.Strategy,
-    replica_step: ReplicaStep,
-    iterator: tf.distribute.DistributedIterator,
+    setup: Setup, strategy: tf.distribute.Strategy, replica_step: ReplicaStep, iterator: Batches
 ) -> Iterator[np.ndarray]:
     """Trains; yields the losses of the steps of each call. It ends with the data; the caller may end it before.
 
     Args:
         setup: trainer.Setup. Its loop says how long each call is.
         replica_step: (batch, ...) -> a replica's share of the loss; trains one step with --accumulate_steps batches.
-        iterator: over the distributed data set.
+        iterator: over the distributed data set, or what gives its batches.
     """
     take_steps = call_of_steps(strategy, replica_step, setup.plan.config.accumulate_steps)
     loop, most, alone = setup.loop, setup.plan.config.most_steps_per_call, setup.plan.trains_alone
@@ -243,14 +249,12 @@ def call_of_steps(
     """
 
     @tf.function(reduce_retracing=True)
-    def take_steps(
-        iterator: tf.distribute.DistributedIterator, count: tf.Tensor, secs: float
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def take_steps(iterator: Batches, count: tf.Tensor, secs: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])  # loss, wait for input
         began, ended = _now(), False
         for number in tf.range(count):
             batches = [iterator.get_next_as_optional() for _ in range(accumulated)]  # all are there, or none is
-            wait = _wait_for_input()
+            wait = _wait_for_input(iterator)
             if not batches[0].has_value():
                 ended = True
                 break
@@ -271,9 +275,12 @@ def call_of_steps(
     return take_steps
 
 
-def _wait_for_input() -> tf.Tensor:
+def _wait_for_input(iterator: Batches) -> tf.Tensor:
     """The wait of the iterators that the graph under construction has asked so far."""
-    wait = step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations())
+    if isinstance(iterator, from_memory.Iterator):
+        wait = from_memory.wait()
+    else:
+        wait = step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations())
     return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
 
 

@@ -15,6 +15,7 @@ from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import dues
 from estimator_trainer.training import loop as loops
+from estimator_trainer.training.from_memory import InGraph
 from estimator_trainer.training.reports import Reports
 from estimator_trainer.training.step_graph import BatchReads
 from estimator_trainer.training.step_loop import StepLoop
@@ -38,6 +39,7 @@ class SessionHook(tf.estimator.SessionRunHook):
         wait: how long a step has waited for its batch, or the steps of a call; None: it is not measured.
         calls: None: each call takes one step.
         reads: None: only steps read batches.
+        taken: None: an iterator of tf.data gives the batches.
 
     Attributes:
         saver: of a task that takes part in checkpoints; None: another hook saves.
@@ -51,9 +53,10 @@ class SessionHook(tf.estimator.SessionRunHook):
         wait: tf.Tensor | None = None,
         calls: 'Calls | None' = None,
         reads: BatchReads | None = None,
+        taken: InGraph | None = None,
     ):
         self._setup, self._plan, self._loop, self._calls = setup, setup.plan, setup.loop, calls
-        self._reads, self._saves, self._step_after = reads, dues.Saves(rule), step_after
+        self._reads, self._saves, self._step_after, self._taken = reads, dues.Saves(rule), step_after, taken
         self._waits = [] if wait is None else [tf.reduce_sum(wait)]
         self._in_call = self._listener_stopped = False
         self.saver: saver_hooks.CheckpointSaver | None = None
@@ -89,6 +92,8 @@ class SessionHook(tf.estimator.SessionRunHook):
 
     def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
         self._session, self._heard, reported = session, None, None
+        if self._taken:
+            self._taken.start(session)
         if self._plan.is_chief:
             self._write_rate = saver_hooks.scalar_writer(self._plan.config.model_dir, 'examples_per_sec')
             reported = Reports(self._setup, self)
