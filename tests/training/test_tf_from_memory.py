@@ -197,3 +197,13 @@ def test_bit_for_bit_and_resumed_across_the_change(train, tmp_path, loop, replic
     values, taken = train('after', STEPS, True, *flags)
     assert taken
     check_equal(values, expected)
+
+
+def test_images_that_are_moved(train, tmp_path):
+    flags = ['--job=mnist', '--param=filters=1', '--param=shift_pixels=3']
+    train('before', FIRST, False, *flags)
+    shutil.copytree(tmp_path / 'before', tmp_path / 'after')
+    expected, _ = train('before', STEPS, False, *flags)
+    values, taken = train('after', STEPS, True, *flags)
+    assert taken
+    check_equal(values, expected)
