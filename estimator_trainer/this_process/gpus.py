@@ -60,9 +60,9 @@ def on_machine(devices: str = _DEVICES, list_command: Sequence[str] = _LIST) -> 
         devices: a glob of the files.
         list_command: prints a line for each GPU.
     """
-    found = len(glob.glob(devices))
-    if found or shutil.which(list_command[0]) is None:
-        return found
+    files = len(glob.glob(devices))
+    if files or shutil.which(list_command[0]) is None:
+        return files
     try:
         with Child(list_command, stdout=PIPE, stderr=PIPE) as child:
             done = child.finish(_LIST_SECS)
