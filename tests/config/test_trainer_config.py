@@ -114,6 +114,7 @@ ERRORS = {  # argv, what the message must hold
     'a flagfile without a name': ((*GIVEN, '--flagfile'), ['--flagfile: has no value']),
     'not a whole number': ((*GIVEN, '--batch_size=1.5'), ['--batch_size=1.5']),
     'not a number': ((*NO_END, '--epochs=few'), ['--epochs=few: a number is needed']),
+    'not replicas': ((*GIVEN, '--num_replicas=all'), ['--num_replicas=all: a whole number or auto is needed']),
     'not a switch': ((*GIVEN, '--deterministic=maybe'), ['--deterministic', 'maybe']),
     'not a strategy': ((*GIVEN, '--strategy=tpu'), ['--strategy=tpu', 'multi_worker_mirrored']),
     'not an eval_strategy': ((*GIVEN, '--eval_strategy=tpu'), ['--eval_strategy=tpu', 'mirrored']),
