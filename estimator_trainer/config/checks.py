@@ -31,6 +31,15 @@ def refuse_contradictions(config: 'TrainerConfig') -> None:
         )
     if config.loop != 'estimator' and config.strategy == 'parameter_server':
         raise UsageError(parameter_server_refused(config.loop))
+    if config.xla and config.loop == 'estimator':
+        raise UsageError(
+            "--xla: is for --loop=keras_fit and custom_loop; TensorFlow compiles no step of an Estimator's graph."
+        )
+    if config.xla and config.deterministic:
+        raise UsageError(
+            '--xla with --deterministic: it has not been shown that XLA computes the same bits in each run; leave one '
+            'of them out.'
+        )
     if config.steps_per_call != 'auto' and not (config.steps_per_call.isdecimal() and int(config.steps_per_call)):
         raise UsageError(f'--steps_per_call={config.steps_per_call}: auto or a number of at least 1 is needed.')
     unknown = set(config.export) - {'best', 'final', 'none'}

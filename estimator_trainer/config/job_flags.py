@@ -161,6 +161,12 @@ class JobFlags:
         why='TensorFlow takes one for each core',
     )
 
+    xla: bool = _device(
+        False,
+        'For keras_fit and custom_loop: XLA compiles the forward and backward pass of a batch. The weights differ from '
+        'those without it by rounding.',
+        why='compiling takes seconds, and on CPUs many steps become slower',
+    )
     all_reduce: str = _device(
         'auto',
         'How synchronous workers add up gradients. auto: in shared memory where all of them are processes of one '

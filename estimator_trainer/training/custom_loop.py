@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, KerasOptimizer, Tensors
-from estimator_trainer.training import accumulated_batches
+from estimator_trainer.training import accumulated_batches, batch_gradients
 from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
 from estimator_trainer.training.trainer import Setup
 
@@ -30,7 +30,8 @@ class CustomLoopTrainer:
             if stops:
                 return
             batches, params = run.batches(), setup.params.as_dict()
-            steps = ModelSteps(run.strategy, run.model, run.optimizer, run.parts, params, batches.element_spec)
+            xla = setup.plan.config.xla
+            steps = ModelSteps(run.strategy, run.model, run.optimizer, run.parts, params, batches.element_spec, xla)
             if setup.plan.config.most_steps_per_call == setup.plan.config.accumulate_steps == 1:
                 in_time = measured(iter(batches), setup.waits.for_input, time.perf_counter)
                 calls: Iterator[Any] = ([steps.one(batch)] for batch in in_time)
@@ -56,6 +57,7 @@ class ModelSteps:
 
     Args:
         spec: element_spec of the distributed data set.
+        xla: of `batch_gradients.make`.
 
     Attributes:
         one: (batch) -> the loss over the global batch of one training step, a tf.function. Its
@@ -70,9 +72,10 @@ class ModelSteps:
         parts: KerasParts,
         params: Mapping[str, Any],
         spec: Tensors,
+        xla: bool = False,
     ):
         self._strategy, self._model, self._optimizer = strategy, model, optimizer
-        self._parts, self._params = parts, dict(params)
+        self._pass = batch_gradients.make(model, parts, dict(params), xla)
         with strategy.scope():
             self._metrics = {'loss': tf.keras.metrics.Mean(name='loss')}
             self._metrics.update(parts.metrics(dict(params)) if parts.metrics else {})
@@ -96,9 +99,7 @@ class ModelSteps:
         return share
 
     def _gradients(self, features: Tensors, labels: Tensors) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
-        with tf.GradientTape() as tape:
-            of_examples, share, outputs = losses.of_step(self._model, self._parts, self._params, features, labels)
-        gradients = tape.gradient(share, self._model.trainable_variables)
+        of_examples, share, outputs, gradients = self._pass(features, labels)
         for name, metric in self._metrics.items():
             if name == 'loss':
                 metric.update_state(losses.of_examples(of_examples))

@@ -91,6 +91,8 @@ def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
         )
     if isinstance(error, agreed_start.StartRefused):
         return End(error.code, text)
+    if plan.config.xla and (part := what_failed.not_compiled(what_failed.text_of(error))):
+        return End(exit_codes.USAGE, f'--xla: XLA cannot compile {part}; leave --xla out')
     trace = tuple(traceback.format_exception(type(error), error, error.__traceback__))
     lines = tuple(''.join(trace).rstrip().splitlines())
     if _cannot_write(error, plan.config.model_dir):

@@ -11,7 +11,7 @@ from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, Tensors
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import accumulated_batches, from_memory
+from estimator_trainer.training import accumulated_batches, batch_gradients, from_memory
 from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
 from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.trainer import Setup
@@ -33,7 +33,7 @@ class KerasFitTrainer:
             if report.stops:
                 return
             with run.strategy.scope():
-                fitted = GlobalLossModel(run.model, run.parts, setup.params.as_dict())
+                fitted = GlobalLossModel(run.model, run.parts, setup.params.as_dict(), plan.config.xla)
                 fitted.compile(optimizer=run.optimizer)
             batches = ResumableDataset(run.batches())
             if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1:
@@ -70,9 +70,10 @@ class GlobalLossModel(tf.keras.Model):
     batch of one replica would count as much as the full ones of the others.
     """
 
-    def __init__(self, model: KerasModel, parts: KerasParts, params: Mapping[str, Any]):
+    def __init__(self, model: KerasModel, parts: KerasParts, params: Mapping[str, Any], xla: bool = False):
         super().__init__(name='fitted')
-        self.trained, self._parts, self._params = model, parts, dict(params)
+        self.trained = model
+        self._pass = batch_gradients.make(model, parts, dict(params), xla)
         self._loss_metric = tf.keras.metrics.Mean(name='loss')
         self._of_examples = parts.metrics(dict(params)) if parts.metrics else {}
 
@@ -110,9 +111,7 @@ class GlobalLossModel(tf.keras.Model):
         return {'step_loss': self._replica_step(data)}  # fit adds up what the replicas return
 
     def _gradients(self, features: Tensors, labels: Tensors) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
-        with tf.GradientTape() as tape:
-            of_examples, share, outputs = losses.of_step(self, self._parts, self._params, features, labels)
-        gradients = tape.gradient(share, self.trainable_variables)
+        of_examples, share, outputs, gradients = self._pass(features, labels)
         self._loss_metric.update_state(losses.of_examples(of_examples))
         for metric in self._of_examples.values():
             metric.update_state(labels, outputs)

@@ -41,7 +41,8 @@ def warn_of_public_addresses(plan: Plan) -> None:
 def plan_lines(plan: Plan, memory: str) -> list[str]:
     """What this process is going to do. `memory`: its allocator."""
     precision = mixed_precision.sentence(plan.config.mixed_precision, plan.config.loop)
-    return [*plan.notes, *plan.describe(), *([precision] if precision else []), f'memory: {memory}']
+    xla = 'xla: compiles the forward and backward pass of a batch' if plan.config.xla else ''
+    return [*plan.notes, *plan.describe(), *filter(None, (precision, xla)), f'memory: {memory}']
 
 
 def say_start(

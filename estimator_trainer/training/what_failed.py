@@ -66,6 +66,12 @@ _MEANINGS = (
     ),
 )
 
+_NOT_COMPILED = re.compile(
+    r'Detected unsupported operations when trying to compile graph .*? on XLA_\w+: (\w+)'
+    r'|with op (\w+) must be a compile-time constant',
+    re.DOTALL,
+)
+
 # Python code in the text of an error: of a function that an operation runs, or of one that AutoGraph has traced.
 _PYTHON = re.compile(r'Traceback \(most recent call last\):|\Ain user code:')
 
@@ -132,6 +138,15 @@ def meaning_of(text: str) -> str:
         if match:
             return meaning.format(*match.groups())
     return gpus.meaning_of(text)
+
+
+def not_compiled(text: str) -> str:
+    """What XLA cannot compile, such as 'the operation Where'; '' if the text does not say so."""
+    match = _NOT_COMPILED.search(text)
+    if match is None:
+        return ''
+    kind = match[1] or match[2]
+    return 'a batch with text' if kind == '_Arg' else f'the operation {kind}'
 
 
 def described(error: BaseException) -> str:

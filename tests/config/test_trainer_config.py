@@ -115,6 +115,8 @@ ERRORS = {  # argv, what the message must hold
     'not a whole number': ((*GIVEN, '--batch_size=1.5'), ['--batch_size=1.5']),
     'not a number': ((*NO_END, '--epochs=few'), ['--epochs=few: a number is needed']),
     'not replicas': ((*GIVEN, '--num_replicas=all'), ['--num_replicas=all: a whole number or auto is needed']),
+    'XLA of an Estimator': ((*GIVEN, '--xla'), ['--xla', '--loop=keras_fit']),
+    'XLA and equal bits': ((*GIVEN, '--xla', '--loop=keras_fit', '--deterministic'), ['--xla with --deterministic']),
     'not a switch': ((*GIVEN, '--deterministic=maybe'), ['--deterministic', 'maybe']),
     'not a strategy': ((*GIVEN, '--strategy=tpu'), ['--strategy=tpu', 'multi_worker_mirrored']),
     'not an eval_strategy': ((*GIVEN, '--eval_strategy=tpu'), ['--eval_strategy=tpu', 'mirrored']),

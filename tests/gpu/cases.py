@@ -102,6 +102,12 @@ def mixed_precision(play: Play) -> str:
     return _of_loops(of_loop, [loop for loop in LOOPS if loop != 'estimator'])
 
 
+@case('the weights with and without --xla, Keras loops')
+def xla(play: Play) -> str:
+    loops = [loop for loop in LOOPS if loop != 'estimator']
+    return _of_loops(lambda flag: _compared(play, (flag,), (flag, '--xla'), {}, {}, _NEAR_ON_GPU), loops)
+
+
 @case('killed by SIGKILL and started again with --deterministic')
 def killed(play: Play) -> str:
     flags = ('--deterministic', '--save_checkpoints_steps=10')

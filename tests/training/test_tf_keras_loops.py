@@ -1,5 +1,7 @@
 """The parts of keras_fit and custom_loop, on two replicas of one process."""
 
+import dataclasses
+import itertools
 from unittest import mock
 
 import numpy as np
@@ -7,12 +9,14 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer import jobs
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exporters, keras_evaluator
 from estimator_trainer.jobs import optimizers, schedules
-from estimator_trainer.training import custom_loop, keras_fit, keras_training, reports
+from estimator_trainer.training import custom_loop, keras_fit, keras_training, reports, what_failed
 from tests import fakes
 
 v1 = tf.compat.v1
+XLA_TOLERANCE = 1e-5  # of losses relative, of weights absolute, after two steps
 PARAMS = dict(
     jobs.load('mnist').params,
     optimizer='momentum',
@@ -40,19 +44,32 @@ def finite(count=21):
     return lambda context=None: tf.data.Dataset.from_tensor_slices(examples(count)).batch(8)
 
 
-def trained(strategy, way):
-    """(losses, weights) after one pass over `finite()` with the replicas of a strategy."""
-    job = jobs.load('mnist')
+def whole(context=None):
+    """Endless batches of 8."""
+    return tf.data.Dataset.from_tensor_slices(examples(32)).batch(8, drop_remainder=True).repeat()
+
+
+def refusal(strategy, *given):
+    """What a training is refused with."""
+    with pytest.raises(Exception) as raised:  # AutoGraph wraps what is raised within a tf.function
+        trained(strategy, *given)
+    error = raised.value
+    return str(error if isinstance(error, UsageError) else what_failed.in_traced_code(error, UsageError))
+
+
+def trained(strategy, way, xla=False, data=finite(), job=None):
+    """(losses, weights) after two steps with the replicas of a strategy; `finite` then ends."""
+    job = job or jobs.load('mnist')
     with strategy.scope():
         model = job.make_model(PARAMS)
         optimizer = job.parts.make_optimizer(PARAMS)
-    batches = strategy.distribute_datasets_from_function(finite())
+    batches = strategy.distribute_datasets_from_function(data)
     if way.startswith('keras_fit'):
         with strategy.scope():
-            fitted = keras_fit.GlobalLossModel(model, job.parts, PARAMS)
+            fitted = keras_fit.GlobalLossModel(model, job.parts, PARAMS, xla)
             fitted.compile(optimizer=optimizer)
         if way.endswith('several'):
-            steps = mock.Mock(step=0, next_due=lambda step, alone: 2)
+            steps = mock.Mock(step=0, next_due=lambda step, alone: 1 if data is whole else 2)  # of two calls
             fitted.take_several(fakes.Setup(loop=steps, waits=reports.Waits()), strategy)
         losses = []
         heard = tf.keras.callbacks.LambdaCallback(
@@ -60,13 +77,13 @@ def trained(strategy, way):
         )
         fitted.fit(keras_fit.ResumableDataset(batches), steps_per_epoch=2, verbose=0, callbacks=[heard])
     else:
-        steps = custom_loop.ModelSteps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec)
+        steps = custom_loop.ModelSteps(strategy, model, optimizer, job.parts, PARAMS, batches.element_spec, xla)
         if way == 'dataset':
-            losses = [steps.one(batch).numpy() for batch in batches]
+            losses = [steps.one(batch).numpy() for batch in itertools.islice(batches, 2)]
         else:
             take = keras_training.call_of_steps(strategy, steps.replica_step)
-            losses, _, ended = take(iter(batches), tf.constant(5), float('inf'))
-            assert ended
+            losses, _, ended = take(iter(batches), tf.constant(2 if data is whole else 5), float('inf'))
+            assert ended == (data is not whole)
     return np.array(losses), [weight.numpy() for weight in model.trainable_weights]
 
 
@@ -93,6 +110,49 @@ def test_a_short_last_batch_on_two_replicas(way, expected, two):
     assert losses == pytest.approx(expected[0], rel=1e-5)
     for one, two in zip(weights, expected[1], strict=True):
         np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+@pytest.mark.parametrize('way', ['dataset', 'several', 'keras_fit', 'keras_fit several'])
+def test_xla_computes_the_same_up_to_rounding(way, two):
+    plain, compiled = (trained(two, way, xla, whole) for xla in (False, True))
+    np.testing.assert_allclose(compiled[0], plain[0], rtol=XLA_TOLERANCE)
+    for one, other in zip(compiled[1], plain[1], strict=True):
+        np.testing.assert_allclose(one, other, atol=XLA_TOLERANCE)
+
+
+def test_xla_takes_a_short_batch_of_one_replica_and_refuses_it_of_two(two):
+    alone = tf.distribute.get_strategy()
+    plain, compiled = (trained(alone, 'several', xla) for xla in (False, True))
+    np.testing.assert_allclose(compiled[0], plain[0], rtol=XLA_TOLERANCE)
+    assert 'drop_remainder=True' in refusal(two, 'several', True)
+
+
+def test_xla_refuses_a_step_that_draws_from_a_seed():
+    def make_model(params):
+        return tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dropout(0.5), tf.keras.layers.Dense(10)])
+
+    job = dataclasses.replace(jobs.load('mnist'), make_model=lambda params: built(make_model(params)))
+    job, alone = (
+        dataclasses.replace(job, parts=dataclasses.replace(job.parts, penalty=None)),
+        tf.distribute.get_strategy(),
+    )
+    assert '--xla: the step draws random numbers (RandomUniform' in refusal(alone, 'dataset', True, whole, job)
+
+
+def built(model):
+    """A model that takes the image of a batch of features."""
+    inputs = tf.keras.Input([28, 28, 1], name='image')
+    return tf.keras.Model({'image': inputs}, model(tf.cast(inputs, tf.float32)))
+
+
+def test_xla_says_which_operation_it_cannot_compile():
+    @tf.function(jit_compile=True)
+    def hashes(texts):
+        return tf.strings.to_hash_bucket_fast(texts, 10)
+
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        hashes(tf.constant(['a']))
+    assert what_failed.not_compiled(what_failed.text_of(raised.value)) == 'a batch with text'
 
 
 @pytest.mark.parametrize('name', ['sgd', 'momentum', 'adam'])

@@ -61,3 +61,22 @@ def test_what_a_text_means(text, meaning):
 def test_other_texts_speak_for_themselves(text):
     assert what_failed.meaning_of(text) == ''
     assert text in what_failed.described(ValueError(text))
+
+
+@pytest.mark.parametrize(
+    'text, part',
+    [
+        (
+            'Detected unsupported operations when trying to compile graph __inference_step_9[_XlaMustCompile=true] on '
+            "XLA_CPU_JIT: StringToNumber (No registered 'StringToNumber' OpKernel for XLA_CPU_JIT devices)",
+            'the operation StringToNumber',
+        ),
+        (
+            'Input 1 to node `while/Range` with op Range must be a compile-time constant.\n\nXLA compilation requires',
+            'the operation Range',
+        ),
+        ('Detected at node Cast', ''),
+    ],
+)
+def test_what_xla_cannot_compile(text, part):
+    assert what_failed.not_compiled(text) == part
