@@ -139,7 +139,7 @@ class RunFolder:
     def starts(self) -> list[dict[str, Any]]:
         """The starts of a supervisor, oldest first, as report.json describes them; [] without a supervisor."""
         files = (self.earlier_starts, self.report, self.status, self.training)
-        return run_starts.starts(*files, lives=self.holders.cluster)
+        return run_starts.starts(*files, lives=self.holders.cluster, lines=self.last_metrics)
 
     @property
     def attempts(self) -> list[dict[str, Any]]:
@@ -241,6 +241,10 @@ class RunFolder:
     def last_metrics(self) -> list[dict[str, Any]]:
         """The last lines of metrics.jsonl, oldest first: those in its last 64 KiB."""
         return metrics_log.tail(self.file(file_names.METRICS))
+
+    def reported_step(self, since: float) -> int | None:
+        """The last step in the lines that were written to metrics.jsonl at `since`, seconds since the epoch, or later."""
+        return metrics_log.last_step(self.last_metrics, since)
 
     @functools.cached_property
     def newest_metrics(self) -> dict[str, Any]:

@@ -11,12 +11,12 @@ killed, the start is what status.json said last: its `exit_code` is null, and th
 because of `lost`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import status_file
-from estimator_trainer.run_dir.protocol import objects, real
+from estimator_trainer.run_dir import metrics_log, status_file
+from estimator_trainer.run_dir.protocol import objects, real, whole
 
 KEY = 'earlier_starts'
 MOST, MOST_ATTEMPTS = 100, 20
@@ -32,14 +32,16 @@ def starts(
     status: Mapping[str, Any],
     training: Mapping[str, Any],
     lives: bool = False,
+    lines: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """The starts, oldest first, each with its number as `start`. Each argument is {} where its file is missing.
 
     Args:
         kept: earlier_starts.json.
+        lines: the last ones of metrics.jsonl.
         lives: the last start goes on: its `ended` and `secs` are None, and it has the attempts that have ended.
     """
-    entries = [*objects(kept.get(KEY)), *objects(report.get(KEY)), report, _by_status(status, training, lives)]
+    entries = [*objects(kept.get(KEY)), *objects(report.get(KEY)), report, _by_status(status, training, lives, lines)]
     by_time: dict[float, dict[str, Any]] = {}
     for entry in entries:
         began = real(entry.get('started'))
@@ -79,7 +81,9 @@ def chief_lives(attempt: Mapping[str, Any]) -> list[tuple[float, float]]:
     ]
 
 
-def _by_status(status: Mapping[str, Any], training: Mapping[str, Any], lives: bool) -> dict[str, Any]:
+def _by_status(
+    status: Mapping[str, Any], training: Mapping[str, Any], lives: bool, lines: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The start that status.json describes."""
     attempts, code = objects(status.get('attempts')), status.get('exit_code')
     code = code if type(code) is int else None
@@ -97,17 +101,23 @@ def _by_status(status: Mapping[str, Any], training: Mapping[str, Any], lives: bo
         return entry
     ended, number = status.get('time'), status.get('attempt')
     if number is not None and all(attempt.get('attempt') != number for attempt in attempts):
-        entry['attempts'] = [*attempts, _under_way(status, training)]
+        entry['attempts'] = [*attempts, _under_way(status, training, lines)]
     return {**entry, 'ended': ended, 'secs': _between(status.get('started'), ended)}
 
 
-def _under_way(status: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
+def _under_way(
+    status: Mapping[str, Any], training: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The attempt that status.json describes, as one that has ended."""
     tasks = [task for task in objects(status.get('tasks')) if task.get('state') != 'not started']
     secs = _between(status.get('attempt_started'), status.get('time'))
     generation = status.get('generation')
     last = training if generation and training.get('generation') == generation else status  # the chief's is newer
-    step, saved = last.get('step'), last.get('checkpoint_step')
+    step, saved = whole(last.get('step')), last.get('checkpoint_step')
+    began = real(status.get('attempt_started'))
+    reported = None if began is None else metrics_log.last_step(lines, began)
+    if reported is not None:  # the chief may have reported a step after it wrote its file last
+        step = max(step or 0, reported)
     return {
         'attempt': status.get('attempt'),
         'generation': generation,
@@ -124,7 +134,7 @@ def _under_way(status: Mapping[str, Any], training: Mapping[str, Any]) -> dict[s
         'ended_by': None,
         'checkpoint_before': status.get('checkpoint_before'),
         'checkpoint_step': saved,
-        'steps_lost': max(0, step - (saved or 0)) if type(step) is int else None,
+        'steps_lost': None if step is None else max(0, step - (saved or 0)),
         'tasks': [_task(str(task.get('name')), secs) for task in tasks],
         'decision': None,
         'delay_secs': None,

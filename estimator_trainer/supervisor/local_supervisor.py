@@ -191,7 +191,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             self._show(report_file.state(view, gang.follower.training))
 
     def _gang_ended(self, gang: Gang, outcome: GangOutcome) -> None:
-        addresses = _addresses(gang)
+        addresses, folder = _addresses(gang), self._opts.model_dir and RunFolder(self._opts.model_dir)
         attempt = restarts.Attempt(
             self._attempt['attempt'],
             self._attempt['generation'],
@@ -204,6 +204,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             self._attempt['checkpoint_before'],
             self._named_step(),
             (local_launcher.memory_kills() or 0) - (self._kills or 0),
+            folder.reported_step(self._attempt['attempt_started']) if folder else None,
         )
         self._attempts.append(attempt)
         self.checkpoint = attempt.checkpoint
@@ -257,7 +258,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         if self._opts.model_dir is None or self._report is None:
             return
         run = RunFolder(self._opts.model_dir)
-        starts = run_starts.starts(run.earlier_starts, run.report, run.status, run.training)
+        starts = run_starts.starts(run.earlier_starts, run.report, run.status, run.training, lines=run.last_metrics)
         self._earlier = run_starts.newest(starts)
         if self._earlier:
             file = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)

@@ -72,6 +72,7 @@ class Attempt:
     checkpoint_before: int | None = None  # step of the checkpoint that it began with
     checkpoint_named: int | None = None  # by the file `checkpoint`, after it
     oom_kills: int = 0  # of the kernel in our control group, meanwhile
+    reported: int | None = None  # the last step in metrics.jsonl, which may be newer than `training`
 
     @property
     def checkpoint(self) -> int | None:
@@ -85,8 +86,10 @@ class Attempt:
 
     @property
     def step(self) -> int | None:
-        """The last step that was seen to be done. None: no step was."""
-        return self.training.step if self.training else None
+        """The last step that was seen to be done, by whatever file says so. None: no step was."""
+        told = (task.error.step for task in self.outcome.ended if task.error)
+        known = (self.training.step if self.training else None, self.reported, *told)
+        return max((step for step in known if step is not None), default=None)
 
     @property
     def steps_lost(self) -> int | None:

@@ -184,6 +184,16 @@ def test_what_is_lost(training, before, checkpoint, lost):
     assert (attempt.checkpoint, attempt.steps_lost) == (checkpoint, lost)
 
 
+def test_steps_that_were_reported_after_the_last_look_are_lost_as_well():
+    """training.json is written every two seconds; metrics.jsonl and the error file of a task may be newer."""
+    attempt = dataclasses.replace(ATTEMPT, reported=600)
+    assert '100 steps are lost: step 600 was done' in wording.closing(attempt, 'logs', [])
+    assert dataclasses.replace(ATTEMPT, reported=520).steps_lost == 37
+    ended = TaskEnd('worker:0', 1, 3.4, error=TaskError('no', step=612))
+    outcome = dataclasses.replace(ATTEMPT.outcome, ended=(FIRST, ended))
+    assert dataclasses.replace(attempt, outcome=outcome).steps_lost == 112
+
+
 def test_the_report_says_all_that_is_known():
     done = dataclasses.replace(
         ATTEMPT, number=3, outcome=GangOutcome(GangEnd(GangEndKind.DONE), (TaskEnd('worker:0', 0, 8),), 8)
