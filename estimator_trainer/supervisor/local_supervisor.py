@@ -258,7 +258,9 @@ class LocalSupervisor(Supervisor[list[int]]):
         if self._opts.model_dir is None or self._report is None:
             return
         run = RunFolder(self._opts.model_dir)
-        starts = run_starts.starts(run.earlier_starts, run.report, run.status, run.training, lines=run.last_metrics)
+        starts = run_starts.starts(
+            run.earlier_starts, run.report, run.status, run.training, False, False, run.last_metrics, run.named_step
+        )
         self._earlier = run_starts.newest(starts)
         if self._earlier:
             file = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)

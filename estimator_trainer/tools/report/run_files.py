@@ -4,7 +4,6 @@ import collections
 import functools
 import math
 import os
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -59,14 +58,12 @@ class RunFiles(RunFolder):
 
     Attributes:
         name, address: as given.
-        read_at: `now`.
     """
 
     def __init__(self, model_dir: str, name: str = '', now: float | None = None, address: str = ''):
-        super().__init__(os.path.expanduser(model_dir))
+        super().__init__(os.path.expanduser(model_dir), now)
         self.address = address or self.path
         self.name = name or os.path.basename(self.path) or self.path
-        self.read_at = time.time() if now is None else now
 
     @functools.cached_property
     def event_starts(self) -> list[float]:
@@ -78,6 +75,7 @@ class RunFiles(RunFolder):
         """metrics.jsonl, or the events of a run without it."""
         begins = [began for attempt in self.attempts for began, _ in run_starts.chief_lives(attempt)]
         now = protocol.real(self.status.get('attempt_started'))
+        begins += [start['started'] for start in self.starts if start.get(run_starts.ALONE)]
         starts = {*begins, *self.event_starts, *([] if now is None else [now])}
         return self._log('', self.events() or self.events('train'), sorted(starts))
 
