@@ -182,11 +182,11 @@ class Watchdog:
             self._training_file = training_file.TrainingFile(model_dir, max_steps, generation)
             self._write_training_file()
 
-    def finish(self, state: str, why: str | None = None) -> None:
-        """Says in training.json that training is over."""
+    def finish(self, state: str, why: str | None = None, step: int | None = None) -> None:
+        """Says in training.json that training is over. `step`: where, if this process has trained none."""
         with self._lock:
             if self._training_file:
-                self._training_file.finish(state, why)
+                self._training_file.finish(state, why, step)
                 self._write_training_file()
 
     def end(self, end: ending.End) -> None:
@@ -276,7 +276,7 @@ class Watchdog:
             if end.code == exit_codes.STALLED:
                 ending.print_stacks()
             if exit_codes.was_stopped(end.code):
-                self.finish(training_file.STOPPED)
+                self.finish(training_file.STOPPED, step=self.checkpoint_step)
             self.end(end)
             self._leave(end.code)
 

@@ -114,7 +114,7 @@ def last_step(lines: Iterable[Mapping[str, Any]], since: float) -> int | None:
     """The greatest step among the lines of metrics.jsonl that were written at `since` or later, in seconds since the
     epoch. None: there is none."""
     written = ((line.get('step'), line.get('time')) for line in lines)
-    steps = (step for step, at in written if type(at) in (int, float) and at >= since)
+    steps = (step for step, at in written if isinstance(at, int | float) and at >= since)
     return max((step for step in steps if type(step) is int), default=None)
 
 

@@ -71,5 +71,5 @@ def run(plan: planning.Plan, began: float) -> int:
         return end.code
 
 
-def _refused(watchdog: watchdogs.Watchdog, error: Exception) -> None:
+def _refused(watchdog: watchdogs.Watchdog, error: BaseException) -> None:
     watchdog.ends_with(getattr(error, 'exit_code', exit_codes.USAGE), {'message': str(error)})
