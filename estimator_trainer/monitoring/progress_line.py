@@ -31,7 +31,7 @@ def head(text: str, state: str) -> LinePart:
 
 
 def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs: bool = True) -> list[LinePart]:
-    """Step, loss, speed and time left.
+    """Step, loss, speed and time left. The step and the speed are of one record, the newest.
 
     Args:
         training: step, max_steps, examples_per_sec and time, as in training.json or status.json.
@@ -40,9 +40,10 @@ def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs
         secs_left: of training; None: nobody knows.
         runs: whether the run trains now, or may: otherwise it has no speed.
     """
-    step, reported = _whole(training.get('step')), _whole(last.get('step'))
+    reported, newest = _whole(last.get('step')), training
+    step = _whole(training.get('step'))
     if reported is not None and (step is None or (reported > step and _is_news(last, training))):
-        step = reported
+        step, newest = reported, last
     if step is None:
         return []
     most = _whole(training.get('max_steps')) or 0
@@ -51,7 +52,7 @@ def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs
         parts.append(LinePart(f'({min(100, 100 * step // most)} %)', 5, _STEPS))
     if type(last.get('loss')) is float and reported is not None and reported <= step:
         parts.append(LinePart(f'loss {number(last["loss"])}', 6, _STEPS))
-    rate = _real(training.get('examples_per_sec'))
+    rate = _real(newest.get('examples_per_sec'))
     if runs and rate:
         parts.append(LinePart(f'{number(float(round(rate))) if rate >= 10 else number(rate)} examples/s', 1, _STEPS))
     if runs and secs_left is not None:

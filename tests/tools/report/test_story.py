@@ -38,6 +38,15 @@ def test_a_run_alone(tmp_path):
     ]
 
 
+def test_the_page_of_a_killed_run_has_one_last_step(tmp_path):
+    folder = model_dirs.alone(tmp_path / 'run')
+    model_dirs.write(folder / 'training.json', model_dirs.training('training', 85, 100, BEGAN + 11))
+    run = run_files.read(str(folder), now=NOW)
+    assert run.last_step == 100 and next(summary.tiles(run)).value == '100'
+    model_dirs.write(folder / 'training.json', model_dirs.training('training', 85, 100, BEGAN + 500))
+    assert run_files.read(str(folder), now=NOW).last_step == 85  # the lines are of a start before
+
+
 def test_a_cluster_with_kills(tmp_path):
     run = run_files.read(str(model_dirs.cluster(tmp_path / 'run')), now=NOW)
     line = timeline.timeline(run)
