@@ -73,12 +73,12 @@ def _real(value: Any) -> float | None:
     return value if type(value) in (int, float) else None
 
 
-def tasks(entries: Iterable[Any] | None, count: Any, start: Any = None) -> list[LinePart]:
-    """How many tasks are alive, what the others are, and how often all were restarted.
+def tasks(entries: Iterable[Any] | None, count: Any, start: Any = None, alone: Any = None) -> list[LinePart]:
+    """How many tasks are alive, what the others are, how often all were restarted, and how often single ones.
 
     Args:
         entries: `tasks` of status.json; None: that is not known.
-        count, start: `restarts` and `start` of it.
+        count, start, alone: `restarts`, `start` and `task_restarts` of it.
     """
     parts = []
     if entries is not None:
@@ -94,18 +94,21 @@ def tasks(entries: Iterable[Any] | None, count: Any, start: Any = None) -> list[
     if type(start) is int and start > 1:
         parts.append(LinePart(f'start {start}', 1, _TASKS))
     if type(count) is int:
-        parts.append(restarts(count))
+        parts += restarts(count, alone if type(alone) is int else 0)
     return parts
 
 
-def ended(starts: int, count: int) -> list[LinePart]:
-    """How often a run that has ended was started, and how often all of its tasks were restarted."""
+def ended(starts: int, count: int, alone: int = 0) -> list[LinePart]:
+    """How often a run that has ended was started, how often all of its tasks were restarted, and single ones."""
     parts = [LinePart(f'{starts} starts', 1, _TASKS)] if starts > 1 else []
-    return [*parts, restarts(count)] if count or starts > 1 else []
+    return [*parts, *restarts(count, alone)] if count or alone or starts > 1 else []
 
 
-def restarts(count: int) -> LinePart:
-    return LinePart(f'{count} {"restart" if count == 1 else "restarts"}', 4 if count else 0, _TASKS)
+def restarts(count: int, alone: int = 0) -> list[LinePart]:
+    """Restarts of all tasks, and of single ones if there were any."""
+    parts = [LinePart(f'{count} {"restart" if count == 1 else "restarts"}', 4 if count else 0, _TASKS)]
+    of_single = 'restart of a single task' if alone == 1 else 'restarts of single tasks'
+    return [*parts, *([LinePart(f'{alone} {of_single}', 3, _TASKS)] if alone else [])]
 
 
 def cluster_line(status: Mapping, last: Mapping) -> list[LinePart]:
@@ -122,7 +125,9 @@ def cluster_line(status: Mapping, last: Mapping) -> list[LinePart]:
     return [
         head(states.DOING[state], state),
         *(steps(status, last, status['secs_left'], runs=trains) if status['step'] is not None else ()),
-        *tasks(None if waits else status['tasks'], status['restarts'], status.get('start')),
+        *tasks(
+            None if waits else status['tasks'], *(status.get(name) for name in ('restarts', 'start', 'task_restarts'))
+        ),
     ]
 
 

@@ -8,7 +8,8 @@ report.json. Those of a trainer alone are in earlier_starts.json from their begi
       alone           the name of its task, such as 'trainer'
       under_way       until its end is recorded, and then null: pid, checkpoint_before
       attempts        [] until its end is recorded; then one, which has the one task
-      restarts        null
+      restarts, task_restarts
+                      null
 
 The newest MOST starts are kept, and of each of them the last MOST_ATTEMPTS attempts. If the supervisor of a start was
 killed, the start is what status.json said last: its `exit_code` is null, and the attempt that was under way has ended
@@ -80,7 +81,7 @@ def newest(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def begun(task: str, number: int, began: float, pid: int, checkpoint: int | None) -> dict[str, Any]:
     """The start of a trainer alone that goes on from the checkpoint of a step; None: from the beginning."""
-    unknown = dict.fromkeys(('exit_code', 'meaning', 'ended', 'secs', 'restarts'))
+    unknown = dict.fromkeys(('exit_code', 'meaning', 'ended', 'secs', 'restarts', 'task_restarts'))
     under_way = {'pid': pid, 'checkpoint_before': checkpoint}
     return {**unknown, 'start': number, ALONE: task, 'started': began, 'attempts': [], UNDER_WAY: under_way}
 
@@ -150,6 +151,15 @@ def _vanished(
     return ended(entry, at, None, {}, max(steps, default=None), checkpoint, own)
 
 
+def task_restarts(start: Mapping[str, Any]) -> int:
+    """How often single tasks were restarted while the others went on. Reports of old have no number of it."""
+    known = whole(start.get('task_restarts'))
+    if known is not None:
+        return known
+    tasks = (task for attempt in objects(start.get('attempts')) for task in objects(attempt.get('tasks')))
+    return sum((whole(task.get('life')) or 1) > 1 for task in tasks)
+
+
 def chief_lives(attempt: Mapping[str, Any]) -> list[tuple[float, float]]:
     """When the chief of an attempt began and ended, in each of its lives, in seconds since the epoch. The last one ends
     with the attempt. [] where the time of the attempt is not known."""
@@ -185,6 +195,7 @@ def _by_status(
         'ended': None,
         'secs': None,
         'restarts': status.get('restarts'),
+        'task_restarts': status.get('task_restarts'),
         'attempts': attempts,
     }
     if lives:

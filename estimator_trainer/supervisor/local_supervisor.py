@@ -184,6 +184,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._known = {
             **self._attempt,
             **report_file.training_fields(gang.follower.training, self.checkpoint),
+            'task_restarts': self._budgets.made,
             'secs_left': None if ended else gang.follower.secs_left,
             'tasks': report_file.task_fields(view, _addresses(gang)),
         }
@@ -263,8 +264,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         )
         self._earlier = run_starts.newest(starts)
         if self._earlier:
-            file = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)
-            file.write({run_starts.KEY: self._earlier})
+            report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say).write({run_starts.KEY: self._earlier})
         with contextlib.suppress(OSError):
             removal.file(self._report, removal.Named(re.escape(file_names.REPORT)))
 
@@ -292,7 +292,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         knows = self._opts.model_dir and not self.is_program
         left = wording.on_disk(self.checkpoint) if stopped and knows else ''
         report = protocol.path_for_user(self._report, os.environ) if self._report else None
-        self._say(wording.end(code, secs, len(self._attempts) - 1, report, left))
+        self._say(wording.end(code, secs, document['restarts'], report, left, document['task_restarts']))
         return code
 
 

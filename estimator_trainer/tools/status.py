@@ -163,11 +163,11 @@ def line(run: RunFolder, name: str, now: float, width: int | None = None) -> str
     parts = progress_line.steps(run.training, last, secs_left(run, now) if alive else None, runs=alive)
     if run.status and (alive or verdict.kind == LOST):
         tasks = run.status.get('tasks') if run.holders.cluster else None
-        parts += progress_line.tasks(tasks, run.status.get('restarts'), run.status.get('start'))
+        parts += progress_line.tasks(tasks, *(run.status.get(name) for name in ('restarts', 'start', 'task_restarts')))
     starts = [] if alive else run_starts.starts({}, run.report, {}, {})
     secs, restarts = (sum(real(start.get(field)) or 0 for start in starts) for field in ('secs', 'restarts'))
     if starts:
-        parts += progress_line.ended(starts[-1]['start'], int(restarts))
+        parts += progress_line.ended(starts[-1]['start'], int(restarts), sum(map(run_starts.task_restarts, starts)))
     facts = _waits(_lines_now(run)) if alive else []
     checkpoint = whole(run.training.get('checkpoint_step'))
     if checkpoint is not None and verdict.kind not in (DONE, PRUNED):

@@ -187,7 +187,7 @@ def test_an_evaluator_is_restarted_alone(cluster):
         """
     ).finish()
     assert run.code == 0, run.err
-    assert len(run.report['attempts']) == 1
+    assert (len(run.report['attempts']), run.report['task_restarts'], run.status['task_restarts']) == (1, 1, 1)
     logs = run.folder / 'model' / 'logs' / 'attempt-1'
     first, second = ((logs / f'evaluator-0{life}.err').read_text() for life in ('', '.2'))
     assert first.replace('life 1', 'life 2') == second  # the same address

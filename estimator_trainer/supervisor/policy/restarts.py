@@ -210,11 +210,15 @@ class History:
 
 
 class TaskRestartBudgets:
-    """Restarts of single tasks while the others go on. Each task has a budget of its own."""
+    """Restarts of single tasks while the others go on. Each task has a budget of its own.
+
+    Attributes:
+      made: how many restarts there have been, of all tasks together. Whoever starts a task again counts it.
+    """
 
     def __init__(self, rules: Rules, rng: random.Random):
         self._rules, self._rng = rules, rng
-        self.max_restarts = rules.max_restarts
+        self.max_restarts, self.made = rules.max_restarts, 0
         self._made: dict[str, list[float]] = {}  # the times of the restarts of each task
 
     def decide(self, name: str, code: int, now: float) -> Decision:

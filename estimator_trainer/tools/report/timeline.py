@@ -131,8 +131,9 @@ def _tell_end_of_start(start: Mapping, name: str, story: Story) -> bool:
     ended, code = real(start.get('ended')), start.get('exit_code')
     if ended is None or type(code) is not int:
         return False
-    restarts = start.get('restarts') or 0
-    often = f' and {restarts} restart{"s" if restarts > 1 else ""} of all tasks' if restarts else ''
+    restarts, alone = start.get('restarts') or 0, run_starts.task_restarts(start)
+    counts = ((restarts, 'all tasks'), (alone, 'a single task' if alone == 1 else 'single tasks'))
+    often = ''.join(f' and {count} restart{"s" if count > 1 else ""} of {of}' for count, of in counts if count)
     took = duration(real(start.get('secs')) or 0)
     text = f'{name} ended after {took}{often}: {exit_codes.describe(code).partition(";")[0]} (exit code {code}).'
     story.tell(ended, text, code != exit_codes.OK and not exit_codes.was_stopped(code))

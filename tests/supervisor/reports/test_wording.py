@@ -230,6 +230,14 @@ def test_the_report_says_all_that_is_known():
     assert (second['why'], second['cause'], second['decision']) == ('done', None, None)
 
 
+def test_restarts_of_single_tasks_are_counted():
+    ended = (TaskEnd('worker:1', -9, 3), TaskEnd('worker:1', 1, 5, life=2), TaskEnd('worker:1', 0, 8, life=3))
+    attempt = dataclasses.replace(ATTEMPT, outcome=GangOutcome(GangEnd(GangEndKind.DONE), ended, 8))
+    told = report_file.document(0, 1000.0, 1020.5, [(attempt, None)])
+    assert (told['restarts'], told['task_restarts']) == (0, 2)
+    assert wording.end(0, 9, 0, None, alone=2) == 'end: exit code 0 after 9.0 s, 2 restart(s) of single tasks'
+
+
 def test_the_report_says_what_ended_the_training():
     training = TrainingStatus.parse({'state': 'ended', 'why': 'end_of_data', 'step': 47, 'max_steps': 188})
     attempt = dataclasses.replace(ATTEMPT, training=training)
