@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 
@@ -27,7 +28,7 @@ def main(argv: Sequence[str], url: str = '') -> int:
         argv: the name of the program and the flags; or the flags alone.
         url: of the store of a run whose model_dir is a scratch folder.
     """
-    argv = _with_program(argv)
+    argv, began = _with_program(argv), time.time()
     log.set_up()
     task = 'trainer'
     try:
@@ -49,7 +50,7 @@ def main(argv: Sequence[str], url: str = '') -> int:
             _log.info('%s', line)
         securing.connect(plan)
         with task_monitors.monitored(config, task, plan.is_chief, plan.writes_page) as ends:
-            return ends(task_process.run(plan))
+            return ends(task_process.run(plan, began))
     except trainer_config.HelpRequested as help_requested:
         print(help_requested)
         return exit_codes.OK

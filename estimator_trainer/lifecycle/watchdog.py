@@ -20,6 +20,7 @@ from estimator_trainer.lifecycle.end_policy import CLOSING, SERVING, Bounds
 from estimator_trainer.lifecycle.peers import AwakeClock, PeerWatch, SilentPeer
 from estimator_trainer.lifecycle.signal_inbox import SIGNALS, SignalInbox
 from estimator_trainer.run_dir import protocol, training_file
+from estimator_trainer.run_dir.own_start import OwnStart
 from estimator_trainer.this_process import forks
 
 __all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Watchdog']
@@ -36,6 +37,7 @@ class Watchdog:
         clock: () -> seconds; by default those in which this process could run (AwakeClock).
         leave: ends the process with an exit code.
         companion_has_ended: of a secured task.
+        own_start: of a chief without a supervisor; else one that records nothing.
     """
 
     def __init__(
@@ -46,10 +48,11 @@ class Watchdog:
         clock: Callable[[], float] | None = None,
         leave: Callable[[int], object] = ending.leave_now,
         companion_has_ended: Callable[[], bool] = lambda: False,
+        own_start: OwnStart = OwnStart(None),
     ):
         self._task, self._bounds, self._environ = task, bounds, environ
         self._clock: Callable[[], float] = clock or AwakeClock()
-        self._leave, self._companion_has_ended = leave, companion_has_ended
+        self._leave, self._companion_has_ended, self._own_start = leave, companion_has_ended, own_start
         self._lock = threading.RLock()  # guards the state, the peers and the training file
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
         self._state = end_policy.TaskState(training_file.STARTING, since=self._clock())
@@ -59,9 +62,8 @@ class Watchdog:
         self._examples_per_sec: float | None = None
         self._waits: Callable[[], dict] = dict
         self._prepared: int | None = None
-        self._written_at = float('-inf')
         self._profile: Callable[[], object] | None = None
-        self._asked_to_profile = False
+        self._asked_to_profile, self._written_at = False, float('-inf')
         self._when_told_to_stop: list[Callable[[], object]] = [child_processes.break_pools]
 
     def __enter__(self) -> 'Watchdog':
@@ -129,6 +131,7 @@ class Watchdog:
     def resumes_at(self, step: int) -> None:
         """Training will go on from the checkpoint of this step; 0: there is none."""
         self._note(checkpoint_step=step or None, nothing_saved=not step)
+        self._own_start.resumes_at(step)
 
     def trains_from(self, step: int) -> None:
         """Training begins, or goes on, after this step."""
@@ -174,15 +177,16 @@ class Watchdog:
     def write_training_file(self, model_dir: str, max_steps: int | None) -> None:
         """Writes training.json from now on. Only the chief does. `max_steps`: None while it is not known."""
         with self._lock:
+            self._own_start.begin()
             generation = self._environ.get(protocol.GENERATION, '')
             self._training_file = training_file.TrainingFile(model_dir, max_steps, generation)
             self._write_training_file()
 
-    def finish(self, state: str, why: str | None = None) -> None:
-        """Says in training.json that training is over."""
+    def finish(self, state: str, why: str | None = None, step: int | None = None) -> None:
+        """Says in training.json that training is over. `step`: where, if this process has trained none."""
         with self._lock:
             if self._training_file:
-                self._training_file.finish(state, why)
+                self._training_file.finish(state, why, step)
                 self._write_training_file()
 
     def end(self, end: ending.End) -> None:
@@ -195,6 +199,11 @@ class Watchdog:
             if self._training_file:
                 self._training_file.exits(end.recorded())
                 ending.within(ending.READER_SECS, self._training_file.write, *self._training())
+            self.ends_with(end.code, end.recorded())
+
+    def ends_with(self, code: int, said: Mapping[str, Any]) -> None:
+        """Records the end of a start that has no supervisor. `said`: message and traceback, {} where all is done."""
+        ending.within(ending.READER_SECS, self._own_start.ends, code, said, self.step, self.checkpoint_step)
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
         """A context for code that takes our signal handlers away."""
@@ -267,7 +276,7 @@ class Watchdog:
             if end.code == exit_codes.STALLED:
                 ending.print_stacks()
             if exit_codes.was_stopped(end.code):
-                self.finish(training_file.STOPPED)
+                self.finish(training_file.STOPPED, step=self.checkpoint_step)
             self.end(end)
             self._leave(end.code)
 

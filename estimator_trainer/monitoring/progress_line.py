@@ -31,7 +31,7 @@ def head(text: str, state: str) -> LinePart:
 
 
 def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs: bool = True) -> list[LinePart]:
-    """Step, loss, speed and time left.
+    """Step, loss, speed and time left. The step and the speed are of one record, the newest.
 
     Args:
         training: step, max_steps, examples_per_sec and time, as in training.json or status.json.
@@ -40,9 +40,10 @@ def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs
         secs_left: of training; None: nobody knows.
         runs: whether the run trains now, or may: otherwise it has no speed.
     """
-    step, reported = _whole(training.get('step')), _whole(last.get('step'))
+    reported, newest = _whole(last.get('step')), training
+    step = _whole(training.get('step'))
     if reported is not None and (step is None or (reported > step and _is_news(last, training))):
-        step = reported
+        step, newest = reported, last
     if step is None:
         return []
     most = _whole(training.get('max_steps')) or 0
@@ -51,7 +52,7 @@ def steps(training: Mapping, last: Mapping, secs_left: float | None = None, runs
         parts.append(LinePart(f'({min(100, 100 * step // most)} %)', 5, _STEPS))
     if type(last.get('loss')) is float and reported is not None and reported <= step:
         parts.append(LinePart(f'loss {number(last["loss"])}', 6, _STEPS))
-    rate = _real(training.get('examples_per_sec'))
+    rate = _real(newest.get('examples_per_sec'))
     if runs and rate:
         parts.append(LinePart(f'{number(float(round(rate))) if rate >= 10 else number(rate)} examples/s', 1, _STEPS))
     if runs and secs_left is not None:
@@ -72,12 +73,12 @@ def _real(value: Any) -> float | None:
     return value if type(value) in (int, float) else None
 
 
-def tasks(entries: Iterable[Any] | None, count: Any, start: Any = None) -> list[LinePart]:
-    """How many tasks are alive, what the others are, and how often all were restarted.
+def tasks(entries: Iterable[Any] | None, count: Any, start: Any = None, alone: Any = None) -> list[LinePart]:
+    """How many tasks are alive, what the others are, how often all were restarted, and how often single ones.
 
     Args:
         entries: `tasks` of status.json; None: that is not known.
-        count, start: `restarts` and `start` of it.
+        count, start, alone: `restarts`, `start` and `task_restarts` of it.
     """
     parts = []
     if entries is not None:
@@ -93,18 +94,21 @@ def tasks(entries: Iterable[Any] | None, count: Any, start: Any = None) -> list[
     if type(start) is int and start > 1:
         parts.append(LinePart(f'start {start}', 1, _TASKS))
     if type(count) is int:
-        parts.append(restarts(count))
+        parts += restarts(count, alone if type(alone) is int else 0)
     return parts
 
 
-def ended(starts: int, count: int) -> list[LinePart]:
-    """How often a run that has ended was started, and how often all of its tasks were restarted."""
+def ended(starts: int, count: int, alone: int = 0) -> list[LinePart]:
+    """How often a run that has ended was started, how often all of its tasks were restarted, and single ones."""
     parts = [LinePart(f'{starts} starts', 1, _TASKS)] if starts > 1 else []
-    return [*parts, restarts(count)] if count or starts > 1 else []
+    return [*parts, *restarts(count, alone)] if count or alone or starts > 1 else []
 
 
-def restarts(count: int) -> LinePart:
-    return LinePart(f'{count} {"restart" if count == 1 else "restarts"}', 4 if count else 0, _TASKS)
+def restarts(count: int, alone: int = 0) -> list[LinePart]:
+    """Restarts of all tasks, and of single ones if there were any."""
+    parts = [LinePart(f'{count} {"restart" if count == 1 else "restarts"}', 4 if count else 0, _TASKS)]
+    of_single = 'restart of a single task' if alone == 1 else 'restarts of single tasks'
+    return [*parts, *([LinePart(f'{alone} {of_single}', 3, _TASKS)] if alone else [])]
 
 
 def cluster_line(status: Mapping, last: Mapping) -> list[LinePart]:
@@ -121,7 +125,9 @@ def cluster_line(status: Mapping, last: Mapping) -> list[LinePart]:
     return [
         head(states.DOING[state], state),
         *(steps(status, last, status['secs_left'], runs=trains) if status['step'] is not None else ()),
-        *tasks(None if waits else status['tasks'], status['restarts'], status.get('start')),
+        *tasks(
+            None if waits else status['tasks'], *(status.get(name) for name in ('restarts', 'start', 'task_restarts'))
+        ),
     ]
 
 

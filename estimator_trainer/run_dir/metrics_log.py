@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
 from estimator_trainer.run_dir import files
@@ -108,6 +108,14 @@ def tail(path: str) -> list[dict[str, Any]]:
 def last(path: str) -> dict[str, Any]:
     """The last line of a file; {} where there is none, or the file cannot be read."""
     return next(_newest_first(path), {})
+
+
+def last_step(lines: Iterable[Mapping[str, Any]], since: float) -> int | None:
+    """The greatest step among the lines of metrics.jsonl that were written at `since` or later, in seconds since the
+    epoch. None: there is none."""
+    written = ((line.get('step'), line.get('time')) for line in lines)
+    steps = (step for step, at in written if isinstance(at, int | float) and at >= since)
+    return max((step for step in steps if type(step) is int), default=None)
 
 
 def _newest_first(path: str) -> Iterator[dict[str, Any]]:

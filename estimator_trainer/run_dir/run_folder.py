@@ -11,6 +11,7 @@ import contextlib
 import functools
 import glob
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,14 +38,17 @@ class RunFolder:
 
     Args:
         model_dir: a path of this machine. The folder need not be there.
+        now: when it is read, seconds since the epoch; None: by the clock.
 
     Attributes:
         path: the absolute path.
+        read_at: `now`.
         problems: a sentence for each file that is there and could not be read, of those that were asked for so far.
     """
 
-    def __init__(self, model_dir: str):
+    def __init__(self, model_dir: str, now: float | None = None):
         self.path = os.path.abspath(model_dir)
+        self.read_at = time.time() if now is None else now
         self.problems: list[str] = []
 
     def file(self, name: str) -> str:
@@ -132,14 +136,16 @@ class RunFolder:
 
     @functools.cached_property
     def earlier_starts(self) -> dict[str, Any]:
-        """earlier_starts.json: the starts of the supervisor before the last one, while there is no report.json."""
+        """earlier_starts.json: the starts of a trainer alone; those of a supervisor before its last one, while there
+        is no report.json."""
         return self.object(file_names.EARLIER_STARTS)
 
     @functools.cached_property
     def starts(self) -> list[dict[str, Any]]:
-        """The starts of a supervisor, oldest first, as report.json describes them; [] without a supervisor."""
+        """The starts of the run, oldest first, as report.json describes them; [] where nothing has recorded one."""
         files = (self.earlier_starts, self.report, self.status, self.training)
-        return run_starts.starts(*files, lives=self.holders.cluster)
+        alive = self.verdict(self.read_at).kind == run_verdict.ALIVE
+        return run_starts.starts(*files, self.holders.cluster, alive, self.last_metrics, self.named_step)
 
     @property
     def attempts(self) -> list[dict[str, Any]]:
@@ -241,6 +247,10 @@ class RunFolder:
     def last_metrics(self) -> list[dict[str, Any]]:
         """The last lines of metrics.jsonl, oldest first: those in its last 64 KiB."""
         return metrics_log.tail(self.file(file_names.METRICS))
+
+    def reported_step(self, since: float) -> int | None:
+        """The last step in metrics.jsonl, of the lines since a time in seconds since the epoch; None: there is none."""
+        return metrics_log.last_step(self.last_metrics, since)
 
     @functools.cached_property
     def newest_metrics(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@
     attempt           of this start, from 1
     generation        of the gang, as in training.json
     restarts          of the gang, since this start
+    task_restarts     of single tasks while the others went on, since this start
     checkpoint_before step of the checkpoint that this attempt began with
     step, max_steps, checkpoint_step, examples_per_sec
                       as in training.json

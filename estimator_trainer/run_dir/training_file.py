@@ -100,12 +100,13 @@ class TrainingFile:
             generation,
         )
         self._final: tuple[str, str | None] | None = None  # (state, why)
+        self._last: int | None = None  # the last step of a run that had nothing left to train
         self._exit: Mapping[str, Any] | None = None  # of a process that fails or is stopped
         self._beat = 0
 
-    def finish(self, state: str, why: str | None = None) -> None:
-        """Training has ended, or was stopped: the file keeps this state."""
-        self._final = state, why
+    def finish(self, state: str, why: str | None = None, step: int | None = None) -> None:
+        """Training has ended, or was stopped: the file keeps this state. `step`: where, if no step was trained now."""
+        self._final, self._last = (state, why), step
 
     def exits(self, recorded: Mapping[str, Any]) -> None:
         """The writer ends: the file keeps its code, message and traceback."""
@@ -133,7 +134,7 @@ class TrainingFile:
                     'state': state,
                     'why': why,
                     'exit': self._exit,
-                    'step': step,
+                    'step': self._last if step is None else step,
                     'max_steps': self._max_steps,
                     'checkpoint_step': checkpoint_step,
                     'examples_per_sec': examples_per_sec,

@@ -83,7 +83,10 @@ FILES = (
         'every attempt of every start of the run, how its tasks ended, and why; written at the end of a start',
     ),
     WrittenFile(
-        ('earlier_starts.json',), _CLUSTER, 'the starts before this one, for as long as there is no report.json'
+        ('earlier_starts.json',),
+        f'{_CLUSTER}; without it the chief',
+        'the starts before this one, for as long as there is no report.json; of a chief without a supervisor '
+        'each start, this one too: when it began, and how it ended',
     ),
     WrittenFile(
         ('report.html',),

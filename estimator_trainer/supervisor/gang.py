@@ -169,6 +169,7 @@ class Gang:
                 self._failures.append(restart.last_end)  # no task is left that it could join
                 self._judge([], now)
                 break
+            self._budgets.made += 1
             failed = self._spawn(restart.command, restart.life)
             if failed:
                 self._judge([failed], now)

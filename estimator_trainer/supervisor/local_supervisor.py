@@ -184,6 +184,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._known = {
             **self._attempt,
             **report_file.training_fields(gang.follower.training, self.checkpoint),
+            'task_restarts': self._budgets.made,
             'secs_left': None if ended else gang.follower.secs_left,
             'tasks': report_file.task_fields(view, _addresses(gang)),
         }
@@ -191,7 +192,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             self._show(report_file.state(view, gang.follower.training))
 
     def _gang_ended(self, gang: Gang, outcome: GangOutcome) -> None:
-        addresses = _addresses(gang)
+        addresses, folder = _addresses(gang), self._opts.model_dir and RunFolder(self._opts.model_dir)
         attempt = restarts.Attempt(
             self._attempt['attempt'],
             self._attempt['generation'],
@@ -204,6 +205,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             self._attempt['checkpoint_before'],
             self._named_step(),
             (local_launcher.memory_kills() or 0) - (self._kills or 0),
+            folder.reported_step(self._attempt['attempt_started']) if folder else None,
         )
         self._attempts.append(attempt)
         self.checkpoint = attempt.checkpoint
@@ -257,11 +259,12 @@ class LocalSupervisor(Supervisor[list[int]]):
         if self._opts.model_dir is None or self._report is None:
             return
         run = RunFolder(self._opts.model_dir)
-        starts = run_starts.starts(run.earlier_starts, run.report, run.status, run.training)
+        starts = run_starts.starts(
+            run.earlier_starts, run.report, run.status, run.training, False, False, run.last_metrics, run.named_step
+        )
         self._earlier = run_starts.newest(starts)
         if self._earlier:
-            file = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)
-            file.write({run_starts.KEY: self._earlier})
+            report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say).write({run_starts.KEY: self._earlier})
         with contextlib.suppress(OSError):
             removal.file(self._report, removal.Named(re.escape(file_names.REPORT)))
 
@@ -289,7 +292,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         knows = self._opts.model_dir and not self.is_program
         left = wording.on_disk(self.checkpoint) if stopped and knows else ''
         report = protocol.path_for_user(self._report, os.environ) if self._report else None
-        self._say(wording.end(code, secs, len(self._attempts) - 1, report, left))
+        self._say(wording.end(code, secs, document['restarts'], report, left, document['task_restarts']))
         return code
 
 

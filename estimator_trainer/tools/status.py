@@ -163,12 +163,12 @@ def line(run: RunFolder, name: str, now: float, width: int | None = None) -> str
     parts = progress_line.steps(run.training, last, secs_left(run, now) if alive else None, runs=alive)
     if run.status and (alive or verdict.kind == LOST):
         tasks = run.status.get('tasks') if run.holders.cluster else None
-        parts += progress_line.tasks(tasks, run.status.get('restarts'), run.status.get('start'))
+        parts += progress_line.tasks(tasks, *(run.status.get(name) for name in ('restarts', 'start', 'task_restarts')))
     starts = [] if alive else run_starts.starts({}, run.report, {}, {})
     secs, restarts = (sum(real(start.get(field)) or 0 for start in starts) for field in ('secs', 'restarts'))
     if starts:
-        parts += progress_line.ended(starts[-1]['start'], int(restarts))
-    facts = _waits(run.last_metrics[-_MOST_LINES:]) if alive else []
+        parts += progress_line.ended(starts[-1]['start'], int(restarts), sum(map(run_starts.task_restarts, starts)))
+    facts = _waits(_lines_now(run)) if alive else []
     checkpoint = whole(run.training.get('checkpoint_step'))
     if checkpoint is not None and verdict.kind not in (DONE, PRUNED):
         facts.append(f'checkpoint at step {checkpoint:,}')
@@ -189,7 +189,7 @@ def secs_left(run: RunFolder, now: float) -> float | None:
     measured, most = real(run.status.get('secs_left')), whole(run.training.get('max_steps'))
     if run.holders.cluster and measured is not None:
         return measured
-    lines = [line for line in run.last_metrics[-_MOST_LINES:] if _has_step_and_time(line)]
+    lines = [line for line in _lines_now(run) if _has_step_and_time(line)]
     if run.training.get('state') != training_file.TRAINING or most is None or len(lines) < 2:
         return None
     steps, secs = lines[-1]['step'] - lines[0]['step'], lines[-1]['time'] - lines[0]['time']
@@ -197,6 +197,13 @@ def secs_left(run: RunFolder, now: float) -> float | None:
     if steps <= 0 or secs <= 0 or since > 60 + 10 * secs:
         return None
     return max(0.0, (most - lines[-1]['step']) * secs / steps - since)
+
+
+def _lines_now(run: RunFolder) -> list[dict[str, Any]]:
+    """The last lines of metrics.jsonl that the processes which run now have written."""
+    own = run.starts[-1]['started'] if run.starts else None
+    began = real(run.status.get('attempt_started') if run.holders.cluster else own) or 0.0
+    return [line for line in run.last_metrics[-_MOST_LINES:] if (real(line.get('time')) or 0.0) >= began]
 
 
 def _waits(lines: Sequence[Mapping[str, Any]]) -> list[str]:

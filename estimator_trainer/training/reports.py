@@ -41,9 +41,10 @@ class Reports:
         self._loss: float | None = None  # of the last step
 
     def start(self, step: int) -> None:
-        """Training begins, or goes on, after this step."""
-        self._first = step
-        self._reported = [(step, self._clock())]  # the last two reports: step and time
+        """Training begins, or goes on, after this step. The speed is measured from the end of the first call, which
+        waits for graphs to be built and for the input to fill its buffers."""
+        self._first, self._shown = step, step
+        self._reported: list[tuple[int, float]] = []  # the last two reports: step and time
         if log.wants_bar(self._config.progress):
             self._bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
 
@@ -61,7 +62,7 @@ class Reports:
         first, counts, last = self._first, [before, *steps], steps[-1]
         if self._setup.plan.asynchronous:
             first, counts = 0, list(range(batches - len(losses), batches + 1))
-        self._loss = losses[-1]
+        self._loss, self._reported = losses[-1], self._reported or [(last, self._clock())]
         if self._bar is not None:
             self._bar.update(counts[-1] - counts[0])
         due = in_call([count - first for count in counts], self._config.log_every_steps)
@@ -81,7 +82,7 @@ class Reports:
 
     def finish(self, step: int) -> None:
         """Training is over; reports what has not been reported."""
-        if step > self._reported[-1][0] and self._loss is not None:
+        if step > self._shown and self._loss is not None:
             self._write([(step, float(self._loss))], is_over=True)
         if self._bar is not None:
             self._bar.close()
@@ -114,10 +115,10 @@ class Reports:
             self._metrics.write('train', at, {'loss': loss, **known, **self._setup.counts()})
             for rate in known.values():
                 self._training.write_rate(at, rate)
-        self._reported = [self._reported[-1], (step, now)]
+        self._reported, self._shown = [self._reported[-1], (step, now)], step
 
     def _steps_per_sec(self, step: int, now: float) -> float | None:
-        """Since the last report, or the one before. None: there has been a single step, which tells nothing."""
+        """Since the last report, or the one before. None: there has been a single step or call, which tells nothing."""
         for then, at in reversed(self._reported):
             if step - then > 1:
                 return (step - then) / max(now - at, 1e-9)

@@ -151,15 +151,15 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
         _part(plan, watchdog, evaluation, compared)
 
     # 9. Say what was reached, to the evaluator, the supervisor and the user.
-    if plan.trains and watchdog.stopped_by:
-        watchdog.finish(training_file.STOPPED)
     step, why = checkpoints.last_step(model_dir), None
+    if plan.trains and watchdog.stopped_by:
+        watchdog.finish(training_file.STOPPED, step=step)
     if plan.in_sync and not plan.is_chief:  # of a store's checkpoints a worker has the one of the start
         step = max(step, watchdog.step or 0)
     if plan.trains:
         why = loop.why or training_file.MAX_STEPS  # Estimator itself trains nothing if that is reached already
         if not watchdog.stopped_by:
-            watchdog.finish(training_file.ENDED, why)
+            watchdog.finish(training_file.ENDED, why, step)
             if plan.is_chief:
                 messages.say_why_early(why, step, params, loop.batches)
                 if why in (training_file.MAX_STEPS, training_file.MAX_SECS):

@@ -7,6 +7,7 @@ from estimator_trainer import exit_codes, jobs
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import ownership
+from estimator_trainer.run_dir.own_start import OwnStart
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.secure import entering
 from estimator_trainer.this_process import forks
@@ -16,8 +17,11 @@ from estimator_trainer.training import what_failed
 _log = logging.getLogger('estimator_trainer')
 
 
-def run(plan: planning.Plan) -> int:
+def run(plan: planning.Plan, began: float) -> int:
     """Does this task's part of a run.
+
+    Args:
+        began: when this process began, seconds since the epoch.
 
     Returns:
         Its exit code. Whatever the task fails with, its record says why.
@@ -28,8 +32,10 @@ def run(plan: planning.Plan) -> int:
     config = plan.config
     bounds = watchdogs.Bounds(config.step_timeout_secs, config.grace_secs)
     ended = entering.state.companion_has_ended if entering.state else lambda: False
+    task, supervised = str(plan.task or 'trainer'), RunFolder(config.model_dir).holders.cluster
+    own_start = OwnStart(config.model_dir if plan.is_chief and not supervised else None, task, began)
     claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
-    with claim, watchdogs.Watchdog(str(plan.task or 'trainer'), bounds, companion_has_ended=ended) as watchdog:
+    with claim, watchdogs.Watchdog(task, bounds, companion_has_ended=ended, own_start=own_start) as watchdog:
         try:
             from estimator_trainer import compat
 
@@ -45,7 +51,8 @@ def run(plan: planning.Plan) -> int:
             log_lines.show(config.job)
             with forks.parent_only():
                 end = run_task(plan, watchdog, compat.versions())
-        except (UsageError, jobs.JobError, ownership.TakenElsewhere):
+        except (UsageError, jobs.JobError, ownership.TakenElsewhere) as error:
+            _refused(watchdog, error)
             raise
         except BaseException as error:  # SystemExit too: a task that ends says why
             from estimator_trainer.compat import lacks
@@ -54,9 +61,15 @@ def run(plan: planning.Plan) -> int:
             lacking = lacks.refusal(error)
             refused = UsageError(lacking) if lacking else what_failed.in_traced_code(error, UsageError)
             if refused:
+                _refused(watchdog, refused)
                 raise refused from None
             end = failures.explain(error, plan, watchdog)
         if end is None:
+            watchdog.ends_with(exit_codes.OK, {})
             return exit_codes.OK
         watchdog.end(end)
         return end.code
+
+
+def _refused(watchdog: watchdogs.Watchdog, error: BaseException) -> None:
+    watchdog.ends_with(getattr(error, 'exit_code', exit_codes.USAGE), {'message': str(error)})

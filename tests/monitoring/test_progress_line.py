@@ -69,3 +69,14 @@ def test_what_is_told(changes, line):
 def test_a_report_may_be_newer_than_the_board(time, begins):
     line = progress_line.joined(progress_line.cluster_line(STATUS, {**LAST, 'step': 12_300, 'time': time}))
     assert line.startswith(begins)
+
+
+def test_step_and_speed_are_of_one_record():
+    """training.json is up to two seconds old; after a kill the speed is that of the last line of metrics.jsonl."""
+    ahead = {**LAST, 'step': 12_300, 'time': 1001.0, 'examples_per_sec': 40_379.3}
+    said = progress_line.joined(progress_line.steps(STATUS, ahead))
+    assert said == 'step 12,300 of 40,000 (30 %), loss 0.1871, 40,379 examples/s'
+    del ahead['examples_per_sec']  # the first report of a start has measured none
+    assert 'examples/s' not in progress_line.joined(progress_line.steps(STATUS, ahead))
+    behind = {**LAST, 'examples_per_sec': 1199.0}
+    assert '4,480 examples/s' in progress_line.joined(progress_line.steps(STATUS, behind))

@@ -60,6 +60,12 @@ def test_the_chief_knows_more_than_the_status():
     assert found['attempts'][1]['step'] == 30
 
 
+def test_the_reports_may_be_newer_than_the_file_of_the_chief():
+    lines = [{'step': 90, 'time': 34.0}, {'step': 50, 'time': 40.0}, {'step': 'x', 'time': 41.0}, {'step': 95}]
+    (found,) = run_starts.starts({}, {}, STATUS, {}, lines=lines)  # step 90 is of the attempt before
+    assert (found['attempts'][1]['step'], found['attempts'][1]['steps_lost']) == (50, 30)
+
+
 def test_a_start_that_goes_on_has_the_attempts_that_have_ended():
     (found,) = run_starts.starts({}, {}, STATUS, {}, lives=True)
     assert (found['ended'], [each['attempt'] for each in found['attempts']]) == (None, [1])

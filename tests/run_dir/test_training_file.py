@@ -48,6 +48,15 @@ def test_all_that_it_holds(path, file):
     assert os.listdir(path.parent) == ['training.json']
 
 
+def test_a_start_that_finds_nothing_to_train_leaves_the_step_of_the_run(path, file):
+    file.finish(training_file.ENDED, 'max_steps', 4688)
+    file.write(training_file.EVALUATING, None, 4688, None)
+    told = json.loads(path.read_text())
+    assert (told['state'], told['why'], told['step']) == (training_file.ENDED, 'max_steps', 4688)
+    file.write(training_file.EVALUATING, 4700, 4688, None)  # it has trained
+    assert json.loads(path.read_text())['step'] == 4700
+
+
 @pytest.mark.parametrize('state, why', [(training_file.ENDED, 'max_steps'), (training_file.STOPPED, None)])
 def test_what_is_final_stays(path, file, state, why):
     file.finish(state, why)

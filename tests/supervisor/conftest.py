@@ -45,6 +45,9 @@ board() {  # state, step, checkpoint_step
     "$1" "$2" "$3" "$ESTIMATOR_TRAINER_GENERATION" > "model/board.$$"
   mv "model/board.$$" model/training.json
 }
+reports() {  # step
+  printf '{"step":%s,"time":%s}\\n' "$1" "$(date +%s.%N)" >> model/metrics.jsonl
+}
 error() {  # code, step, message, peer or null; ends the task
   printf '{"code":%s,"step":%s,"message":"%s","peer":%s,"traceback":["Traceback:","  boom"]}' \\
     "$1" "$2" "$3" "$4" > "$ESTIMATOR_TRAINER_ERROR_FILE"

@@ -187,7 +187,7 @@ def test_an_evaluator_is_restarted_alone(cluster):
         """
     ).finish()
     assert run.code == 0, run.err
-    assert len(run.report['attempts']) == 1
+    assert (len(run.report['attempts']), run.report['task_restarts'], run.status['task_restarts']) == (1, 1, 1)
     logs = run.folder / 'model' / 'logs' / 'attempt-1'
     first, second = ((logs / f'evaluator-0{life}.err').read_text() for life in ('', '.2'))
     assert first.replace('life 1', 'life 2') == second  # the same address
@@ -482,7 +482,7 @@ def test_the_report_has_every_start_of_the_run(cluster):
     first = run.finish().report
     assert (first['start'], first['earlier_starts']) == (1, [])
 
-    run = cluster('board training 40 20; for_ever', *ONE)
+    run = cluster('reports 44; board training 40 20; for_ever', *ONE)
     until(lambda: run.status['start'] == 2 and run.status['step'] == 40)
     assert run.report is None and run.status['checkpoint_before'] == 20
     run.popen.kill()
@@ -496,7 +496,7 @@ def test_the_report_has_every_start_of_the_run(cluster):
     assert told == {name: value for name, value in first.items() if name != 'earlier_starts'}
     assert (killed['start'], killed['exit_code'], killed['restarts']) == (2, None, 0)
     (lost,) = killed['attempts']
-    assert (lost['why'], lost['step'], lost['checkpoint_before'], lost['steps_lost']) == ('lost', 40, 20, 20)
+    assert (lost['why'], lost['step'], lost['checkpoint_before'], lost['steps_lost']) == ('lost', 44, 20, 24)
     assert [attempt['attempt'] for attempt in run.status['attempts']] == [1, 2]
 
 

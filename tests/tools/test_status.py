@@ -147,6 +147,26 @@ def test_how_often_a_run_was_started():
     assert said.endswith('Step 4,000 of 4,000 (100 %); after 1m15s')
 
 
+def test_restarts_of_single_tasks_are_told():
+    lives = {'training': TRAINING, 'holders': Holders(True, True)}
+    said = say(run_of(**lives, status={**STATUS, 'restarts': 0, 'task_restarts': 1}))
+    assert '(evaluator:0 is restarting), 0 restarts, 1 restart of a single task; checkpoint' in said
+    report = {'exit_code': 0, 'started': 90.0, 'ended': NOW, 'secs': 75, 'restarts': 0, 'task_restarts': 2}
+    ended = {**TRAINING, 'state': 'ended', 'step': 4000, 'why': 'max_steps'}
+    said = say(run_of(training=ended, report=report))
+    assert said.endswith('(100 %); 0 restarts, 2 restarts of single tasks; after 1m15s')
+
+
+def test_the_time_left_is_measured_within_one_start():
+    """Ten lines may reach back to the start before, and over the time in which nothing ran."""
+    lines = [{**line, 'time': line['time'] - 600} for line in LINES[:6]] + LINES[6:]
+    began = {'started': NOW - 8, 'attempts': [], 'under_way': {}, 'alone': 'trainer'}
+    known = {'training': TRAINING, 'last_metrics': lines, 'holders': Holders(trainer=True)}
+    assert '4,480 examples/s, 30s left' in say(run_of(**known, earlier_starts={'earlier_starts': [began]}))
+    known = {**known, 'status': {**STATUS, 'secs_left': None, 'attempt_started': NOW - 8}}
+    assert '4,480 examples/s, 30s left' in say(run_of(**{**known, 'holders': Holders(True, True)}))
+
+
 def test_a_trial_that_was_pruned():
     ended = {**TRAINING, 'state': 'ended', 'why': 'early_stopping'}
     stop = {'metric': 'accuracy', 'step': 950, 'why': 'pruned by the sweep'}

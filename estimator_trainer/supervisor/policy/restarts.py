@@ -72,6 +72,7 @@ class Attempt:
     checkpoint_before: int | None = None  # step of the checkpoint that it began with
     checkpoint_named: int | None = None  # by the file `checkpoint`, after it
     oom_kills: int = 0  # of the kernel in our control group, meanwhile
+    reported: int | None = None  # the last step in metrics.jsonl, which may be newer than `training`
 
     @property
     def checkpoint(self) -> int | None:
@@ -85,8 +86,10 @@ class Attempt:
 
     @property
     def step(self) -> int | None:
-        """The last step that was seen to be done. None: no step was."""
-        return self.training.step if self.training else None
+        """The last step that was seen to be done, by whatever file says so. None: no step was."""
+        told = (task.error.step for task in self.outcome.ended if task.error)
+        known = (self.training.step if self.training else None, self.reported, *told)
+        return max((step for step in known if step is not None), default=None)
 
     @property
     def steps_lost(self) -> int | None:
@@ -207,11 +210,15 @@ class History:
 
 
 class TaskRestartBudgets:
-    """Restarts of single tasks while the others go on. Each task has a budget of its own."""
+    """Restarts of single tasks while the others go on. Each task has a budget of its own.
+
+    Attributes:
+      made: how many restarts there have been, of all tasks together. Whoever starts a task again counts it.
+    """
 
     def __init__(self, rules: Rules, rng: random.Random):
         self._rules, self._rng = rules, rng
-        self.max_restarts = rules.max_restarts
+        self.max_restarts, self.made = rules.max_restarts, 0
         self._made: dict[str, list[float]] = {}  # the times of the restarts of each task
 
     def decide(self, name: str, code: int, now: float) -> Decision:

@@ -7,6 +7,7 @@
     exit_code, meaning        of the run
     started, ended, secs      seconds since the epoch; duration
     restarts                  of the gang
+    task_restarts             of single tasks, while the others went on
     attempts                  a list, in order:
       attempt, generation, workers, addresses, log_dir, started, secs
       why                     done, failed, stalled, signalled, not drained
@@ -58,6 +59,7 @@ def document(
         'ended': ended,
         'secs': round(ended - started, 3),
         'restarts': max(0, len(pairs) - 1),
+        'task_restarts': sum(task.life > 1 for attempt, _ in pairs for task in attempt.outcome.ended),
         'attempts': attempts(pairs),
         'earlier_starts': [*earlier],
     }

@@ -165,9 +165,16 @@ def on_disk(checkpoint: int | None) -> str:
     return f'the same command goes on from the checkpoint at step {checkpoint}'
 
 
-def end(code: int, secs: float, restarts: int, report_path: str | None, left: str = '') -> str:
-    """The very last line. `left`: what `on_disk` says, if the run was stopped."""
+def end(code: int, secs: float, restarts: int, report_path: str | None, left: str = '', alone: int = 0) -> str:
+    """The very last line.
+
+    Args:
+      restarts: of all tasks.
+      left: what `on_disk` says, if the run was stopped.
+      alone: restarts of single tasks.
+    """
     often = f', {restarts} restart(s)' if restarts else ''
+    often += f', {alone} restart(s) of single tasks' if alone else ''
     where = f'; report in {report_path}' if report_path else ''
     what = exit_codes.describe(code)
     if left:

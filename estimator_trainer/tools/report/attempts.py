@@ -91,6 +91,25 @@ class Story:
         if attempt.get('why') not in ('done', None):
             self._tell_end(attempt, began, title)
 
+    def add_alone(self, start: Mapping, name: str, first: bool, seen: float) -> None:
+        """Adds a start of a trainer without a supervisor.
+
+        Args:
+            name: 'Start 2'.
+            first: nothing of the run was before it.
+            seen: when a start that goes on was seen last, seconds since the epoch.
+        """
+        began, at, lane = start['started'], real(start.get('ended')), self.lane(start[run_starts.ALONE])
+        attempt = next(iter(start['attempts']), None)
+        self.tell_begin(attempt or start.get(run_starts.UNDER_WAY) or {}, began, name)
+        lane.marks.append(Mark(began, START if first else RESTART))
+        lane.bars.append(Bar(began, seen if at is None else at, RUNS))
+        if attempt is None or at is None:
+            return
+        task = next(iter(objects(attempt.get('tasks'))), {})
+        lane.marks.append(Mark(at, _kind(task)))
+        self.tell(at, *_end_alone(start, attempt, str(task.get('message') or '').rstrip('.'), name))
+
     def _tell_end(self, attempt: Mapping, began: float, title: str) -> None:
         at, cause, lost = began + (real(attempt.get('secs')) or 0), attempt.get('cause'), attempt.get('steps_lost')
         if isinstance(cause, dict):
@@ -107,16 +126,40 @@ class Story:
             'signalled': f'The run was told to stop ({attempt.get("signal")})',
             'not drained': f'{_NOT_DRAINED[0].upper()}{_NOT_DRAINED[1:]}',
         }.get(str(attempt['why']), f'{title} ended')
-        step, delay = attempt.get('checkpoint_step'), real(attempt.get('delay_secs'))
-        what = 'how many steps are lost is not known'
-        if type(lost) is int:
-            what = f'{lost:,} {"step is" if lost == 1 else "steps are"} lost' if lost else 'no step is lost'
-        after = f'; the last checkpoint is of step {step:,}' if type(step) is int else '; there is no checkpoint'
+        delay = real(attempt.get('delay_secs'))
         gives_up = delay is None and bool(attempt.get('decision'))
         then = f'. No restart: {attempt["decision"]}' if gives_up else ''
         if delay is not None:
             then = f'. The tasks were started again {delay:.1f} s later'
-        self.tell(at, f'{why}: {what}{after}{then}.', bool(lost) or gives_up or attempt['why'] == run_starts.LOST)
+        self.tell(at, f'{why}: {_loss(attempt)}{then}.', bool(lost) or gives_up or attempt['why'] == run_starts.LOST)
+
+
+def _end_alone(start: Mapping, attempt: Mapping, said: str, name: str) -> tuple:
+    """How a start without a supervisor has ended: text, whether it is bad, details and traceback, as those of Event."""
+    code, cause, step = start.get('exit_code'), attempt.get('cause'), attempt.get('step')
+    after = f'{name} ended after {duration(real(start.get("secs")) or 0)}'
+    loss = f'. {_loss(attempt)[0].upper()}{_loss(attempt)[1:]}' if attempt.get('steps_lost') or code is None else ''
+    if code is None:
+        return f'{name} did not end by itself: it was killed, or its machine failed{loss}.', True
+    if isinstance(cause, dict):
+        text = f'{after} with exit code {code} ({str(start.get("meaning")).partition(";")[0]}){loss}.'
+        return text, True, (f'It says: {said}.',) if said else (), traceback(cause)
+    if code != exit_codes.OK:
+        return f'{after}: {said}{loss}.', False
+    if step == attempt.get('checkpoint_before'):
+        return f'{after}: at step {whole(step)} nothing was left to train.', False
+    return f'{after} at step {whole(step)} ({attempt.get("ended_by")}){loss}.', False
+
+
+def _loss(attempt: Mapping) -> str:
+    """How many steps an attempt has lost, and which checkpoint is there."""
+    step, lost = attempt.get('checkpoint_step'), attempt.get('steps_lost')
+    what = 'how many steps are lost is not known'
+    if type(lost) is int:
+        what = f'{lost:,} {"step is" if lost == 1 else "steps are"} lost' if lost else 'no step is lost'
+    return (
+        f'{what}; the last checkpoint is of step {step:,}' if type(step) is int else f'{what}; there is no checkpoint'
+    )
 
 
 def table(starts: Sequence[Mapping]) -> list[tuple[str, ...]]:
@@ -157,6 +200,7 @@ def _ending(attempt: Mapping) -> str:
         'signalled': f'told to stop ({attempt.get("signal")})',
         'stalled': _STALLED,
         run_starts.LOST: 'its supervisor was killed',
+        run_starts.VANISHED: 'killed, or its machine failed',
     }
     if why in known:
         return known[why]
@@ -170,9 +214,10 @@ def _ending(attempt: Mapping) -> str:
 def _kind(task: Mapping) -> str:
     if task.get('code') == 0:
         return ENDED
-    if task.get('code') in exit_codes.SYMPTOMS or task.get('how') in _BY_SUPERVISOR:
+    code, how = task.get('code'), task.get('how')
+    if code in exit_codes.SYMPTOMS or how in _BY_SUPERVISOR or (type(code) is int and exit_codes.was_stopped(code)):
         return STOPPED
-    return KILLED if task.get('signal') or task.get('how') == run_starts.WITH_SUPERVISOR else FAILED
+    return KILLED if task.get('signal') or how in (run_starts.WITH_SUPERVISOR, run_starts.VANISHED) else FAILED
 
 
 def _how(task: Mapping) -> str:

@@ -4,14 +4,13 @@ import collections
 import functools
 import math
 import os
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import events, file_names, metrics_log, protocol, run_starts
+from estimator_trainer.run_dir import events, file_names, metrics_log, protocol, run_starts, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.run_dir.run_verdict import Verdict
 from estimator_trainer.tools.inspection import roles, variables
@@ -23,6 +22,7 @@ _MORE_SIGNS = (file_names.POINTER, file_names.GRAPH, 'eval')
 _READ = ('config', 'training', 'status', 'report', 'best', 'stop', 'wrong_answers', 'train', 'evaluations', 'table')
 _LARGEST_EVENTS_BYTES = 1 << 30  # of all files of one folder
 _MOST_STARTS = 300
+_AHEAD = 2 * training_file.BEAT_SECS  # seconds that training.json may be behind metrics.jsonl
 _EVENTS_AT_ONCE = 20_000
 _TAGS = {'loss_1': 'loss'}  # an Estimator of TensorFlow 1 writes the loss under either name
 
@@ -59,14 +59,12 @@ class RunFiles(RunFolder):
 
     Attributes:
         name, address: as given.
-        read_at: `now`.
     """
 
     def __init__(self, model_dir: str, name: str = '', now: float | None = None, address: str = ''):
-        super().__init__(os.path.expanduser(model_dir))
+        super().__init__(os.path.expanduser(model_dir), now)
         self.address = address or self.path
         self.name = name or os.path.basename(self.path) or self.path
-        self.read_at = time.time() if now is None else now
 
     @functools.cached_property
     def event_starts(self) -> list[float]:
@@ -78,6 +76,7 @@ class RunFiles(RunFolder):
         """metrics.jsonl, or the events of a run without it."""
         begins = [began for attempt in self.attempts for began, _ in run_starts.chief_lives(attempt)]
         now = protocol.real(self.status.get('attempt_started'))
+        begins += [start['started'] for start in self.starts if start.get(run_starts.ALONE)]
         starts = {*begins, *self.event_starts, *([] if now is None else [now])}
         return self._log('', self.events() or self.events('train'), sorted(starts))
 
@@ -105,9 +104,12 @@ class RunFiles(RunFolder):
 
     @property
     def last_step(self) -> int | None:
-        """The last global step that is known to be finished."""
-        step = self.training.get('step')
-        return step if type(step) is int else self.train.last_step
+        """The last global step that is known to be finished, by the newest of training.json and metrics.jsonl."""
+        step, written = protocol.whole(self.training.get('step')), protocol.real(self.training.get('time')) or 0.0
+        reported = self.train.last_step
+        if step is None or (reported is not None and reported > step and (self.train.ended or 0.0) >= written - _AHEAD):
+            return reported
+        return step
 
     @property
     def judged(self) -> Verdict:

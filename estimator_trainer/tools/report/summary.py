@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from estimator_trainer.run_dir.protocol import objects
+from estimator_trainer.run_dir import run_starts
 from estimator_trainer.tools.report import times
 from estimator_trainer.tools.report.curves import Log
 from estimator_trainer.tools.report.run_files import RunFiles
@@ -81,7 +81,7 @@ def tiles(run: RunFiles) -> Iterator[Tile]:
         at_work = f'; {duration(seconds_in_starts(run) or 0)} of it in {starts} starts' if starts > 1 else ''
         yield Tile('time', duration(took), f'from the first start{at_work}')
     restarts = [start['restarts'] for start in run.starts if type(start.get('restarts')) is int]
-    alone = sum(task.get('life', 1) > 1 for attempt in run.attempts for task in objects(attempt.get('tasks')))
+    alone = sum(map(run_starts.task_restarts, run.starts))
     if restarts:
         note = f'of all tasks, in {starts} starts' if starts > 1 else 'of all tasks'
         yield Tile('restarts', str(sum(restarts)), f'{note}; {alone} of single ones' if alone else note)

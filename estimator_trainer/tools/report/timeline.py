@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from estimator_trainer import exit_codes
-from estimator_trainer.run_dir import run_verdict
+from estimator_trainer.run_dir import run_starts, run_verdict
 from estimator_trainer.run_dir.protocol import objects, real
 from estimator_trainer.tools.report import attempts, times
 from estimator_trainer.tools.report.attempts import Bar, Event, Lane, Mark, Story
@@ -48,9 +48,13 @@ def timeline(run: RunFiles) -> Timeline | None:
 
 
 def _tell_gangs(run: RunFiles, story: Story) -> None:
-    """What supervisors have started."""
-    title = 'Attempt'
+    """What supervisors have started, and trainers alone that have recorded it."""
+    title, every = 'Attempt', times.windows(run)
     for start in run.starts:
+        if isinstance(start.get(run_starts.ALONE), str):
+            name = 'The run' if len(every) < 2 and start['start'] == 1 else f'Start {start["start"]}'
+            story.add_alone(start, name, start['started'] <= every[0].began, run.read_at)
+            continue
         title = f'Start {start["start"]}, attempt' if run.starts[-1]['start'] > 1 else 'Attempt'
         for attempt in start['attempts']:
             first = start['start'] == attempt.get('attempt') == 1
@@ -58,7 +62,7 @@ def _tell_gangs(run: RunFiles, story: Story) -> None:
         if start is not run.starts[-1]:
             _tell_end_of_start(start, f'Start {start["start"]}', story)
     began = times.attempt_now(run)
-    if began is None or not isinstance(run.status.get('tasks'), list):
+    if began is None or run.starts[-1].get(run_starts.ALONE) or not isinstance(run.status.get('tasks'), list):
         return
     story.tell_begin(run.status, began, f'{title} {run.status.get("attempt")}')
     for task in objects(run.status['tasks']):
@@ -127,8 +131,9 @@ def _tell_end_of_start(start: Mapping, name: str, story: Story) -> bool:
     ended, code = real(start.get('ended')), start.get('exit_code')
     if ended is None or type(code) is not int:
         return False
-    restarts = start.get('restarts') or 0
-    often = f' and {restarts} restart{"s" if restarts > 1 else ""} of all tasks' if restarts else ''
+    restarts, alone = start.get('restarts') or 0, run_starts.task_restarts(start)
+    counts = ((restarts, 'all tasks'), (alone, 'a single task' if alone == 1 else 'single tasks'))
+    often = ''.join(f' and {count} restart{"s" if count > 1 else ""} of {of}' for count, of in counts if count)
     took = duration(real(start.get('secs')) or 0)
     text = f'{name} ended after {took}{often}: {exit_codes.describe(code).partition(";")[0]} (exit code {code}).'
     story.tell(ended, text, code != exit_codes.OK and not exit_codes.was_stopped(code))
@@ -138,6 +143,8 @@ def _tell_end_of_start(start: Mapping, name: str, story: Story) -> bool:
 def _tell_end(run: RunFiles, story: Story) -> None:
     if run.starts:
         last, every = run.starts[-1], times.windows(run)
+        if last.get(run_starts.ALONE):
+            return
         name = 'The run' if len(every) < 2 and last['start'] == 1 else f'Start {last["start"]}'
         if _tell_end_of_start(last, name, story) and every and every[-1].began == last['started']:
             return

@@ -1,8 +1,8 @@
 """When processes trained, and where the time of a run went, as far as its files say. Pure.
 
 A span goes from a start of the process that reports the steps (the chief, or the trainer alone) to its end, as
-report.json, status.json and the names of files of events tell it. A run may be started again and again: by a
-supervisor, whose attempts are spans, or as a trainer alone.
+report.json, status.json, earlier_starts.json and the names of files of events tell it. A run may be started again and
+again: by a supervisor, whose attempts are spans, or as a trainer alone.
 
 metrics.jsonl has the time of every report. What lies between the times is put down to the one thing that happens then;
 what cannot be told apart has one name for all of it.
@@ -65,18 +65,18 @@ class Part(NamedTuple):
 
 def spans(run: RunFiles) -> list[Span]:
     """The spans of a run, in order of time."""
-    supervised, every = _supervised(run), _spans_alone(run)
+    supervised, every = _recorded(run), _spans_alone(run)
     for start, window in supervised:
         every += [span for attempt in start['attempts'] for span in _spans_of(attempt, window)]
     began = attempt_now(run)
     if began is not None and supervised:
-        every.append(Span(began, max(began, run.read_at), supervised[-1][1]))
+        every.append(Span(began, max(began, run.read_at), supervised[-1][1], _first_now(run)))
     return sorted(every, key=lambda span: span.began)
 
 
 def windows(run: RunFiles) -> list[Window]:
     """Each start of the run, in order of time."""
-    return sorted({*(window for _, window in _supervised(run)), *(span.window for span in _spans_alone(run))})
+    return sorted({*(window for _, window in _recorded(run)), *(span.window for span in _spans_alone(run))})
 
 
 def wall(run: RunFiles) -> Window | None:
@@ -89,25 +89,37 @@ def wall(run: RunFiles) -> Window | None:
 
 
 def starts_alone(run: RunFiles) -> list[float]:
-    """When trainers began that no supervisor has started, seconds since the epoch."""
-    gangs = [window for _, window in _supervised(run)]
+    """When trainers began whose start nobody has recorded, seconds since the epoch."""
+    gangs = [window for _, window in _recorded(run)]
     return [at for at in run.event_starts if not any(each.began - _EARLY_SECS <= at <= each.ended for each in gangs)]
 
 
 def attempt_now(run: RunFiles) -> float | None:
-    """When the attempt of the gang that goes on began; None: there is none, or the next one is waited for."""
+    """When the attempt that goes on began; None: there is none, or the next one is waited for."""
+    if _is_under_way(run):
+        return real(run.starts[-1]['started'])
     if not run.holders.cluster or run.report or not run.starts:
         return None
     ended = [attempt.get('attempt') for attempt in run.starts[-1]['attempts']]
     return None if run.status.get('attempt') in ended else real(run.status.get('attempt_started'))
 
 
-def _supervised(run: RunFiles) -> list[tuple[Mapping[str, Any], Window]]:
-    """Each start of a supervisor, with its window; without those of which a time is missing."""
+def _is_under_way(run: RunFiles) -> bool:
+    """Whether the last start is of a trainer alone that lives."""
+    return bool(run.starts) and isinstance(run.starts[-1].get(run_starts.UNDER_WAY), dict)
+
+
+def _first_now(run: RunFiles) -> int | None:
+    """The step that such a trainer went on from."""
+    return (run.starts[-1][run_starts.UNDER_WAY].get('checkpoint_before') or 0) if _is_under_way(run) else None
+
+
+def _recorded(run: RunFiles) -> list[tuple[Mapping[str, Any], Window]]:
+    """Each start that is recorded, with its window; without those of which a time is missing."""
     known = []
     for start in run.starts:
         began, secs = real(start.get('started')), real(start.get('secs'))
-        if secs is None and run.holders.cluster and start is run.starts[-1]:
+        if secs is None and start is run.starts[-1] and (run.holders.cluster or _is_under_way(run)):
             secs = max(0.0, run.read_at - (began or 0.0))
         if began is not None and secs is not None:
             known.append((start, Window(began, began + secs)))
@@ -125,8 +137,8 @@ def _spans_of(attempt: Mapping[str, Any], window: Window) -> list[Span]:
 
 
 def _spans_alone(run: RunFiles) -> list[Span]:
-    """The starts without a supervisor: each is a span, which ends with its last report."""
-    gangs, stretches = [window.began for _, window in _supervised(run)], run.train.stretches.all
+    """The starts that nobody has recorded: each is a span, which ends with its last report."""
+    gangs, stretches = [window.began for _, window in _recorded(run)], run.train.stretches.all
     begins = starts_alone(run) if stretches else []
     if stretches and not begins and not gangs:
         begins = [stretches[0].began]

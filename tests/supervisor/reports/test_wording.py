@@ -184,6 +184,16 @@ def test_what_is_lost(training, before, checkpoint, lost):
     assert (attempt.checkpoint, attempt.steps_lost) == (checkpoint, lost)
 
 
+def test_steps_that_were_reported_after_the_last_look_are_lost_as_well():
+    """training.json is written every two seconds; metrics.jsonl and the error file of a task may be newer."""
+    attempt = dataclasses.replace(ATTEMPT, reported=600)
+    assert '100 steps are lost: step 600 was done' in wording.closing(attempt, 'logs', [])
+    assert dataclasses.replace(ATTEMPT, reported=520).steps_lost == 37
+    ended = TaskEnd('worker:0', 1, 3.4, error=TaskError('no', step=612))
+    outcome = dataclasses.replace(ATTEMPT.outcome, ended=(FIRST, ended))
+    assert dataclasses.replace(attempt, outcome=outcome).steps_lost == 112
+
+
 def test_the_report_says_all_that_is_known():
     done = dataclasses.replace(
         ATTEMPT, number=3, outcome=GangOutcome(GangEnd(GangEndKind.DONE), (TaskEnd('worker:0', 0, 8),), 8)
@@ -218,6 +228,14 @@ def test_the_report_says_all_that_is_known():
     assert (first['checkpoint_before'], first['checkpoint_step'], first['steps_lost']) == (400, 500, 37)
     assert (first['decision'], first['delay_secs']) == (restarts.Reason.RESTART.value, 1.5)
     assert (second['why'], second['cause'], second['decision']) == ('done', None, None)
+
+
+def test_restarts_of_single_tasks_are_counted():
+    ended = (TaskEnd('worker:1', -9, 3), TaskEnd('worker:1', 1, 5, life=2), TaskEnd('worker:1', 0, 8, life=3))
+    attempt = dataclasses.replace(ATTEMPT, outcome=GangOutcome(GangEnd(GangEndKind.DONE), ended, 8))
+    told = report_file.document(0, 1000.0, 1020.5, [(attempt, None)])
+    assert (told['restarts'], told['task_restarts']) == (0, 2)
+    assert wording.end(0, 9, 0, None, alone=2) == 'end: exit code 0 after 9.0 s, 2 restart(s) of single tasks'
 
 
 def test_the_report_says_what_ended_the_training():

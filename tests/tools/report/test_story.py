@@ -38,6 +38,15 @@ def test_a_run_alone(tmp_path):
     ]
 
 
+def test_the_page_of_a_killed_run_has_one_last_step(tmp_path):
+    folder = model_dirs.alone(tmp_path / 'run')
+    model_dirs.write(folder / 'training.json', model_dirs.training('training', 85, 100, BEGAN + 11))
+    run = run_files.read(str(folder), now=NOW)
+    assert run.last_step == 100 and next(summary.tiles(run)).value == '100'
+    model_dirs.write(folder / 'training.json', model_dirs.training('training', 85, 100, BEGAN + 500))
+    assert run_files.read(str(folder), now=NOW).last_step == 85  # the lines are of a start before
+
+
 def test_a_cluster_with_kills(tmp_path):
     run = run_files.read(str(model_dirs.cluster(tmp_path / 'run')), now=NOW)
     line = timeline.timeline(run)
@@ -56,7 +65,11 @@ def test_a_cluster_with_kills(tmp_path):
         (13.0, 'The best evaluation: accuracy 0.9000 at step 100. Its model is in export/best.', False),
         (17.5, 'evaluator:0 was killed by SIGKILL.', True),
         (18.5, 'evaluator:0 was restarted alone (life 2).', False),
-        (32.5, 'The run ended after 32s and 1 restart of all tasks: done (exit code 0).', False),
+        (
+            32.5,
+            'The run ended after 32s and 1 restart of all tasks and 1 restart of a single task: done (exit code 0).',
+            False,
+        ),
     ]
     evaluator = line.lanes[2]
     assert [(bar.began - BEGAN, bar.ended - BEGAN) for bar in evaluator.bars] == [(0, 11), (12.5, 17.5), (18.5, 32.5)]
@@ -129,7 +142,7 @@ def test_a_cluster_that_was_started_again(tmp_path):
     assert [text for text in said if text.startswith(('Start', 'The run'))] == [
         'Start 1, attempt 1 began with 2 workers, from the beginning.',
         'The run was told to stop (SIGTERM): no step is lost; the last checkpoint is of step 30.',
-        'Start 1 ended after 50s: preempted (SIGTERM or SIGHUP) (exit code 143).',
+        'Start 1 ended after 50s and 1 restart of a single task: preempted (SIGTERM or SIGHUP) (exit code 143).',
         'Start 2, attempt 1 began with 2 workers, from the checkpoint at step 30.',
         'Start 2, attempt 1 ended with its supervisor, which was killed or whose machine went down: 10 steps are lost; '
         'the last checkpoint is of step 30.',
@@ -137,7 +150,7 @@ def test_a_cluster_that_was_started_again(tmp_path):
         'Start 3, attempt 1 ended: 17 steps are lost; the last checkpoint is of step 50. The tasks were started again '
         '1.5 s later.',
         'Start 3, attempt 2 began with 2 workers, from the checkpoint at step 50.',
-        'Start 3 ended after 32s and 1 restart of all tasks: done (exit code 0).',
+        'Start 3 ended after 32s and 1 restart of all tasks and 1 restart of a single task: done (exit code 0).',
     ]
     rows = attempts.table(run.starts)
     assert [(*row[:2], *row[4:]) for row in rows] == [

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from estimator_trainer.tools.report import run_files, summary, times
+from estimator_trainer.run_dir import run_starts
+from estimator_trainer.tools.report import attempts, run_files, summary, timeline, times
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN, task
 
@@ -223,3 +224,45 @@ def test_where_nothing_is_known(tmp_path):
     model_dirs.write(folder / 'metrics.jsonl', [])
     run = run_files.read(str(folder), now=BEGAN + 1e6)
     assert times.parts(run) == [] and times.spans(run) == []
+
+
+def test_a_process_alone_that_has_recorded_its_starts(tmp_path):
+    """Ctrl-C, a kill, the rest, and the same command once more; the file of events is begun seconds after the process."""
+    starts = [BEGAN + 3, BEGAN + 103, BEGAN + 203]
+    reports = [*lines(BEGAN, 0, 50), *lines(BEGAN + 100, 50, 70), *lines(BEGAN + 200, 50, 100)]
+    folder = alone(tmp_path / 'run', starts, reports, BEGAN + 520)
+    (folder / 'checkpoint').write_text('model_checkpoint_path: "model.ckpt-50"')
+
+    def begun(number, at, checkpoint):
+        return run_starts.begun('trainer', number, at, 7, checkpoint)
+
+    said = {'message': 'stopped by Ctrl-C; saved at step 50, the same command resumes'}
+    killed = run_starts.starts({'earlier_starts': [begun(2, BEGAN + 100, 50)]}, {}, {}, {}, lines=reports[:7], saved=50)
+    kept = [
+        run_starts.ended(begun(1, BEGAN, None), BEGAN + 15, 130, said, 50, 50, {}),
+        *killed,
+        run_starts.ended(begun(3, BEGAN + 200, 50), BEGAN + 216, 0, {}, 100, 100, {'why': 'max_steps'}),
+        run_starts.ended(begun(4, BEGAN + 500, 100), BEGAN + 520, 0, {}, None, 100, {'why': 'max_steps'}),
+    ]
+    model_dirs.write(folder / 'earlier_starts.json', {'earlier_starts': kept})
+    assert shares(folder) == {
+        'starting': 44.0,
+        'steps': 10.0,
+        'steps that were lost': 2.0,
+        'between two starts': 459.0,
+        'after the last step': 5.0,
+    }
+    run = run_files.read(str(folder), now=BEGAN + 1e6)
+    assert [event.text for event in timeline.timeline(run).events if event.text.startswith('Start')] == [
+        'Start 1 began, from the beginning.',
+        'Start 1 ended after 15s: stopped by Ctrl-C; saved at step 50, the same command resumes.',
+        'Start 2 began, from the checkpoint at step 50.',
+        'Start 2 did not end by itself: it was killed, or its machine failed. 20 steps are lost; the last checkpoint is '
+        'of step 50.',
+        'Start 3 began, from the checkpoint at step 50.',
+        'Start 3 ended after 16s at step 100 (max_steps).',
+        'Start 4 began, from the checkpoint at step 100.',
+        'Start 4 ended after 20s: at step 100 nothing was left to train.',
+    ]
+    rows = [(row[0], *row[5:9]) for row in attempts.table(run.starts)]
+    assert rows[1] == ('2', '50', '70', '20', 'killed, or its machine failed')
