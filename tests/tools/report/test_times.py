@@ -227,7 +227,7 @@ def test_where_nothing_is_known(tmp_path):
 
 
 def test_a_process_alone_that_has_recorded_its_starts(tmp_path):
-    """Ctrl-C, a kill, the rest, and the same command once more; the file of events is begun seconds after the process."""
+    """Ctrl-C, a kill, the rest, and the same command once more; the file of events begins later than the process."""
     starts = [BEGAN + 3, BEGAN + 103, BEGAN + 203]
     reports = [*lines(BEGAN, 0, 50), *lines(BEGAN + 100, 50, 70), *lines(BEGAN + 200, 50, 100)]
     folder = alone(tmp_path / 'run', starts, reports, BEGAN + 520)
@@ -257,8 +257,8 @@ def test_a_process_alone_that_has_recorded_its_starts(tmp_path):
         'Start 1 began, from the beginning.',
         'Start 1 ended after 15s: stopped by Ctrl-C; saved at step 50, the same command resumes.',
         'Start 2 began, from the checkpoint at step 50.',
-        'Start 2 did not end by itself: it was killed, or its machine failed. 20 steps are lost; the last checkpoint is '
-        'of step 50.',
+        'Start 2 did not end by itself: it was killed, or its machine failed. 20 steps are lost; the last checkpoint '
+        'is of step 50.',
         'Start 3 began, from the checkpoint at step 50.',
         'Start 3 ended after 16s at step 100 (max_steps).',
         'Start 4 began, from the checkpoint at step 100.',
