@@ -113,9 +113,9 @@ def ended(
     meaning = None if code is None else exit_codes.describe(code)
     stopped = code is not None and exit_codes.was_stopped(code)
     why = VANISHED if code is None else 'signalled' if stopped else 'failed' if code else 'done'
-    told = {'code': code, 'meaning': meaning, 'message': said.get('message') or None}
-    cause = {**told, 'task': task, 'text': meaning, 'traceback': said.get('traceback') or []}
-    its_end = {**_task(task, secs), **told, 'how': VANISHED if code is None else 'by itself'}
+    of_exit = {'code': code, 'meaning': meaning, 'message': said.get('message') or None}
+    cause = {**of_exit, 'task': task, 'text': meaning, 'traceback': said.get('traceback') or []}
+    its_end = {**_task(task, secs), **of_exit, 'how': VANISHED if code is None else 'by itself'}
     attempt = {
         **dict.fromkeys(('workers', 'log_dir', 'decision', 'delay_secs')),
         'attempt': 1,

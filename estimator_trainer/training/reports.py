@@ -43,7 +43,7 @@ class Reports:
     def start(self, step: int) -> None:
         """Training begins, or goes on, after this step. The speed is measured from the end of the first call, which
         waits for graphs to be built and for the input to fill its buffers."""
-        self._first, self._shown = step, step
+        self._first, self._last_reported = step, step
         self._reported: list[tuple[int, float]] = []  # the last two reports: step and time
         if log.wants_bar(self._config.progress):
             self._bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
@@ -82,7 +82,7 @@ class Reports:
 
     def finish(self, step: int) -> None:
         """Training is over; reports what has not been reported."""
-        if step > self._shown and self._loss is not None:
+        if step > self._last_reported and self._loss is not None:
             self._write([(step, float(self._loss))], is_over=True)
         if self._bar is not None:
             self._bar.close()
@@ -115,7 +115,7 @@ class Reports:
             self._metrics.write('train', at, {'loss': loss, **known, **self._setup.counts()})
             for rate in known.values():
                 self._training.write_rate(at, rate)
-        self._reported, self._shown = [self._reported[-1], (step, now)], step
+        self._reported, self._last_reported = [self._reported[-1], (step, now)], step
 
     def _steps_per_sec(self, step: int, now: float) -> float | None:
         """Since the last report, or the one before. None: there has been a single step or call, which tells nothing."""

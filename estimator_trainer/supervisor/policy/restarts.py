@@ -87,8 +87,8 @@ class Attempt:
     @property
     def step(self) -> int | None:
         """The last step that was seen to be done, by whatever file says so. None: no step was."""
-        told = (task.error.step for task in self.outcome.ended if task.error)
-        known = (self.training.step if self.training else None, self.reported, *told)
+        by_tasks = (task.error.step for task in self.outcome.ended if task.error)
+        known = (self.training.step if self.training else None, self.reported, *by_tasks)
         return max((step for step in known if step is not None), default=None)
 
     @property

@@ -80,5 +80,10 @@ def test_a_real_run(tmp_path):
         assert done.returncode == 0, done.stderr
     text = (tmp_path / 'run' / 'report.html').read_text()
     words = ' '.join(re.sub('<[^>]*>', ' ', text).split())
-    for part in ('The run is done: all steps are trained.', 'The trainer began', 'mnist/conv/kernel', 'step 20 of 20'):
+    for part in (
+        'The run is done: all steps are trained.',
+        'Start 1 began, from the beginning.',
+        'mnist/conv/kernel',
+        'step 20 of 20',
+    ):
         assert part in words
