@@ -82,7 +82,7 @@ def test_a_real_run(tmp_path):
     words = ' '.join(re.sub('<[^>]*>', ' ', text).split())
     for part in (
         'The run is done: all steps are trained.',
-        'Start 1 began, from the beginning.',
+        'The run began, from the beginning.',
         'mnist/conv/kernel',
         'step 20 of 20',
     ):
