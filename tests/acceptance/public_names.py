@@ -23,9 +23,11 @@ def lines(module, path, above=()):
 
 def arguments(value):
     try:
-        return str(inspect.signature(value))
+        signature = inspect.signature(value)
     except (TypeError, ValueError):
         return f' = {value!r}'
+    untyped = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    return str(signature.replace(parameters=untyped, return_annotation=inspect.Signature.empty))  # ours may have types
 
 
 def api_names(value):
