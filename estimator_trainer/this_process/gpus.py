@@ -1,7 +1,7 @@
 """The NVIDIA GPUs of this machine, and those that a process sees; what TensorFlow's errors about them mean. Never
 imports TensorFlow.
 
-None of it has met a GPU yet: the texts below are those of the sources of TensorFlow, CUDA and NCCL.
+None of it has met a GPU yet, and none of the texts below has been seen.
 """
 
 import glob
