@@ -50,7 +50,8 @@ def call(name, text):
 
 
 def say(**what):
-    print(json.dumps(what), flush=True)
+    sys.stdout.write(json.dumps(what) + '\n')  # at once: threads say something too
+    sys.stdout.flush()
 
 
 def main():

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import queue
 import signal
 import socket
 import ssl
@@ -13,7 +14,6 @@ import sysconfig
 import tempfile
 import threading
 import time
-from multiprocessing import connection
 
 import pytest
 
@@ -51,7 +51,8 @@ class EchoTask:
         )
         self.errors = []
         threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
-        self.lines = []
+        self.lines, self._said = [], queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
 
     def start(self):
         self.first = self._line('problem')
@@ -64,15 +65,18 @@ class EchoTask:
         self.process.kill()
         self.process.wait(SECS)
         self.process.stdin.close()
-        self.process.stdout.close()
+
+    def _read(self):
+        with self.process.stdout as lines:
+            for line in lines:
+                self._said.put(json.loads(line))
+        self._said.put(None)
 
     def _line(self, key):
-        """The next line with this key."""
+        """The next line with this key. Others may come with it: a thread of the task says who has called."""
         while True:
-            assert connection.wait([self.process.stdout], SECS), self.errors
-            line = self.process.stdout.readline()
-            assert line, self.errors
-            said = json.loads(line)
+            said = self._said.get(timeout=SECS)
+            assert said is not None, self.errors
             if key in said:
                 return said
             self.lines.append(said)
