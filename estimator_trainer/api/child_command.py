@@ -99,7 +99,7 @@ def run(
             _read(child, take)
             code = child.wait()  # it may have closed its pipes before
         except KeyboardInterrupt:
-            child.send(signal.SIGTERM)
+            child.send(signal.SIGINT)  # the log then says what it was
             until = time.monotonic() + grace_secs
             _read(child, take, until)
             child.wait(until - time.monotonic())

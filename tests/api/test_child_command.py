@@ -55,8 +55,8 @@ WAITS = """
 import pathlib, signal, sys, time
 def saves(*_):
     print('saved')
-    sys.exit(143)
-signal.signal(signal.SIGTERM, {handler})
+    sys.exit(130)
+signal.signal(signal.SIGINT, {handler})
 print('ready')
 pathlib.Path({path!r}).touch()
 time.sleep(60)
