@@ -58,6 +58,6 @@ def model_fn_of(net, train=sgd, hooks=None, loss_of=squared, **of_spec):
     return model_fn
 
 
-def job_of(net, batches=data.sequences, last=10**6, **of_model):
+def job_of(net, batches=data.sequences, last=data.ENDLESS, **of_model):
     """A Job with a network and the batches of `data`."""
     return Job(model_fn=model_fn_of(net, **of_model), input_fn=data.input_of(batches, last))

@@ -9,7 +9,10 @@ import signal
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.data import pipeline
+
 BATCH, TIME, DEPTH, BATCHES = 4, 5, 3, 256
+ENDLESS = 10**6
 _random = np.random.RandomState(0)
 X = _random.normal(size=[BATCHES, BATCH, TIME, DEPTH]).astype(np.float32)
 Y = (X.sum(axis=(2, 3)) / 4 + _random.normal(size=[BATCHES, BATCH]) / 4)[..., None].astype(np.float32)
@@ -28,13 +31,14 @@ class Record:
         earlier: a checkpoint to start with.
         stops_at: the batch at which this process is told to stop.
         fails_at: the batch that cannot be read.
+        in_memory: whether steps may take their batches themselves. Nobody then notes which.
     """
 
     def __init__(self):
         self.begin('')
 
-    def begin(self, folder, stops_at=None, fails_at=None):
-        self.folder, self.earlier = folder, f'{folder}/earlier/before'
+    def begin(self, folder, stops_at=None, fails_at=None, in_memory=False):
+        self.folder, self.earlier, self.in_memory = folder, f'{folder}/earlier/before', in_memory
         self.read, self.calls, self.runs, self.stops_at, self.fails_at = [], [], 0, stops_at, fails_at
 
     def note_batch(self, number):
@@ -55,7 +59,7 @@ def first_batch(params) -> int:
     return (params['start_step'] * params['global_batch_size'] + params['position_shift']) // params['batch_size']
 
 
-def numbers(mode, params, input_context=None, last=10**6):
+def numbers(mode, params, input_context=None, last=ENDLESS):
     """The numbers of the batches, as a data set."""
     if mode != tf.estimator.ModeKeys.TRAIN:
         return tf.data.Dataset.range(2)
@@ -79,13 +83,26 @@ def unhurried(batches):
     return batches.with_options(options)
 
 
-def input_of(make, last=10**6):
+def input_of(make, last=ENDLESS):
     """An input_fn of batches make(number)."""
 
     def input_fn(mode, params, input_context=None):
-        return numbers(mode, params, input_context, last).map(lambda number: make(number % BATCHES))
+        batches = numbers(mode, params, input_context, last).map(lambda number: make(number % BATCHES))
+        is_endless = mode == tf.estimator.ModeKeys.TRAIN and last == ENDLESS
+        return pipeline.carrying(batches, _carried(make, params, input_context) if is_endless else None)
 
     return input_fn
+
+
+def _carried(make, params, input_context):
+    """What lets a step take the batches itself; None: it may not."""
+    if not RECORD.in_memory:
+        return None
+    replicas = input_context.num_replicas_in_sync if input_context else 1
+    first, every = first_batch(params), tf.data.Dataset.from_tensors(np.arange(BATCHES))
+    return pipeline.InMemory(
+        every, BATCHES * 8, replicas, lambda held, number: make(tf.gather(held, (first + number) % BATCHES))
+    )
 
 
 def sequences(number):

@@ -5,8 +5,10 @@ tests/training/test_tf_mixed_precision.py has jobs whose arithmetic is known.
 """
 
 SEED, BATCH_SIZE, SAVE_STEPS, SUMMARY_STEPS = 3, 4, 10, 5
-ALONE, RESUMED, REPLICAS, WORKERS = ('1', '7', 'auto'), ('stopped', 'failed'), ('replicas',), ('workers',)
+ALONE, RESUMED, WORKERS = ('1', '7', 'auto'), ('stopped', 'failed'), ('workers',)
+REPLICAS = ('replicas', 'replicas_memory')
 ACCUMULATED = ('accumulated',)  # steps of three batches, compared with three replicas
-SETTINGS = (*ALONE, *RESUMED, *REPLICAS, *ACCUMULATED, *WORKERS)
+MEMORY = ('memory', 'replicas_memory')  # steps take their batches themselves
+SETTINGS = (*ALONE, 'memory', *RESUMED, *REPLICAS, *ACCUMULATED, *WORKERS)
 EVALUATED = '1'  # the setting in which checkpoints are evaluated on the way and at the end
 EQUAL, SINGLE, DIFFERS, REFUSED, SKIPPED = 'equal', 'one step', 'DIFFERS', 'refused', '-'

@@ -15,7 +15,7 @@ _PARTS = {'keras_layers': 4, 'canned': 3, 'control_flow': 3, 'updates': 2}  # no
 
 
 def test_the_sample(capsys):
-    assert main(['--sample', '--settings=7', '--jobs=2']) == 0
+    assert main(['--sample', '--settings=7,memory', '--jobs=2']) == 0
     table = capsys.readouterr().out
     assert 'equal' in table and 'one step: ' in table
 
@@ -26,7 +26,7 @@ def test_the_sample(capsys):
     [(axis, f'{part}/{_PARTS.get(axis, 1)}') for axis in _MODULES for part in range(1, _PARTS.get(axis, 1) + 1)],
 )
 def test_all(axis, part):
-    assert main([f'--only={axis}.', f'--part={part}', '--settings=7,failed']) == 0
+    assert main([f'--only={axis}.', f'--part={part}', '--settings=7,memory,failed']) == 0
 
 
 @pytest.mark.slow
