@@ -9,7 +9,6 @@ makes a key for hosts that share no folder; the user copies it to each of them.
 """
 
 import datetime
-import errno
 import hashlib
 import os
 import secrets
@@ -28,6 +27,7 @@ from estimator_trainer.run_dir import files
 from estimator_trainer.secure.channel import Credentials
 
 _MOST_BYTES = 64 * 1024
+_OF_ANOTHER = '{}: the key of the run belongs to another user; every task has to run as its owner'
 # A clock that is wrong must stop no run: what bounds a certificate is its attempt.
 _FROM, _TO = datetime.datetime(2000, 1, 1), datetime.datetime(2100, 1, 1)
 
@@ -116,22 +116,23 @@ def write(path: str) -> None:
 
 
 def read(path: str) -> RunKey:
-    """The key in a file.
+    """The key in a file of this user or of root. A link of theirs is followed: Kubernetes mounts a Secret as links.
 
     Raises:
         FileNotFoundError: there is none.
         KeyRefused: the file is not this user's alone, is no key, or cannot be read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        if os.lstat(path).st_uid not in (0, os.geteuid()):
+            raise KeyRefused(_OF_ANOTHER.format(path))
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, 'rb') as file:
             _refuse_public(os.fstat(descriptor), path)
             pem = file.read(_MOST_BYTES)
     except FileNotFoundError:
         raise
     except OSError as error:
-        why = 'is a symbolic link' if error.errno == errno.ELOOP else error.strerror
-        raise KeyRefused(f'{path}: the key of the run cannot be read ({why})') from None
+        raise KeyRefused(f'{path}: the key of the run cannot be read ({error.strerror})') from None
     try:
         return RunKey.from_pem(pem)
     except ValueError:
@@ -141,9 +142,11 @@ def read(path: str) -> RunKey:
 def _refuse_public(status: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise KeyRefused(f'{path}: is no file; move it away')
-    if status.st_uid != os.geteuid():
-        raise KeyRefused(f'{path}: the key of the run belongs to another user; every task has to run as its owner')
-    if status.st_mode & 0o077:
+    user = os.geteuid()
+    if status.st_uid not in (0, user):
+        raise KeyRefused(_OF_ANOTHER.format(path))
+    # A Secret belongs to root, and the group of the pod (fsGroup) may read it.
+    if status.st_mode & (0o077 if status.st_uid == user else 0o037):
         mode = stat.S_IMODE(status.st_mode)
         raise KeyRefused(
             f'{path}: others may read the key of the run (mode {mode:04o}); make it 0600, or use another file system'

@@ -46,9 +46,23 @@ def test_a_file_that_others_may_use_is_refused(key_file, mode):
         run_key.read(str(key_file))
 
 
-def test_a_link_is_refused(tmp_path, key_file):
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can give files away')
+def test_a_secret_of_kubernetes_is_mounted_as_links_to_a_file_of_root(tmp_path, key_file, monkeypatch):
+    key_file.chmod(0o440)
+    (tmp_path / '..data').symlink_to('.')
+    (tmp_path / 'secret').symlink_to('..data/key')
+    monkeypatch.setattr(os, 'geteuid', lambda: 1000)
+    assert run_key.read(str(tmp_path / 'secret')).pem() == key_file.read_bytes()
+    key_file.chmod(0o444)
+    with pytest.raises(run_key.KeyRefused, match=r'others may read .*mode 0444\)'):
+        run_key.read(str(tmp_path / 'secret'))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can give links away')
+def test_the_link_of_another_user_is_refused(tmp_path, key_file):
     (tmp_path / 'link').symlink_to(key_file)
-    with pytest.raises(run_key.KeyRefused, match='is a symbolic link'):
+    os.chown(tmp_path / 'link', 65534, 65534, follow_symlinks=False)
+    with pytest.raises(run_key.KeyRefused, match='belongs to another user'):
         run_key.read(str(tmp_path / 'link'))
 
 

@@ -60,7 +60,9 @@ class ParityFlags:
     batch_size: int = _count(64, 'The global batch, which is the same in every run.')
     loops: tuple = _what(parity_runs.LOOPS, 'Loops to compare.')
     layouts: tuple = _what(
-        tuple(parity_runs.LAYOUTS), 'one: a process; replicas: two logical ones in a process; workers: two processes.'
+        ('one', 'replicas', 'workers'),
+        'one: a process; replicas: two logical ones in a process; workers: two processes; accumulated: a process that '
+        'adds up the gradients of two batches.',
     )
     tolerance: float = _how(
         1e-5,
@@ -112,11 +114,10 @@ def _check(values) -> None:
             f'--loops={values.loops[0]} --layouts={values.layouts[0]}: one run has nothing '
             'to be compared with; give two loops or two layouts.'
         )
-    replicas = max(parity_runs.REPLICAS[layout] for layout in values.layouts)
-    if values.batch_size % replicas:
+    shares = max(parity_runs.SHARES[layout] for layout in values.layouts)
+    if values.batch_size % shares:
         raise UsageError(
-            f'--batch_size={values.batch_size}: is the global batch, and {replicas} replicas '
-            'share it; give an even number.'
+            f'--batch_size={values.batch_size}: is the global batch, which is divided by {shares}; give an even number.'
         )
 
 

@@ -16,8 +16,8 @@ from estimator_trainer.tools.comparison.traces import LOSS, METRICS, WEIGHTS, Ke
 
 ESTIMATOR = 'estimator'
 LOOPS = tuple(job_flags.LOOPS)
-LAYOUTS = {'one': '1 process', 'replicas': '2 replicas', 'workers': '2 workers'}
-REPLICAS = {'one': 1, 'replicas': 2, 'workers': 2}
+LAYOUTS = {'one': '1 process', 'replicas': '2 replicas', 'workers': '2 workers', 'accumulated': '2 batches a step'}
+SHARES = {'one': 1, 'replicas': 2, 'workers': 2, 'accumulated': 2}  # batches that make up the global one
 
 # One checkpoint and one line of metrics.jsonl for each step; nothing that takes time for nothing.
 _FLAGS = (
@@ -45,13 +45,13 @@ def plan(
 
     Args:
         folder: the model_dirs are made in it.
-        global_batch: divisible by the replicas of every layout.
+        global_batch: divisible by the SHARES of every layout.
         trainer_flags: of the job and its data, the same for all.
     """
     runs = []
     for layout, loop in itertools.product(layouts, loops):
         model_dir = os.path.join(folder, f'{loop}-{layout}')
-        size = global_batch // REPLICAS[layout]
+        size = global_batch // SHARES[layout]
         flags = [*trainer_flags, *_FLAGS, f'--loop={loop}', f'--model_dir={model_dir}', f'--batch_size={size}']
         module = [sys.executable, '-m', 'estimator_trainer']
         if layout == 'workers':
@@ -60,6 +60,8 @@ def plan(
             flags += ['--strategy=mirrored', '--num_replicas=2']
         else:
             flags += ['--strategy=none']
+        if layout == 'accumulated':
+            flags += ['--accumulate_steps=2']
         runs.append(PlannedRun(f'{loop}, {LAYOUTS[layout]}', model_dir, (*module, *flags)))
     return runs
 
