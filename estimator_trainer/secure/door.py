@@ -1,8 +1,8 @@
 """Incoming connections until it is known who they are. One thread serves all of them, and none can make it wait.
 
 At most HALF_OPEN connections are in a handshake at one time, and each for at most HANDSHAKE_SECS. Where there are more,
-the oldest of the address that has most of them is closed: a handshake takes milliseconds, so a task of the run gets
-through beside any number of strangers.
+one of the address that has most of them is closed: the oldest that has sent nothing, or else the oldest. A handshake
+takes milliseconds, so a task of the run gets through beside any number of strangers.
 """
 
 import collections
@@ -55,6 +55,7 @@ class _Guest:
 
     def __init__(self, connection: ssl.SSLSocket, address: str, until: float):
         self.connection, self.address, self.until = connection, address, until
+        self.has_begun = False  # the door has read something of it
 
 
 class Door:
@@ -131,7 +132,9 @@ class Door:
     def _let_in(self, raw: socket.socket, address: str) -> None:
         if len(self._guests) >= HALF_OPEN:
             most = max(self._of_address, key=self._of_address.__getitem__)
-            self._refuse(next(guest for guest in self._guests if guest.address == most), 'too many at one time')
+            guests = [guest for guest in self._guests if guest.address == most]
+            silent = (guest for guest in guests if not guest.has_begun)
+            self._refuse(next(silent, guests[0]), 'too many at one time')
         try:
             raw.setblocking(False)
             channel.tune(raw)
@@ -145,6 +148,7 @@ class Door:
         self._selector.register(connection, selectors.EVENT_READ, guest)
 
     def _go_on(self, guest: _Guest) -> None:
+        guest.has_begun = True
         try:
             guest.connection.do_handshake()
         except ssl.SSLWantReadError:

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 
@@ -96,6 +97,33 @@ def test_a_silent_one_is_closed_after_the_bound():
             assert entrance.half_open == 0
             assert rest_of(stranger) == b''
     assert lines == ['refused 127.0.0.1: no handshake within 5 s']
+
+
+def test_a_task_in_a_handshake_stays_whoever_else_comes_from_its_address(served):
+    received, to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
+    task = channel.client_context(MINE).wrap_bio(received, to_send)
+    with socket.create_connection(served.address, 60) as raw:
+        with pytest.raises(ssl.SSLWantReadError):
+            task.do_handshake()
+        raw.sendall(to_send.read())
+        received.write(raw.recv(1 << 16))  # the door has read the first message
+        strangers = [socket.create_connection(served.address, 60) for _ in range(2 * door.HALF_OPEN)]
+        assert rest_of(strangers[door.HALF_OPEN // 2]) == b''  # closed, though it came later than the task
+        assert (
+            _done(lambda: task.do_handshake() or task.read(1), raw, received, to_send) == channel.Verdict.WELCOME.value
+        )
+    for stranger in strangers:
+        stranger.close()
+
+
+def _done(step, raw, received, to_send):
+    """The result of a step of TLS, for which bytes are sent and received as long as it takes."""
+    while True:
+        try:
+            return step()
+        except ssl.SSLWantReadError:
+            raw.sendall(to_send.read())
+            received.write(raw.recv(1 << 16))
 
 
 @pytest.mark.slow
