@@ -101,10 +101,13 @@ def test_updates_show_what_weights_hide():
 
 def test_runs_have_one_global_batch(tmp_path):
     runs = parity_runs.plan(parity_runs.LOOPS, list(parity_runs.LAYOUTS), str(tmp_path), 64, ['--job=mnist'])
-    assert len({run.model_dir for run in runs}) == len({run.name for run in runs}) == 3 * len(job_flags.LOOPS)
+    assert len({run.model_dir for run in runs}) == len({run.name for run in runs}) == 4 * len(job_flags.LOOPS)
     sizes = {run.name: [flag for flag in run.command if flag.startswith('--batch_size')] for run in runs}
     assert sizes['keras_fit, 1 process'] == ['--batch_size=64']
     assert sizes['keras_fit, 2 replicas'] == sizes['estimator, 2 workers'] == ['--batch_size=32']
+    assert sizes['custom_loop, 2 batches a step'] == ['--batch_size=32']
+    accumulating = [run.name for run in runs if '--accumulate_steps=2' in run.command]
+    assert accumulating == [f'{loop}, 2 batches a step' for loop in parity_runs.LOOPS]
 
 
 def test_page_is_whole_and_takes_nothing_from_elsewhere():
