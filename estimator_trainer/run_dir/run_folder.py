@@ -173,7 +173,8 @@ class RunFolder:
 
     @property
     def named_step(self) -> int | None:
-        """The global step of the checkpoint that the file `checkpoint` names; None: it names none."""
+        """The global step of the checkpoint that the file `checkpoint` names, from which a run resumes; None: it names
+        none. `checkpoint_step` of training.json may be seconds behind."""
         return file_names.step_of(self.pointer.path)
 
     @property

@@ -66,7 +66,7 @@ def judge(
     """
     state = training.get('state')
     written = _time(training.get('time'))
-    done = Verdict(DONE, f'is done: {_WHY.get(_text(training.get("why")), "training has ended")}', exit_codes.OK)
+    done = Verdict(DONE, f'is done: {why(training.get("why"))}', exit_codes.OK)
     if training.get('why') == training_file.EARLY_STOPPING and stop.get('why'):  # decided from outside
         done = Verdict(PRUNED, f'was ended early at step {stop.get("step")}: {stop["why"]}', exit_codes.OK)
     by_supervisor = None if holders.trainer else _by_supervisor(status, report, holders, done)
@@ -90,9 +90,14 @@ def judge(
         return Verdict(FAILED, f'failed with exit code {code} ({_meaning(code)}): {message}', code)
     if state in training_file.STATES:
         text = f'is gone: no process has the model_dir, and training.json was last written at {day(written)}'
-        why = 'It recorded no failure, so it was killed or its machine went down'
-        return Verdict(LOST, f'{text}. {why}; {_HOW_TO_GO_ON}')
+        because = 'It recorded no failure, so it was killed or its machine went down'
+        return Verdict(LOST, f'{text}. {because}; {_HOW_TO_GO_ON}')
     return Verdict(UNKNOWN, 'has no training.json, so its files do not say how it ended')
+
+
+def why(value: Any) -> str:
+    """Why training has ended, in words. `value`: `why` of training.json, or what a damaged file has there."""
+    return _WHY.get(_text(value), 'training has ended')
 
 
 def exit_code(training: Mapping[str, Any]) -> int | None:

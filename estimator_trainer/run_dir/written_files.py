@@ -25,7 +25,8 @@ FILES = (
     WrittenFile(
         ('training.json',),
         _CHIEF,
-        'state, step, examples per second, last checkpoint, waits, and which tasks answer; renewed every 2 s while the '
+        'state, step, examples per second, last checkpoint, waits, which tasks answer, `why` training has stopped, and '
+        'with which code and message the chief ended (`exit`); renewed every 2 s while the '
         'chief lives',
     ),
     WrittenFile(('damaged/',), _CHIEF, 'checkpoints whose contents are damaged'),

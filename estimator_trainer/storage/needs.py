@@ -25,7 +25,7 @@ Needs = Callable[[Collection[str], str | None], dict[str, Need]]
 
 
 def of_status(objects: Collection[str], newest: str | None) -> dict[str, Need]:
-    needed = dict.fromkeys(_STATUS, Need.WHOLE) | dict.fromkeys(_METRICS, Need.END)
+    needed = dict.fromkeys((*_STATUS, names.POINTER), Need.WHOLE) | dict.fromkeys(_METRICS, Need.END)
     return {name: need for name, need in needed.items() if name in objects}
 
 
@@ -40,7 +40,7 @@ def of_result(objects: Collection[str], newest: str | None) -> dict[str, Need]:
 
 
 def of_report(objects: Collection[str], newest: str | None) -> dict[str, Need]:
-    """What is small, and files of events where there are no metrics."""
+    """What is small, and files of events where there are no metrics. A copy has names.POINTER whole in any case."""
 
     def need(name: str) -> Need:
         folder, slash, last = name.rpartition('/')

@@ -160,7 +160,8 @@ def line(run: RunFolder, name: str, now: float, width: int | None = None) -> str
     verdict = run.verdict(now)
     alive = verdict.kind == ALIVE
     last = run.last_metrics[-1] if run.last_metrics else {}
-    parts = progress_line.steps(run.training, last, secs_left(run, now) if alive else None, runs=alive)
+    training = _with_named_step(run) if verdict.kind == LOST else run.training
+    parts = progress_line.steps(training, last, secs_left(run, now) if alive else None, runs=alive)
     if run.status and (alive or verdict.kind == LOST):
         tasks = run.status.get('tasks') if run.holders.cluster else None
         parts += progress_line.tasks(tasks, *(run.status.get(name) for name in ('restarts', 'start', 'task_restarts')))
@@ -169,7 +170,7 @@ def line(run: RunFolder, name: str, now: float, width: int | None = None) -> str
     if starts:
         parts += progress_line.ended(starts[-1]['start'], int(restarts), sum(map(run_starts.task_restarts, starts)))
     facts = _waits(_lines_now(run)) if alive else []
-    checkpoint = whole(run.training.get('checkpoint_step'))
+    checkpoint = whole(training.get('checkpoint_step'))
     if checkpoint is not None and verdict.kind not in (DONE, PRUNED):
         facts.append(f'checkpoint at step {checkpoint:,}')
     facts.append(_evaluation(run.newest_evaluation))
@@ -181,6 +182,14 @@ def line(run: RunFolder, name: str, now: float, width: int | None = None) -> str
         return progress_line.joined([progress_line.head(f'{name} {verdict.text}', str(state)), *parts], width)
     numbers = progress_line.joined(parts)
     return f'{name} {verdict.text}{f". {numbers[0].upper()}{numbers[1:]}" if numbers else ""}'[:width]
+
+
+def _with_named_step(run: RunFolder) -> dict[str, Any]:
+    """training.json of a run that was killed, which may be older than its last checkpoint."""
+    named = run.named_step
+    if named is None:
+        return dict(run.training)
+    return {**run.training, 'checkpoint_step': named, 'step': max(named, whole(run.training.get('step')) or 0)}
 
 
 def secs_left(run: RunFolder, now: float) -> float | None:

@@ -20,7 +20,7 @@ def whole(needed):
 
 
 def test_status_and_report():
-    assert whole(needs.of_status(RUN, 'model.ckpt-2')) == {'config.json'}
+    assert whole(needs.of_status(RUN, 'model.ckpt-2')) == {'config.json', 'checkpoint'}
     assert whole(needs.of_report(RUN, 'model.ckpt-2')) == {
         *('config.json', 'metrics.jsonl', 'eval/metrics.jsonl', 'model.ckpt-1.index', 'model.ckpt-2.index'),
         *('eval_b/events.out.tfevents.1', 'export/best/best.json', 'track/mlflow.json'),

@@ -91,7 +91,7 @@ def test_when_the_restarts_are_spent_the_code_says_so(one_worker):
     assert [attempt['decision'] for attempt in run.report['attempts']] == [
         'restart',
         'restart',
-        'the restarts are spent',
+        'the restarts are spent: 2 were made without a new checkpoint (--max_restarts)',
     ]
     assert (cause(run)['task'], cause(run)['code']) == ('worker:0', 196)
     assert run.said('restart 2 of 2') and run.said('last cause: worker:0, exit code 196')

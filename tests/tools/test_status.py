@@ -7,6 +7,7 @@ import time
 import pytest
 
 from estimator_trainer.run_dir import locks
+from estimator_trainer.run_dir.file_names import Pointer
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.run_dir.run_verdict import Holders
 from estimator_trainer.tools import status
@@ -101,6 +102,16 @@ def say(run) -> str:
             'run is gone: no process has the model_dir, and training.json was last written at 2023-11-14 21:58:20 UTC. '
             'It recorded no failure, so it was killed or its machine went down; the same command resumes. '
             'Step 950 of 4,000 (23 %); checkpoint at step 900',
+            4,
+        ),
+        (
+            {
+                'training': {**TRAINING, 'exit': None, 'time': NOW - 1000},
+                'pointer': Pointer('model.ckpt-1000', (), True),
+            },
+            'run is gone: no process has the model_dir, and training.json was last written at 2023-11-14 21:58:20 UTC. '
+            'It recorded no failure, so it was killed or its machine went down; the same command resumes. '
+            'Step 1,000 of 4,000 (25 %); checkpoint at step 1,000',
             4,
         ),
         (

@@ -118,7 +118,7 @@ class Decision:
 
     reason: Reason
     exit_code: int  # if this is the end
-    number: int = 0  # which one of `max_restarts`
+    number: int = 0  # which one of `max_restarts`; with SPENT, how many there were
     delay: float = 0.0
 
     @property
@@ -164,7 +164,7 @@ def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Dec
         if failure is not last and last.at - failure.at < rules.window_secs:
             spent += 1
     if spent >= rules.max_restarts:
-        return Decision(Reason.SPENT, exit_codes.RESTARTS_SPENT)
+        return Decision(Reason.SPENT, exit_codes.RESTARTS_SPENT, spent)
     return Decision(Reason.RESTART, last.code, spent + 1, rules.delay(spent, rng))
 
 

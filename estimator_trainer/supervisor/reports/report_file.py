@@ -18,7 +18,8 @@
       ended_by                as `why` of run_dir/training_file.py; null: training has not ended
       tasks                   each end of each task, in the order they were seen:
                               name, life, code, signal, meaning, how, message; began_secs, secs:
-                              when this life began and ended, since the gang was started
+                              when this life began and ended, since the gang was started.
+                              how: who ended it; 'by itself': not the supervisor
       decision, delay_secs    what followed a failure; null without
     earlier_starts            as in run_dir/run_starts.py
 
@@ -90,7 +91,7 @@ def _attempt(attempt: Attempt, decision: Decision | None) -> dict:
         'checkpoint_step': attempt.checkpoint,
         'steps_lost': attempt.steps_lost,
         'tasks': [_task(task) for task in outcome.ended],
-        'decision': decision.reason.value if decision else None,
+        'decision': wording.reason(decision) if decision else None,
         'delay_secs': round(decision.delay, 3) if decision and decision.restart else None,
     }
 

@@ -99,6 +99,13 @@ def restart(decision: Decision, max_restarts: int, checkpoint: int | None, why: 
     return f'restart {decision.number} of {max_restarts} in {decision.delay:.1f} s, from {begin}: {brief(why)}'
 
 
+def reason(decision: Decision) -> str:
+    """Why there is a restart or none, for report.json."""
+    if decision.reason is Reason.SPENT:
+        return f'{Reason.SPENT.value}: {decision.number} were made without a new checkpoint (--max_restarts)'
+    return decision.reason.value
+
+
 def no_restart(decision: Decision, rules: Rules, why: Cause) -> str:
     of_code = f'exit code {why.code} is permanent, {Reason.PERMANENT.value}'
     because = {

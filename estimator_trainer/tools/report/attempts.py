@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from estimator_trainer import error_lines, exit_codes
-from estimator_trainer.run_dir import run_starts
+from estimator_trainer.run_dir import run_starts, run_verdict
 from estimator_trainer.run_dir.protocol import objects, real
 from estimator_trainer.tools.reporting import day, duration, whole
 
@@ -148,13 +148,13 @@ def _end_alone(start: Mapping, attempt: Mapping, said: str, name: str) -> tuple:
         return f'{after}: {said}{loss}.', False
     if step == attempt.get('checkpoint_before'):
         return f'{after}: at step {whole(step)} nothing was left to train.', False
-    return f'{after} at step {whole(step)} ({attempt.get("ended_by")}){loss}.', False
+    return f'{after} at step {whole(step)}: {run_verdict.why(attempt.get("ended_by"))}{loss}.', False
 
 
 def _loss(attempt: Mapping) -> str:
     """How many steps an attempt has lost, and which checkpoint is there."""
     step, lost = attempt.get('checkpoint_step'), attempt.get('steps_lost')
-    what = 'how many steps are lost is not known'
+    what = 'no step was seen to be done' if attempt.get('step') is None else 'how many steps are lost is not known'
     if type(lost) is int:
         what = f'{lost:,} {"step is" if lost == 1 else "steps are"} lost' if lost else 'no step is lost'
     return (

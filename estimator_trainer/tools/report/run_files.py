@@ -12,7 +12,7 @@ import numpy as np
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import events, file_names, metrics_log, protocol, run_starts, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.run_dir.run_verdict import Verdict
+from estimator_trainer.run_dir.run_verdict import LOST, Verdict
 from estimator_trainer.tools.inspection import roles, variables
 from estimator_trainer.tools.inspection.variables import Variable
 from estimator_trainer.tools.report.curves import Log, Stretches
@@ -104,7 +104,14 @@ class RunFiles(RunFolder):
 
     @property
     def last_step(self) -> int | None:
-        """The last global step that is known to be finished, by the newest of training.json and metrics.jsonl."""
+        """The last global step that is known to be finished, by the newest of training.json, metrics.jsonl and
+        the checkpoint that a run which was killed goes on from."""
+        step = self._last_step_of_files
+        named = self.named_step if self.judged.kind == LOST else None
+        return step if named is None else max(named, step or 0)
+
+    @property
+    def _last_step_of_files(self) -> int | None:
         step, written = protocol.whole(self.training.get('step')), protocol.real(self.training.get('time')) or 0.0
         reported = self.train.last_step
         if step is None or (reported is not None and reported > step and (self.train.ended or 0.0) >= written - _AHEAD):

@@ -159,8 +159,8 @@ def _tell_end(run: RunFiles, story: Story) -> None:
         text = f'The run ended at step {step} with exit code {code} ({meaning}).'
         story.tell(at, text, True, (f'It says: {left.get("message")}',), attempts.traceback(left))
     elif at and state in ('ended', 'stopped'):
-        how = 'Training was stopped' if state == 'stopped' else f'The run ended ({run.training.get("why")})'
-        story.tell(at, f'{how} at step {step}.')
+        ended = f'The run ended at step {step}: {run_verdict.why(run.training.get("why"))}.'
+        story.tell(at, ended if state == 'ended' else f'Training was stopped at step {step}.')
 
 
 def _chief(run: RunFiles, lanes: Mapping[str, Lane]) -> str:

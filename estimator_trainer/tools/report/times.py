@@ -194,7 +194,11 @@ def parts(run: RunFiles) -> list[Part]:
     again_secs = usual * lost / steps if steps else 0.0
     beyond = f'checkpoints, evaluations in the same process{for_peers}: time beyond the usual pace'
     every_part = [
-        Part('starting', starting, 'importing TensorFlow, reading data, building the graph, finding the other tasks'),
+        Part(
+            'starting',
+            starting,
+            'importing TensorFlow, reading data, building the graph; in a cluster, finding the other tasks',
+        ),
         Part('steps', usual - again_secs, f'{steps - lost:,} steps at their usual pace{with_input}'),
         Part('steps that were lost', again_secs, f'{lost:,} steps that were trained, not saved, and trained again'),
         *waits,

@@ -24,7 +24,7 @@ def test_a_run_alone(tmp_path):
     assert [event.text for event in line.events] == [
         'The trainer began, and reported step 10 first.',
         'The best evaluation: accuracy 0.9000 at step 100. Its model is in export/best.',
-        'The run ended (max_steps) at step 100.',
+        'The run ended at step 100: all steps are trained.',
     ]
     assert parts(run) == {'starting': 2.0, 'steps': 10.0, 'after the last step': 2.0}
     assert run.judged == run_verdict.Verdict('done', 'is done: all steps are trained', 0)

@@ -260,7 +260,7 @@ def test_a_process_alone_that_has_recorded_its_starts(tmp_path):
         'Start 2 did not end by itself: it was killed, or its machine failed. 20 steps are lost; the last checkpoint '
         'is of step 50.',
         'Start 3 began, from the checkpoint at step 50.',
-        'Start 3 ended after 16s at step 100 (max_steps).',
+        'Start 3 ended after 16s at step 100: all steps are trained.',
         'Start 4 began, from the checkpoint at step 100.',
         'Start 4 ended after 20s: at step 100 nothing was left to train.',
     ]
