@@ -11,7 +11,8 @@ from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, KerasOptimizer, Tensors
 from estimator_trainer.training import accumulated_batches, batch_gradients
-from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
+from estimator_trainer.training.keras_calls import losses_of_calls
+from estimator_trainer.training.keras_training import KerasTraining
 from estimator_trainer.training.trainer import Setup
 
 
