@@ -2,30 +2,31 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import eager_context
-from estimator_trainer.training import dues, from_memory, step_graph
+from estimator_trainer.training import dues, from_memory, loss_scaling, step_graph
 from estimator_trainer.training.trainer import Setup
 
 Batches: TypeAlias = tf.distribute.DistributedIterator | from_memory.Iterator
-ReplicaStep: TypeAlias = Callable[..., tf.Tensor]  # (batch, ...) -> a replica's share of the loss
+# (batch, ...) -> a replica's share of the loss; or a step that is taken outside of the replicas.
+Step: TypeAlias = Callable[..., tf.Tensor] | loss_scaling.RepeatedStep
 
 
 def losses_of_calls(
-    setup: Setup, strategy: tf.distribute.Strategy, replica_step: ReplicaStep, iterator: Batches
+    setup: Setup, strategy: tf.distribute.Strategy, step: Step, iterator: Batches
 ) -> Iterator[np.ndarray]:
     """Trains; yields the losses of the steps of each call. It ends with the data; the caller may end it before.
 
     Args:
         setup: trainer.Setup. Its loop says how long each call is.
-        replica_step: (batch, ...) -> a replica's share of the loss; trains one step with --accumulate_steps batches.
+        step: trains one step with --accumulate_steps batches.
         iterator: over the distributed data set, or what gives its batches.
     """
-    take_steps = call_of_steps(strategy, replica_step, setup.plan.config.accumulate_steps)
+    take_steps = call_of_steps(strategy, step, setup.plan.config.accumulate_steps)
     loop, most, alone = setup.loop, setup.plan.config.most_steps_per_call, setup.plan.trains_alone
     while True:
         until_due = loop.next_due(loop.step, alone) - loop.step
@@ -39,7 +40,7 @@ def losses_of_calls(
 
 
 def call_of_steps(
-    strategy: tf.distribute.Strategy, replica_step: ReplicaStep, accumulated: int = 1
+    strategy: tf.distribute.Strategy, step: Step, accumulated: int = 1
 ) -> Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
     """-> (iterator, count, secs) -> (losses [steps], seconds that they waited for their batches, whether the data have
     ended). The seconds are NaN where they are not measured.
@@ -47,6 +48,16 @@ def call_of_steps(
     The function trains `count` steps; fewer where the data end, or where they have taken `secs` by the clock of the
     chief: it is told in the reduction of the loss, so that all tasks take the same steps.
     """
+
+    def summed(shares: Any, began: tf.Tensor) -> tf.Tensor:
+        """[loss, seconds since `began`]"""
+        of_replicas = strategy.run(lambda share: _with_time(share, began), (shares,))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, of_replicas, axis=None)
+
+    def take_plain(batches: tuple, summed: Callable[[Any], tf.Tensor]) -> tf.Tensor:
+        return summed(strategy.run(step, batches))
+
+    take = step.take if isinstance(step, loss_scaling.RepeatedStep) else take_plain
 
     @tf.function(reduce_retracing=True)
     def take_steps(iterator: Batches, count: tf.Tensor, secs: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -58,14 +69,8 @@ def call_of_steps(
             if not batches[0].has_value():
                 ended = True
                 break
-            shares = strategy.run(replica_step, tuple(batch.get_value() for batch in batches))
-            loss, passed = tf.unstack(
-                strategy.reduce(
-                    tf.distribute.ReduceOp.SUM,
-                    strategy.run(lambda share: _with_time(share, began), (shares,)),
-                    axis=None,
-                )
-            )
+            taken = tuple(batch.get_value() for batch in batches)
+            loss, passed = tf.unstack(take(taken, lambda shares: summed(shares, began)))
             of_steps = of_steps.write(number, tf.stack([loss, wait]))
             if passed >= secs:
                 break

@@ -14,7 +14,7 @@ from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
-from estimator_trainer.training import dues, failures, from_memory, layer_precision, loop, reports
+from estimator_trainer.training import dues, failures, from_memory, layer_precision, loop, loss_scaling, reports
 from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
@@ -36,6 +36,7 @@ class KerasTraining:
     Attributes:
         parts: of the job.
         model, optimizer: made in the strategy's scope, and restored.
+        loss_scale: of float16; None otherwise.
         begins: loop.AfterCall, whether there is anything to train.
     """
 
@@ -53,11 +54,14 @@ class KerasTraining:
                 self.model = job.make_model(params.as_dict())
             self.optimizer = self.parts.make_optimizer(params.as_dict())
             optimizer_parts.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
+            self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.optimizer)
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
         )
         self._restore(config.model_dir)
+        if self.loss_scale:
+            self._checkpoint.loss_scale = self.loss_scale.state  # it is restored if the checkpoint has it
         self._manager = self._writer = None
         if plan.is_chief:
             self._manager = tf.train.CheckpointManager(
@@ -80,12 +84,16 @@ class KerasTraining:
                 f"--model_dir={model_dir}: {os.path.basename(checkpoint)} is an Estimator's "
                 'checkpoint; python -m estimator_trainer migrate makes a Keras one of it.'
             )
-        status = self._checkpoint.restore(checkpoint)
-        status.assert_existing_objects_matched()
+        # The checkpoint of another precision may lack a loss scale, or have one that is not needed.
+        self._checkpoint.restore(checkpoint).assert_existing_objects_matched().expect_partial()
 
     def __enter__(self) -> 'KerasTraining':
         step = self.read_step()
         self._next_summary = dues.every(step, self._plan.config.save_summary_steps)
+        self._overflows = None
+        if self.loss_scale and self._plan.is_chief:
+            progress = dues.every(step, self._plan.config.log_every_steps)
+            self._overflows = loss_scaling.OverflowLines(self.loss_scale, progress)
         reported = reports.Reports(self._setup, self) if self._plan.is_chief else None
         self.begins = self._loop.begin(step, self._saves, self, reported)
         if self._is_new:
@@ -105,6 +113,8 @@ class KerasTraining:
         self._loop.ends(training_file.END_OF_DATA, step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
+        if self._overflows:
+            self._overflows.after(step, is_over=True)
         self._loop.finish()
         if self._writer:
             self._writer.close()
@@ -184,6 +194,8 @@ class KerasTraining:
 
     def follow(self, after: loop.AfterCall) -> bool:
         """Saves if a checkpoint is due after a call. Returns whether training stops."""
+        if self._overflows:
+            self._overflows.after(self._loop.step)
         if after.save:
             self.save(self._loop.step)
         return after.stop or (after.save and self._loop.stops_here())
