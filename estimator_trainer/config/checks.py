@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from estimator_trainer.config import urls
+from estimator_trainer.config import mixed_precision, urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.monitoring import port
 from estimator_trainer.monitoring.profiles import schedule
@@ -31,6 +31,8 @@ def refuse_contradictions(config: 'TrainerConfig') -> None:
         )
     if config.loop != 'estimator' and config.strategy == 'parameter_server':
         raise UsageError(parameter_server_refused(config.loop))
+    if refusal := mixed_precision.refusal(config.mixed_precision, config.loop):
+        raise UsageError(refusal)
     if config.xla and config.loop == 'estimator':
         raise UsageError(
             "--xla: is for --loop=keras_fit and custom_loop; TensorFlow compiles no step of an Estimator's graph."

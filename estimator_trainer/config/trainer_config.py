@@ -77,7 +77,8 @@ class TrainerConfig(JobFlags):
     mixed_precision: str | None = _training(
         None,
         'Training computes in 16 bits where that is faster: an Estimator on CPUs, a Keras model on GPUs too. Weights, '
-        'checkpoints, evaluations and exports are float32.',
+        'checkpoints, evaluations and exports are float32. float16 is for --loop=keras_fit and custom_loop on GPUs, '
+        'and scales the loss dynamically.',
         choices=mixed_precision.KINDS,
         unset='float32',
         why='16 bits round the activations and gradients, which some models do not bear',

@@ -10,11 +10,11 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, Tensors
-from estimator_trainer.training import step_graph
+from estimator_trainer.training import loss_scaling, step_graph
 
-# (features, labels) -> the losses of the examples [batch, ...], this replica's share of the loss, the outputs of the
-# model, and a gradient for each trainable variable.
-Pass = Callable[[Tensors, Tensors], tuple[tf.Tensor, tf.Tensor, Tensors, list[Any]]]
+# (features, labels, scale of the loss or None) -> the losses of the examples [batch, ...], this replica's share of the
+# loss, the outputs of the model, and a gradient for each trainable variable.
+Pass = Callable[[Tensors, Tensors, tf.Tensor | None], tuple[tf.Tensor, tf.Tensor, Tensors, list[Any]]]
 
 
 def make(model: KerasModel, parts: KerasParts, params: dict[str, Any], xla: bool) -> Pass:
@@ -28,18 +28,24 @@ def make(model: KerasModel, parts: KerasParts, params: dict[str, Any], xla: bool
             fixed size.
     """
 
-    def gradients(features: Tensors, labels: Tensors) -> tuple[tf.Tensor, tf.Tensor, Tensors, list[Any]]:
+    def gradients(
+        features: Tensors, labels: Tensors, scale: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor, Tensors, list[Any]]:
         with tf.GradientTape() as tape:
             of_examples, share, outputs = losses.of_step(model, parts, params, features, labels)
-        return of_examples, share, outputs, tape.gradient(share, model.trainable_variables)
+            scaled = share if scale is None else share * tf.cast(scale, share.dtype)
+        of_weights = tape.gradient(scaled, model.trainable_variables)
+        return of_examples, share, outputs, of_weights if scale is None else loss_scaling.unscaled(of_weights, scale)
 
-    def checked(features: Tensors, labels: Tensors) -> tuple[tf.Tensor, tf.Tensor, Tensors, list[Any]]:
+    def checked(
+        features: Tensors, labels: Tensors, scale: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor, Tensors, list[Any]]:
         if tf.distribute.get_replica_context().num_replicas_in_sync > 1 and batches.static_size(features) is None:
             raise UsageError(
                 '--xla: with several replicas each batch needs the same size, because XLA compiles no all-reduce of '
                 'sizes; let the input_fn repeat its data and batch with drop_remainder=True, or leave --xla out.'
             )
-        results = gradients(features, labels)
+        results = gradients(features, labels, scale)
         _refuse_draws(tf.compat.v1.get_default_graph().as_graph_def())
         return results
 

@@ -104,7 +104,8 @@ def add_up_in(memory: shared_memory.SharedMemory, names: Sequence[str]) -> None:
 
     def add_up(group: int, instance: int, array: np.ndarray, holds_up: bool = True) -> np.ndarray:
         try:
-            with _annotation(ADD_UP):
+            # Gradients of float16 may overflow. The step looks for that, and repeats it: NumPy need not warn of it.
+            with _annotation(ADD_UP), np.errstate(over='ignore', invalid='ignore'):
                 return memory.add_up((int(group) << 32) + int(instance), array, holds_up)
         except shared_memory.TaskLost as error:
             text = f'all-reduce in shared memory lost {names[error.rank]}'

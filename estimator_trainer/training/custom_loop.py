@@ -10,14 +10,15 @@ import tensorflow as tf
 from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, KerasOptimizer, Tensors
-from estimator_trainer.training import accumulated_batches, batch_gradients
-from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
+from estimator_trainer.training import accumulated_batches, batch_gradients, loss_scaling
+from estimator_trainer.training.keras_calls import losses_of_calls
+from estimator_trainer.training.keras_training import KerasTraining
 from estimator_trainer.training.trainer import Setup
 
 
 class CustomLoopTrainer:
     """A trainer.Trainer. With --steps_per_call=1 Python goes over the distributed data set, and each step is one call
-    of a tf.function; otherwise a tf.function takes several steps from an iterator (`losses_of_calls`)."""
+    of a tf.function; otherwise, and with float16, a tf.function takes steps from an iterator (`losses_of_calls`)."""
 
     evaluates_first_checkpoint = False
 
@@ -32,12 +33,14 @@ class CustomLoopTrainer:
             batches, params = run.batches(), setup.params.as_dict()
             xla = setup.plan.config.xla
             steps = ModelSteps(run.strategy, run.model, run.optimizer, run.parts, params, batches.element_spec, xla)
-            if setup.plan.config.most_steps_per_call == setup.plan.config.accumulate_steps == 1:
+            single = setup.plan.config.most_steps_per_call == setup.plan.config.accumulate_steps == 1
+            if single and not run.loss_scale:
                 in_time = measured(iter(batches), setup.waits.for_input, time.perf_counter)
                 calls: Iterator[Any] = ([steps.one(batch)] for batch in in_time)
             else:
                 iterator = run.taken() or iter(batches)
-                calls = losses_of_calls(setup, run.strategy, steps.replica_step, iterator)
+                step = steps.repeated(run.loss_scale) if run.loss_scale else steps.replica_step
+                calls = losses_of_calls(setup, run.strategy, step, iterator)
             first, rate = loop.step, run.rate()
             while not stops:
                 loop.begins_call()
@@ -98,8 +101,16 @@ class ModelSteps:
         self._optimizer.apply_gradients(zip(gradients, self._model.trainable_variables))
         return share
 
-    def _gradients(self, features: Tensors, labels: Tensors) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
-        of_examples, share, outputs, gradients = self._pass(features, labels)
+    def repeated(self, scale: loss_scaling.LossScale) -> loss_scaling.RepeatedStep:
+        """A step with a scaled loss, in the place of `replica_step`."""
+        return loss_scaling.RepeatedStep(
+            self._strategy, scale, self._model, self._optimizer, self._gradients, self._metrics.values()
+        )
+
+    def _gradients(
+        self, features: Tensors, labels: Tensors, scale: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
+        of_examples, share, outputs, gradients = self._pass(features, labels, scale)
         for name, metric in self._metrics.items():
             if name == 'loss':
                 metric.update_state(losses.of_examples(of_examples))

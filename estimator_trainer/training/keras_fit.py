@@ -11,8 +11,9 @@ from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, Tensors
 from estimator_trainer.run_dir import summaries
-from estimator_trainer.training import accumulated_batches, batch_gradients, from_memory
-from estimator_trainer.training.keras_training import KerasTraining, losses_of_calls
+from estimator_trainer.training import accumulated_batches, batch_gradients, from_memory, loss_scaling
+from estimator_trainer.training.keras_calls import losses_of_calls
+from estimator_trainer.training.keras_training import KerasTraining
 from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.trainer import Setup
 
@@ -36,8 +37,8 @@ class KerasFitTrainer:
                 fitted = GlobalLossModel(run.model, run.parts, setup.params.as_dict(), plan.config.xla)
                 fitted.compile(optimizer=run.optimizer)
             batches = ResumableDataset(run.batches())
-            if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1:
-                fitted.take_several(setup, run.strategy, run.taken())
+            if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1 or run.loss_scale:
+                fitted.take_several(setup, run.strategy, run.taken(), run.loss_scale)
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
             while not report.stops:
                 steps, first = run.steps_of_epoch(), loop.step
@@ -86,14 +87,19 @@ class GlobalLossModel(tf.keras.Model):
         return {name: float(metric.result()) for name, metric in metrics.items()}
 
     def take_several(
-        self, setup: Setup, strategy: tf.distribute.Strategy, taken: from_memory.Iterator | None = None
+        self,
+        setup: Setup,
+        strategy: tf.distribute.Strategy,
+        taken: from_memory.Iterator | None = None,
+        scale: loss_scaling.LossScale | None = None,
     ) -> None:
         """Lets a call of train_function take several steps. Each call of fit brings the same iterator
-        (`ResumableDataset`), in whose place `taken` may give the batches."""
+        (`ResumableDataset`), in whose place `taken` may give the batches. `scale`: of the loss."""
         self._calls: Iterator[np.ndarray] | None = None
+        step = self._repeated(strategy, scale) if scale else self._replica_step
 
         def train_function(iterator: tf.distribute.DistributedIterator) -> dict[str, np.ndarray]:
-            self._calls = self._calls or losses_of_calls(setup, strategy, self._replica_step, taken or iterator)
+            self._calls = self._calls or losses_of_calls(setup, strategy, step, taken or iterator)
             losses = next(self._calls, None)
             if losses is None:
                 raise StopIteration  # as the iterator of a data set does
@@ -101,6 +107,10 @@ class GlobalLossModel(tf.keras.Model):
 
         self.make_train_function = lambda force=False: train_function
         self.train_function = train_function
+
+    def _repeated(self, strategy: tf.distribute.Strategy, scale: loss_scaling.LossScale) -> loss_scaling.RepeatedStep:
+        metrics = [self._loss_metric, *self._of_examples.values()]
+        return loss_scaling.RepeatedStep(strategy, scale, self.trained, self.optimizer, self._gradients, metrics)
 
     def _replica_step(self, *batches: tuple[Tensors, Tensors]) -> tf.Tensor:
         share, gradients = accumulated_batches.added_up(self._gradients, batches)
@@ -110,8 +120,10 @@ class GlobalLossModel(tf.keras.Model):
     def train_step(self, data: tuple[Tensors, Tensors]) -> dict[str, tf.Tensor]:
         return {'step_loss': self._replica_step(data)}  # fit adds up what the replicas return
 
-    def _gradients(self, features: Tensors, labels: Tensors) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
-        of_examples, share, outputs, gradients = self._pass(features, labels)
+    def _gradients(
+        self, features: Tensors, labels: Tensors, scale: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, accumulated_batches.Gradients]:
+        of_examples, share, outputs, gradients = self._pass(features, labels, scale)
         self._loss_metric.update_state(losses.of_examples(of_examples))
         for metric in self._of_examples.values():
             metric.update_state(labels, outputs)

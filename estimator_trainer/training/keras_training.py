@@ -1,29 +1,24 @@
-"""What keras_fit and custom_loop have in common: the model, its checkpoints, its epochs, its data, and its calls of
-several steps (--steps_per_call)."""
+"""What keras_fit and custom_loop have in common: the model, its checkpoints, its epochs and its data."""
 
 import concurrent.futures
 import dataclasses
 import logging
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat.agreement import EagerAgreement
-from estimator_trainer.compat.patches import eager_context, optimizer_parts, strategy_mends
+from estimator_trainer.compat.patches import optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
-from estimator_trainer.training import dues, failures, from_memory, layer_precision, loop, reports, step_graph
+from estimator_trainer.training import dues, failures, from_memory, layer_precision, loop, loss_scaling, reports
 from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
 CHECKPOINT_NAME = 'model.ckpt'
-Batches: TypeAlias = tf.distribute.DistributedIterator | from_memory.Iterator
-ReplicaStep: TypeAlias = Callable[..., tf.Tensor]  # (batch, ...) -> a replica's share of the loss
 
 
 class KerasTraining:
@@ -41,6 +36,7 @@ class KerasTraining:
     Attributes:
         parts: of the job.
         model, optimizer: made in the strategy's scope, and restored.
+        loss_scale: of float16; None otherwise.
         begins: loop.AfterCall, whether there is anything to train.
     """
 
@@ -58,11 +54,14 @@ class KerasTraining:
                 self.model = job.make_model(params.as_dict())
             self.optimizer = self.parts.make_optimizer(params.as_dict())
             optimizer_parts.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
+            self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.optimizer)
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
         )
         self._restore(config.model_dir)
+        if self.loss_scale:
+            self._checkpoint.loss_scale = self.loss_scale.state  # it is restored if the checkpoint has it
         self._manager = self._writer = None
         if plan.is_chief:
             self._manager = tf.train.CheckpointManager(
@@ -85,12 +84,16 @@ class KerasTraining:
                 f"--model_dir={model_dir}: {os.path.basename(checkpoint)} is an Estimator's "
                 'checkpoint; python -m estimator_trainer migrate makes a Keras one of it.'
             )
-        status = self._checkpoint.restore(checkpoint)
-        status.assert_existing_objects_matched()
+        # The checkpoint of another precision may lack a loss scale, or have one that is not needed.
+        self._checkpoint.restore(checkpoint).assert_existing_objects_matched().expect_partial()
 
     def __enter__(self) -> 'KerasTraining':
         step = self.read_step()
         self._next_summary = dues.every(step, self._plan.config.save_summary_steps)
+        self._overflows = None
+        if self.loss_scale and self._plan.is_chief:
+            progress = dues.every(step, self._plan.config.log_every_steps)
+            self._overflows = loss_scaling.OverflowLines(self.loss_scale, progress)
         reported = reports.Reports(self._setup, self) if self._plan.is_chief else None
         self.begins = self._loop.begin(step, self._saves, self, reported)
         if self._is_new:
@@ -110,6 +113,8 @@ class KerasTraining:
         self._loop.ends(training_file.END_OF_DATA, step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
+        if self._overflows:
+            self._overflows.after(step, is_over=True)
         self._loop.finish()
         if self._writer:
             self._writer.close()
@@ -189,6 +194,8 @@ class KerasTraining:
 
     def follow(self, after: loop.AfterCall) -> bool:
         """Saves if a checkpoint is due after a call. Returns whether training stops."""
+        if self._overflows:
+            self._overflows.after(self._loop.step)
         if after.save:
             self.save(self._loop.step)
         return after.stop or (after.save and self._loop.stops_here())
@@ -213,87 +220,3 @@ class KerasTraining:
             return
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
             thread.submit(self._saved, step).result()
-
-
-def losses_of_calls(
-    setup: Setup, strategy: tf.distribute.Strategy, replica_step: ReplicaStep, iterator: Batches
-) -> Iterator[np.ndarray]:
-    """Trains; yields the losses of the steps of each call. It ends with the data; the caller may end it before.
-
-    Args:
-        setup: trainer.Setup. Its loop says how long each call is.
-        replica_step: (batch, ...) -> a replica's share of the loss; trains one step with --accumulate_steps batches.
-        iterator: over the distributed data set, or what gives its batches.
-    """
-    take_steps = call_of_steps(strategy, replica_step, setup.plan.config.accumulate_steps)
-    loop, most, alone = setup.loop, setup.plan.config.most_steps_per_call, setup.plan.trains_alone
-    while True:
-        until_due = loop.next_due(loop.step, alone) - loop.step
-        count = until_due if most is None else min(most, until_due)
-        losses, waited, ended = take_steps(iterator, tf.constant(count), dues.LONGEST_CALL_SECS)
-        if len(losses):
-            setup.waits.for_input(float(waited))
-            yield losses.numpy()
-        if ended:
-            return
-
-
-def call_of_steps(
-    strategy: tf.distribute.Strategy, replica_step: ReplicaStep, accumulated: int = 1
-) -> Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-    """-> (iterator, count, secs) -> (losses [steps], seconds that they waited for their batches, whether the data have
-    ended). The seconds are NaN where they are not measured.
-
-    The function trains `count` steps; fewer where the data end, or where they have taken `secs` by the clock of the
-    chief: it is told in the reduction of the loss, so that all tasks take the same steps.
-    """
-
-    @tf.function(reduce_retracing=True)
-    def take_steps(iterator: Batches, count: tf.Tensor, secs: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])  # loss, wait for input
-        began, ended = _now(), False
-        for number in tf.range(count):
-            batches = [iterator.get_next_as_optional() for _ in range(accumulated)]  # all are there, or none is
-            wait = _wait_for_input(iterator)
-            if not batches[0].has_value():
-                ended = True
-                break
-            shares = strategy.run(replica_step, tuple(batch.get_value() for batch in batches))
-            loss, passed = tf.unstack(
-                strategy.reduce(
-                    tf.distribute.ReduceOp.SUM,
-                    strategy.run(lambda share: _with_time(share, began), (shares,)),
-                    axis=None,
-                )
-            )
-            of_steps = of_steps.write(number, tf.stack([loss, wait]))
-            if passed >= secs:
-                break
-        losses, waits_of_steps = tf.unstack(of_steps.stack(), axis=1)
-        return losses, tf.reduce_sum(waits_of_steps), ended
-
-    return take_steps
-
-
-def _wait_for_input(iterator: Batches) -> tf.Tensor:
-    """The wait of the iterators that the graph under construction has asked so far."""
-    if isinstance(iterator, from_memory.Iterator):
-        wait = from_memory.wait()
-    else:
-        wait = step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations())
-    return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
-
-
-def _with_time(share: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
-    """A replica's share of the loss, and of the first replica the seconds since `began`."""
-    with tf.control_dependencies([share]), tf.device('/cpu:0'):
-        passed = tf.cast(_now() - began, tf.float32)
-    replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-    return tf.stack([tf.cast(share, tf.float32), tf.where(tf.equal(replica, 0), passed, 0.0)])
-
-
-def _now() -> tf.Tensor:
-    """Seconds by some clock. TensorFlow's own may not be read where its operations have to be deterministic."""
-    if eager_context.is_deterministic():
-        return tf.ensure_shape(tf.numpy_function(time.monotonic, [], tf.float64), [])
-    return tf.timestamp()

@@ -90,16 +90,12 @@ def accumulation(play: Play) -> str:
 
 @case('the accuracy with --mixed_precision=bfloat16 and with float32, Keras loops')
 def mixed_precision(play: Play) -> str:
-    def of_loop(flag: str) -> str:
-        found = [
-            accuracy(play.train(flag, *more, '--eval_steps=8', steps=10 * STEPS)[0])
-            for more in ((), ('--mixed_precision=bfloat16',))
-        ]
-        if abs(found[0] - found[1]) > _ACCURACY:
-            raise Failed(f'{found[1]:.3f} in place of {found[0]:.3f}')
-        return f'{found[0]:.3f} and {found[1]:.3f}'
+    return _accuracies(play, 'bfloat16')
 
-    return _of_loops(of_loop, [loop for loop in LOOPS if loop != 'estimator'])
+
+@case('the accuracy with --mixed_precision=float16 and with float32, Keras loops', is_logical=False)
+def float16(play: Play) -> str:
+    return _accuracies(play, 'float16')
 
 
 @case('the weights with and without --xla, Keras loops')
@@ -148,6 +144,19 @@ def speed(play: Play) -> str:
 
 def _of_loops(of_loop: Callable[[str], str], loops=LOOPS) -> str:
     return ', '.join(f'{loop}: {of_loop(f"--loop={loop}")}' for loop in loops)
+
+
+def _accuracies(play: Play, kind: str) -> str:
+    def of_loop(flag: str) -> str:
+        found = [
+            accuracy(play.train(flag, *more, '--eval_steps=8', steps=10 * STEPS)[0])
+            for more in ((), (f'--mixed_precision={kind}',))
+        ]
+        if abs(found[0] - found[1]) > _ACCURACY:
+            raise Failed(f'{found[1]:.3f} in place of {found[0]:.3f}')
+        return f'{found[0]:.3f} and {found[1]:.3f}'
+
+    return _of_loops(of_loop, [loop for loop in LOOPS if loop != 'estimator'])
 
 
 def _compared(play: Play, flags, others, how, other_how, tolerance) -> str:

@@ -12,7 +12,7 @@ from estimator_trainer import jobs
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exporters, keras_evaluator
 from estimator_trainer.jobs import optimizers, schedules
-from estimator_trainer.training import custom_loop, keras_fit, keras_training, reports, what_failed
+from estimator_trainer.training import custom_loop, keras_calls, keras_fit, reports, what_failed
 from tests import fakes
 
 v1 = tf.compat.v1
@@ -81,7 +81,7 @@ def trained(strategy, way, xla=False, data=finite(), job=None):
         if way == 'dataset':
             losses = [steps.one(batch).numpy() for batch in itertools.islice(batches, 2)]
         else:
-            take = keras_training.call_of_steps(strategy, steps.replica_step)
+            take = keras_calls.call_of_steps(strategy, steps.replica_step)
             losses, _, ended = take(iter(batches), tf.constant(2 if data is whole else 5), float('inf'))
             assert ended == (data is not whole)
     return np.array(losses), [weight.numpy() for weight in model.trainable_weights]

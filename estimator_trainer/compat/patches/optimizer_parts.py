@@ -1,9 +1,9 @@
 """The settings of an optimizer, and all of its variables before the first step.
 
-Touches: _hyper, _initial_decay, _momentum, _name and _create_all_weights of tf.keras.optimizers.legacy; private
-  attributes of the optimizers of tf.compat.v1.train
-Without it: Keras's loops cannot restore an optimizer before its first step, and `migrate` cannot read the settings
-  of one
+Touches: _hyper, _initial_decay, _momentum, _name, _create_all_weights, _transform_unaggregated_gradients and
+  _aggregate_gradients of tf.keras.optimizers.legacy; private attributes of the optimizers of tf.compat.v1.train
+Without it: Keras's loops cannot restore an optimizer before its first step or train in float16, and `migrate` cannot
+  read the settings of one
 For: the trainer and `migrate`
 """
 
@@ -49,6 +49,15 @@ def name_of(optimizer: Any) -> str | None:
 def create_variables(optimizer: Any, variables: Iterable[tf.Variable]) -> None:
     """Makes the slots of these variables, and the counter of steps."""
     optimizer._create_all_weights(variables)
+
+
+def all_reduced(optimizer: Any, gradients: Iterable[Any], variables: Iterable[tf.Variable]) -> list[Any]:
+    """The gradients of one of tf.keras.optimizers.legacy summed over all replicas, as its apply_gradients sums them.
+    None stays None."""
+    pairs = [(gradient, variable) for gradient, variable in zip(gradients, variables)]
+    present = [pair for pair in pairs if pair[0] is not None]
+    sums = iter(optimizer._aggregate_gradients(optimizer._transform_unaggregated_gradients(present)))
+    return [None if gradient is None else next(sums)[0] for gradient, _ in pairs]
 
 
 def setting_of_v1(optimizer: Any, names: Iterable[str]) -> Any:
