@@ -95,7 +95,7 @@ class JobFlags:
     file_format: str = _data(
         'auto',
         'Format of the files. auto goes by their names.',
-        choices=('auto', 'tfrecord', 'csv', 'parquet', 'array_record'),
+        choices=('auto', 'tfrecord', 'csv', 'parquet', 'array_record'),  # FORMATS of data.files, which imports config
         why='the usual names end in .tfrecord, .csv, .parquet or .array_record',
     )
     shuffle: str = _data(

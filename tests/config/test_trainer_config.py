@@ -121,7 +121,7 @@ ERRORS = {  # argv, what the message must hold
     'not a strategy': ((*GIVEN, '--strategy=tpu'), ['--strategy=tpu', 'multi_worker_mirrored']),
     'not an eval_strategy': ((*GIVEN, '--eval_strategy=tpu'), ['--eval_strategy=tpu', 'mirrored']),
     'not a progress': ((*GIVEN, '--progress=yes'), ['--progress=yes', 'auto']),
-    'not a cluster_from': ((*GIVEN, '--cluster_from=pbs'), ['--cluster_from=pbs', 'slurm']),
+    'not a cluster_from': ((*GIVEN, '--cluster_from=nowhere'), ['--cluster_from=nowhere', 'slurm']),
     'no value': ((*GIVEN, '--batch_size'), ['--batch_size']),
     'not an export': ((*GIVEN, '--export=latest'), ['--export=latest', 'best,final or none']),
     'none and another export': ((*GIVEN, '--export=none,best'), ['--export=none,best']),

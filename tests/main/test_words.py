@@ -47,4 +47,10 @@ def test_names_and_docstrings(room):
                 BEGINNINGS
             ):
                 problems.append(f'{where}: the docstring of {node.name} begins with a reference')
-    assert not problems
+    assert not problems, '\n'.join(
+        [
+            'Rename what has a name of SAY_NOTHING to what it is, such as a noun with its kind; and let a docstring '
+            'begin with what it is about, instead of one of BEGINNINGS:',
+            *problems,
+        ]
+    )

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tf_config import SOURCES
 from tf_config.__main__ import main
 
 ENGINE_VARIABLES = ('SLURM_', 'OMPI_', 'PMI_', 'MPI_', 'ESTIMATOR_TRAINER_', 'JOB_COMPLETION_INDEX', 'TF_CONFIG')
@@ -50,11 +51,17 @@ def test_check_of_a_lone_task(run):
     assert (code, out) == (0, 'ok: --cluster_from=hosts finds one task: a single process\n')
 
 
+def test_every_source_has_a_resolver(run):
+    for source in SOURCES[2:]:  # after auto and tf_config
+        _, _, err = run('check', f'--cluster_from={source}')
+        assert err.startswith('the cluster from '), err
+
+
 @pytest.mark.parametrize(
     'argv, environ, parts',
     [
         (['--cluster_from=slurm'], {}, ['SLURM_JOB_ID', 'srun']),
-        (['--cluster_from=pbs'], {}, ['--cluster_from', 'slurm']),
+        (['--cluster_from=nowhere'], {}, ['--cluster_from', 'slurm']),
         ([], RANK_1, ['the cluster from Open MPI is refused', '--hosts']),
         (['--roles=chef:1'], {}, ['--roles=chef:1', 'chief']),
         (['--strategy=none', '--hosts=a,b'], RANK_1, ['multi_worker_mirrored']),

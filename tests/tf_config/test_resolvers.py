@@ -581,7 +581,7 @@ def test_refused(environ, flags, look_up, parts):
 @pytest.mark.parametrize(
     'flags, parts',
     [
-        (dict(cluster_from='pbs'), ['--cluster_from=pbs', 'slurm']),
+        (dict(cluster_from='nowhere'), ['--cluster_from=nowhere', 'slurm']),
         (dict(roles='workers:2'), ['--roles=workers:2', 'did you mean "worker"?']),
         (dict(roles='worker'), ['--roles=worker:', '"worker" has no count', 'worker:1']),
         (dict(roles='worker:x'), ['"worker:x"']),

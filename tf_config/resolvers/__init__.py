@@ -1,7 +1,13 @@
-"""Finds the cluster of a process, from its environment and its flags. Only `lookup` uses the network."""
+"""Finds the cluster of a process, from its environment and its flags.
+
+A resolver is a pure function of both. If it has to ask anything else, such as the network or a file that a variable
+names, `resolve` passes in the function that asks, as `look_up`, so that tests pass in another one. Only `lookup` uses
+the network.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from tf_config.cluster import OF_CLUSTERS, ROLES, render
 from tf_config.lint import Parsed, TfConfigError, parse
@@ -10,20 +16,51 @@ from tf_config.resolvers.layout import SOURCES, Layout, Ranks, ResolverError, cl
 
 __all__ = ['SOURCES', 'Layout', 'Ranks', 'ResolverError', 'from_environment', 'read_layout', 'resolve']
 
-_USED: dict[str, tuple[str, ...]] = {  # the flags of a Layout that each source uses
-    'tf_config': (),
-    'slurm': ('--roles', '--base_port'),
-    'openmpi': ('--roles', '--base_port', '--hosts'),
-    'mpich': ('--roles', '--base_port', '--hosts'),
-    'kubernetes': ('--roles', '--base_port'),
-    'hosts': ('--roles', '--base_port', '--hosts', '--rank'),
-}
-_RESOLVERS: dict[str, Callable[[Mapping[str, str], Layout, lookup.NodeLookup], Ranks]] = {
-    'slurm': slurm.resolve,
-    'openmpi': lambda environ, layout, look_up: mpi.resolve(environ, layout, mpi.OPEN_MPI),
-    'mpich': lambda environ, layout, look_up: mpi.resolve(environ, layout, mpi.MPICH),
-    'kubernetes': lambda environ, layout, look_up: kubernetes.resolve(environ, layout),
-    'hosts': lambda environ, layout, look_up: hosts.resolve(layout),
+
+class _Engine(NamedTuple):
+    """An engine, or --hosts, which describes a cluster.
+
+    Attributes:
+        name: in messages.
+        used: the flags of a Layout that it uses.
+        is_here: whether it has started this process, so that 'auto' takes it.
+        resolve: finds the ranks.
+    """
+
+    name: str
+    used: tuple[str, ...]
+    is_here: Callable[[Mapping[str, str]], bool]
+    resolve: Callable[[Mapping[str, str], Layout, lookup.NodeLookup], Ranks]
+
+
+# By their values of --cluster_from. 'auto' takes the first that is here: mpirun stands before Slurm, because inside a
+# job of Slurm the step is that of mpirun's own daemons. `_detect` decides on hosts, whose flags say that it is meant.
+_ENGINES = {
+    'openmpi': _Engine(
+        mpi.OPEN_MPI,
+        ('--roles', '--base_port', '--hosts'),
+        lambda environ: mpi.is_process(environ, mpi.OPEN_MPI),
+        lambda environ, layout, look_up: mpi.resolve(environ, layout, mpi.OPEN_MPI),
+    ),
+    'mpich': _Engine(
+        mpi.MPICH,
+        ('--roles', '--base_port', '--hosts'),
+        lambda environ: mpi.is_process(environ, mpi.MPICH),
+        lambda environ, layout, look_up: mpi.resolve(environ, layout, mpi.MPICH),
+    ),
+    'slurm': _Engine(slurm.NAME, ('--roles', '--base_port'), slurm.is_step, slurm.resolve),
+    'kubernetes': _Engine(
+        kubernetes.NAME,
+        ('--roles', '--base_port'),
+        kubernetes.is_pod,
+        lambda environ, layout, look_up: kubernetes.resolve(environ, layout),
+    ),
+    'hosts': _Engine(
+        hosts.NAME,
+        ('--roles', '--base_port', '--hosts', '--rank'),
+        lambda environ: False,
+        lambda environ, layout, look_up: hosts.resolve(layout),
+    ),
 }
 
 
@@ -77,8 +114,9 @@ def resolve(
     if source is None:
         return _with_notes(_alone(layout, strategy, notes), notes)
     if source == 'tf_config':
-        return _with_notes(from_environment(environ, strategy), (*notes, *_unused(layout, source, 'TF_CONFIG')))
-    ranks = _RESOLVERS[source](environ, layout, look_up)
+        return _with_notes(from_environment(environ, strategy), (*notes, *_unused(layout, (), 'TF_CONFIG')))
+    engine = _ENGINES[source]
+    ranks = engine.resolve(environ, layout, look_up)
     cluster, task = cluster_of(ranks, layout)
     if task is None and strategy in OF_CLUSTERS:
         raise refusal(
@@ -93,19 +131,13 @@ def resolve(
         raise _refused(ranks, error) from None
     shape = f'rank {ranks.rank} of {ranks.size} is {task}' if task else 'the only task: a single process'
     return _with_notes(
-        parsed, (f'cluster from {ranks.source}: {ranks.where}; {shape}', *_unused(layout, source, ranks.source))
+        parsed, (f'cluster from {ranks.source}: {ranks.where}; {shape}', *_unused(layout, engine.used, ranks.source))
     )
 
 
 def _detect(environ: Mapping[str, str], layout: Layout) -> tuple[str | None, tuple[str, ...]]:
     """The source that 'auto' means, or None if this process is alone; and notes for the user."""
-    engines = {
-        'openmpi': (mpi.OPEN_MPI, mpi.is_process(environ, mpi.OPEN_MPI)),
-        'mpich': (mpi.MPICH, mpi.is_process(environ, mpi.MPICH)),
-        'slurm': (slurm.NAME, slurm.is_step(environ)),
-        'kubernetes': (kubernetes.NAME, kubernetes.is_pod(environ)),
-    }
-    present = {source: name for source, (name, is_present) in engines.items() if is_present}
+    present = {source: engine.name for source, engine in _ENGINES.items() if engine.is_here(environ)}
     if environ.get('TF_CONFIG', '').strip():
         others = ' and '.join(present.values())
         note = f'cluster from TF_CONFIG, which is set; {others} is not asked'
@@ -123,12 +155,12 @@ def _detect(environ: Mapping[str, str], layout: Layout) -> tuple[str | None, tup
     return None, ()
 
 
-def _unused(layout: Layout, source: str, name: str) -> tuple[str, ...]:
-    """A note for each flag that the source does not use. `name` is that of the source in messages."""
+def _unused(layout: Layout, used: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """A note for each flag that is given and not `used`. `name` is that of the source in messages."""
     return tuple(
         f'{flag}={value} is not used: the cluster is from {name}'
         for flag, value in layout.given().items()
-        if flag not in _USED[source]
+        if flag not in used
     )
 
 

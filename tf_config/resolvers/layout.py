@@ -9,6 +9,7 @@ from tf_config.cluster import ROLES, Cluster, Task
 from tf_config.lint import Finding, TfConfigError
 from tf_config.reader import nearest_role
 
+# The values of --cluster_from, as its help lists them. _ENGINES of tf_config/resolvers has what is known of each.
 SOURCES = ('auto', 'tf_config', 'slurm', 'openmpi', 'mpich', 'kubernetes', 'hosts')
 
 # The default of TensorFlow and of Kubeflow. It is no privileged port, and it lies below the ports that Linux gives to
@@ -104,7 +105,9 @@ class Ranks:
     Attributes:
         source: the name of the engine in messages, such as 'Slurm'.
         where: the part of the engine that holds the ranks, such as 'step 3.0 on n[1-2]'.
-        rank: the rank of this process, counted from 0.
+        rank: the rank of this process, counted from 0. The resolver of an engine that counts from 1 subtracts 1, and
+            refuses a number above that of the ranks itself: the refusal of `cluster_of` would show another value than
+            that of the variable.
         variable: the environment variable or flag that has the rank.
         addresses: 'host:port' of each rank.
     """

@@ -16,7 +16,7 @@ _OPEN_FILES = 256
 
 
 class ArrayRecordFiles:
-    """ArrayRecord files, which have an index of their own. It has the attributes and methods of IndexedFiles."""
+    """ArrayRecord files, which have an index of their own. It has the members of interfaces.Store."""
 
     enters_anywhere = True
     held_bytes = 0
@@ -58,7 +58,7 @@ class ArrayRecordFiles:
         return reader
 
     def read(self, files: np.ndarray, records: np.ndarray) -> tuple[list[Any], dict[int, str]]:
-        """See IndexedFiles.read; there is one array for each file."""
+        """See Store.read. There is a part for each file: the bytes of its records, an array object."""
         return file_by_file(self._read, files, records)
 
     def _read(self, file: int, records: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
@@ -81,7 +81,7 @@ class ArrayRecordFiles:
             return b''
 
     def where(self, file: int, record: int) -> str:
-        """The place of a record, for a message."""
+        """See Store.where."""
         return f'{self.paths[file]}, record {record}'
 
     def load_ahead(self, blocks: Iterable[int], beside: Iterable[int] = ()) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 
 from estimator_trainer.data.files import borders, unreadable
+from estimator_trainer.data.files.spec import KNOWN_FORMATS
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 
@@ -60,7 +61,7 @@ def opened(path: str, file_format: str) -> Iterator[borders.Readable]:
         raise unreadable.because(path, error) from error
 
 
-def header_of(path: str) -> bytes:
+def header_of_csv(path: str) -> bytes:
     """The first row of a CSV file; b'' if it has none. Little more of the file is read than this row.
 
     Raises:
@@ -68,15 +69,15 @@ def header_of(path: str) -> bytes:
     """
     size = _FIRST_BYTES
     while True:
-        beginning, is_whole = read_beginning(path, size)
+        beginning, is_whole = read_beginning_of_csv(path, size)
         starts = borders.of_csv(borders.Held(beginning), has_header=False)
         if len(starts) > 2 or is_whole or size >= _MOST_BYTES:
             return beginning[starts[0] : starts[1]] if len(starts) > 1 else b''
         size *= 16
 
 
-def read_beginning(path: str, size: int) -> tuple[bytes, bool]:
-    """The first `size` decompressed bytes of a file, and whether the file has no more."""
+def read_beginning_of_csv(path: str, size: int) -> tuple[bytes, bool]:
+    """The first `size` decompressed bytes of a CSV file, and whether the file has no more."""
     try:
         if isinstance(path, RemotePath):
             data, is_whole = path.cache.read(path, 0, min(size, path.size)), path.size <= size
@@ -114,11 +115,14 @@ def _is_compressed(path: str, file_format: str, start: bytes) -> bool:
     """Whether a file that begins with the bytes `start` is compressed.
 
     A compressed file begins with two known bytes, such as 'x^' for zlib. The length of a first record, and the first
-    characters of CSV, may be the same bytes. So for records the checksum of the length decides, and for CSV the name.
+    characters of a text, may be the same bytes. So for TFRecord the checksum of the length decides, and for a text the
+    name.
     """
-    if file_format == 'csv':
+    if KNOWN_FORMATS[file_format].is_text:
         return start.startswith(_GZIP) or (start.startswith(_ZLIB) and path.lower().endswith('.zlib'))
-    return start.startswith((_GZIP, *_ZLIB)) and not borders.begins_with_frame(start)
+    if file_format == 'tfrecord':
+        return start.startswith((_GZIP, *_ZLIB)) and not borders.begins_with_frame(start)
+    raise NotImplementedError(f'nothing says which {file_format} files are compressed')
 
 
 def decompressed(path: str) -> bytes:

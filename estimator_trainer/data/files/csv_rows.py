@@ -68,18 +68,13 @@ class CsvParser(ExampleParser):
                     + self._spec.cure_of_no_column(name)
                 )
 
-    def arranged(self, rows: np.ndarray, files: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
-        """The rows with their columns in the same order, and why some of them cannot be used, by their places.
-
-        Args:
-            rows: object [n] of bytes.
-            files: the number of the file of each row, int64 [n].
-        """
+    def arranged(self, parts: list[Any], files: np.ndarray) -> tuple[list[Any], dict[int, str]]:
+        """See Parser.arranged: in all rows the columns get the order of the first file. There is one part."""
         others = np.flatnonzero(self._layout_of_file[files]) if len(self._layouts) > 1 else ()
         bad: dict[int, str] = {}
         if not len(others):
-            return rows, bad
-        rows = rows.copy()
+            return parts, bad
+        rows = parts[0].copy()
         for place in others:
             layout = self._layouts[self._layout_of_file[files[place]]]
             fields = self._fields(rows[place])
@@ -90,7 +85,7 @@ class CsvParser(ExampleParser):
                 continue
             by_name = dict(zip(layout, fields))
             rows[place] = self._row([by_name.get(name, '') for name in self._columns])
-        return rows, bad
+        return [rows], bad
 
     def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
         columns = tf.io.decode_csv(raw[0], self._defaults, field_delim=self._delimiter)
@@ -166,9 +161,9 @@ def _is_value(text: str, dtype: tf.DType) -> bool:
 def _headers(paths: Sequence[str], delimiter: str, spec: FileSpec) -> list[tuple[str, ...]]:
     """The names in the first row of each file; () for a file without a row."""
     if isinstance(paths[0], RemotePath):
-        rows = [future.result() for future in [threads.submit(contents.header_of, path) for path in paths]]
+        rows = [future.result() for future in [threads.submit(contents.header_of_csv, path) for path in paths]]
     else:
-        rows = list(map(contents.header_of, paths))
+        rows = list(map(contents.header_of_csv, paths))
     return [_names(path, row, delimiter, spec) for path, row in zip(paths, rows)]
 
 

@@ -19,8 +19,8 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,12 +40,31 @@ _POLL_SECS, _SAY_SECS = 0.05, 5.0
 _LEFT_SECS = 86400  # no process still writes an unfinished index that is older
 
 
+class _Rule(NamedTuple):
+    """The rule of a format that says where records begin.
+
+    Attributes:
+        number: of the rule in the indexes that users have; of a file with a header it is one more. No number changes,
+            and none is used twice.
+        starts: (the bytes of a file, its path, has_header) -> its index.
+    """
+
+    number: int
+    starts: Callable[[borders.Readable, str, bool], np.ndarray]
+
+
+_RULES = {
+    'tfrecord': _Rule(0, lambda data, path, has_header: borders.of_tfrecord(data, path)),
+    'csv': _Rule(1, lambda data, path, has_header: borders.of_csv(data, has_header)),  # with a header: 2
+}
+
+
 def load_all(paths: Sequence[str], file_format: str, has_header: bool, folder: str | None) -> list[np.ndarray]:
     """Loads or makes the index of each file.
 
     Args:
         paths: the files.
-        file_format: 'tfrecord' or 'csv'.
+        file_format: a format of _RULES: 'tfrecord' or 'csv'.
         has_header: the first row of each CSV file has the names of its columns.
         folder: the folder for indexes that cannot be written beside their files; None: these are not kept.
 
@@ -85,7 +104,7 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
     """Makes the index of a file, and keeps it if possible. Raises as `load_all`."""
     key = _key(path, file_format, has_header)
     with contents.opened(path, file_format) as data:
-        starts = borders.of_tfrecord(data, path) if file_format == 'tfrecord' else borders.of_csv(data, has_header)
+        starts = _RULES[file_format].starts(data, path, has_header)
     preparing.advance()
     if _key(path, file_format, has_header) != key:
         raise DatasetError(f'{path} has changed while it was read; start again when it is complete')
@@ -100,7 +119,7 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
 
 def _key(path: str, file_format: str, has_header: bool) -> tuple[int, ...]:
     """The numbers that an index must have to be that of the file as it is now."""
-    return _VERSION, int(file_format == 'csv') + int(has_header), *unreadable.stamp(path)
+    return _VERSION, _RULES[file_format].number + int(has_header), *unreadable.stamp(path)
 
 
 def _places(path: str, folder: str | None) -> Iterator[str]:

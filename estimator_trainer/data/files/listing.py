@@ -8,18 +8,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from estimator_trainer.config import urls
-from estimator_trainer.data.files.spec import FORMATS
+from estimator_trainer.data.files.spec import FORMATS, KNOWN_FORMATS
 from estimator_trainer.data.remote import paths as remote_paths
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import DatasetError
 
-_ENDINGS = {
-    'tfrecord': ('.tfrecord', '.tfrecords', '.tfr'),
-    'csv': ('.csv', '.tsv'),
-    'parquet': ('.parquet', '.pq'),
-    'array_record': ('.array_record', '.arrayrecord'),
-}
-_ALL_ENDINGS = tuple(ending for endings in _ENDINGS.values() for ending in endings)
+_ALL_ENDINGS = tuple(ending for known in KNOWN_FORMATS.values() for ending in known.endings)
 _COMPRESSED = ('.gz', '.gzip', '.zlib')
 
 
@@ -112,7 +106,7 @@ def delimiter_of(paths: Sequence[str]) -> str:
 def _by_name(path: str) -> str:
     """The format that a name says; '' if it says none."""
     ending = _ending_of(path)
-    return next((file_format for file_format, endings in _ENDINGS.items() if ending in endings), '')
+    return next((file_format for file_format, known in KNOWN_FORMATS.items() if ending in known.endings), '')
 
 
 def _ending_of(path: str) -> str:

@@ -34,7 +34,7 @@ class _Block(NamedTuple):
 
 
 class ParquetFiles:
-    """Both the store of rows and their parser: it has the attributes and methods of IndexedFiles and ExampleParser.
+    """Both the store of rows and their parser: it has the members of interfaces.Store and interfaces.Parser.
 
     Args:
         paths: the files.
@@ -75,7 +75,7 @@ class ParquetFiles:
         )
 
     def read(self, files: np.ndarray, records: np.ndarray) -> tuple[list[Any], dict[int, str]]:
-        """See IndexedFiles.read; there is a pyarrow.Table for each file."""
+        """See Store.read. There is a part for each file: a pyarrow.Table."""
         return file_by_file(self._read, files, records)
 
     def _read(self, file: int, records: np.ndarray) -> tuple[pyarrow.Table, dict[int, str]]:
@@ -97,20 +97,24 @@ class ParquetFiles:
         return pyarrow.concat_tables(parts), bad
 
     def where(self, file: int, record: int) -> str:
-        """The place of a row, for a message."""
+        """See Store.where."""
         return f'{self.paths[file]}, row {record}'
 
     def load_ahead(self, blocks: Iterable[int], beside: Iterable[int] = ()) -> None:
-        """See IndexedFiles.load_ahead."""
+        """See Store.load_ahead."""
         self._blocks.load_ahead(blocks, beside)
 
     @property
     def held_bytes(self) -> int:
-        """The bytes of the row groups that are held in memory now."""
+        """See Store.held_bytes."""
         return self._blocks.held_bytes
 
+    def arranged(self, parts: list[Any], files: np.ndarray) -> tuple[list[Any], dict[int, str]]:
+        """See Parser.arranged: the columns have names, so nothing is to be done."""
+        return parts, {}
+
     def raw(self, parts: Sequence[pyarrow.Table], inverse: np.ndarray) -> list[np.ndarray]:
-        """See ExampleParser.raw.
+        """See Parser.raw.
 
         There is an array for each feature, and two for a feature of varying length: the values of all rows, and the
         number of values in each row.
@@ -123,7 +127,7 @@ class ParquetFiles:
         ]
 
     def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
-        """See ExampleParser.parse."""
+        """See Parser.parse."""
         columns = iter(raw)
         parsed: dict[str, Any] = {}
         for name in self._names:
@@ -132,7 +136,7 @@ class ParquetFiles:
         return parsed
 
     def problem(self, raw: Sequence[np.ndarray]) -> str | None:
-        """None: all that `read` accepts can be parsed."""
+        """See Parser.problem: all that `read` accepts can be parsed."""
         return None
 
     def _schema(self, path: str) -> column_types.Schema:

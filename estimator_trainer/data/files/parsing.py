@@ -14,12 +14,7 @@ _TYPES = (tf.float32, tf.int64, tf.string)
 
 
 class ExampleParser:
-    """Parses serialized tf.Examples.
-
-    Attributes:
-        types: the types of the raw columns.
-        features: the features, by name.
-    """
+    """Parses serialized tf.Examples. It has the members of interfaces.Parser."""
 
     types: Sequence[tf.DType] = [tf.string]
 
@@ -35,21 +30,20 @@ class ExampleParser:
             types = ', '.join(dtype.name for dtype in _TYPES)
             raise UsageError(f'feature {name!r}: a tf.Example holds no {feature.dtype.name}; use {types}')
 
-    def raw(self, parts: Sequence[Any], inverse: np.ndarray) -> list[np.ndarray]:
-        """The raw columns of some examples.
+    def arranged(self, parts: list[Any], files: np.ndarray) -> tuple[list[Any], dict[int, str]]:
+        """See Parser.arranged: nothing is to be done."""
+        return parts, {}
 
-        Args:
-            parts: the records of each file that has some of the examples.
-            inverse: for each example the number of its record in all parts together, int64 [n].
-        """
+    def raw(self, parts: Sequence[Any], inverse: np.ndarray) -> list[np.ndarray]:
+        """See Parser.raw. There is one column: the records."""
         return [np.concatenate(parts)[inverse] if len(parts) > 1 else parts[0][inverse]]
 
     def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
-        """The features of the examples as a Tensor, SparseTensor or RaggedTensor, by name."""
+        """See Parser.parse."""
         return tf.io.parse_example(raw[0], self.features)
 
     def problem(self, raw: Sequence[np.ndarray]) -> str | None:
-        """Why these raw columns cannot be parsed; None if they can."""
+        """See Parser.problem."""
         try:
             with _at_once():
                 self.parse([tf.constant(column) for column in raw])

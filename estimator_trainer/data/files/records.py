@@ -18,6 +18,7 @@ import numpy as np
 
 from estimator_trainer.data.files import borders, contents, listing, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
+from estimator_trainer.data.files.spec import KNOWN_FORMATS
 from estimator_trainer.errors import BadExample
 
 _BLOCK_BYTES = 2**20  # the size of a block of files from which any example can be read
@@ -38,21 +39,18 @@ class IndexedFiles:
 
     Args:
         paths: the files.
-        file_format: 'tfrecord' or 'csv'.
+        file_format: a format of _RECORDS_OF: 'tfrecord' or 'csv'.
         starts: the index of each file, as index.load_all makes it.
         most_bytes: the most bytes of decompressed files that are held in memory.
 
-    Attributes:
-        paths: the files.
-        sizes: the number of examples of each file, int64.
-        enters_anywhere: none of the files is compressed.
-        block_sizes, block_bytes: the number of examples, and of decoded bytes, of each block; see data.block_order.
+    It has the members of interfaces.Store.
     """
 
     _counts_lines = True  # messages name the line of a row
 
     def __init__(self, paths: Sequence[str], file_format: str, starts: Sequence[np.ndarray], most_bytes: int) -> None:
         self.paths, self._format, self._starts = paths, file_format, starts
+        self._is_text, self._records_of = KNOWN_FORMATS[file_format].is_text, _RECORDS_OF[file_format]
         self._stamps = [unreadable.stamp(path) for path in paths]
         self._compressed = [self._is_compressed(number) for number in range(len(paths))]
         self.sizes = np.array([len(of_file) - 1 for of_file in starts])
@@ -67,19 +65,7 @@ class IndexedFiles:
         self._lock = threading.Lock()
 
     def read(self, files: np.ndarray, records: np.ndarray) -> tuple[list[Any], dict[int, str]]:
-        """The bytes of some records.
-
-        Args:
-            files, records: the number of the file, and of the record in the file, of each record: int64 [n], sorted by
-                file and record. Each record occurs once.
-
-        Returns:
-            A list with one array, object [n] of bytes; and for records that cannot be used the reason, by their place
-            in the request.
-
-        Raises:
-            DatasetError: a file has changed, or cannot be read.
-        """
+        """See Store.read. There is one part: the bytes of the records, an array object [n]."""
         touched, counts = np.unique(files, return_counts=True)
         of_files = [(int(file), part) for file, part in zip(touched, np.split(records, np.cumsum(counts)[:-1]))]
         starts = np.concatenate([self._starts[file][part] for file, part in of_files])
@@ -87,25 +73,20 @@ class IndexedFiles:
         frames = self._read_ranges(files, starts, ends)
         for file, _ in of_files:
             check_unchanged(self.paths[file], self._stamps[file])
-        if self._format == 'csv':
-            return [objects(map(_WITHOUT_LINE_ENDS, frames))], {}
-        data = list(map(part_of, frames, itertools.repeat(_DATA)))
-        crcs = np.fromiter(map(google_crc32c.value, data), np.uint32, len(data))
-        footers = b''.join(map(part_of, frames, itertools.repeat(_FOOTER)))
-        wrong = np.flatnonzero(borders.masked(crcs) != np.frombuffer(footers, '<u4'))
-        return [objects(data)], {int(place): 'its checksum does not fit its data' for place in wrong}
+        data, bad = self._records_of(frames)
+        return [data], bad
 
     def where(self, file: int, record: int) -> str:
-        """The place of a record, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
-        kind = 'row' if self._format == 'csv' else 'record'
+        """See Store.where."""
+        kind = 'row' if self._is_text else 'record'
         place = f'{kind} {record} at byte {self._starts[file][record]:,}'
-        if self._format == 'csv' and self._counts_lines and not self._compressed[file]:
+        if self._is_text and self._counts_lines and not self._compressed[file]:
             lines_before = self._lines_before(file, int(self._starts[file][record]))
             place = f'line {lines_before + 1}'
         return f'{self.paths[file]}, {place}'
 
     def load_ahead(self, blocks: Iterable[int], beside: Iterable[int] = ()) -> None:
-        """Loads `blocks`, which are needed soon. The blocks `beside` are needed now, and stay."""
+        """See Store.load_ahead."""
         self._blocks.load_ahead(self._compressed_files(blocks), self._compressed_files(beside))
 
     def _compressed_files(self, blocks: Any) -> list[int]:
@@ -114,7 +95,7 @@ class IndexedFiles:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes of the blocks that are held in memory now."""
+        """See Store.held_bytes."""
         return self._blocks.held_bytes
 
     def _read_ranges(self, files: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
@@ -184,14 +165,30 @@ class IndexedFiles:
         return np.diff(edges), np.diff(starts[edges])
 
 
+def _of_frames(frames: list[bytes]) -> tuple[np.ndarray, dict[int, str]]:
+    data = list(map(part_of, frames, itertools.repeat(_DATA)))
+    crcs = np.fromiter(map(google_crc32c.value, data), np.uint32, len(data))
+    footers = b''.join(map(part_of, frames, itertools.repeat(_FOOTER)))
+    wrong = np.flatnonzero(borders.masked(crcs) != np.frombuffer(footers, '<u4'))
+    return objects(data), {int(place): 'its checksum does not fit its data' for place in wrong}
+
+
+def _of_rows(rows: list[bytes]) -> tuple[np.ndarray, dict[int, str]]:
+    return objects(map(_WITHOUT_LINE_ENDS, rows)), {}
+
+
+# The bytes from one border of an index to the next -> the records, and why some cannot be used, by their places.
+_RECORDS_OF = {'tfrecord': _of_frames, 'csv': _of_rows}
+
+
 def file_by_file(
     read: Callable[[int, np.ndarray], tuple[Any, dict[int, str]]], files: np.ndarray, records: np.ndarray
 ) -> tuple[list[Any], dict[int, str]]:
-    """Does what IndexedFiles.read does, with a part for each file.
+    """Does what Store.read does, with a part for each file.
 
     Args:
         read: (number of a file, numbers of its records) -> (the part, why some records cannot be used by their places).
-        files, records: see IndexedFiles.read.
+        files, records: see Store.read.
     """
     parts: list[Any] = []
     bad: dict[int, str] = {}

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import csv_rows, index, listing, parsing
 from estimator_trainer.data.files.interfaces import Parser, Store
-from estimator_trainer.data.files.spec import FileSpec
+from estimator_trainer.data.files.spec import KNOWN_FORMATS, FileSpec
 from estimator_trainer.data.files.unreadable import Tolerance
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import whole_copies
@@ -104,7 +104,13 @@ def _opened(
 
         parquet_files = ParquetFiles(paths, spec, most_bytes)
         return parquet_files, parquet_files
-    parser: Parser = csv_rows.CsvParser(spec, paths) if file_format == 'csv' else parsing.ExampleParser(spec)
+    parser: Parser
+    if file_format == 'csv':
+        parser = csv_rows.CsvParser(spec, paths)
+    elif KNOWN_FORMATS[file_format].has_examples:
+        parser = parsing.ExampleParser(spec)
+    else:
+        raise NotImplementedError(f'nothing says which parser {file_format} files have')
     return _records(paths, file_format, spec, most_bytes, index_dir), parser
 
 
@@ -203,7 +209,7 @@ class Source:
 
     def serialized(self, ids: tf.Tensor) -> tf.Tensor | None:
         """The examples with these numbers as serialized tf.Examples, string [n]; None if the files have none."""
-        return self.raw(ids)[0] if self.file_format in ('tfrecord', 'array_record') else None
+        return self.raw(ids)[0] if KNOWN_FORMATS[self.file_format].has_examples else None
 
     def where(self, number: int) -> str:
         """The place of an example, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
@@ -261,9 +267,8 @@ class Source:
         numbers, inverse = np.unique(ids, return_inverse=True)
         files = np.searchsorted(self._firsts, numbers, 'right') - 1
         parts, bad = self._store.read(files, numbers - self._firsts[files])
-        if isinstance(self._parser, csv_rows.CsvParser):
-            rows, cannot_be_arranged = self._parser.arranged(parts[0], files)
-            parts, bad = [rows], bad | cannot_be_arranged
+        parts, cannot_be_arranged = self._parser.arranged(parts, files)
+        bad = bad | cannot_be_arranged
         return self._parser.raw(parts, inverse), {int(numbers[place]): reason for place, reason in bad.items()}
 
     def _check(self, ids: np.ndarray) -> tuple[list[np.ndarray], dict[int, str]]:

@@ -2,10 +2,32 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Feature: TypeAlias = Any  # tf.io.FixedLenFeature, VarLenFeature or RaggedFeature
-FORMATS = ('auto', 'tfrecord', 'csv', 'parquet', 'array_record')
+
+
+class Format(NamedTuple):
+    """What is true of all files of a format.
+
+    Attributes:
+        endings: of their names, in lower case.
+        has_examples: a record is a serialized tf.Example.
+        is_text: a record is a row of text, which ends with a line end.
+    """
+
+    endings: tuple[str, ...]
+    has_examples: bool = False
+    is_text: bool = False
+
+
+KNOWN_FORMATS = {
+    'tfrecord': Format(('.tfrecord', '.tfrecords', '.tfr'), has_examples=True),
+    'csv': Format(('.csv', '.tsv'), is_text=True),
+    'parquet': Format(('.parquet', '.pq')),
+    'array_record': Format(('.array_record', '.arrayrecord'), has_examples=True),
+}
+FORMATS = ('auto', *KNOWN_FORMATS)  # the values of --file_format
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,7 +32,7 @@ class StreamedFiles(IndexedFiles):
         )
 
     def load_ahead(self, blocks: Iterable[int], beside: Iterable[int] = ()) -> None:
-        """See IndexedFiles.load_ahead."""
+        """See Store.load_ahead."""
         self._blocks.load_ahead(blocks, beside)
 
     def _is_compressed(self, file: int) -> bool:

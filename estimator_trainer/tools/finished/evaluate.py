@@ -4,6 +4,7 @@ import dataclasses
 import logging
 
 from estimator_trainer.config.declaration import REQUIRED
+from estimator_trainer.data.files import FORMATS
 from estimator_trainer.run_dir import metrics_log
 from estimator_trainer.tools.finished import finished_run
 from estimator_trainer.tools.finished.finished_run import of_data, of_run
@@ -24,12 +25,7 @@ class EvaluateFlags:
     model_dir: str = of_run('', 'Folder of the run.', unset=REQUIRED)
     checkpoint_step: int | None = of_run(None, 'The step of the checkpoint.', least=0, unset='the newest one')
     eval_files: str = of_data('', 'Files to evaluate on, as those of the trainer.', unset="the run's")
-    file_format: str = of_data(
-        '',
-        'Format of the files.',
-        choices=('', 'auto', 'tfrecord', 'csv', 'parquet', 'array_record'),
-        unset="the run's",
-    )
+    file_format: str = of_data('', 'Format of the files.', choices=('', *FORMATS), unset="the run's")
     dataset: str = of_data('', 'A data set, as that of the trainer.', unset="the run's")
     data_dir: str = of_data('', 'Folder of the data sets that TFDS has prepared.', unset="the run's")
     batch_size: int | None = of_data(None, 'Examples that the model gets at once.', least=1, unset="the run's")

@@ -12,13 +12,16 @@ import pyarrow.parquet
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, open_source
+from estimator_trainer.data.files.spec import KNOWN_FORMATS
 from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.tools.predict.predict_plan import PredictPlan
 from estimator_trainer.tools.predict.signature import Model
 
 _FIELDS = {tf.string: 'bytes_list', tf.float32: 'float_list', tf.int64: 'int64_list'}  # all that a tf.Example knows
 _KEY_KINDS = {'bytes_list': tf.string, 'int64_list': tf.int64}
-_HELD = {
+_HELD = {  # the types that the files of a format can be read as
+    'tfrecord': (*_FIELDS,),
+    'array_record': (*_FIELDS,),
     'csv': (*_FIELDS, tf.float64, tf.int32),
     'parquet': (*_FIELDS, tf.float64, tf.int8, tf.int16, tf.int32, tf.uint8, tf.uint16, tf.uint32, tf.uint64),
 }
@@ -70,7 +73,7 @@ class Examples:
 
     def __init__(self, plan: PredictPlan, model: Model, index_dir: str):
         self._plan, self._model, self._index_dir = plan, model, index_dir
-        has_serialized = plan.file_format in ('tfrecord', 'array_record')
+        has_serialized = KNOWN_FORMATS[plan.file_format].has_examples
         if model.takes_serialized and not has_serialized and not model.features:
             raise UsageError(
                 f'the signature {model.name} takes serialized examples and does not say which features it reads, so '
@@ -124,7 +127,7 @@ class Examples:
         if not isinstance(feature, tf.io.FixedLenFeature):
             return feature
         dtype = feature.dtype
-        if dtype not in _HELD.get(self._plan.file_format, tuple(_FIELDS)):
+        if dtype not in _HELD[self._plan.file_format]:
             if not (dtype.is_integer or dtype.is_bool or dtype.is_floating):
                 raise UsageError(
                     f'the model takes {name} as {dtype.name}, which no file holds; choose another --signature.'
@@ -163,6 +166,8 @@ class Examples:
             if plan.key not in schema.names:
                 raise UsageError(f'--key={plan.key}: {path} has the columns {", ".join(schema.names)}.')
             return tf.int64 if pyarrow.types.is_integer(schema.field(plan.key).type) else tf.string
+        if not KNOWN_FORMATS[plan.file_format].has_examples:
+            raise NotImplementedError(f'nothing says which type a key of {plan.file_format} files has')
         serialized = self._source.serialized(tf.constant([0], tf.int64)).numpy()[0]
         features = tf.train.Example.FromString(serialized).features.feature
         kind = features[plan.key].WhichOneof('kind') if plan.key in features else None

@@ -281,12 +281,12 @@ def test_what_a_killed_process_has_left_is_removed_after_a_day(path):
 def test_the_header_is_the_first_row_and_little_more_is_read(tmp_path, monkeypatch, compress):
     path, header = tmp_path / 'a.csv.gz', b'"a\r\nb",c\r\n'
     path.write_bytes(compress(b'\xef\xbb\xbf\r\n' + header + b'1,2\n' * 10))
-    assert contents.header_of(str(path)) == header
+    assert contents.header_of_csv(str(path)) == header
     for empty in (b'', b'\n', b'\xef\xbb\xbf'):
         path.write_bytes(compress(empty))
-        assert contents.header_of(str(path)) == b''
+        assert contents.header_of_csv(str(path)) == b''
     path.write_bytes(compress(header + b'1,' + os.urandom(2**22)))  # a blank line would belong to the header
     monkeypatch.setattr(contents, 'decompressed', None)
-    sizes, beginning = [], contents.read_beginning
-    monkeypatch.setattr(contents, 'read_beginning', lambda path, size: sizes.append(size) or beginning(path, size))
-    assert contents.header_of(str(path)) == header and sizes == [contents._FIRST_BYTES]
+    sizes, read = [], contents.read_beginning_of_csv
+    monkeypatch.setattr(contents, 'read_beginning_of_csv', lambda path, size: sizes.append(size) or read(path, size))
+    assert contents.header_of_csv(str(path)) == header and sizes == [contents._FIRST_BYTES]

@@ -54,10 +54,12 @@ def write_file(path, ids) -> None:
             'n': pyarrow.array([None if i % 5 == 0 else i for i in ids], pyarrow.int64()),
         }
         pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=16, write_page_checksum=True)
-    else:
+    elif ending in ('csv', 'csv.gz', 'tsv'):
         text = [['unused', 's', 'id', 'n', 'x0']]
         text += [['a "b",\n\nc', f's{i}', i, '' if i % 5 == 0 else i, i / 2] for i in ids]
         write_csv(path, text)
+    else:
+        raise NotImplementedError(f'{path.name}: nothing writes files of this ending')
 
 
 def write_csv(path, rows) -> None:
