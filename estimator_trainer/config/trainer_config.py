@@ -57,9 +57,8 @@ class TrainerConfig(JobFlags):
     max_secs: int | None = _training(
         None,
         'Training stops after this much wall time, and its last step is saved, evaluated and exported. Under '
-        'run_local_cluster.sh, Slurm and Ray the time counts from the start of the cluster or of the job, and includes '
-        'all restarts. Elsewhere (the trainer alone, Kubernetes, Slurm with an object store) each start counts anew, '
-        'from the moment at which training begins.',
+        'run_local_cluster.sh, Slurm and Ray it counts from the start of the cluster or job, restarts included; '
+        'elsewhere (the trainer alone, Kubernetes, Slurm with a store) from where training begins, in each start anew.',
         unit='s',
         least=1,
         unset='no bound',
