@@ -6,7 +6,7 @@ This is the one place that calls an input_fn or a serving_input_fn of a job.
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from estimator_trainer.errors import UsageError
@@ -15,6 +15,7 @@ from estimator_trainer.jobs.job_types import Mode, Params, RunConfig, ServingInp
 if TYPE_CHECKING:
     import tensorflow as tf
 
+_TRAIN = 'train'
 ARGUMENTS = ('mode', 'params', 'config', 'input_context')
 _BY_POSITION = ('mode', 'params', 'input_context')  # for arguments that have other names
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
@@ -47,6 +48,56 @@ def by_name(input_fn: Callable[..., 'tf.data.Dataset']) -> InputFnOfAll:
     ) -> 'tf.data.Dataset':
         given = {'mode': mode, 'params': params, 'config': config, 'input_context': input_context}
         return _call(input_fn, accepted, given, _BY_POSITION)
+
+    return call
+
+
+class _Params(dict[str, Any]):
+    """Params that note whether `start_step` is read, by itself or with all others."""
+
+    has_read_start = False
+
+    def __getitem__(self, name: str) -> Any:
+        self._note(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._note(name)
+        return super().get(name, default)
+
+    def __iter__(self) -> Iterator[str]:  # without it, dict() and ** read past these methods
+        self.has_read_start = True
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        self.has_read_start = True
+        return super().keys()
+
+    def items(self) -> Any:
+        self.has_read_start = True
+        return super().items()
+
+    def _note(self, name: str) -> None:
+        self.has_read_start = self.has_read_start or name == 'start_step'
+
+
+def noticing_restart(input_fn: InputFnOfAll, notice: Callable[[], None]) -> InputFnOfAll:
+    """Calls `notice` the first time that an input_fn of `by_name` makes the training data of a run that resumes, and
+    does not read `start_step`: its data then begin anew."""
+    has_noticed = False
+
+    def call(
+        mode: Mode, params: Params, input_context: 'tf.distribute.InputContext | None' = None, config: RunConfig = None
+    ) -> 'tf.data.Dataset':
+        nonlocal has_noticed
+        if mode != _TRAIN or not params.get('start_step'):
+            return input_fn(mode, params, input_context, config)
+        noted = _Params(params)
+        given = input_fn(mode, noted, input_context, config)
+        if not noted.has_read_start and not has_noticed:
+            has_noticed = True
+            notice()
+        return given
 
     return call
 

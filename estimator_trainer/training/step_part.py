@@ -181,7 +181,8 @@ def _resources(op: tf.Operation) -> list[Any]:
 
 def _check(op: tf.Operation) -> None:
     if any(graphs.is_reference(tensor) for tensor in op.outputs):
-        raise CannotLoop(f'{op.name} is a variable of TensorFlow 1')
+        cure = 'tf.compat.v1.enable_resource_variables() makes others'
+        raise CannotLoop(f'{op.name} belongs to a variable of TensorFlow 1 ({cure})')
     if op.type in _LOOPS_OF_V1:
         raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1')
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
@@ -20,6 +21,8 @@ from estimator_trainer.training import batch_sizes, runtime
 from estimator_trainer.training.loop import Loop
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.reports import Waits
+
+_log = logging.getLogger('estimator_trainer')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +110,19 @@ def input_fn_of(plan: Plan, dataset: 'job_data.Dataset | None') -> InputFnOfAll:
             return '--eval_strategy=mirrored' if config.eval_strategy == 'mirrored' else ''
         return f'the strategy {plan.strategy}' if plan.is_mirrored or plan.is_multi_worker else ''
 
-    called = input_fns.data_sets_only(input_fns.by_name(input_fn), needed_by)
+    called = input_fns.by_name(input_fn)
+    if plan.job.input_fn and plan.is_chief:
+        called = input_fns.noticing_restart(called, _warn_of_restart)
+    called = input_fns.data_sets_only(called, needed_by)
     return batch_sizes.watched(called, config.batch_size) if plan.job.input_fn and plan.is_chief else called
+
+
+def _warn_of_restart() -> None:
+    _log.warning(
+        "WARNING: this run resumes, and the input_fn does not read params['start_step']: its data begin anew, so that "
+        'their first examples are trained again. Let it skip what was trained, or use array_batches or file_batches '
+        '(docs/jobs.md).'
+    )
 
 
 def make_trainer(setup: Setup) -> Trainer:

@@ -1,5 +1,6 @@
 """How an input_fn is called: by the names of its arguments, as Estimator calls one."""
 
+import copy
 import functools
 import sys
 import types
@@ -115,3 +116,31 @@ def test_a_serving_input_fn_takes_params_or_nothing():
     assert input_fns.serving(lambda: 'served')({'a': 1}) == 'served'
     assert input_fns.serving(lambda params: params)({'a': 1}) == {'a': 1}
     assert input_fns.serving(lambda p: p)({'a': 1}) == {'a': 1}
+
+
+READERS = {
+    'by name': lambda params: params['start_step'],
+    'get': lambda params: params.get('start_step', 0),
+    'a copy': dict,
+    'a display': lambda params: {**params, 'more': 1},
+    'arguments': lambda params: (lambda start_step, batch_size: start_step)(**params),
+    'items': lambda params: list(params.items()),
+    'deepcopy': copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize('read', READERS.values(), ids=READERS)
+def test_an_input_fn_that_reads_the_start_is_not_noticed(read):
+    noticed = []
+    call = input_fns.noticing_restart(input_fns.by_name(lambda params: read(params)), lambda: noticed.append(1))
+    call('train', {'start_step': 7, 'batch_size': 2})
+    assert not noticed
+
+
+def test_an_input_fn_that_begins_anew_is_noticed_once_and_where_it_matters():
+    noticed = []
+    call = input_fns.noticing_restart(input_fns.by_name(lambda params: params['batch_size']), lambda: noticed.append(1))
+    assert call('train', {'start_step': 0, 'batch_size': 2}) == call('eval', {'start_step': 7, 'batch_size': 2}) == 2
+    assert not noticed
+    assert call('train', {'start_step': 7, 'batch_size': 2}) == call('train', {'start_step': 7, 'batch_size': 2}) == 2
+    assert noticed == [1]

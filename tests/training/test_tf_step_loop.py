@@ -387,7 +387,7 @@ def test_what_cannot_be_copied_is_refused():
         old = v1.get_variable('old', [], initializer=v1.ones_initializer(), use_resource=False)
         loss = tf.square(old * 2.0)
         train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
-        with pytest.raises(step_loop.CannotLoop, match='old.* is a variable of TensorFlow 1'):
+        with pytest.raises(step_loop.CannotLoop, match='old.* belongs to a variable of TensorFlow 1'):
             step_loop.make(train_op, loss, None)
 
 

@@ -1,4 +1,4 @@
-"""What make_evaluator makes of a setup."""
+"""What make_evaluator makes of a setup, and what input_fn_of notices of a job."""
 
 import dataclasses
 import types
@@ -80,3 +80,17 @@ def test_the_chief_says_that_batches_have_another_size_than_the_flag(caplog, ind
     plan = planning.Plan(config, 'multi_worker_mirrored', cluster, tf_config.Task('worker', index), (), job)
     trainer.input_fn_of(plan, None)('train', {})
     assert ['or give --batch_size=3.' in text for text in caplog.messages] == [True] * warnings
+
+
+@pytest.mark.parametrize('is_chief, reads, warns', [(True, False, True), (True, True, False), (False, False, False)])
+def test_the_chief_says_that_the_data_of_a_resumed_run_begin_anew(caplog, is_chief, reads, warns):
+    def input_fn(params):
+        return tf.data.Dataset.range(9).skip(params['start_step'] if reads else 0).batch(params['batch_size'])
+
+    plan = types.SimpleNamespace(
+        config=types.SimpleNamespace(loop='custom_loop', batch_size=2),
+        job=types.SimpleNamespace(input_fn=input_fn),
+        is_chief=is_chief,
+    )
+    trainer.input_fn_of(plan, None)('train', {'start_step': 3, 'batch_size': 2})
+    assert ('begin anew' in caplog.text) is warns

@@ -50,7 +50,9 @@ class SignatureSpec(FileSpec):
     def cure_of_empty_field(self, name: str) -> str:
         if name == self.key:
             return f'and --key={name} needs a value in each row'
-        said = f'and the signature {self.signature} has no default for it: write a value'
+        said = (
+            f'and the signature {self.signature} has no default for it: write a value, or export features with defaults'
+        )
         return said + '. Parquet files can hold an empty text' * (self.features[name].dtype == tf.string)
 
 

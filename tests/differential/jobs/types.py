@@ -66,7 +66,7 @@ def partitioned_layer():
     return job_of(net)
 
 
-@case(single='is a variable of TensorFlow 1', replicas=False)
+@case(single='belongs to a variable of TensorFlow 1', replicas=False)
 def reference_variable():
     def net(x):
         return dense(x) * v1.get_variable('scale', [], initializer=v1.ones_initializer(), use_resource=False)
