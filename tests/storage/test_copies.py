@@ -69,7 +69,7 @@ def test_what_is_not_needed_is_a_hole_or_not_there(remote, copy, tmp_path):
     lines = ''.join(json.dumps({'step': step}) + '\n' for step in range(20_000))
     put(remote, {'metrics.jsonl': lines, 'config.json': '{}', 'logs/a': 'log', 'events.out.tfevents.1.vm': 'events'})
     copy(needs.of_status)
-    assert sorted(os.listdir(tmp_path)) == ['config.json', 'metrics.jsonl']
+    assert sorted(os.listdir(tmp_path)) == ['checkpoint', 'config.json', 'metrics.jsonl']
     assert (tmp_path / 'metrics.jsonl').stat().st_size == len(lines)
     assert metrics_log.tail(str(tmp_path / 'metrics.jsonl'))[-1] == {'step': 19_999}
     copies.Copy(remote, str(tmp_path), needs.of_report, print).refresh()
