@@ -6,7 +6,7 @@ This is the one place that calls an input_fn or a serving_input_fn of a job.
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from estimator_trainer.errors import UsageError
@@ -65,25 +65,25 @@ class _Params(dict[str, Any]):
         self._note(name)
         return super().get(name, default)
 
-    def __iter__(self) -> Iterator[str]:  # without it, dict() and ** read past these methods
-        self.has_read_start = True
-        return super().__iter__()
-
-    def keys(self) -> Any:
-        self.has_read_start = True
-        return super().keys()
-
-    def items(self) -> Any:
-        self.has_read_start = True
-        return super().items()
-
     def _note(self, name: str) -> None:
         self.has_read_start = self.has_read_start or name == 'start_step'
 
 
+def _reading_all(name: str) -> Callable[..., Any]:
+    def method(params: _Params, *args: Any, **kwargs: Any) -> Any:
+        params.has_read_start = True
+        return getattr(dict, name)(params, *args, **kwargs)
+
+    return method
+
+
+for _name in ('__iter__', '__or__', '__ror__', 'copy', 'items', 'keys', 'pop', 'setdefault', 'values'):
+    setattr(_Params, _name, _reading_all(_name))  # without __iter__, dict() and ** read past all of these
+
+
 def noticing_restart(input_fn: InputFnOfAll, notice: Callable[[], None]) -> InputFnOfAll:
     """Calls `notice` the first time that an input_fn of `by_name` makes the training data of a run that resumes, and
-    does not read `start_step`: its data then begin anew."""
+    has not read `start_step` when it returns: its data then begin anew, unless they read it later."""
     has_noticed = False
 
     def call(

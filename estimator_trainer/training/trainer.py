@@ -119,9 +119,9 @@ def input_fn_of(plan: Plan, dataset: 'job_data.Dataset | None') -> InputFnOfAll:
 
 def _warn_of_restart() -> None:
     _log.warning(
-        "WARNING: this run resumes, and the input_fn does not read params['start_step']: its data begin anew, so that "
-        'their first examples are trained again. Let it skip what was trained, or use array_batches or file_batches '
-        '(docs/jobs.md).'
+        "WARNING: this run resumes, and the input_fn has returned without reading params['start_step']. Unless its "
+        'data read it later, they begin anew, and their first examples are trained again. Let it skip what was '
+        'trained, or use array_batches or file_batches (docs/jobs.md).'
     )
 
 

@@ -125,6 +125,12 @@ READERS = {
     'a display': lambda params: {**params, 'more': 1},
     'arguments': lambda params: (lambda start_step, batch_size: start_step)(**params),
     'items': lambda params: list(params.items()),
+    'values': lambda params: list(params.values()),
+    'its own copy': lambda params: params.copy(),
+    'merged': lambda params: params | {'more': 1},
+    'merged into another': lambda params: {'more': 1} | params,
+    'updated': lambda params: {'more': 1}.update(params),
+    'taken out': lambda params: params.pop('start_step'),
     'deepcopy': copy.deepcopy,
 }
 

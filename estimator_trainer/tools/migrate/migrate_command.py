@@ -32,7 +32,7 @@ saved_model/ with its signatures, and the Python modules that they need, which a
 --model_dir and --to may be in a store (s3://, gs://, az://).
 """
 REPORT = 'migrate.json'
-TOLERANCE = 1e-6  # of predictions, absolute
+TOLERANCE = 1e-6  # of predictions, as predictions.largest_difference measures
 
 
 def main(argv) -> int:

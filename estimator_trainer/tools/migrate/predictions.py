@@ -54,14 +54,16 @@ def of_saved_model(folder: str, features) -> dict:
 
 
 def largest_difference(ones, others) -> float:
-    """Of two dicts of arrays, or two lists; infinite where they are not of the same form."""
+    """Of two dicts of arrays, or two lists; infinite where they are not of the same form. It is relative to the largest
+    number of an array if that is above 1, as kernels round by the size of what they compute."""
     if isinstance(ones, dict):
         if ones.keys() != others.keys():
             return np.inf
         ones, others = ([found[name] for name in sorted(found)] for found in (ones, others))
     if len(ones) != len(others) or any(one.shape != other.shape for one, other in zip(ones, others)):
         return np.inf
-    return max(
-        (float(np.max(np.abs(np.asarray(one, np.float64) - other), initial=0)) for one, other in zip(ones, others)),
-        default=0.0,
-    )
+    return max((_difference(np.asarray(one, np.float64), other) for one, other in zip(ones, others)), default=0.0)
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.max(np.abs(one - other), initial=0) / np.max(np.abs(one), initial=1))
