@@ -5,12 +5,17 @@ sum of its losses over the size of the *global* batch: 5/4 and 9/4. Shares are s
 the shares were averaged over the replicas once more, the loss would be (5/4 + 9/4) / 2 = 1.75.
 """
 
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import counted_replicas
 from estimator_trainer.data import batch
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, Params, Tensors
+
+_of_thread = threading.local()
 
 
 def of_examples(losses: tf.Tensor) -> tf.Tensor:
@@ -30,17 +35,49 @@ def global_examples(losses: tf.Tensor) -> tf.Tensor:
     sizes of their batches. A tensor from outside the graph always has a static size. So a tf.function that takes
     batches as arguments needs the element_spec of the data set as its signature.
 
-    With --accumulate_steps each batch of a replica counts as that of a replica of its own. They are taken to be of one
-    size.
+    With --accumulate_steps these are the examples of all batches of all replicas (`counting`).
     """
     context = tf.distribute.get_replica_context()
     size = tf.compat.dimension_value(losses.shape[0])
     if size is not None:
         return tf.constant(size * context.num_replicas_in_sync)
-    if context.num_replicas_in_sync == 1:
-        return tf.shape(losses)[0]
-    local_examples = tf.cast(tf.shape(losses)[0] * counted_replicas.factor(), tf.float32)
-    return tf.cast(tf.round(context.all_reduce(tf.distribute.ReduceOp.SUM, local_examples)), tf.int32)
+    count = getattr(_of_thread, 'count', None)
+    if count:
+        return count(tf.shape(losses)[0])
+    return tf.shape(losses)[0] if context.num_replicas_in_sync == 1 else over_replicas(tf.shape(losses)[0])
+
+
+def over_replicas(number: tf.Tensor) -> tf.Tensor:
+    """The sum of a number, an int32 scalar, over all replicas. Every replica calls this."""
+    context = tf.distribute.get_replica_context()
+    return tf.cast(tf.round(context.all_reduce(tf.distribute.ReduceOp.SUM, tf.cast(number, tf.float32))), tf.int32)
+
+
+@contextlib.contextmanager
+def counting(count: Callable[[tf.Tensor], tf.Tensor]) -> Iterator[None]:
+    """Within it, in this thread, `global_examples` asks another one where batches may be short.
+
+    Args:
+        count: (number of losses of one batch, an int32 scalar) -> the number of examples of the step, likewise.
+    """
+    before, _of_thread.count = getattr(_of_thread, 'count', None), count
+    try:
+        yield
+    finally:
+        _of_thread.count = before
+
+
+def of_a_batch(losses: tf.Tensor, examples: tf.Tensor, of_step: tf.Tensor) -> tf.Tensor:
+    """`of_step`, the examples of a step, if a batch has as many losses as examples: else they cannot be counted before
+    the losses of all its batches are there. All are int32 scalars."""
+    check = tf.debugging.assert_equal(
+        losses,
+        examples,
+        '--accumulate_steps: a batch has not as many losses as examples; let the loss of the job give one for each '
+        'example, leave the flag out, or let all batches have one size.',
+    )
+    with tf.control_dependencies([check] if check is not None else []):
+        return tf.identity(of_step)
 
 
 def share(losses: tf.Tensor, penalty: tf.Tensor | float | None = None) -> tf.Tensor:

@@ -6,6 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import counted_replicas
+from estimator_trainer.data import batch
+from estimator_trainer.jobs import losses
 
 Gradients = list[Any]  # a tensor, tf.IndexedSlices or None for each variable
 
@@ -22,13 +24,23 @@ def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequ
     """
     if len(batches) == 1:
         return of_batch(*batches[0])
+    sizes = [batch.size(labels, features) for features, labels in batches]
+    if batch.static_size((batches[0][1], batches[0][0])) is None:
+        examples = losses.over_replicas(tf.add_n(sizes))
+    else:
+        examples = tf.add_n(sizes) * tf.distribute.get_replica_context().num_replicas_in_sync
+
+    def of_one(size: tf.Tensor, *features_and_labels: Any) -> tuple[tf.Tensor, Gradients]:
+        with losses.counting(lambda given: losses.of_a_batch(given, size, examples)):
+            return of_batch(*features_and_labels)
+
     with counted_replicas.times(len(batches)):
-        share, gradients = of_batch(*batches[0])
+        share, gradients = of_one(sizes[0], *batches[0])
         parts, shapes = _parts(gradients)
-        stacked = _Stacked(batches[1:])
+        stacked = _Stacked([(size, *of_this) for size, of_this in zip(sizes, batches)][1:])
 
         def take_another(number: tf.Tensor, share: tf.Tensor, parts: list[tf.Tensor]) -> tuple:
-            more_share, more = of_batch(*stacked.read(number))
+            more_share, more = of_one(*stacked.read(number))
             sums = [_added(gradient, *pair) for gradient, *pair in zip(_of_parts(gradients), parts, _parts(more)[0])]
             return number + 1, share + more_share, sums
 

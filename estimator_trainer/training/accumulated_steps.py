@@ -4,21 +4,27 @@ A model_fn has built the step of one micro-batch: its loss, its gradients, and t
 gradients need is copied into a loop, which takes the micro-batches after the first one and adds up. The train_op then
 applies the sums. The sums live in the loop: no checkpoint holds any, and a step is taken as a whole or not at all.
 
+A loss over all examples of a step needs their number, which a loop before that one counts if batches may be short. It
+reads the batches, and the second loop computes with what it has read.
+
 The model_fn is told of as many replicas as there are micro-batches in a step. So it scales its losses for so many, and
 the sums are those of an all-reduce over so many. The loss is that of all micro-batches, summaries are of the first.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import counted_replicas, graphs, optimizer_parts
+from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job_types import EstimatorSpec, Mode, Params, RunConfig, Tensors
 from estimator_trainer.training import step_graph
-from estimator_trainer.training.step_part import Part
+from estimator_trainer.training.step_part import Part, ReadAhead
 
 v1 = tf.compat.v1
 ModelFn: TypeAlias = Callable[..., EstimatorSpec]
@@ -64,6 +70,8 @@ class Accumulation:
         self._count, self.has_ordered_calls = count, False
         self._gradients: list[_Value] = []
         self._losses: list[_Value] = []
+        self._sizes: list[_Value] = []
+        self._examples: list[tf.Tensor] = []  # of a step. What stands before them is the size of the first batch.
 
     def of_model_fn(self, model_fn: ModelFn) -> ModelFn:
         """A model_fn, of features, labels, mode, params and config, whose gradients and losses can be added up. It is
@@ -76,12 +84,19 @@ class Accumulation:
                 counted_replicas.times(self._count),
                 counted_replicas.scaled_by_optimizers(),
                 optimizer_parts.apply_gradients_replaced(self._of_sums),
+                losses.counting(functools.partial(self._examples_of_step, features, labels)),
             ):
                 spec = model_fn(features, labels, mode, params, config)
                 kind = 'mean' if counted_replicas.loss_is_mean() else 'sum'
             return spec._replace(loss=_noted(self._losses, spec.loss, kind))
 
         return wrapped
+
+    def _examples_of_step(self, features: Tensors, labels: Tensors, losses_of_batch: tf.Tensor) -> tf.Tensor:
+        size = batch.size(labels, features)
+        examples = tf.identity(losses.over_replicas(_noted(self._sizes, size, 'sum')))
+        self._examples.append(examples)
+        return losses.of_a_batch(losses_of_batch, size, examples)
 
     def _of_sums(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def apply_gradients(optimizer: Any, grads_and_vars: Iterable[tuple], *args: Any, **kwargs: Any) -> Any:
@@ -125,21 +140,36 @@ class Accumulation:
         """
         if not self._gradients:
             raise _refused('the model_fn gives no gradients to an optimizer')
-        graph, values = train_op.graph, [*self._gradients, *self._losses]
-        if any(value.tensor.graph is not graph for value in values):
+        graph = train_op.graph
+        if any(value.tensor.graph is not graph for value in [*self._gradients, *self._losses, *self._sizes]):
             raise _refused('the model_fn applies its gradients under a condition, as if it added them up itself')
         with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
-            waited = [] if wait is None else [_Value(tf.identity(wait))]
-            micro_batch = _MicroBatch(train_op, self._gradients, [*self._losses, *waited], reads)
-            self.has_ordered_calls = micro_batch.has_ordered_calls
-            sums = self._sums(micro_batch, [*values, *waited])
-        for value, total in zip(values, sums):
+            try:
+                return self._added_up(train_op, wait, reads)
+            except step_graph.CannotLoop as error:
+                raise _refused(f'the step cannot be the body of a loop: {error}') from error
+
+    def _added_up(
+        self, train_op: tf.Operation, wait: tf.Tensor | None, reads: Sequence[tf.Operation]
+    ) -> tf.Tensor | None:
+        values, waited = [*self._gradients, *self._losses], [] if wait is None else [_Value(tf.identity(wait))]
+        targets = step_graph.needed(value.tensor.op for value in [*values, *waited])
+        asking = [op for op in targets if op.type in step_graph.ASKS or op in reads]
+        counted, ahead = [*self._sizes, *waited], None
+        if self._sizes:
+            ahead = ReadAhead(asking, [value.of_micro_batch for value in counted], self._count)
+        else:
+            values += waited
+        micro_batch = _MicroBatch(train_op, self._gradients, values, asking, ahead, self._examples)
+        self.has_ordered_calls = micro_batch.has_ordered_calls
+        sums = self._sums(micro_batch, values)
+        for value, total in [*zip(values, sums), *(zip(counted, ahead.sums) if ahead else ())]:
             graphs.replace_input(value.tensor.op, 0, total)
-        return sums[-1] if waited else None
+        return waited[0].tensor if waited else None
 
     def _sums(self, micro_batch: '_MicroBatch', values: Sequence[_Value]) -> list[tf.Tensor]:
         def take_another(number: tf.Tensor, *before: tf.Tensor) -> tuple:
-            copies, updates = micro_batch.copy()
+            copies, updates = micro_batch.copy(number)
             totals = [value.added(total, copy) for value, total, copy in zip(values, before, copies)]
             with tf.control_dependencies([*updates, *totals]):
                 return number + 1, *totals
@@ -163,46 +193,55 @@ class Accumulation:
 class _MicroBatch:
     """The part of a step that is done for each micro-batch.
 
+    Args:
+        values: what it gives, the gradients among it.
+        asking: the operations that ask for the batch.
+        ahead: reads it; None: these operations do.
+        examples: numbers of examples of the step.
+
     Attributes:
         updates: operations that change something by what they compute from the batch: such as the averages of a
             BatchNormalization.
         once: those that change something else, such as a counter, and that no gradient waits for. They are done when
             all micro-batches have been computed.
+        has_ordered_calls: of `Part`.
     """
 
     def __init__(
         self,
         train_op: tf.Operation,
         gradients: Sequence[_Value],
-        others: Sequence[_Value],
-        reads: Sequence[tf.Operation],
+        values: Sequence[_Value],
+        asking: Sequence[tf.Operation],
+        ahead: ReadAhead | None,
+        examples: Sequence[tf.Tensor],
     ):
-        values = [*gradients, *others]
         noted = [value.tensor.op for value in values]
-        self._reads = [value.of_micro_batch for value in values]
+        self._reads, self._ahead = [value.of_micro_batch for value in values], ahead
         own, follows = set(step_graph.needed(tensor.op for tensor in self._reads)), step_graph.following(noted)
         if own & follows:
             raise _refused('the gradients of one optimizer wait for the update of another one')
-        asking = [op for op in own if op.type in step_graph.ASKS or op in reads]
         if not any(_computed_from(value.tensor) & set(asking) for value in gradients):
             raise _refused('what the model_fn gives to its optimizer is not computed from the batch of the step')
         of_batch, functions = step_graph.computed_with(asking), step_graph.Functions(train_op.graph)
-        needed = step_graph.needed([train_op, *noted])
+        of_step = {tensor.op for tensor in examples}
+        counted = set(step_graph.needed(of_step)) if ahead else set()
+        needed = [op for op in step_graph.needed([train_op, *noted]) if op not in counted]
         writes = [op for op in needed if op not in follows and op not in asking and functions.may_write(op)]
         self.updates = [op for op in writes if op in of_batch]
         beside = {op for op in writes if op not in of_batch}
         own |= set(step_graph.needed(self.updates))
         self.once = [op for op in beside if op not in own]
-        try:
-            self._part = Part(train_op.graph, [*(tensor.op for tensor in self._reads), *self.updates], without=beside)
-        except step_graph.CannotLoop as error:
-            raise _refused(f'the step cannot be the body of a loop: {error}') from error
-        self._given = {tensor.ref(): tensor for tensor in self._part.inputs_from(beside)}
-        self.has_ordered_calls = self._part.has_ordered_calls
+        given = beside | of_step
+        without = given | set(asking) if ahead else given
+        self._part = Part(train_op.graph, [*(tensor.op for tensor in self._reads), *self.updates], without)
+        self._given = {tensor.ref(): tensor for tensor in self._part.inputs_from(given)}
+        self.has_ordered_calls = self._part.has_ordered_calls or bool(ahead and ahead.part.has_ordered_calls)
 
-    def copy(self) -> tuple[list[tf.Tensor], list[tf.Operation]]:
+    def copy(self, number: tf.Tensor) -> tuple[list[tf.Tensor], list[tf.Operation]]:
         """-> (what a further micro-batch gives, its updates)"""
-        return self._part.copy(self._reads, self.updates, self._given)
+        of_batch = self._ahead.read(number) if self._ahead else {}
+        return self._part.copy(self._reads, self.updates, {**self._given, **of_batch})
 
 
 def _noted(values: list[_Value], tensor: tf.Tensor, kind: str) -> tf.Tensor:

@@ -133,6 +133,50 @@ class Part:
         return definition
 
 
+class ReadAhead:
+    """The batches of a step that has several, read by a loop of their own before anything computes with them.
+
+    Args:
+        asking: the operations of the first batch that ask for it, at least one.
+        tensors: computed from that batch alone, numbers.
+        count: batches of a step.
+
+    Attributes:
+        part: the operations of the loop.
+        sums: of `tensors` over the step.
+    """
+
+    def __init__(self, asking: Sequence[tf.Operation], tensors: Sequence[tf.Tensor], count: int):
+        self._outputs = [tensor for op in asking for tensor in op.outputs]
+        self.part = Part(asking[0].graph, [*asking, *(tensor.op for tensor in tensors)])
+
+        def read_another(number: tf.Tensor, *before: Any) -> tuple:
+            copies, _ = self.part.copy([*self._outputs, *tensors])
+            arrays = [array.write(number, copy) for array, copy in zip(before[: len(self._outputs)], copies)]
+            sums = [total + copy for total, copy in zip(before[len(arrays) :], copies[len(arrays) :])]
+            with tf.control_dependencies(copies):
+                return number + 1, *arrays, *sums
+
+        arrays = [
+            tf.TensorArray(tensor.dtype, count, infer_shape=False, element_shape=tensor.shape)
+            for tensor in self._outputs
+        ]
+        with tf.control_dependencies(asking):
+            begins = tf.identity(tf.constant(1))
+        _, *results = tf.while_loop(
+            lambda number, *_: number < count,
+            read_another,
+            (begins, *arrays, *tensors),
+            parallel_iterations=1,
+            name='batches',
+        )
+        self._arrays, self.sums = results[: len(arrays)], results[len(arrays) :]
+
+    def read(self, number: tf.Tensor) -> dict[Any, tf.Tensor]:
+        """{reference of a tensor that an operation gives which asks: that of a further batch}"""
+        return {tensor.ref(): array.read(number) for tensor, array in zip(self._outputs, self._arrays)}
+
+
 def _stays(op: tf.Operation) -> bool:
     """Whether an operation stays outside the loop: a handle of what lives from step to step, or a placeholder.
 

@@ -22,7 +22,8 @@ class Use(NamedTuple):
         arguments: the names of the arguments, if it is called; also 'optimizer of v1' where one of them makes an
             optimizer of TensorFlow 1.
         imported: the line is the import itself.
-        guarded: the program copes where it is missing: it stands in a `try` that catches that.
+        guarded: the program copes where it is missing: it stands in a `try` that catches that, or in a branch that is
+            taken where it is there, such as `if hasattr(tf, 'contrib'):`.
         of_tpu: it stands in a branch that is taken with a TPU only, such as `if FLAGS.use_tpu:`.
         through: the name of TensorFlow that the expression begins with: 'tf.flags' after `flags = tf.flags`.
     """
@@ -147,13 +148,29 @@ class _Visitor(ast.NodeVisitor):
 
     def _visit_branches(self, node) -> None:
         self.visit(node.test)
-        without = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
-        of_tpu = _asks_for_tpu(node.test.operand if without else node.test)
-        for branch, with_tpu in ((node.body, of_tpu and not without), (node.orelse, of_tpu and without)):
-            self.tpus += with_tpu
+        negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+        test = node.test.operand if negated else node.test
+        of_tpu, guards = _asks_for_tpu(test), self._asks_for_presence(test)
+        for branch, is_taken in ((node.body, not negated), (node.orelse, negated)):
+            self.tpus += of_tpu and is_taken
+            self.guards += guards and is_taken
             for child in branch if isinstance(branch, list) else [branch]:
                 self.visit(child)
-            self.tpus -= with_tpu
+            self.tpus -= of_tpu and is_taken
+            self.guards -= guards and is_taken
+
+    def _asks_for_presence(self, test: ast.expr) -> bool:
+        """Whether a condition holds with a name of TensorFlow only, `hasattr(tf, 'contrib')`, or with TensorFlow 1:
+        `tf.__version__.startswith('1.')`."""
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            return any(map(self._asks_for_presence, test.values))
+        if not isinstance(test, ast.Call) or not test.args:
+            return False
+        if isinstance(test.func, ast.Name) and test.func.id == 'hasattr':
+            return _meaning(test.args[0], self.names) is not None
+        asked, first = ast.unparse(test.func), test.args[0]
+        is_of_1 = isinstance(first, ast.Constant) and str(first.value).startswith('1')
+        return asked.endswith('__version__.startswith') and is_of_1 and _first(test.func) in self.names
 
     visit_If = visit_IfExp = _visit_branches
 

@@ -90,6 +90,23 @@ def test_sizes():
     assert values == ['.value of a size', '.value of a size', '.value', '.value']
 
 
+@pytest.mark.parametrize(
+    ('test', 'guarded'),
+    [
+        ("hasattr(tf, 'contrib')", (True, False)),
+        ("not hasattr(tf, 'contrib')", (False, True)),
+        ("train and hasattr(tf.contrib, 'tpu')", (True, False)),
+        ("tf.__version__.startswith('1.')", (True, False)),
+        ("tf.__version__.startswith('2')", (False, False)),
+        ("hasattr(params, 'contrib')", (False, False)),
+    ],
+)
+def test_guarded_by_a_condition(test, guarded):
+    text = f'import tensorflow as tf\nif {test}:\n  tf.contrib.a\nelse:\n  tf.contrib.b\n'
+    used = {use.name: use.guarded for use in uses.find(ast.parse(text))}
+    assert (used['tf.contrib.a'], used['tf.contrib.b']) == guarded
+
+
 def test_guarded():
     text = 'try:\n  import tensorflow.contrib.tpu as t\nexcept ImportError:\n  {}\nt.x\nimport tensorflow.contrib.rnn'
     for handler, guarded in (('pass', True), ('raise', False)):
