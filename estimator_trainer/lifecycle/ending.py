@@ -67,9 +67,13 @@ def record(end: End, task: str, step: int | None, environ: Mapping[str, str]) ->
             within(READER_SECS, _say, f'{path}: {error.strerror}')
 
 
-def report(end: End, task: str, step: int | None, environ: Mapping[str, str]) -> None:
-    """Prints the last line, and writes the error file."""
+def report(
+    end: End, task: str, step: int | None, environ: Mapping[str, str], before: threading.Thread | None = None
+) -> None:
+    """Prints the last line, and writes the error file. `before`: writes a line that comes before that one."""
     record(end, task, step, environ)
+    if before:
+        before.join(READER_SECS)
     at = '' if step is None else f', step {step}'
     within(READER_SECS, _say, f'{task}{at}: {end.message} {exit_codes.after_message(end.code)}')
 
@@ -166,13 +170,20 @@ def _say(line: str) -> None:
 
 def within(secs: float, function: Callable, *args: object) -> None:
     """Calls a function that may never return, and waits for it at most `secs`."""
+    thread = begin(function, *args)
+    if thread:
+        thread.join(secs)
+
+
+def begin(function: Callable, *args: object) -> threading.Thread | None:
+    """Calls a function that may never return, in a thread; None if it has returned."""
     thread = threading.Thread(target=function, args=args, daemon=True)
     try:
         thread.start()
     except RuntimeError:  # the process cannot start threads any more
         function(*args)
-    else:
-        thread.join(secs)
+        return None
+    return thread
 
 
 def _has_descriptor(stream: TextIO | None) -> bool:

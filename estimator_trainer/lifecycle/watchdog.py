@@ -26,6 +26,7 @@ from estimator_trainer.this_process import forks
 __all__ = ['CLOSING', 'SERVING', 'SIGNALS', 'Bounds', 'Watchdog']
 
 _log = logging.getLogger('estimator_trainer')
+_STOPS = 'received %s: saves and stops, within %g s'
 PEERS_EVERY_SECS = 1.0
 
 
@@ -62,6 +63,7 @@ class Watchdog:
         self._examples_per_sec: float | None = None
         self._waits: Callable[[], dict] = dict
         self._prepared: int | None = None
+        self._announcement: threading.Thread | None = None
         self._profile: Callable[[], object] | None = None
         self._asked_to_profile, self._written_at = False, float('-inf')
         self._when_told_to_stop: list[Callable[[], object]] = [child_processes.break_pools]
@@ -195,7 +197,7 @@ class Watchdog:
             if self._over.is_set():
                 return
             self._over.set()
-            ending.report(end, self._task, self.step, self._environ)
+            ending.report(end, self._task, self.step, self._environ, self._announcement)
             if self._training_file:
                 self._training_file.exits(end.recorded())
                 ending.within(ending.READER_SECS, self._training_file.write, *self._training())
@@ -246,13 +248,12 @@ class Watchdog:
     def _received(self, signum: int) -> None:
         with self._lock:
             first = self._state.signum is None
+            if first and self._state.phase == training_file.TRAINING:
+                self._announcement = ending.begin(_log.info, _STOPS, self.name_of(signum), self._bounds.grace)
             self._state = end_policy.after_signal(self._state, signum, self._clock())
             to_call = list(self._when_told_to_stop) if first else []
         for function in to_call:
             function()
-        if first and self._state.phase == training_file.TRAINING:
-            text, name = 'received %s: saves and stops, within %g s', self.name_of(signum)
-            ending.within(ending.READER_SECS, _log.info, text, name, self._bounds.grace)
 
     def _ask_for_a_profile(self) -> None:
         with self._lock:
@@ -292,9 +293,8 @@ class Watchdog:
 
     def _training(self) -> tuple[str, int | None, int | None, float | None, dict]:
         """The content of training.json: state, step, checkpoint_step, examples_per_sec, waits and peers."""
-        known = self._state
-        state = training_file.TRAINING if known.phase == CLOSING else known.phase
+        state = training_file.TRAINING if self._state.phase == CLOSING else self._state.phase
         silences = self._peers.silences() if self._peers else {}
         prepared = {} if self._prepared is None else {'prepared': self._prepared}
         more = {**self._waits(), **prepared, **({'peer_silence_secs': silences} if silences else {})}
-        return state, known.step, known.checkpoint_step, self._examples_per_sec, more
+        return state, self.step, self.checkpoint_step, self._examples_per_sec, more
