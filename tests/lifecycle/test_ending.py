@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import pathlib
 import signal
@@ -13,11 +14,33 @@ import time
 import pytest
 
 from estimator_trainer import exit_codes
-from estimator_trainer.lifecycle import ending
+from estimator_trainer.lifecycle import ending, watchdog
 from estimator_trainer.run_dir import protocol
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
+
+
+def test_the_last_line_comes_after_the_line_on_the_signal(capfd, caplog):
+    """The log takes its time; the step ends meanwhile."""
+
+    class Slow(logging.Handler):
+        def emit(self, record):
+            time.sleep(0.3)
+            print(record.getMessage(), file=sys.stderr, flush=True)
+
+    caplog.set_level(logging.INFO, 'estimator_trainer')
+    handler = Slow()
+    logging.getLogger('estimator_trainer').addHandler(handler)
+    try:
+        task = watchdog.Watchdog('trainer', watchdog.Bounds(), {})
+        task.stepped(7)
+        task._received(signal.SIGTERM)
+        task.end(ending.End(143, 'stopped'))
+    finally:
+        logging.getLogger('estimator_trainer').removeHandler(handler)
+    lines = [line for line in capfd.readouterr().err.splitlines() if 'SIGTERM' in line or 'stopped' in line]
+    assert ['received SIGTERM' in line for line in lines] == [True, False]
 
 
 def reported(folder, end, step=7, task='worker:1'):

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import json
-import logging
 import os
 import pathlib
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 import types
 
 import pytest
@@ -69,26 +67,6 @@ def test_a_signal_ends_the_task_when_its_time_is_over(phase, secs, code):
     task = Task(phase).signal(TERM)
     assert (task.codes, task.watchdog.signum) == ([] if secs else [code], TERM)
     assert task.at(secs).codes == [code]
-
-
-def test_the_last_line_comes_after_the_line_on_the_signal(capfd, caplog):
-    """The log takes its time; the step ends meanwhile."""
-
-    class Slow(logging.Handler):
-        def emit(self, record):
-            time.sleep(0.3)
-            print(record.getMessage(), file=sys.stderr, flush=True)
-
-    caplog.set_level(logging.INFO, 'estimator_trainer')
-    handler = Slow()
-    logging.getLogger('estimator_trainer').addHandler(handler)
-    try:
-        task = Task(TRAINING).signal(TERM)
-        task.watchdog.end(ending.End(143, 'stopped'))
-    finally:
-        logging.getLogger('estimator_trainer').removeHandler(handler)
-    lines = [line for line in capfd.readouterr().err.splitlines() if 'SIGTERM' in line or 'stopped' in line]
-    assert ['received SIGTERM' in line for line in lines] == [True, False]
 
 
 def test_a_second_signal_ends_at_once():
