@@ -68,6 +68,15 @@ def advice(name: str) -> str:
     )
 
 
+def advice_for_job(error: BaseException) -> str | None:
+    """What to do about the module of a job that uses a name of TensorFlow 1; None: the error has another cause."""
+    name = old_name(error, sys.modules.get('tensorflow'))
+    return name and (
+        f'{name} is of TensorFlow 1: put `import estimator_trainer.compat.tf1` above the first import of TensorFlow in '
+        'the module of the job'
+    )
+
+
 def old_name(error: BaseException, tensorflow: ModuleType | None) -> str | None:
     """What `error` says is missing, if TensorFlow 1 had it: 'tf.app'. None: the error has another cause.
 

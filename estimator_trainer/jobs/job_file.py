@@ -59,7 +59,11 @@ def load(path: str) -> Job:
     except ModuleNotFoundError as error:
         raise JobError(f'--job={path}: its job needs the module {error.name}; put its folder on PYTHONPATH.') from error
     except AttributeError as error:  # a name that its module no longer has
-        raise JobError(f'--job={path}: its job cannot be put together again: {error}.') from error
+        from estimator_trainer.compat import cures  # which chooses Keras 2
+
+        old = cures.advice_for_job(error)
+        cure = f'{old}, and import the job from there.' if old else f'{error}.'
+        raise JobError(f'--job={path}: its job cannot be put together again: {cure}') from error
     if not isinstance(job, Job):
         raise JobError(f'--job={path}: holds a {type(job).__name__}, not an estimator_trainer.Job.')
     return job

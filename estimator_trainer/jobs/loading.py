@@ -13,6 +13,7 @@ import importlib.machinery
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -54,6 +55,7 @@ def load(name: str) -> Job:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + '.').startswith(error.name + '.'):
+            _refuse_old_names(name, error)
             raise  # the job's module is there, and imports something that is not
         meant = suggestions.job(name)
         raise JobNotFound(
@@ -62,6 +64,9 @@ def load(name: str) -> Job:
         ) from error
     except SyntaxError as error:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
+    except (AttributeError, ImportError) as error:
+        _refuse_old_names(name, error)
+        raise
     if not hasattr(module, attribute):
         raise JobError(
             f'--job={name}: module {module_name} has no attribute {attribute!r}'
@@ -77,6 +82,16 @@ def load(name: str) -> Job:
     if not isinstance(job, Job):
         raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an estimator_trainer.jobs.Job.')
     return job
+
+
+def _refuse_old_names(name: str, error: Exception) -> None:
+    """Raises JobError if what is missing is a name of TensorFlow 1."""
+    from estimator_trainer.compat import cures  # which chooses Keras 2
+
+    cure = cures.advice_for_job(error)
+    if cure:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise JobError(f'--job={name}: {os.path.basename(place.filename)}, line {place.lineno}: {cure}.') from error
 
 
 def file_of(name: str) -> str | None:

@@ -28,6 +28,11 @@ def job(name: str) -> str:
 
 def _meant(file: str, attribute: str) -> str:
     folder, base = os.path.split(file)
+    if not attribute and 'Job' not in _source(file) and 'tensorflow' in _source(file):
+        return (
+            f'{file} holds no Job. `python -m estimator_trainer.compat run {file}` runs a program as it is; '
+            'docs/recipes.md says how to turn it into a Job.'
+        )
     attribute = attribute or _attribute(file)
     if folder and not all(part.isidentifier() for part in folder.split('/')):
         return f'did you mean --job={base[:-3]}:{attribute}, with {folder} on PYTHONPATH?'
@@ -36,12 +41,14 @@ def _meant(file: str, attribute: str) -> str:
 
 def _attribute(file: str) -> str:
     """The name of the first job in the source of a module; 'job' if there is none."""
-    try:
-        with open(file, encoding='utf-8', errors='replace') as opened:
-            match = _JOB.search(opened.read())
-    except OSError:
-        return 'job'
+    match = _JOB.search(_source(file))
     return match[1] if match else 'job'
+
+
+def _source(file: str) -> str:
+    with contextlib.suppress(OSError), open(file, encoding='utf-8', errors='replace') as opened:
+        return opened.read()
+    return ''
 
 
 def param(flag: str, value: str, job: str, params: Mapping[str, Any] | None) -> str:

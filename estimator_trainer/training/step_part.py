@@ -225,10 +225,11 @@ def _resources(op: tf.Operation) -> list[Any]:
 
 def _check(op: tf.Operation) -> None:
     if any(graphs.is_reference(tensor) for tensor in op.outputs):
-        cure = 'tf.compat.v1.enable_resource_variables() makes others'
+        cure = 'tf.compat.v1.enable_resource_variables(), called where the module begins, makes others'
         raise CannotLoop(f'{op.name} belongs to a variable of TensorFlow 1 ({cure})')
     if op.type in _LOOPS_OF_V1:
-        raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1')
+        cure = 'tf.compat.v1.enable_control_flow_v2(), called where the module begins, makes others'
+        raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1 ({cure})')
 
 
 def _reads(op: tf.Operation) -> list[tf.Operation]:

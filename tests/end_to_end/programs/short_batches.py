@@ -19,16 +19,17 @@ def input_fn(mode, params, input_context=None):
     if mode != tf.estimator.ModeKeys.TRAIN:
         return batches
     size, start_step = params['batch_size'], params['start_step']
+    accumulated = GLOBAL_BATCH // params['global_batch_size']  # batches of a step, each of which counts as one here
     pipelines = input_context.num_input_pipelines if input_context else 1
     pipeline = input_context.input_pipeline_id if input_context else 0
     here = (input_context.num_replicas_in_sync if input_context else 1) // pipelines
 
     def cut(element, batch):
-        first = (start_step + element // here) * GLOBAL_BATCH + (pipeline * here + element % here) * size
+        first = (start_step + element // here) * params['global_batch_size'] + (pipeline * here + element % here) * size
         left = tf.clip_by_value(EXAMPLES - first, 0, size)
         return tf.nest.map_structure(lambda tensor: tensor[:left], batch)
 
-    return batches.enumerate().map(cut).take((STEPS - start_step) * here)
+    return batches.enumerate().map(cut).take((STEPS * accumulated - start_step) * here)
 
 
 mnist, fashion_mnist = (
